@@ -1,0 +1,46 @@
+package mailbox
+
+import "github.com/vmihailenco/msgpack/v5"
+
+// Entry is what one append puts into a log. There are three sorts:
+//
+//   - letters: From is another actor; every Item carries (N, I), its identity
+//     (PROTOCOL P6): N is the ordinal of the entry in the sender's log that
+//     caused it, I its index in that step. Several letters may share an entry.
+//   - own entries: From is the log's own address; ID names them (P8), Epoch and
+//     Start say which life of the shell posted them, Floor and Hash are its
+//     claims (P12).
+//   - commands: From is empty; Item.ID is the request id the client chose (P9).
+type Entry struct {
+	Form  int     `msgpack:"v"`
+	From  Address `msgpack:"f,omitempty"`
+	Epoch Epoch   `msgpack:"e,omitempty"`
+	Start string  `msgpack:"s,omitempty"`
+	Floor uint64  `msgpack:"l,omitempty"`
+	Hash  []byte  `msgpack:"h,omitempty"`
+	Items []Item  `msgpack:"m"`
+}
+
+// Form is the newest form of entries that this code writes and reads.
+const Form = 1
+
+// Item is one fact in an entry.
+type Item struct {
+	N    uint64             `msgpack:"n,omitempty"`
+	I    int                `msgpack:"i,omitempty"`
+	ID   string             `msgpack:"d,omitempty"`
+	Kind string             `msgpack:"k"`
+	Body msgpack.RawMessage `msgpack:"b"`
+}
+
+// Epoch orders the lives of an actor's shell: first by the revision of the
+// write that acquired the shard lease, then by the number of the start under it.
+type Epoch struct {
+	Lease uint64 `msgpack:"l"`
+	Start uint64 `msgpack:"s"`
+}
+
+// Higher reports whether e is a later claim than f.
+func (e Epoch) Higher(f Epoch) bool {
+	return e.Lease > f.Lease || e.Lease == f.Lease && e.Start > f.Start
+}

@@ -1,0 +1,89 @@
+// Package mailbox is the durable mailbox of an actor: one ordered log that is
+// at once its inbox and its journal. To send is to append, to receive is to
+// read on, to recover is to read again from the start.
+//
+// The package holds the interface (Post), the form of an entry and its bounded
+// codec. mailbox/memory and mailbox/jetstream implement Post; both pass
+// mailbox/boxtest.
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"strings"
+)
+
+// Address names an actor: "<run>.<agent>", the supervisor of a run is "<run>.super".
+type Address string
+
+// Super is the agent part of a supervisor's address.
+const Super = "super"
+
+// At makes an address.
+func At(run, agent string) Address { return Address(run + "." + agent) }
+
+// Run is the run part.
+func (a Address) Run() string { run, _, _ := strings.Cut(string(a), "."); return run }
+
+// Agent is the agent part.
+func (a Address) Agent() string { _, agent, _ := strings.Cut(string(a), "."); return agent }
+
+// Shard computes where an address lives: FNV-1a 64 of the address, modulo shards.
+func Shard(a Address, shards int) int {
+	h := fnv.New64a()
+	h.Write([]byte(a))
+	return int(h.Sum64() % uint64(shards))
+}
+
+// EntryBytesMax is the most bytes an entry may have.
+const EntryBytesMax = 256 << 10
+
+var (
+	// ErrTooLarge: the entry is over EntryBytesMax. It was not appended.
+	ErrTooLarge = errors.New("mailbox: entry too large")
+	// ErrFull: the stream is at its limit. It was not appended.
+	ErrFull = errors.New("mailbox: stream is full")
+	// ErrClosed: the Post was closed, or ctx ended, before an answer: the entry
+	// may or may not be in the log.
+	ErrClosed = errors.New("mailbox: closed before an acknowledgement")
+)
+
+// Message is one stored entry as a reader gets it.
+type Message struct {
+	To Address
+	// Place orders all messages of one Log holder's stream; strictly increasing
+	// per address. It is not the ordinal: the reader counts those.
+	Place uint64
+	// At is the store's stamp in Unix milliseconds.
+	At   int64
+	Data []byte
+}
+
+// Post is a set of durable logs.
+type Post interface {
+	// Append appends data to the log of to and calls done exactly once, from any
+	// goroutine, with the place it got, or an error. A timeout is not an answer:
+	// Append sends the same bytes again until it has a definite one or ctx ends
+	// (ErrClosed); so an entry may be in the log more than once, never reordered
+	// against a later Append to the same address that was made after done.
+	// done must not block. Append itself does not block.
+	Append(ctx context.Context, to Address, data []byte, done func(place uint64, err error))
+
+	// Tail delivers every entry appended after it returned, of every address,
+	// in order of place per address, from one goroutine per stream at most.
+	// deliver must not block for long. stop ends it and waits for the last delivery.
+	Tail(ctx context.Context, deliver func(Message)) (stop func(), err error)
+
+	// Read calls each for every entry now stored at the address, oldest first,
+	// whose place is in (after, through]; through 0 means all stored now. It reads
+	// from the leader and returns when it is through, or with each's error.
+	Read(ctx context.Context, at Address, after, through uint64, each func(Message) error) error
+
+	// Addresses lists the addresses of a run that hold at least one entry.
+	// An empty run lists all.
+	Addresses(ctx context.Context, run string) ([]Address, error)
+
+	// Purge removes the whole log of an address.
+	Purge(ctx context.Context, at Address) error
+}

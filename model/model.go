@@ -1,0 +1,173 @@
+// Package model holds the nouns of a chat model: messages, tool calls, usage, a
+// request, a reply, and the Client that every provider implements.
+//
+// The types are plain data. They are stored in logs (msgpack), so a field is
+// never renamed and never changes its meaning; new fields are optional.
+package model
+
+import "context"
+
+// Role says who speaks.
+type Role string
+
+// The three roles of a transcript. The system prompt is not a message: it is
+// Request.System. A tool message answers every call of the assistant message
+// directly before it, in the order asked.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool"
+)
+
+// Message is one entry of a transcript.
+type Message struct {
+	Role Role `msgpack:"r" json:"role"`
+	// Text is what was said. For a tool message it is empty: see Results.
+	Text string `msgpack:"t,omitempty" json:"text,omitempty"`
+	// Calls are the tool calls of an assistant message, in the order asked.
+	Calls []ToolCall `msgpack:"c,omitempty" json:"calls,omitempty"`
+	// Results answer the calls of the assistant message before, same ids, same order.
+	Results []ToolResult `msgpack:"s,omitempty" json:"results,omitempty"`
+	// Opaque is provider data (thinking signatures and the like) that goes back
+	// verbatim to the issuer that sent it, and to nobody else.
+	Opaque []Opaque `msgpack:"o,omitempty" json:"opaque,omitempty"`
+	// Usage is what the call that produced this assistant message cost.
+	Usage *Usage `msgpack:"u,omitempty" json:"usage,omitempty"`
+	// Tombstone marks a message that stays in the record and is never sent or shown.
+	Tombstone bool `msgpack:"x,omitempty" json:"tombstone,omitempty"`
+}
+
+// Opaque is a blob that only Issuer ("provider/model") understands.
+type Opaque struct {
+	Issuer string `msgpack:"i" json:"issuer"`
+	Kind   string `msgpack:"k" json:"kind"`
+	Data   []byte `msgpack:"d" json:"data"`
+}
+
+// ToolCall is a request of the model to run a tool.
+//
+// ID is ours ("<turn>-<index>", stable over replays), set by the agent loop; a
+// Client leaves it empty in a Reply. The provider's own ids never leave the
+// adapter, which derives wire ids from ours when it sends a transcript.
+type ToolCall struct {
+	ID   string `msgpack:"i,omitempty" json:"id"`
+	Name string `msgpack:"n" json:"name"`
+	// Args is the JSON text exactly as the model wrote it; it may be broken.
+	Args string `msgpack:"a" json:"args"`
+	// Cut is true when the stream ended inside the arguments and they do not decode.
+	Cut bool `msgpack:"c,omitempty" json:"cut,omitempty"`
+}
+
+// ToolResult answers one ToolCall.
+type ToolResult struct {
+	Call  string `msgpack:"i" json:"call"`
+	Text  string `msgpack:"t" json:"text"`
+	Error bool   `msgpack:"e,omitempty" json:"error,omitempty"`
+}
+
+// Usage counts tokens as the provider reported them. Input excludes cached
+// tokens: the four numbers add up to what was processed.
+type Usage struct {
+	Input         int64 `msgpack:"i" json:"input_tokens"`
+	Output        int64 `msgpack:"o" json:"output_tokens"`
+	CacheRead     int64 `msgpack:"r,omitempty" json:"cache_read_input_tokens"`
+	CacheCreation int64 `msgpack:"w,omitempty" json:"cache_creation_input_tokens"`
+}
+
+// Total is the sum at face value.
+func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheCreation }
+
+// Prompt is the part of Total that the request caused.
+func (u Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheCreation }
+
+// Add sums two usages.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation}
+}
+
+// Class says what running a tool twice does. The operator sets it.
+type Class string
+
+// Read may run at any time and any number of times. Idempotent may run again
+// with the same key. Effect and Irreversible run at most once per decision.
+const (
+	Read         Class = "read"
+	Idempotent   Class = "idempotent"
+	Effect       Class = "effect"
+	Irreversible Class = "irreversible"
+)
+
+// ToolSpec is what a model is told about a tool, and its effect class.
+type ToolSpec struct {
+	Name        string `msgpack:"n" json:"name"`
+	Description string `msgpack:"d" json:"description"`
+	// Schema is the JSON Schema (an object schema) of the arguments, as JSON text.
+	Schema string `msgpack:"s" json:"input_schema"`
+	Class  Class  `msgpack:"c" json:"class"`
+}
+
+// Request is one attempt to get one reply.
+type Request struct {
+	// Model is the name within the provider ("claude-…"), not "provider/model".
+	Model    string
+	System   string
+	Messages []Message
+	Tools    []ToolSpec
+	// MaxOutput is the most output tokens this attempt may be billed for. Always > 0.
+	MaxOutput int64
+	// NoTools forbids tool calls though Tools are listed (a closing turn: the
+	// history still names them).
+	NoTools     bool
+	Temperature *float64
+	Effort      string // "", low, medium, high
+}
+
+// Stop is the provider's own reason for ending a reply: information, never a decision.
+type Stop string
+
+// What adapters map provider reasons to.
+const (
+	StopEnd       Stop = "end"
+	StopTools     Stop = "tools"
+	StopMaxOutput Stop = "max_output"
+	StopRefusal   Stop = "refusal"
+	StopUnknown   Stop = "unknown"
+)
+
+// Reply is what came back. Message.Role is Assistant.
+type Reply struct {
+	Message Message `msgpack:"m"`
+	Stop    Stop    `msgpack:"s"`
+	Usage   Usage   `msgpack:"u"`
+	// UsageKnown is false when the provider did not report usage (a cut stream):
+	// then the whole lease counts as spent.
+	UsageKnown bool `msgpack:"k"`
+	// Served is the model that answered, as the provider named it.
+	Served string `msgpack:"v,omitempty"`
+}
+
+// DeltaKind says what a Delta carries.
+type DeltaKind string
+
+// Kinds of delta.
+const (
+	TextDelta      DeltaKind = "text"
+	ReasoningDelta DeltaKind = "reasoning"
+)
+
+// Delta is a piece of a reply as it streams. Deltas may be lost; the Reply is complete.
+type Delta struct {
+	Kind DeltaKind
+	Text string
+}
+
+// Client makes one attempt of one model call. It never retries: every attempt
+// holds a lease of its own.
+//
+// emit may be nil; it is called from the caller's goroutine and must not block.
+// On error the Reply holds what had arrived (complete calls, text), and the
+// error is an *Error wherever the cause is known. A Client is safe for
+// concurrent use.
+type Client interface {
+	Complete(ctx context.Context, req Request, emit func(Delta)) (Reply, error)
+}

@@ -1,0 +1,45 @@
+// Package tool is what a model may call: a named function with a schema, an
+// effect class and limits, and the Set that an agent is given.
+package tool
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Limits of one call unless the tool says otherwise.
+const (
+	TimeoutDefault   = 60 * time.Second
+	OutputBytesMax   = 64 << 10
+	AbandonGrace     = 2 * time.Second // how long a canceled tool may take to return before it is abandoned
+	ParallelDefault  = 4
+	DescriptionBytes = 1024
+)
+
+// Call is what a tool is told about the call it serves.
+type Call struct {
+	Run, Agent string
+	Turn       int
+	ID         string // "<turn>-<index>"
+	Key        string // idempotency key: the same for every attempt of this call
+	Attempt    int    // from 1
+	Deadline   time.Time
+	Trace      string                           // W3C traceparent, may be empty
+	Metric     func(name string, value float64) // never nil inside a Tool
+	Args       []byte                           // JSON that fits the schema
+}
+
+// Result is what the model reads.
+type Result struct {
+	Text  string
+	Error bool
+}
+
+// Tool is one thing a model may call. Call returns an error only for what the
+// model should read as a failed call; a panic is caught by the Set.
+type Tool interface {
+	Spec() model.ToolSpec
+	Call(ctx context.Context, call Call) (Result, error)
+}
