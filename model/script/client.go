@@ -1,0 +1,327 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// bytesPerToken is the estimate behind usage that a script does not state.
+const bytesPerToken = 4
+
+// maxCounted bounds how many failing requests a client counts (Failure.Times).
+const maxCounted = 4096
+
+// systemPrefix starts the line of a system prompt that names the agent.
+const systemPrefix = "agent:"
+
+// Client returns a client that plays the script. A name fixes the agent; with
+// "" every request says by the first line of its system prompt who it is for,
+// so one client can serve all agents of a node.
+func (s *Script) Client(agent string) model.Client {
+	return &client{script: s, agent: agent, failed: map[uint64]int{}}
+}
+
+type client struct {
+	script *Script
+	agent  string
+
+	mu     sync.Mutex
+	failed map[uint64]int // by fingerprint of the request; only for Failure.Times
+}
+
+// Complete plays the reply that the request stands at.
+func (c *client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	if emit == nil {
+		emit = func(model.Delta) {}
+	}
+	agent, n := c.name(req), place(req.Messages)
+	r := c.script.at(agent, n)
+	p := newPlay(r, req, agent, n)
+	if req.NoTools {
+		p.closing(c.script.Closing)
+	}
+	fail := c.failure(r, agent, n, req)
+	switch {
+	case fail != nil && !r.Cut:
+		p.text, p.reasoning, p.calls = "", "", nil
+	case r.Cut && (fail != nil || r.Error == nil):
+		p.cut()
+		if fail == nil && r.Stop != model.StopMaxOutput {
+			fail = &model.Error{Class: model.Network, Message: "the stream was cut"}
+		}
+	}
+	if r.Usage == nil {
+		p.bound(req.MaxOutput)
+	}
+	reply, err := p.stream(ctx, emit)
+	if err != nil {
+		return reply, err
+	}
+	if fail != nil {
+		return reply, fail
+	}
+	p.account(&reply, req)
+	return reply, nil
+}
+
+// at is reply n of an agent.
+func (s *Script) at(agent string, n int) Reply {
+	list, ok := s.Agents[agent]
+	if !ok {
+		list = s.Default
+	}
+	switch {
+	case n < len(list):
+		return list[n]
+	case s.Repeat && len(list) > 0:
+		return list[len(list)-1]
+	}
+	return Reply{Text: EndText}
+}
+
+func (c *client) name(req model.Request) string {
+	if c.agent != "" {
+		return c.agent
+	}
+	line, _, _ := strings.Cut(req.System, "\n")
+	if rest, ok := strings.CutPrefix(line, systemPrefix); ok {
+		return strings.TrimSpace(rest)
+	}
+	return ""
+}
+
+// place counts the assistant messages that stand in a request.
+func place(messages []model.Message) int {
+	n := 0
+	for _, m := range messages {
+		if m.Role == model.Assistant && !m.Tombstone {
+			n++
+		}
+	}
+	return n
+}
+
+// failure is the error this attempt ends with, or nil.
+func (c *client) failure(r Reply, agent string, n int, req model.Request) *model.Error {
+	if r.Error == nil {
+		return nil
+	}
+	if r.Error.Times > 0 {
+		key := fingerprint(agent, n, req)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.failed[key] >= r.Error.Times {
+			return nil
+		}
+		if len(c.failed) >= maxCounted {
+			clear(c.failed)
+		}
+		c.failed[key]++
+	}
+	e := r.Error
+	message := e.Message
+	if message == "" {
+		message = "scripted"
+	}
+	return &model.Error{Class: e.Class, Status: e.Status, RetryAfter: time.Duration(e.RetryAfter),
+		Unbilled: e.Unbilled, Message: message}
+}
+
+// fingerprint is equal for two attempts of one request.
+func fingerprint(agent string, n int, req model.Request) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d\x00%s", agent, n, req.System)
+	for _, m := range req.Messages {
+		fmt.Fprintf(h, "\x00%s\x00%s\x00%v\x00%v", m.Role, m.Text, m.Calls, m.Results)
+	}
+	return h.Sum64()
+}
+
+// play is one reply on its way out.
+type play struct {
+	reply     Reply
+	reasoning string
+	text      string
+	calls     []model.ToolCall
+	stop      model.Stop
+}
+
+func newPlay(r Reply, req model.Request, agent string, n int) *play {
+	v := newVars(req, agent, n)
+	p := &play{reply: r, reasoning: v.expand(r.Reasoning), text: v.expand(r.Text), stop: r.Stop}
+	for _, c := range r.Calls {
+		p.calls = append(p.calls, model.ToolCall{Name: c.Name, Args: v.args(c.Args)})
+	}
+	if p.stop == "" {
+		p.stop = model.StopEnd
+		if len(p.calls) > 0 {
+			p.stop = model.StopTools
+		}
+	}
+	return p
+}
+
+// closing obeys a request that forbids tools.
+func (p *play) closing(text string) {
+	if p.calls = nil; p.stop == model.StopTools {
+		p.stop = model.StopEnd
+	}
+	if p.text != "" {
+		return
+	}
+	if p.text = text; text == "" {
+		p.text = ClosingText
+	}
+}
+
+// cut ends the stream in the middle of the last thing it carried.
+func (p *play) cut() {
+	if len(p.calls) == 0 {
+		p.text = clip(p.text, len(p.text)/2)
+		return
+	}
+	p.cutCall(len(p.calls)-1, len(p.calls[len(p.calls)-1].Args)/2)
+}
+
+// cutCall keeps size bytes of call i and drops what came after it.
+func (p *play) cutCall(i, size int) {
+	p.calls = p.calls[:i+1]
+	p.calls[i].Args = clip(p.calls[i].Args, size)
+	p.calls[i].Cut = true // no proper prefix of a JSON object decodes
+}
+
+// bound cuts the reply at the output limit, as a provider would.
+func (p *play) bound(tokens int64) {
+	room := tokens * bytesPerToken
+	if int64(p.size()) <= room {
+		return
+	}
+	p.stop = model.StopMaxOutput
+	p.reasoning = clip(p.reasoning, int(min(room, int64(len(p.reasoning)))))
+	room -= int64(len(p.reasoning))
+	p.text = clip(p.text, int(min(room, int64(len(p.text)))))
+	room -= int64(len(p.text))
+	for i, c := range p.calls {
+		left := room - int64(len(c.Name))
+		if left < int64(len(c.Args)) {
+			if left <= 0 {
+				p.calls = p.calls[:i]
+			} else {
+				p.cutCall(i, int(left))
+			}
+			return
+		}
+		room = left - int64(len(c.Args))
+	}
+}
+
+// size is the output in bytes.
+func (p *play) size() int {
+	n := len(p.reasoning) + len(p.text)
+	for _, c := range p.calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	return n
+}
+
+// stream sends the reply piece by piece; when ctx ends it returns what had arrived.
+func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply, error) {
+	reply := model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown, Served: "script"}
+	if err := wait(ctx, time.Duration(p.reply.Delay)); err != nil {
+		return reply, err
+	}
+	pace := time.Duration(p.reply.Pace)
+	for _, w := range strings.SplitAfter(p.reasoning, " ") {
+		if w != "" {
+			if err := wait(ctx, pace); err != nil {
+				return reply, err
+			}
+			emit(model.Delta{Kind: model.ReasoningDelta, Text: w})
+		}
+	}
+	for _, w := range strings.SplitAfter(p.text, " ") {
+		if w != "" {
+			if err := wait(ctx, pace); err != nil {
+				return reply, err
+			}
+			reply.Message.Text += w
+			emit(model.Delta{Kind: model.TextDelta, Text: w})
+		}
+	}
+	for _, c := range p.calls {
+		if err := wait(ctx, pace); err != nil {
+			return reply, err
+		}
+		reply.Message.Calls = append(reply.Message.Calls, c)
+	}
+	return reply, nil
+}
+
+// account fills in how the reply ended and what it cost.
+func (p *play) account(reply *model.Reply, req model.Request) {
+	reply.Stop = p.stop
+	if p.reply.NoUsage {
+		return
+	}
+	reply.UsageKnown = true
+	if u := p.reply.Usage; u != nil {
+		reply.Usage = model.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheCreation: u.CacheCreation}
+		return
+	}
+	reply.Usage = model.Usage{Input: tokens(promptBytes(req)), Output: tokens(p.size())}
+}
+
+func tokens(bytes int) int64 { return int64((bytes + bytesPerToken - 1) / bytesPerToken) }
+
+func promptBytes(req model.Request) int {
+	n := len(req.System)
+	for _, m := range req.Messages {
+		if m.Tombstone {
+			continue
+		}
+		n += len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Args)
+		}
+		for _, r := range m.Results {
+			n += len(r.Text)
+		}
+	}
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return n
+}
+
+// wait lets d pass, or fails as soon as ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	if d > 0 && ctx.Err() == nil {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+	}
+	if ctx.Err() != nil {
+		return &model.Error{Class: model.Aborted, Message: "the call was stopped"}
+	}
+	return nil
+}
+
+// clip keeps at most n bytes without splitting a character.
+func clip(s string, n int) string {
+	if n >= len(s) {
+		return s
+	}
+	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return s[:n]
+}

@@ -1,0 +1,215 @@
+// Package script is a scripted chat model: it answers from a file, for tests,
+// examples and evals, without a network or a key.
+//
+// A script names, for every agent, the replies it gives in order:
+//
+//	agents:
+//	  coordinator:
+//	    - text: I ask the historian.
+//	      calls: [{name: delegate, args: {agent: historian, task: "who wrote main.go?"}}]
+//	    - text: "Done: {{last}}"
+//	  historian:
+//	    - calls: [{name: git_log, args: {path: main.go}}]
+//	    - text: "Mostly one person. {{last}}"
+//	default:
+//	  - text: nothing to say
+//
+// The client keeps no place in the script. Which reply comes next is read from
+// the request itself: it is the number of assistant messages in it (tombstones
+// do not count). So a process that is restarted in the middle of a run goes on
+// where the run stands, and the same request always gets the same reply.
+// The one exception is Failure.Times, and it says so.
+//
+// The agent is the name given to Client, or else the first line of the system
+// prompt if that reads "agent: NAME". Without either, or for a name the script
+// does not hold, the default list answers.
+//
+// In texts and in the string values of arguments, {{last}} stands for the text
+// of the last tool result, {{result.N}} for the Nth result (from 0) of the last
+// tool message, {{task}} for the first and {{user}} for the last user message,
+// {{agent}} for the agent's name and {{n}} for the place of the reply (from 0).
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// MaxBytes bounds a script file.
+const MaxBytes = 4 << 20
+
+// What is said when a script has nothing more to say.
+const (
+	EndText     = "script ended"
+	ClosingText = "script: stopped before its end"
+)
+
+// ErrScript is wrapped by every error of Parse and Load.
+var ErrScript = errors.New("script: not a script")
+
+// Script holds the replies of all agents of a run. It is read only once made.
+type Script struct {
+	// Agents maps an agent's name to its replies.
+	Agents map[string][]Reply `yaml:"agents"`
+	// Default answers for agents that are not named.
+	Default []Reply `yaml:"default"`
+	// Repeat gives the last reply again and again past the end; otherwise the
+	// text is EndText, without calls.
+	Repeat bool `yaml:"repeat"`
+	// Closing is the text of a turn that forbids tools when the reply in turn
+	// has no text of its own; empty means ClosingText.
+	Closing string `yaml:"closing"`
+}
+
+// Reply is one scripted reply. The zero Reply is an empty answer.
+type Reply struct {
+	Text string `yaml:"text"`
+	// Reasoning is emitted as reasoning deltas before the text; it is not part
+	// of the message.
+	Reasoning string `yaml:"reasoning"`
+	Calls     []Call `yaml:"calls"`
+	// Stop is the provider's label. Empty means tools if there are calls, else end.
+	Stop model.Stop `yaml:"stop"`
+	// Usage is what is reported. Nil means bytes/4 of prompt and output, and an
+	// output that would pass Request.MaxOutput is cut there, as a provider does.
+	Usage *Usage `yaml:"usage"`
+	// NoUsage leaves usage unreported.
+	NoUsage bool `yaml:"no_usage"`
+	// Delay passes before anything arrives, Pace before every word and call.
+	Delay Duration `yaml:"delay"`
+	Pace  Duration `yaml:"pace"`
+	// Cut ends the stream inside the last call, or halfway through the text
+	// without calls. The attempt fails (class network, usage unknown) unless
+	// Stop is max_output: then the provider itself cut it there, without an error.
+	Cut bool `yaml:"cut"`
+	// Error fails the attempt. Nothing has arrived then, unless Cut is set too.
+	Error *Failure `yaml:"error"`
+}
+
+// Call is one scripted tool call.
+type Call struct {
+	Name string `yaml:"name"`
+	// Args is a mapping, sent as JSON with sorted keys; or a string, sent as it
+	// is, so that a script can hold arguments that do not decode. Nothing means {}.
+	Args any `yaml:"args"`
+}
+
+// Usage is a reported usage, with the field names of the result document.
+type Usage struct {
+	Input         int64 `yaml:"input_tokens"`
+	Output        int64 `yaml:"output_tokens"`
+	CacheRead     int64 `yaml:"cache_read_input_tokens"`
+	CacheCreation int64 `yaml:"cache_creation_input_tokens"`
+}
+
+// Failure is a scripted *model.Error.
+type Failure struct {
+	Class      model.ErrorClass `yaml:"class"`
+	Status     int              `yaml:"status"`
+	RetryAfter Duration         `yaml:"retry_after"`
+	Unbilled   bool             `yaml:"unbilled"`
+	Message    string           `yaml:"message"`
+	// Times is how often the same request fails before the reply is given; 0
+	// means always. The count lives in the client: a new process counts anew.
+	Times int `yaml:"times"`
+}
+
+// Duration is a time.Duration written as "50ms".
+type Duration time.Duration
+
+// UnmarshalYAML reads "50ms"; a number without a unit is refused, except 0.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v < 0 {
+		return fmt.Errorf("line %d: %q is not a duration such as 50ms", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Parse reads a script from YAML or JSON. Unknown keys are errors.
+func Parse(data []byte) (*Script, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrScript, len(data), MaxBytes)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	s := &Script{}
+	if err := dec.Decode(s); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrScript, err)
+	}
+	if err := dec.Decode(&Script{}); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: more than one document", ErrScript)
+	}
+	if len(s.Agents) == 0 && len(s.Default) == 0 {
+		return nil, fmt.Errorf("%w: neither agents nor default", ErrScript)
+	}
+	for name, replies := range s.Agents {
+		if err := check(name, replies); err != nil {
+			return nil, err
+		}
+	}
+	return s, check("default", s.Default)
+}
+
+// Load reads a script from a file.
+func Load(path string) (*Script, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("script: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("script: %w", err)
+	}
+	return Parse(data)
+}
+
+// classes are the errors a script may name.
+var classes = map[model.ErrorClass]bool{
+	model.RateLimit: true, model.Overload: true, model.Network: true, model.TooLong: true, model.Auth: true,
+	model.BadRequest: true, model.Refused: true, model.Aborted: true, model.UnknownClass: true,
+	model.Undecodable: true, model.Misconfigured: true,
+}
+
+// stops are the labels a script may give; "" chooses by the calls.
+var stops = map[model.Stop]bool{
+	"": true, model.StopEnd: true, model.StopTools: true, model.StopMaxOutput: true,
+	model.StopRefusal: true, model.StopUnknown: true,
+}
+
+// check finds at load time what would otherwise only be found in the middle of a run.
+func check(agent string, replies []Reply) error {
+	for i, r := range replies {
+		bad := func(format string, args ...any) error {
+			return fmt.Errorf("%w: %s, reply %d: %s", ErrScript, agent, i, fmt.Sprintf(format, args...))
+		}
+		if r.Error != nil && !classes[r.Error.Class] {
+			return bad("unknown error class %q", r.Error.Class)
+		}
+		if !stops[r.Stop] {
+			return bad("unknown stop %q", r.Stop)
+		}
+		for _, c := range r.Calls {
+			switch c.Args.(type) {
+			case nil, string, map[string]any:
+			default:
+				return bad("args of %q must be a mapping or a string", c.Name)
+			}
+			if _, err := json.Marshal(c.Args); err != nil {
+				return bad("args of %q: %v", c.Name, err)
+			}
+		}
+	}
+	return nil
+}
