@@ -1,0 +1,373 @@
+// Package life is one life of an actor's shell as a value without I/O: it
+// reads the actor's log in order and says which facts count, which letters may
+// go out and what the world is asked to do (PROTOCOL, "Lives" and "Messages").
+//
+// The shells of package actors and the simulator drive the same code. A Life
+// is not safe for concurrent use; Start makes one for each start of a shell.
+package life
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Fact is one item of a log that counts, as a Machine steps it.
+type Fact struct {
+	N       uint64 // ordinal of its entry
+	At      int64  // stamp, never decreasing
+	Life    string // the start in force
+	From    mailbox.Address
+	Damaged bool // the sender's log is shorter than what was heard from it
+	Kind    string
+	Body    []byte
+}
+
+// Letter is a message that an actor sends to another.
+type Letter struct {
+	To   mailbox.Address
+	N    uint64
+	I    int
+	Kind string
+	Body []byte
+	// Hold: the letter may wait a moment for another one to the same receiver.
+	Hold bool
+}
+
+// Note is something that happened in a step, for observers.
+type Note struct {
+	Kind string
+	Turn int
+	Data any
+}
+
+// Stepped is what a Machine makes of a fact.
+type Stepped struct {
+	Letters []Letter // without N and I
+	World   []any    // effects for the world, in order
+	Notes   []Note
+	Err     error // the fact could not be decoded: it was stepped as nothing
+}
+
+// Machine is a pure machine behind a log: an agent or a supervisor.
+type Machine interface {
+	Step(f Fact) Stepped
+	// Ended reports whether the machine is done for good.
+	Ended() bool
+}
+
+// Phase of a life.
+type Phase string
+
+// Phases. A life folds until it has read its own Resumed in force; it is silent
+// once it has read a later one; it is closed once it has read Closed.
+const (
+	Folding Phase = "folding"
+	Alive   Phase = "alive"
+	Silent  Phase = "silent"
+	Closed  Phase = "closed"
+)
+
+// Limits of a life.
+const (
+	RequestsMax   = 1024 // commands from outside that an actor accepts
+	StartsMax     = 3    // Resumed without a Checkpoint between them
+	CheckpointGap = 64   // entries after which an actor that posts nothing claims its floor
+)
+
+// ErrDamaged: the log is not what an own entry says it was.
+var ErrDamaged = errors.New("life: the log is damaged")
+
+// Life is one start of a shell at one place of its log.
+type Life struct {
+	Addr  mailbox.Address
+	Start string // nonce
+	Epoch mailbox.Epoch
+	Phase Phase
+	N     uint64 // entries read
+	At    int64
+	// Garbage counts entries that did not decode; Dropped items that do not count.
+	Garbage, Dropped int
+
+	machine  Machine
+	force    mailbox.Epoch // the highest claimed so far
+	forcer   string        // the start that claimed it
+	marks    map[mailbox.Address]mark
+	requests map[string]struct{}
+	floor    uint64 // the highest claimed
+	chain    [sha256.Size]byte
+	hashes   []hash // of the log up to base+1, base+2, …
+	base     uint64
+	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
+	Outbox   Outbox
+}
+
+type mark struct {
+	n uint64
+	i int
+}
+
+func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i }
+
+type hash [16]byte
+
+// New makes a life that has read nothing. A Start of "" only watches: it never
+// comes alive.
+func New(addr mailbox.Address, start string, epoch mailbox.Epoch, m Machine) *Life {
+	return &Life{Addr: addr, Start: start, Epoch: epoch, Phase: Folding, machine: m,
+		marks: map[mailbox.Address]mark{}, requests: map[string]struct{}{}}
+}
+
+// Read is what one entry brought.
+type Read struct {
+	N     uint64
+	World []any  // to be done now, only while alive
+	Notes []Note // of all steps of the entry, whether alive or not
+	// Cames says that this entry is the life's own Resumed and has come into force.
+	Came bool
+	// Reclaim: the own Resumed was not the highest; claim again with Life.Epoch.
+	Reclaim bool
+	// Err: the entry, or an item of it, did not decode, or ErrDamaged.
+	Err error
+}
+
+// Next reads the next entry of the log.
+func (l *Life) Next(m mailbox.Message) Read {
+	l.N++
+	l.At = max(l.At, m.At)
+	l.extend(m.Data)
+	out := Read{N: l.N}
+	if l.Phase == Silent || l.Phase == Closed {
+		return out
+	}
+	e, err := mailbox.Decode(m.Data)
+	if err != nil {
+		l.Garbage++
+		l.Outbox.Put(l.N, nil)
+		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
+		return out
+	}
+	var letters []Letter
+	switch {
+	case e.From == l.Addr:
+		letters = l.own(e, &out)
+	case e.From == "":
+		letters = l.commands(e, &out)
+	case e.From.Run() == l.Addr.Run():
+		letters = l.letters(e, &out)
+	default:
+		l.Dropped += len(e.Items)
+	}
+	l.post(letters)
+	if l.Phase != Alive {
+		out.World = nil
+	}
+	return out
+}
+
+// extend continues the chain of hashes over the log as it is.
+func (l *Life) extend(data []byte) {
+	h := sha256.New()
+	h.Write(l.chain[:])
+	h.Write(data)
+	h.Sum(l.chain[:0])
+	l.hashes = append(l.hashes, hash(l.chain[:16]))
+}
+
+// post gives the letters of entry N their identity and puts them out. While
+// folding, those under the floor are known to be out already.
+func (l *Life) post(letters []Letter) {
+	for i := range letters {
+		letters[i].N, letters[i].I = l.N, i
+	}
+	l.Outbox.Put(l.N, letters)
+	l.Outbox.Forget(l.floor)
+}
+
+// own reads an entry that a shell of this actor wrote.
+func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
+	if len(e.Items) == 0 {
+		return nil
+	}
+	inForce := e.Epoch == l.force && e.Start == l.forcer
+	l.claim(e, inForce || e.Items[0].Kind == "resumed", out)
+	if e.Items[0].Kind == "resumed" {
+		return l.resumed(e, out)
+	}
+	var letters []Letter
+	for _, item := range e.Items {
+		switch {
+		case !ownKinds[item.Kind], !inForce && item.Kind != "returned":
+			// A superseded life decides nothing; what a tool returned is evidence.
+			l.Dropped++
+			continue
+		case item.Kind == "closed":
+			l.Phase = Closed
+		}
+		letters = append(letters, l.step(item, "", false, out)...)
+	}
+	return letters
+}
+
+var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true, "returned": true, "woke": true,
+	"resumed": true, "checkpoint": true, "closed": true}
+
+// claim takes the floor and checks the hash that an own entry carries.
+func (l *Life) claim(e mailbox.Entry, counts bool, out *Read) {
+	if e.Floor == 0 || e.Floor >= l.N {
+		return
+	}
+	if e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) {
+		if counts {
+			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
+		}
+		return
+	}
+	l.floor = max(l.floor, e.Floor)
+	if counts {
+		l.claimed = l.N
+	}
+	if drop := int(l.floor - l.base); l.floor > l.base && drop < len(l.hashes) {
+		l.hashes = append(l.hashes[:0:0], l.hashes[drop-1:]...)
+		l.base = l.floor - 1
+	}
+}
+
+// resumed reads a claim: it comes into force if it is the highest so far.
+func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
+	mine := e.Start == l.Start && l.Start != ""
+	if !e.Epoch.Higher(l.force) {
+		if mine && l.Phase == Folding && e.Epoch == l.Epoch {
+			l.Epoch = mailbox.Epoch{Lease: l.force.Lease + 1}
+			out.Reclaim = true
+		}
+		l.Dropped++
+		return nil
+	}
+	l.force, l.forcer = e.Epoch, e.Start
+	switch {
+	case mine:
+		l.Phase, out.Came = Alive, true
+	case l.Phase == Alive:
+		l.Phase = Silent
+		return nil
+	}
+	return l.step(e.Items[0], "", false, out)
+}
+
+// commands reads what a client asked, each request once.
+func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
+	var letters []Letter
+	for _, item := range e.Items {
+		_, known := l.requests[item.ID]
+		if known || item.ID == "" || !commandKinds[item.Kind] || len(l.requests) >= RequestsMax {
+			l.Dropped++
+			continue
+		}
+		l.requests[item.ID] = struct{}{}
+		letters = append(letters, l.step(item, "", false, out)...)
+	}
+	return letters
+}
+
+var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "answered": true,
+	"policy_set": true, "limit_set": true}
+
+// letters reads what another actor of the run sent. What is not above the
+// sender's watermark was read before.
+func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
+	var letters []Letter
+	m := l.marks[e.From]
+	for _, item := range e.Items {
+		damaged := item.Kind == "back" && item.N < m.n
+		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
+			l.Dropped++
+			continue
+		}
+		if !damaged {
+			m = mark{item.N, item.I}
+			l.marks[e.From] = m
+		}
+		letters = append(letters, l.step(item, e.From, damaged, out)...)
+	}
+	return letters
+}
+
+var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
+	"checkpoint": true, "closed": true}
+
+func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []Letter {
+	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
+	if r.Err != nil {
+		l.Garbage++
+		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, r.Err)
+	}
+	out.World = append(out.World, r.World...)
+	out.Notes = append(out.Notes, r.Notes...)
+	return r.Letters
+}
+
+// Claim is the entry that begins this life.
+func (l *Life) Claim(node string, damaged string) (mailbox.Entry, error) {
+	return l.Own("resumed", l.Start, map[string]string{"s": l.Start, "n": node, "d": damaged})
+}
+
+// Own makes an entry of this life. key tells entries of one kind apart.
+func (l *Life) Own(kind, key string, body any) (mailbox.Entry, error) {
+	raw, err := mailbox.Marshal(body)
+	if err != nil {
+		return mailbox.Entry{}, fmt.Errorf("life: encode %s: %w", kind, err)
+	}
+	id := fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, l.Epoch.Lease, l.Epoch.Start, l.Start)
+	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Epoch: l.Epoch, Start: l.Start,
+		Items: []mailbox.Item{{ID: id, Kind: kind, Body: raw}}}
+	if f := l.Outbox.Floor(); f > l.base && f <= l.N && l.Phase == Alive {
+		h := l.hashes[f-l.base-1]
+		e.Floor, e.Hash = f, h[:]
+	}
+	return e, nil
+}
+
+// Post is the entry that carries letters to one receiver.
+func (l *Life) Post(letters []Letter) mailbox.Entry {
+	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Items: make([]mailbox.Item, len(letters))}
+	for i, t := range letters {
+		e.Items[i] = mailbox.Item{N: t.N, I: t.I, Kind: t.Kind, Body: t.Body}
+	}
+	return e
+}
+
+// CheckpointDue: the actor has read much without claiming its floor.
+func (l *Life) CheckpointDue() bool {
+	return l.Phase == Alive && l.Outbox.Floor() > l.floor && l.N-l.claimed >= CheckpointGap
+}
+
+// MayClose: the machine is done and all its letters are out.
+func (l *Life) MayClose() bool {
+	return l.Phase == Alive && l.machine.Ended() && l.Outbox.Empty()
+}
+
+// Floor is the highest floor that was claimed in the log.
+func (l *Life) Floor() uint64 { return l.floor }
+
+// Starts counts the lives at the end of a log that began and never wrote a
+// Checkpoint: from StartsMax on the actor is parked unstepped.
+func Starts(log []mailbox.Message) int {
+	n := 0
+	for _, m := range log {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || len(e.Items) == 0 {
+			continue
+		}
+		switch e.Items[0].Kind {
+		case "resumed":
+			n++
+		case "checkpoint":
+			n = 0
+		}
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package life
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Agent is the machine behind an agent's log.
+type Agent struct {
+	Addr  mailbox.Address
+	State agent.State
+	// Watch makes notes of every step; without it nobody pays for them.
+	Watch bool
+}
+
+// Ended reports whether the agent is done.
+func (a *Agent) Ended() bool { return a.State.Phase == agent.Done }
+
+// Step steps one fact. Letters to anyone but the agent's supervisor do not exist.
+func (a *Agent) Step(f Fact) Stepped {
+	fact, ok, err := agent.Decode(f.Kind, decoder(f.Body))
+	if err != nil || !ok {
+		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
+	}
+	if f.From != "" && f.From.Agent() != mailbox.Super {
+		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
+	}
+	before := a.State
+	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Fact: fact}
+	next, effects := agent.Step(before, e)
+	a.State = next
+	var out Stepped
+	super := mailbox.At(a.Addr.Run(), mailbox.Super)
+	for _, fx := range effects {
+		ask, ok := fx.(agent.Ask)
+		if !ok {
+			out.World = append(out.World, fx)
+			continue
+		}
+		body, err := mailbox.Marshal(ask)
+		if err != nil {
+			panic("life: an ask does not encode: " + err.Error())
+		}
+		settle, _ := ask.(agent.Settle)
+		hold := ask.Kind() == "settle" && !settle.Lost && next.Phase == agent.Acting
+		out.Letters = append(out.Letters, Letter{To: super, Kind: ask.Kind(), Body: body, Hold: hold})
+	}
+	if a.Watch {
+		for _, n := range agent.Notes(before, e, next) {
+			out.Notes = append(out.Notes, Note{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+		}
+	}
+	return out
+}
+
+// Supervisor is the machine behind a supervisor's log.
+type Supervisor struct {
+	Addr  mailbox.Address
+	State supervisor.State
+	Watch bool
+}
+
+// Ended reports whether the run is over.
+func (s *Supervisor) Ended() bool {
+	return s.State.Phase == supervisor.Over && s.State.Live <= 0
+}
+
+// Step steps one fact.
+func (s *Supervisor) Step(f Fact) Stepped {
+	fact, ok, err := supervisor.Decode(f.Kind, decoder(f.Body))
+	if err != nil || !ok {
+		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
+	}
+	from := agent.ID("")
+	if f.From != "" {
+		from = agent.ID(f.From.Agent())
+	}
+	if _, ask := fact.(agent.Ask); ask != (from != "") {
+		return Stepped{Err: fmt.Errorf("fact %q from %q: %w", f.Kind, f.From, errStranger)}
+	}
+	before := s.State
+	e := supervisor.Event{N: f.N, At: f.At, From: from, Damaged: f.Damaged, Fact: fact}
+	next, effects := supervisor.Step(before, e)
+	s.State = next
+	var out Stepped
+	for _, fx := range effects {
+		tell, ok := fx.(supervisor.Tell)
+		if !ok {
+			out.World = append(out.World, fx)
+			continue
+		}
+		body, err := mailbox.Marshal(tell.Fact)
+		if err != nil {
+			panic("life: a fact does not encode: " + err.Error())
+		}
+		out.Letters = append(out.Letters, Letter{To: mailbox.At(s.Addr.Run(), string(tell.To)), Kind: tell.Fact.Kind(), Body: body})
+	}
+	if s.Watch {
+		for _, n := range supervisor.Notes(before, e, next, effects) {
+			out.Notes = append(out.Notes, Note{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+		}
+	}
+	return out
+}
+
+func decoder(body []byte) func(any) error {
+	return func(into any) error { return mailbox.Unmarshal(body, into) }
+}
+
+var (
+	errUnknown  = fmt.Errorf("life: unknown kind")
+	errStranger = fmt.Errorf("life: not this sender's to say")
+)
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errUnknown
+	}
+	return err
+}

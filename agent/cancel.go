@@ -1,0 +1,91 @@
+package agent
+
+// canceled asks the loop to end: at its next safe boundary, or at once. Either
+// way every open call gets a truthful result first.
+func canceled(s State, f Canceled) (State, []Effect) {
+	if s.Phase == Done {
+		return s, nil
+	}
+	if s.Cancel != nil {
+		f.Now = f.Now || s.Cancel.Now
+		f.As = s.Cancel.As
+	}
+	s.Cancel = &f
+	switch s.Phase {
+	case Thinking:
+		if f.Now {
+			return s, []Effect{AbortModel{Lease: s.Lease}}
+		}
+		return s, nil
+	case Acting:
+		return cancelCalls(s)
+	case Leasing:
+		return finishCanceled(s)
+	}
+	if s.Phase == Waiting && len(s.Calls) > 0 {
+		s = s.settleCalls("killed while running: its outcome is unknown")
+		s = endCanceled(s)
+	}
+	return finish(s, s.aborted(ByCancel))
+}
+
+// cancelCalls answers what has not begun and lets what runs come to its end,
+// or kills it. Children are canceled by the supervisor.
+func cancelCalls(s State) (State, []Effect) {
+	var fx []Effect
+	for i, c := range s.Calls {
+		switch {
+		case c.Stage == Pending || c.Stage == Starting:
+			s = s.with(i, c.fail("never started: the run was canceled"))
+		case c.Stage == Running && s.Cancel.Now && c.delegate():
+			s = s.with(i, c.fail("canceled while the child was running"))
+		case c.Stage == Running && s.Cancel.Now:
+			fx = append(fx, AbortTool{Call: c.ID})
+		}
+	}
+	return then(fx)(advance(s))
+}
+
+// settleCalls answers every call that has no result yet.
+func (s State) settleCalls(running string) State {
+	for i, c := range s.Calls {
+		switch c.Stage {
+		case Pending, Starting:
+			s = s.with(i, c.fail("never started: the run was canceled"))
+		case Running:
+			s = s.with(i, c.fail(running))
+		}
+	}
+	return s
+}
+
+// neverStarted ends a canceled run whose reply asked for calls.
+func neverStarted(s State, calls []Call) (State, []Effect) {
+	s = s.refuse(calls, "never started: the run was canceled")
+	return finish(s, s.aborted(AbortedStreaming))
+}
+
+// finishCanceled ends a canceled run at a boundary. Before the first tools ran
+// in this turn it was streaming that was aborted, after it tools.
+func finishCanceled(s State) (State, []Effect) {
+	why := AbortedStreaming
+	if n := len(s.History); n > 0 && len(s.History[n-1].Results) > 0 {
+		why = AbortedTools
+	}
+	return finish(s, s.aborted(why))
+}
+
+func (s State) aborted(why Reason) Outcome {
+	detail := ""
+	if s.Cancel != nil {
+		detail = s.Cancel.Why
+		if s.Cancel.As != "" {
+			why = s.Cancel.As
+		}
+	}
+	text := ""
+	if s.Phase != "" {
+		text = s.found()
+	}
+	return Outcome{Reason: why, Text: text, Partial: true, Detail: detail}
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// checker holds the compiled schemas of a task's tools. It is derived from the
+// task, never changed, and shared by all States of one agent.
+type checker struct {
+	specs   map[string]model.ToolSpec
+	schemas map[string]*jsonschema.Resolved
+	names   string
+}
+
+// delegateTool is the one tool that the loop itself turns into a child agent.
+const delegateTool = "delegate"
+
+func compile(specs []model.ToolSpec) *checker {
+	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*jsonschema.Resolved{}}
+	names := make([]string, 0, len(specs))
+	for _, spec := range specs {
+		c.specs[spec.Name] = spec
+		names = append(names, spec.Name)
+		var schema jsonschema.Schema
+		if json.Unmarshal([]byte(spec.Schema), &schema) != nil {
+			continue // a schema of ours that does not decode checks nothing; tool.NewSet refuses it
+		}
+		if r, err := schema.Resolve(nil); err == nil {
+			c.schemas[spec.Name] = r
+		}
+	}
+	slices.Sort(names)
+	c.names = strings.Join(names, ", ")
+	return c
+}
+
+// validate checks one call before anything acts on it. A call that must not
+// run comes back as Ended, with an error result that the model can read.
+func (s State) validate(t model.ToolCall, index int) Call {
+	c := Call{ToolCall: t, Stage: Pending}
+	spec, known := s.check.specs[t.Name]
+	if !known {
+		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip(t.Name, nameShown), s.check.names))
+	}
+	c.Class = spec.Class
+	if t.Cut {
+		return c.fail("the arguments were cut off before they were complete; the tool did not run. Call it again with shorter arguments")
+	}
+	if strings.TrimSpace(c.Args) == "" {
+		c.Args = "{}"
+	}
+	var args any
+	if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
+		return c.fail(fmt.Sprintf("the arguments are not valid JSON (%v); the tool did not run", err))
+	}
+	if schema := s.check.schemas[t.Name]; schema != nil {
+		if err := schema.Validate(args); err != nil {
+			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
+		}
+	}
+	if t.Name == delegateTool && len(c.Args) > GoalBytesMax {
+		return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
+	}
+	if t.Name == delegateTool {
+		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
+		c.Class = model.Read // children of one reply run beside each other
+	}
+	return c
+}
+
+// Bounds of what one agent says to another, so that it fits an entry.
+const (
+	GoalBytesMax   = 32 << 10
+	AnswerBytesMax = 96 << 10
+)
+
+const (
+	nameShown  = 64
+	errorShown = 400
+)
+
+func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
+
+func (c Call) end(r model.ToolResult) Call {
+	r.Call = c.ID
+	c.Stage, c.Result = Ended, r
+	return c
+}
+
+// limit lets the first calls of a reply run, as far as the limits allow, and
+// answers the rest.
+func (s State) limit(calls []Call) []Call {
+	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls)
+	for i, c := range calls {
+		if c.Stage == Ended {
+			continue
+		}
+		if left <= 0 {
+			calls[i] = c.fail(notRunLimit)
+			continue
+		}
+		left--
+	}
+	return calls
+}
+
+const notRunLimit = "not run: the limit of tool calls is reached"
+
+// runnable counts the calls that will run.
+func runnable(calls []Call) int {
+	n := 0
+	for _, c := range calls {
+		if c.Stage != Ended {
+			n++
+		}
+	}
+	return n
+}

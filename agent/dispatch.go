@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// dispatch takes the calls of a reply: those that may run do, in batches.
+func dispatch(s State, calls []Call) (State, []Effect) {
+	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
+	s.ToolCalls += runnable(calls)
+	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok })
+	if known {
+		s.Useless = 0
+	} else {
+		s.Useless++
+	}
+	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
+	return advance(s)
+}
+
+// advance begins every call that may begin now, and ends the turn when all
+// calls have their result.
+func advance(s State) (State, []Effect) {
+	var fx []Effect
+	for i := range s.Calls {
+		if !s.mayBegin(i) {
+			continue
+		}
+		var e Effect
+		s, e = s.begin(i)
+		if e != nil {
+			fx = append(fx, e)
+		}
+	}
+	if !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Stage != Ended }) {
+		return then(fx)(endBatch(s))
+	}
+	return s, fx
+}
+
+// mayBegin: consecutive safe calls form a batch of which a bounded number runs
+// at once; any other call runs alone, after all before it.
+func (s State) mayBegin(i int) bool {
+	c := s.Calls[i]
+	if c.Stage != Pending || s.Cancel != nil {
+		return false
+	}
+	tools, children := 0, 0
+	for j, d := range s.Calls {
+		open := d.Stage == Starting || d.Stage == Running
+		switch {
+		case j < i && d.Stage != Ended && !(c.safe() && s.oneBatch(j, i)):
+			return false
+		case open && d.delegate():
+			children++
+		case open:
+			tools++
+		}
+	}
+	if c.delegate() {
+		return children < s.Task.Limits.Children
+	}
+	return tools < s.Task.Limits.Parallel
+}
+
+// oneBatch: all calls from j to i are safe.
+func (s State) oneBatch(j, i int) bool {
+	return !slices.ContainsFunc(s.Calls[j:i+1], func(c Call) bool { return !c.safe() && c.Stage != Ended })
+}
+
+// begin starts one call: a child through the supervisor, a read at once,
+// anything else by way of its Started entry.
+func (s State) begin(i int) (State, Effect) {
+	c := s.Calls[i]
+	c.Attempt, c.Life = c.Attempt+1, s.Life
+	switch {
+	case c.delegate():
+		c.Stage, c.Attempt = Running, 0
+		var args struct{ Agent, Task string }
+		if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
+			return s.with(i, c.fail("the arguments of delegate do not decode: "+err.Error())), nil
+		}
+		return s.with(i, c), Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+	case c.recorded():
+		c.Stage = Starting
+		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}
+	}
+	c.Stage = Running
+	return s.with(i, c), s.callTool(c)
+}
+
+func (s State) callTool(c Call) CallTool {
+	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: s.Turn, Name: c.Name, Args: c.Args}
+}
+
+// started: the entry that a shell wrote before a side effect has come round
+// under the epoch in force, so the call may begin, once.
+func started(s State, f Started) (State, []Effect) {
+	i := s.call(f.Call)
+	if i < 0 || s.Phase != Acting || f.Life != s.Life {
+		return s, nil
+	}
+	c := s.Calls[i]
+	if c.Stage != Starting || c.Attempt != f.Attempt {
+		return s, nil
+	}
+	c.Stage, c.Life = Running, f.Life
+	return s.with(i, c), []Effect{s.callTool(c)}
+}
+
+// returned takes a result: of a tool by its attempt, of a child from the
+// supervisor. A late result of a call that waits for a person resolves it.
+func returned(s State, f Returned) (State, []Effect) {
+	i := s.call(f.Call)
+	if i < 0 || s.Phase != Acting && s.Phase != Waiting {
+		return s, nil
+	}
+	c := s.Calls[i]
+	if c.Stage != Running || c.Attempt != f.Attempt {
+		return s, nil
+	}
+	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
+	var fx []Effect
+	if s.Phase == Waiting {
+		fx = append(fx, Unpark{Query: s.Query.Query})
+		s.Phase, s.Query = Acting, Park{}
+	}
+	return then(fx)(advance(s))
+}
+
+// endBatch puts the results into the transcript in the order asked and comes
+// to the turn boundary.
+func endBatch(s State) (State, []Effect) {
+	results := make([]model.ToolResult, len(s.Calls))
+	for i, c := range s.Calls {
+		results[i] = c.Result
+	}
+	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s.Calls = nil
+	if s.Useless >= s.Task.Limits.Malformed {
+		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
+			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
+	}
+	return nextTurn(s, NextTurn)
+}

@@ -1,0 +1,329 @@
+package agent
+
+import (
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Event is one fact as the loop reads it from its log.
+type Event struct {
+	N    uint64 // ordinal of the entry in this log
+	At   int64  // stamp of the entry, Unix milliseconds, never decreasing
+	Life string // the start of the shell that is in force at this place
+	Fact Fact
+}
+
+// Fact is something that happened. Facts are past participles.
+//
+//sumtype:decl
+type Fact interface {
+	// Kind is the fact's word in logs.
+	Kind() string
+}
+
+// Submitted gives an agent its task. It is the first fact that counts.
+type Submitted struct {
+	Task Task `msgpack:"t"`
+}
+
+// Granted opens a lease: one attempt of a model call may begin. Closing grants
+// only a closing turn, because of Why.
+type Granted struct {
+	Lease   int    `msgpack:"l"`
+	Output  int64  `msgpack:"o"`
+	Calls   int64  `msgpack:"c,omitempty"`
+	Closing bool   `msgpack:"f,omitempty"`
+	Why     Reason `msgpack:"w,omitempty"`
+}
+
+// Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.
+type Denied struct {
+	Lease  int    `msgpack:"l"`
+	Why    Reason `msgpack:"w"`
+	Detail string `msgpack:"d,omitempty"`
+}
+
+// Replied is what the model answered under a lease.
+type Replied struct {
+	Lease  int         `msgpack:"l"`
+	Reply  model.Reply `msgpack:"r"`
+	TookMS int64       `msgpack:"t,omitempty"`
+}
+
+// Failed is an attempt without a usable answer. Reply holds what had arrived.
+type Failed struct {
+	Lease    int              `msgpack:"l"`
+	Class    model.ErrorClass `msgpack:"c"`
+	Detail   string           `msgpack:"d,omitempty"`
+	Unbilled bool             `msgpack:"u,omitempty"`
+	AfterMS  int64            `msgpack:"a,omitempty"` // what the provider asked to wait
+	Reply    model.Reply      `msgpack:"r,omitempty"`
+	TookMS   int64            `msgpack:"t,omitempty"`
+}
+
+// Started says that a shell is about to begin a call. The call begins when its
+// Started has come round while the shell that wrote it is in force.
+type Started struct {
+	Call    string `msgpack:"c"`
+	Attempt int    `msgpack:"a"`
+	Life    string `msgpack:"s"`
+}
+
+// Returned answers a call: from a tool, or for a delegate from the supervisor.
+type Returned struct {
+	Call    string `msgpack:"c"`
+	Attempt int    `msgpack:"a,omitempty"` // 0: not a tool's
+	Text    string `msgpack:"t"`
+	Error   bool   `msgpack:"e,omitempty"`
+	Killed  bool   `msgpack:"k,omitempty"` // by our abort, while running
+	TookMS  int64  `msgpack:"m,omitempty"`
+}
+
+// StopAllowed lets a proposed stop stand.
+type StopAllowed struct {
+	Proposal int `msgpack:"p"`
+}
+
+// StopVetoed sends a proposed stop back; Final ends the run instead, because
+// the veto was repeated too often.
+type StopVetoed struct {
+	Proposal int    `msgpack:"p"`
+	Why      string `msgpack:"w"`
+	Final    bool   `msgpack:"f,omitempty"`
+}
+
+// Canceled asks the agent to end: at the next safe boundary, or Now.
+type Canceled struct {
+	Why string `msgpack:"w,omitempty"`
+	Now bool   `msgpack:"n,omitempty"`
+	// Of names one agent of the run; empty is all of it. Only the supervisor reads it.
+	Of ID `msgpack:"o,omitempty"`
+	// As is the stop reason when the cancel is not a person's ("" : by place).
+	As Reason `msgpack:"a,omitempty"`
+}
+
+// Steered is a user's message to a running agent.
+type Steered struct {
+	Text string `msgpack:"t"`
+}
+
+// Answered is a person's decision about an open query.
+type Answered struct {
+	Query    string `msgpack:"q"`
+	Decision string `msgpack:"d"` // approve, deny, skip, text
+	Text     string `msgpack:"t,omitempty"`
+}
+
+// Woke says that a timer is due. It counts only if its entry's stamp says so too.
+type Woke struct {
+	Timer string `msgpack:"t"`
+}
+
+// Resumed begins a life of the actor's shell (PROTOCOL P1).
+type Resumed struct {
+	Life string `msgpack:"s"`
+	Node string `msgpack:"n,omitempty"`
+	// Damaged is set by the shell when the log is not whole.
+	Damaged string `msgpack:"d,omitempty"`
+}
+
+// Checkpoint claims a floor and means nothing to the loop.
+type Checkpoint struct{}
+
+// Closed is the last entry of a log: nothing after it counts.
+type Closed struct {
+	N uint64 `msgpack:"n"`
+}
+
+// Kind words. They are in logs and never change.
+func (Submitted) Kind() string   { return "submitted" }
+func (Granted) Kind() string     { return "granted" }
+func (Denied) Kind() string      { return "denied" }
+func (Replied) Kind() string     { return "replied" }
+func (Failed) Kind() string      { return "failed" }
+func (Started) Kind() string     { return "started" }
+func (Returned) Kind() string    { return "returned" }
+func (StopAllowed) Kind() string { return "stop_allowed" }
+func (StopVetoed) Kind() string  { return "stop_vetoed" }
+func (Canceled) Kind() string    { return "canceled" }
+func (Steered) Kind() string     { return "steered" }
+func (Answered) Kind() string    { return "answered" }
+func (Woke) Kind() string        { return "woke" }
+func (Resumed) Kind() string     { return "resumed" }
+func (Checkpoint) Kind() string  { return "checkpoint" }
+func (Closed) Kind() string      { return "closed" }
+
+// Decode makes a fact of a kind from its body; ok is false for a kind that is
+// not an agent's.
+func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
+	read, ok := facts[kind]
+	if !ok {
+		return nil, false, nil
+	}
+	f, err = read(body)
+	return f, true, err
+}
+
+func as[T Fact](body func(any) error) (Fact, error) {
+	var v T
+	err := body(&v)
+	return v, err
+}
+
+var facts = map[string]func(func(any) error) (Fact, error){
+	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
+	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
+	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "answered": as[Answered],
+	"woke": as[Woke], "resumed": as[Resumed], "checkpoint": as[Checkpoint], "closed": as[Closed],
+}
+
+// Effect is something to do. Effects are imperatives and plain data.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// Ask is an effect for the supervisor: it becomes a letter to it.
+type Ask interface {
+	Effect
+	// Kind is the ask's word in the supervisor's log.
+	Kind() string
+}
+
+// Reserve asks for a lease for one attempt.
+type Reserve struct {
+	Lease int        `msgpack:"l"`
+	Ask   budget.Ask `msgpack:"a"`
+	Turn  int        `msgpack:"t"`
+}
+
+// Settle closes a lease. Lost: nobody knows what it cost, so it is spent in full.
+type Settle struct {
+	Lease int           `msgpack:"l"`
+	Used  budget.Amount `msgpack:"u"`
+	Usage model.Usage   `msgpack:"g,omitempty"`
+	Lost  bool          `msgpack:"x,omitempty"`
+	// Calls is how many of the granted tool calls will be used.
+	Turn int `msgpack:"t,omitempty"`
+}
+
+// Delegate asks for a child agent.
+type Delegate struct {
+	Call  string `msgpack:"c"`
+	Child ID     `msgpack:"i"`
+	Name  string `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
+	Goal  string `msgpack:"g"`
+}
+
+// ProposeStop says that the agent believes it is done.
+type ProposeStop struct {
+	Proposal int    `msgpack:"p"`
+	Text     string `msgpack:"t"`
+}
+
+// Park says that the agent waits for a person, and what it asks.
+type Park struct {
+	Query    string `msgpack:"q"`
+	Question string `msgpack:"t"`
+	Reason   Reason `msgpack:"r"`
+	Call     string `msgpack:"c,omitempty"`
+}
+
+// Unpark says that it no longer waits.
+type Unpark struct {
+	Query string `msgpack:"q"`
+}
+
+// Finish is the agent's last word.
+type Finish struct {
+	Outcome Outcome     `msgpack:"o"`
+	Turns   int         `msgpack:"t"`
+	Calls   int         `msgpack:"c"`
+	Usage   model.Usage `msgpack:"u"`
+	Node    string      `msgpack:"n,omitempty"`
+}
+
+// Back tells the supervisor how long the agent's log is (PROTOCOL P13).
+type Back struct {
+	Node string `msgpack:"n,omitempty"`
+}
+
+// Kind words of asks.
+func (Reserve) Kind() string     { return "reserve" }
+func (Settle) Kind() string      { return "settle" }
+func (Delegate) Kind() string    { return "delegate" }
+func (ProposeStop) Kind() string { return "propose_stop" }
+func (Park) Kind() string        { return "park" }
+func (Unpark) Kind() string      { return "unpark" }
+func (Finish) Kind() string      { return "finish" }
+func (Back) Kind() string        { return "back" }
+
+// DecodeAsk makes an ask of a kind from its body.
+func DecodeAsk(kind string, body func(into any) error) (a Ask, ok bool, err error) {
+	read, ok := asks[kind]
+	if !ok {
+		return nil, false, nil
+	}
+	a, err = read(body)
+	return a, true, err
+}
+
+func asAsk[T Ask](body func(any) error) (Ask, error) {
+	var v T
+	err := body(&v)
+	return v, err
+}
+
+var asks = map[string]func(func(any) error) (Ask, error){
+	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop],
+	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back],
+}
+
+// CallModel begins an attempt under a lease that is open.
+type CallModel struct {
+	Lease   int
+	Request model.Request
+	Model   string // "provider/model"
+	Turn    int
+}
+
+// Begin appends Started for a call; the call itself follows when that has come round.
+type Begin struct {
+	Call    string
+	Attempt int
+}
+
+// CallTool begins a call.
+type CallTool struct {
+	Call    string
+	Attempt int
+	Turn    int
+	Name    string
+	Args    string
+}
+
+// AbortModel cancels the model call of a lease; what had arrived comes back as Failed.
+type AbortModel struct{ Lease int }
+
+// AbortTool kills a running call; its end comes back as Returned.
+type AbortTool struct{ Call string }
+
+// Arm sets a timer; arming it again moves it.
+type Arm struct {
+	Timer string
+	Due   int64 // Unix milliseconds
+}
+
+func (Reserve) effect()     {}
+func (Settle) effect()      {}
+func (Delegate) effect()    {}
+func (ProposeStop) effect() {}
+func (Park) effect()        {}
+func (Unpark) effect()      {}
+func (Finish) effect()      {}
+func (Back) effect()        {}
+func (CallModel) effect()   {}
+func (Begin) effect()       {}
+func (CallTool) effect()    {}
+func (AbortModel) effect()  {}
+func (AbortTool) effect()   {}
+func (Arm) effect()         {}

@@ -1,0 +1,313 @@
+package agent
+
+import (
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Note is something that happened in a step, for observers: a pure function of
+// the state before, the event and the state after, so that it can be told
+// again from the log at any time.
+type Note struct {
+	Kind string
+	Turn int
+	Data any // one of the types below, by Kind
+}
+
+// Data of notes. Text of people and models is left out where content is off.
+type (
+	// AgentStarted is agent.started.
+	AgentStarted struct {
+		Name    string `json:"name"`
+		Parent  ID     `json:"parent,omitempty"`
+		Model   string `json:"model"`
+		Goal    string `json:"goal,omitempty"`
+		Tools   int    `json:"tools"`
+		MaxTurn int    `json:"max_turns"`
+	}
+	// AgentResumed is agent.resumed.
+	AgentResumed struct {
+		Phase Phase  `json:"phase"`
+		Life  string `json:"life"`
+	}
+	// AgentParked is agent.parked and query.asked.
+	AgentParked struct {
+		Query    string `json:"query"`
+		Question string `json:"question,omitempty"`
+		Reason   Reason `json:"reason"`
+		Call     string `json:"call,omitempty"`
+	}
+	// QueryAnswered is query.answered.
+	QueryAnswered struct {
+		Query    string `json:"query"`
+		Decision string `json:"decision"`
+	}
+	// AgentFinished is agent.finished.
+	AgentFinished struct {
+		Name    string      `json:"name"`
+		Reason  Reason      `json:"stop_reason"`
+		Partial bool        `json:"partial"`
+		Detail  string      `json:"detail,omitempty"`
+		Text    string      `json:"text,omitempty"`
+		Turns   int         `json:"turns"`
+		Calls   int         `json:"tool_calls"`
+		Usage   model.Usage `json:"usage"`
+	}
+	// TurnStarted is turn.started.
+	TurnStarted struct {
+		Transition Transition `json:"transition,omitempty"`
+		Lease      int        `json:"lease"`
+		MaxOutput  int64      `json:"max_output_tokens"`
+	}
+	// TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.
+	TurnFinished struct {
+		Transition Transition `json:"transition,omitempty"`
+		Phase      Phase      `json:"phase"`
+	}
+	// ModelStarted is model.started.
+	ModelStarted struct {
+		Model string `json:"model"`
+		Lease int    `json:"lease"`
+	}
+	// ModelFinished is model.finished, model.retry and error.raised of a model.
+	ModelFinished struct {
+		Model      string           `json:"model"`
+		Stop       model.Stop       `json:"stop,omitempty"`
+		Usage      model.Usage      `json:"usage"`
+		UsageKnown bool             `json:"usage_known"`
+		TookMS     int64            `json:"took_ms"`
+		Error      model.ErrorClass `json:"error,omitempty"`
+		Detail     string           `json:"detail,omitempty"`
+	}
+	// Said is message.user, message.assistant and message.tombstoned.
+	Said struct {
+		Text  string `json:"text,omitempty"`
+		Bytes int    `json:"bytes"`
+		Calls int    `json:"calls,omitempty"`
+	}
+	// ToolNote is tool.proposed, tool.validated, tool.started and tool.finished, and the
+	// delegation kinds, where Child is set.
+	ToolNote struct {
+		Call    string      `json:"call"`
+		Tool    string      `json:"tool"`
+		Class   model.Class `json:"class,omitempty"`
+		Child   ID          `json:"child,omitempty"`
+		Attempt int         `json:"attempt,omitempty"`
+		Args    string      `json:"args,omitempty"`
+		Error   bool        `json:"error,omitempty"`
+		Bytes   int         `json:"bytes,omitempty"`
+		Text    string      `json:"text,omitempty"`
+		TookMS  int64       `json:"took_ms,omitempty"`
+	}
+	// StopNote is stop.proposed, stop.allowed and stop.vetoed.
+	StopNote struct {
+		Proposal int    `json:"proposal"`
+		Why      string `json:"why,omitempty"`
+		Final    bool   `json:"final,omitempty"`
+	}
+	// Limited is limit.soft and warning.raised.
+	Limited struct {
+		What string        `json:"what"`
+		Used budget.Amount `json:"used,omitzero"`
+	}
+)
+
+// Notes tells what a step did.
+func Notes(before State, e Event, after State) []Note {
+	turn := max(before.Turn, after.Turn)
+	if after.Phase == Leasing || after.Phase == Thinking {
+		turn = after.Turn + 1
+	}
+	n := notes{turn: turn}
+	n.arrival(before, e, after)
+	n.messages(before, after)
+	n.calls(before, e, after)
+	n.phases(before, e, after)
+	return n.list
+}
+
+type notes struct {
+	turn int
+	list []Note
+}
+
+func (n *notes) add(kind string, data any) { n.list = append(n.list, Note{kind, n.turn, data}) }
+
+// arrival tells of the event itself.
+func (n *notes) arrival(before State, e Event, after State) {
+	switch f := e.Fact.(type) {
+	case Submitted:
+		if before.Phase == "" {
+			t := after.Task
+			n.add("agent.started", AgentStarted{Name: t.Name, Parent: t.Parent, Model: t.Model.Name, Goal: t.Goal,
+				Tools: len(t.Tools), MaxTurn: t.Limits.Turns})
+		}
+	case Resumed:
+		if before.Phase != "" && before.Phase != Done && before.Life != "" {
+			n.add("agent.resumed", AgentResumed{Phase: before.Phase, Life: f.Life})
+		}
+	case Granted:
+		if before.Phase == Leasing && after.Phase == Thinking {
+			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
+			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+		}
+	case Replied:
+		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
+			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
+		}
+	case Failed:
+		if before.Phase == Thinking && f.Lease == before.Lease {
+			kind := "error.raised"
+			if after.Phase == Waiting {
+				kind = "model.retry"
+			}
+			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
+		}
+	case StopAllowed:
+		if before.Phase == Stopping && f.Proposal == before.Proposal {
+			n.add("stop.allowed", StopNote{Proposal: f.Proposal})
+		}
+	case StopVetoed:
+		if before.Phase == Stopping && f.Proposal == before.Proposal {
+			n.add("stop.vetoed", StopNote{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
+		}
+	case Woke:
+		if after.Soft && !before.Soft {
+			n.add("limit.soft", Limited{What: "wall clock"})
+		}
+	case Answered:
+		if before.Query.Query != "" && f.Query == before.Query.Query {
+			n.add("query.answered", QueryAnswered{Query: f.Query, Decision: f.Decision})
+		}
+	}
+}
+
+// messages tells what was appended to the transcript, and what was struck.
+func (n *notes) messages(before, after State) {
+	old := len(before.History)
+	for i, m := range after.History {
+		switch {
+		case i < old:
+			if i == old-1 && m.Tombstone && !before.History[i].Tombstone {
+				n.add("message.tombstoned", Said{Bytes: len(m.Text)})
+			}
+		case m.Tombstone:
+			n.add("message.tombstoned", Said{Bytes: len(m.Text)})
+		case m.Role == model.Assistant:
+			n.add("message.assistant", Said{Text: m.Text, Bytes: len(m.Text), Calls: len(m.Calls)})
+			for _, c := range m.Calls {
+				n.add("tool.proposed", ToolNote{Call: c.ID, Tool: c.Name, Args: c.Args})
+			}
+		case m.Role == model.User:
+			n.add("message.user", Said{Text: m.Text, Bytes: len(m.Text)})
+		}
+	}
+}
+
+// calls tells how far the calls have come.
+func (n *notes) calls(before State, e Event, after State) {
+	was := map[string]Call{}
+	for _, c := range before.Calls {
+		was[c.ID] = c
+	}
+	took := int64(0)
+	if f, ok := e.Fact.(Returned); ok {
+		took = f.TookMS
+	}
+	for _, c := range after.Calls {
+		old, known := was[c.ID]
+		if !known && c.Stage != Ended {
+			n.add("tool.validated", ToolNote{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child})
+		}
+		if c.Stage == Running && (old.Stage != Running || old.Attempt != c.Attempt) {
+			n.add(word(c.Child, "tool.started", "delegation.requested"),
+				ToolNote{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args})
+		}
+		if c.Stage == Ended && old.Stage != Ended {
+			n.ended(c.Name, c.Child, c.Result, took)
+		}
+	}
+	if len(after.Calls) > 0 || len(after.History) == len(before.History) {
+		return
+	}
+	names := map[string]string{}
+	for _, m := range after.History[max(0, len(before.History)-1):] {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		for _, r := range m.Results {
+			old, known := was[r.Call]
+			if name := names[r.Call]; !known || old.Stage != Ended {
+				if known {
+					name = old.Name
+				}
+				n.ended(name, old.Child, r, took)
+			}
+		}
+	}
+}
+
+func (n *notes) ended(tool string, child ID, r model.ToolResult, took int64) {
+	n.add(word(child, "tool.finished", "delegation.finished"),
+		ToolNote{Call: r.Call, Tool: tool, Child: child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, TookMS: took})
+}
+
+func word(child ID, tool, delegation string) string {
+	if child != "" {
+		return delegation
+	}
+	return tool
+}
+
+// phases tells where the loop is now.
+func (n *notes) phases(before State, e Event, after State) {
+	if before.Phase == after.Phase && before.Lease == after.Lease {
+		return
+	}
+	atWork := before.Phase == Thinking || before.Phase == Acting
+	if atWork && after.Phase != Thinking && after.Phase != Acting {
+		n.turn = max(before.Turn, after.Turn)
+		n.add("turn.finished", TurnFinished{Transition: after.Transition, Phase: after.Phase})
+	}
+	switch {
+	case after.Phase == Stopping && before.Phase != Stopping:
+		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
+	case after.Query.Query != "" && before.Query.Query == "":
+		q := after.Query
+		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add("query.asked", data)
+		n.add("agent.parked", data)
+	case after.Phase == Done && before.Phase != Done:
+		o := after.Outcome
+		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
+			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+	}
+}
+
+// Bare is a note's data without what people, models and tools said.
+func Bare(data any) any {
+	switch d := data.(type) {
+	case AgentStarted:
+		d.Goal = ""
+		return d
+	case AgentParked:
+		d.Question = ""
+		return d
+	case AgentFinished:
+		d.Text = ""
+		return d
+	case Said:
+		d.Text = ""
+		return d
+	case ToolNote:
+		d.Args, d.Text = "", ""
+		return d
+	case StopNote:
+		d.Why = ""
+		return d
+	}
+	return data
+}

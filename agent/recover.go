@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// useless takes a reply that says nothing: it stays in the record as a
+// tombstone, costs a turn, and the model reads what was wrong.
+func useless(s State, what string) (State, []Effect) {
+	s.History = slices.Clone(s.History)
+	s.History[len(s.History)-1].Tombstone = true
+	s = s.say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.check.names + "."})
+	s.Useless++
+	if s.Useless >= s.Task.Limits.Malformed {
+		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
+			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
+	}
+	return nextTurn(s, MalformedRecovery)
+}
+
+const continuePrompt = "You were cut off. Continue from where you stopped."
+
+// cut takes a text that met the output limit: the model goes on, at most Cuts
+// times in a row, and that costs no turn.
+func cut(s State) (State, []Effect) {
+	s.Cuts++
+	if s.Cuts > s.Task.Limits.Cuts {
+		return finish(s, Outcome{Reason: MaxOutputTokens, Text: s.answer(), Partial: true})
+	}
+	s.Turn--
+	s = s.say(model.Message{Role: model.User, Text: continuePrompt})
+	return nextTurn(s, OutputRecovery)
+}
+
+// answer is the final text, joined from the pieces of a reply that was cut.
+func (s State) answer() string {
+	var pieces []string
+	for i := len(s.History) - 1; i >= 0; i-- {
+		m := s.History[i]
+		switch {
+		case m.Tombstone:
+		case m.Role == model.Assistant:
+			pieces = append(pieces, m.Text)
+		case m.Role != model.User || m.Text != continuePrompt:
+			i = 0
+		}
+	}
+	slices.Reverse(pieces)
+	return clip(strings.Join(pieces, ""), AnswerBytesMax)
+}
+
+// failed takes an attempt without an answer: what had arrived stays in the
+// record as a tombstone, the lease is settled, and the loop tries again as far
+// as the class and the limits allow.
+func failed(s State, f Failed) (State, []Effect) {
+	if s.Phase != Thinking || f.Lease != s.Lease {
+		return s, nil
+	}
+	if f.Unbilled {
+		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
+	}
+	if s.Cancel != nil {
+		s, calls := s.keep(f.Reply)
+		s, fx := s.settle(f.Reply, 0)
+		return then(fx)(neverStarted(s, calls))
+	}
+	anchor := s.Anchor
+	s, _ = s.keep(f.Reply)
+	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone {
+		s.History = slices.Clone(s.History)
+		s.History[n].Tombstone = true
+	}
+	s, fx := s.settle(f.Reply, 0)
+	s.Anchor = anchor // what failed is no measure of the prompt
+	switch {
+	case s.Ending != "":
+		return then(fx)(finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
+	case f.Class == model.Undecodable:
+		s.Turn++
+		return then(fx)(useless(s.tombstoned(), "Your reply could not be read: "+clip(f.Detail, errorShown)+"."))
+	case f.Class == model.TooLong:
+		return then(fx)(finish(s, Outcome{Reason: PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
+	case f.Class == model.Refused:
+		return then(fx)(finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
+	case f.Class.Retryable() && s.Retries < s.Task.Limits.Retries:
+		return then(fx)(retryLater(s, f.AfterMS))
+	}
+	return then(fx)(finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true,
+		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
+}
+
+// keep records what had arrived of a reply, if anything had.
+func (s State) keep(r model.Reply) (State, []Call) {
+	if r.Message.Text == "" && len(r.Message.Calls) == 0 {
+		return s, nil
+	}
+	return s.take(r)
+}
+
+// tombstoned makes sure that the newest message is a tombstone of the assistant.
+func (s State) tombstoned() State {
+	if s.History[len(s.History)-1].Tombstone {
+		return s
+	}
+	return s.say(model.Message{Role: model.Assistant, Tombstone: true})
+}
+
+// Backoff between attempts of a failed model call, in milliseconds.
+var backoffMS = [...]int64{500, 2000, 8000}
+
+// retryLater waits for the retry timer; the next attempt has a lease of its own.
+func retryLater(s State, afterMS int64) (State, []Effect) {
+	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
+	s.Retries++
+	s.Phase, s.RetryDue = Waiting, s.Now+wait
+	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
+}
+
+const retryAfterMaxMS = 5 * 60 * 1000 // a provider may not park a run for longer

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// resumed begins a life of the shell: only the world can have lost something,
+// so only the phases that wait for the world have something to do.
+func resumed(s State, f Resumed) (State, []Effect) {
+	s.Life, s.Node = f.Life, f.Node
+	if s.Phase == Done || s.Phase == "" {
+		return s, nil
+	}
+	fx := []Effect{Back{Node: f.Node}}
+	if f.Damaged != "" {
+		s = s.settleCalls("outcome unknown: the log is damaged")
+		s = endCanceled(s)
+		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
+	}
+	fx = append(fx,
+		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
+		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS})
+	switch s.Phase {
+	case Thinking:
+		return then(fx)(lostModelCall(s))
+	case Acting:
+		return then(fx)(lostCalls(s))
+	case Waiting:
+		if s.Query.Query == "" {
+			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
+		}
+	}
+	return s, fx
+}
+
+// lostModelCall: nobody will bring the reply any more. Its lease is spent in
+// full, and another attempt asks for a lease of its own.
+func lostModelCall(s State) (State, []Effect) {
+	fx := []Effect{Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}}
+	s.Open = false
+	if s.Cancel != nil {
+		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
+		return s, append(fx, more...)
+	}
+	if s.Ending != "" {
+		return then(fx)(closing(s, s.Ending, ClosingTurn))
+	}
+	return then(fx)(reserve(s, Resumption))
+}
+
+// idle marks that no lease is open, for finish.
+func (s State) idle() State {
+	s.Phase = Stopping
+	return s
+}
+
+// lostCalls sorts the calls that were under way: children answer by
+// themselves, reads and idempotent calls run again with the same key, a side
+// effect whose outcome nobody knows goes to a person.
+func lostCalls(s State) (State, []Effect) {
+	var fx []Effect
+	for i, c := range s.Calls {
+		var e Effect
+		switch {
+		case c.Stage == Ended || c.Stage == Pending || c.delegate() && s.Cancel == nil:
+			continue
+		case s.Cancel != nil:
+			if c.Stage == Running && !c.delegate() {
+				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
+			}
+			continue
+		case c.Stage == Starting: // nothing had begun
+			c.Attempt--
+			s, e = s.with(i, c).begin(i)
+		case c.Class == model.Read || c.Class == model.Idempotent:
+			s, e = s.begin(i)
+		default:
+			s, e = unknownOutcome(s, c)
+		}
+		fx = append(fx, e)
+	}
+	if s.Phase == Waiting {
+		return s, fx
+	}
+	return then(fx)(advance(s))
+}
+
+// unknownOutcome stops for a person: a side effect began and nobody knows
+// whether it came to its end. A late result resolves it.
+func unknownOutcome(s State, c Call) (State, Effect) {
+	s.Phase = Waiting
+	s.Query = Park{
+		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: ResumeUnsafe,
+		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
+			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
+	}
+	return s, s.Query
+}
+
+// answered takes a person's decision about the open query.
+func answered(s State, f Answered) (State, []Effect) {
+	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
+		return s, nil
+	}
+	i := s.call(s.Query.Call)
+	fx := []Effect{Unpark{Query: s.Query.Query}}
+	s.Phase, s.Query, s.Transition = Acting, Park{}, ApprovalResolved
+	c := s.Calls[i]
+	switch f.Decision {
+	case "approve":
+		var e Effect
+		s, e = s.begin(i)
+		return s, append(fx, e)
+	case "text":
+		s = s.with(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
+	default:
+		s = s.with(i, c.fail("not run again; whether the first attempt took effect is unknown"))
+	}
+	return then(fx)(advance(s))
+}
+
+// endCanceled puts the results of calls that will not go on into the transcript.
+func endCanceled(s State) State {
+	if len(s.Calls) == 0 {
+		return s
+	}
+	results := make([]model.ToolResult, len(s.Calls))
+	for i, c := range s.Calls {
+		results[i] = c.Result
+	}
+	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s.Calls = nil
+	return s
+}

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Phase is what an agent waits for.
+type Phase string
+
+// Phases. The zero Phase waits for Submitted.
+const (
+	Leasing  Phase = "leasing"  // for the supervisor's Granted or Denied
+	Thinking Phase = "thinking" // for the model
+	Acting   Phase = "acting"   // for tools and children
+	Waiting  Phase = "waiting"  // for a person or a timer
+	Stopping Phase = "stopping" // for the supervisor's verdict on a proposed stop
+	Done     Phase = "done"
+)
+
+// State is an agent at one place of its log. It is a value: Step never changes
+// a State that it was given, so two futures may be stepped from one.
+type State struct {
+	Task  Task
+	Phase Phase
+	Life  string // the shell in force
+	Node  string // where it runs
+	Now   int64  // stamp of the last entry
+	Began int64  // stamp of Submitted
+
+	// History is the transcript: exactly what was appended, in order.
+	History    []model.Message
+	Transition Transition // why the last turn was taken
+	Turn       int        // turns taken, the closing turn not counted
+	Usage      model.Usage
+	Spent      budget.Amount
+
+	Lease  int  // number of the newest lease
+	Open   bool // it is granted and not settled
+	Grant  Granted
+	Anchor Anchor
+
+	Calls     []Call // of the last reply, in the order asked
+	ToolCalls int    // tool calls run in all
+	CallsOut  bool   // the agent's own limit of calls is used up: the next turn is the closing one
+
+	Proposal int   // number of the newest proposed stop
+	Vetoes   int   // in a row
+	Useless  int   // malformed replies in a row
+	Cuts     int   // cut outputs in a row
+	Retries  int   // failed attempts in a row
+	RetryDue int64 // when the next attempt may be asked for
+
+	Ending  Reason // set: the turn under way is the closing turn, and why
+	Cancel  *Canceled
+	Soft    bool // the soft time limit has passed
+	Steers  []string
+	Query   Park // open while waiting for a person
+	Outcome Outcome
+
+	check *checker // compiled schemas of Task.Tools, derived from them
+}
+
+// Anchor is a prefix of the prompt whose size the provider reported.
+type Anchor struct {
+	Messages int   // how many messages of History it covers
+	Tokens   int64 // 0: nothing reported yet
+}
+
+// Stage is how far a call is.
+type Stage string
+
+// Stages of a call.
+const (
+	Pending  Stage = "pending"  // nothing was done
+	Starting Stage = "starting" // Begin was asked, Started has not come round
+	Running  Stage = "running"  // it may have begun
+	Ended    Stage = "ended"    // its result is known
+)
+
+// Call is one tool call of the last reply.
+type Call struct {
+	model.ToolCall
+	Class   model.Class
+	Child   ID // set: a delegate, and the child's id
+	Stage   Stage
+	Attempt int
+	Life    string // the shell that began it
+	Result  model.ToolResult
+}
+
+func (c Call) delegate() bool { return c.Child != "" }
+
+// safe reports whether the call may run beside others.
+func (c Call) safe() bool { return c.Class == model.Read }
+
+// recorded: its beginning is in the log before it begins.
+func (c Call) recorded() bool { return c.Class != model.Read }
+
+// say appends to the transcript without touching what other States see.
+func (s State) say(m model.Message) State {
+	s.History = append(slices.Clip(s.History), m)
+	return s
+}
+
+// call returns the index of an open call, or -1.
+func (s State) call(id string) int {
+	return slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == id })
+}
+
+// with replaces one call.
+func (s State) with(i int, c Call) State {
+	s.Calls = slices.Clone(s.Calls)
+	s.Calls[i] = c
+	return s
+}
+
+// LastText is the newest assistant text of the transcript.
+func (s State) LastText() string {
+	for _, m := range slices.Backward(s.History) {
+		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" {
+			return m.Text
+		}
+	}
+	return ""
+}
+
+// Prompt is the transcript as it is sent: without tombstones, and with
+// neighbouring user messages joined, so that roles alternate.
+func (s State) Prompt() []model.Message {
+	plain := true
+	for i, m := range s.History {
+		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return slices.Clip(s.History)
+	}
+	sent := make([]model.Message, 0, len(s.History))
+	for _, m := range s.History {
+		if m.Tombstone {
+			continue
+		}
+		if n := len(sent); n > 0 && m.Role == model.User && sent[n-1].Role == model.User {
+			sent[n-1].Text += "\n\n" + m.Text
+			continue
+		}
+		sent = append(sent, m)
+	}
+	return sent
+}
+
+// InputBound is an upper bound of the tokens of the next prompt: what the
+// provider reported for the prefix, and the bytes of the rest.
+func (s State) InputBound() int64 {
+	tail := s.History
+	n := s.Anchor.Tokens
+	if n > 0 {
+		tail = s.History[s.Anchor.Messages:]
+	} else {
+		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Tools(s.Task.Tools)
+	}
+	for _, m := range tail {
+		n += budget.Message(m)
+	}
+	return n + budget.EnvelopeTokens + budget.Text(closingPrompt) + closingWhyMax
+}

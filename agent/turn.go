@@ -1,0 +1,335 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// submitted opens the loop. The prompt is in the record before anything is risked.
+func submitted(s State, f Submitted) (State, []Effect) {
+	if s.Phase != "" {
+		return s, nil
+	}
+	s.Task = f.Task
+	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
+	s.check = compile(s.Task.Tools)
+	s.Began = s.Now
+	s = s.say(model.Message{Role: model.User, Text: f.Task.Goal})
+	s, fx := reserve(s, "")
+	return s, append(fx,
+		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
+		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS})
+}
+
+// nextTurn is the boundary between two turns, the only place where the loop
+// decides whether to go on.
+func nextTurn(s State, why Transition) (State, []Effect) {
+	if s.Cancel != nil {
+		return finishCanceled(s)
+	}
+	if s.Ending != "" {
+		// The closing turn is over and brought no usable text.
+		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
+	}
+	if len(s.Steers) > 0 {
+		for _, text := range s.Steers {
+			s = s.say(model.Message{Role: model.User, Text: text})
+		}
+		s.Steers, why = nil, Steering
+	}
+	switch {
+	case s.Soft:
+		return closing(s, Timeout, SoftLimit)
+	case s.CallsOut:
+		return closing(s, MaxToolCalls, ClosingTurn)
+	case s.Turn >= s.Task.Limits.Turns:
+		return closing(s, MaxTurns, ClosingTurn)
+	}
+	return reserve(s, why)
+}
+
+// reserve asks for the lease of the next turn.
+func reserve(s State, why Transition) (State, []Effect) {
+	s.Phase, s.Transition = Leasing, why
+	s.Lease++
+	return s, []Effect{Reserve{Lease: s.Lease, Ask: s.ask(), Turn: s.Turn + 1}}
+}
+
+// closing asks for the one closing turn that a run which is cut short still has.
+func closing(s State, ending Reason, why Transition) (State, []Effect) {
+	s.Phase, s.Transition, s.Ending = Leasing, why, ending
+	s.Lease++
+	ask := s.ask()
+	ask.Final, ask.Calls = true, 0
+	return s, []Effect{Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}}
+}
+
+// Ask is what the next turn may cost at most.
+func (s State) ask() budget.Ask {
+	l := s.Task.Limits
+	calls := int64(l.ReplyCalls)
+	if l.Calls > 0 {
+		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
+	}
+	return budget.Ask{Input: s.InputBound(), Output: l.Output, OutputMin: min(OutputUseful, l.Output),
+		Closing: l.Closing, Calls: calls, Price: s.Task.Model.Price}
+}
+
+// FirstAsk is the Ask of a task's first turn: what a child is admitted by.
+func FirstAsk(t Task) budget.Ask {
+	t.Limits = t.Limits.WithDefaults(t.Depth)
+	s := State{Task: t}.say(model.Message{Role: model.User, Text: t.Goal})
+	return s.ask()
+}
+
+// granted begins an attempt. A grant of only the closing turn ends the loop
+// after it, for the reason that the supervisor names.
+func granted(s State, f Granted) (State, []Effect) {
+	if s.Phase != Leasing || f.Lease != s.Lease {
+		return s, nil
+	}
+	if s.Cancel != nil {
+		return finishCanceled(s)
+	}
+	s.Open, s.Grant = true, f
+	s.Phase = Thinking
+	if f.Closing && s.Ending == "" {
+		s.Ending, s.Transition = f.Why, ClosingTurn
+	}
+	if text := closingText(s.Ending); s.Ending != "" && s.History[len(s.History)-1].Text != text {
+		s = s.say(model.Message{Role: model.User, Text: text})
+	}
+	return s, []Effect{s.callModel()}
+}
+
+func (s State) callModel() CallModel {
+	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: s.Task.Model.Name, Request: model.Request{
+		Model: s.Task.Model.Name, System: s.Task.System, Messages: s.Prompt(), Tools: s.Task.Tools,
+		MaxOutput: s.Grant.Output, NoTools: s.Ending != "",
+		Temperature: s.Task.Model.Temperature, Effort: s.Task.Model.Effort,
+	}}
+}
+
+const (
+	closingPrompt = "Stop here: the limit on %s is reached. Call no more tools. Say what you found so far, and what is left undone."
+	closingWhyMax = 64
+)
+
+func closingText(why Reason) string {
+	word := map[Reason]string{TokenBudget: "tokens", CostBudget: "money", MaxTurns: "turns", MaxToolCalls: "tool calls",
+		Timeout: "time"}[why]
+	if word == "" {
+		word = strings.ReplaceAll(string(why), "_", " ")
+	}
+	return fmt.Sprintf(closingPrompt, word)
+}
+
+// denied ends the loop without another call: software says what was found.
+func denied(s State, f Denied) (State, []Effect) {
+	if s.Phase != Leasing || f.Lease != s.Lease {
+		return s, nil
+	}
+	if s.Cancel != nil {
+		return finishCanceled(s)
+	}
+	why := f.Why
+	if s.Ending != "" {
+		why = s.Ending
+	}
+	return finish(s, Outcome{Reason: why, Text: s.found(), Partial: true, Detail: f.Detail})
+}
+
+// replied takes a reply: it settles the lease, records the message before
+// anything of it acts, and decides by the calls that were observed, not by the
+// provider's label.
+func replied(s State, f Replied) (State, []Effect) {
+	if s.Phase != Thinking || f.Lease != s.Lease {
+		return s, nil
+	}
+	s, calls := s.take(f.Reply)
+	s, fx := s.settle(f.Reply, runnable(calls))
+	s.Retries = 0
+	if s.Ending == "" {
+		s.Turn++
+	}
+	switch {
+	case s.Cancel != nil:
+		return then(fx)(neverStarted(s, calls))
+	case s.Ending != "":
+		return then(fx)(closed(s, f.Reply, calls))
+	case len(calls) > 0:
+		return then(fx)(dispatch(s, calls))
+	case strings.TrimSpace(f.Reply.Message.Text) == "":
+		return then(fx)(useless(s, "Your reply was empty."))
+	case f.Reply.Stop == model.StopMaxOutput:
+		return then(fx)(cut(s))
+	case f.Reply.Stop == model.StopRefusal:
+		return then(fx)(finish(s, Outcome{Reason: Refused, Text: clip(f.Reply.Message.Text, AnswerBytesMax), Partial: true}))
+	}
+	s.Useless, s.Cuts = 0, 0
+	return then(fx)(propose(s))
+}
+
+// take records a reply in the transcript. It numbers the calls by turn and
+// index (the provider's own ids never reach a log) and validates each.
+func (s State) take(r model.Reply) (State, []Call) {
+	m := r.Message
+	m.Role = model.Assistant
+	calls := make([]Call, len(m.Calls))
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i)
+		calls[i] = s.validate(m.Calls[i], i)
+	}
+	if r.UsageKnown {
+		u := r.Usage
+		m.Usage = &u
+	}
+	s = s.say(m)
+	s.Calls = nil
+	return s, s.limit(calls)
+}
+
+// settle closes the lease with what the provider reported, or in full.
+func (s State) settle(r model.Reply, calls int) (State, []Effect) {
+	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown}
+	if r.UsageKnown {
+		e.Used = s.Task.Model.Price.Cost(r.Usage)
+		s.Usage = s.Usage.Add(r.Usage)
+		s.Spent = s.Spent.Plus(e.Used)
+		s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total()}
+	}
+	e.Used.Calls = min(int64(calls), s.Grant.Calls)
+	s.Open = false
+	return s, []Effect{e}
+}
+
+// closed ends a run after its closing turn; calls it made all the same are
+// answered, so that the history stays well formed.
+func closed(s State, r model.Reply, calls []Call) (State, []Effect) {
+	text := clip(r.Message.Text, AnswerBytesMax)
+	s = s.refuse(calls, "not run: this was the closing turn")
+	if strings.TrimSpace(text) == "" {
+		text = s.found()
+	}
+	return finish(s, Outcome{Reason: s.Ending, Text: text, Partial: true})
+}
+
+// refuse answers every call with the same error.
+func (s State) refuse(calls []Call, text string) State {
+	if len(calls) == 0 {
+		return s
+	}
+	results := make([]model.ToolResult, len(calls))
+	for i, c := range calls {
+		results[i] = model.ToolResult{Call: c.ID, Text: text, Error: true}
+	}
+	return s.say(model.Message{Role: model.ToolRole, Results: results})
+}
+
+// finish is the one way out of the loop.
+func finish(s State, o Outcome) (State, []Effect) {
+	if s.Phase == Done {
+		return s, nil
+	}
+	var fx []Effect
+	if s.Phase == Thinking || s.Phase == Leasing {
+		// A lease that is open or asked for is closed for good.
+		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
+		if s.Open {
+			fx = append(fx, AbortModel{Lease: s.Lease})
+		}
+		s.Open = false
+	}
+	if s.Query.Query != "" {
+		fx = append(fx, Unpark{Query: s.Query.Query})
+		s.Query = Park{}
+	}
+	s.Phase, s.Outcome = Done, o
+	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node})
+}
+
+// found is the partial result when no model may be asked any more: the last
+// text and the newest results, as the transcript has them.
+func (s State) found() string {
+	var b strings.Builder
+	b.WriteString(clip(s.LastText(), AnswerBytesMax))
+	names := map[string]string{}
+	for _, m := range s.History {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+	}
+	room := foundBytesMax
+	for i := len(s.History) - 1; i >= 0 && room > 0; i-- {
+		for _, r := range s.History[i].Results {
+			if r.Error || room <= 0 {
+				continue
+			}
+			text := clip(r.Text, min(room, foundResultMax))
+			room -= len(text)
+			fmt.Fprintf(&b, "\n\n%s returned:\n%s", names[r.Call], text)
+		}
+	}
+	if b.Len() == 0 {
+		return "nothing was found yet"
+	}
+	return strings.TrimSpace(b.String())
+}
+
+const (
+	foundBytesMax  = 4 << 10 // of results in a partial result made by software
+	foundResultMax = 1 << 10
+)
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " …"
+}
+
+// then puts effects in front of those of what follows.
+func then(first []Effect) func(State, []Effect) (State, []Effect) {
+	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
+}
+
+// woke takes a timer: it counts only if the stamp of its entry says so too.
+func woke(s State, f Woke) (State, []Effect) {
+	if s.Phase == Done || s.Phase == "" {
+		return s, nil
+	}
+	switch f.Timer {
+	case softTimer:
+		if due := s.Began + s.Task.Limits.SoftMS; s.Now < due {
+			return s, []Effect{Arm{Timer: softTimer, Due: due}}
+		}
+		s.Soft = true
+	case hardTimer:
+		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
+			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
+		}
+		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
+	case retryTimer:
+		if s.Phase == Waiting && s.Query.Query == "" {
+			if due := s.RetryDue; s.Now < due {
+				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
+			}
+			return nextTurn(s, s.Transition)
+		}
+	}
+	return s, nil
+}
+
+// steered keeps a user's message for the next turn boundary.
+func steered(s State, f Steered) (State, []Effect) {
+	if s.Phase == Done {
+		return s, nil
+	}
+	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)
+	return s, nil
+}

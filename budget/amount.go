@@ -1,0 +1,115 @@
+// Package budget is the ledger of one run: a pool of tokens, money and tool
+// calls, the leases that every model call holds before it may spend, and the
+// upper bounds that make a lease strict.
+//
+// Everything here is a value without a clock, a goroutine or an error: the
+// supervisor steps it.
+package budget
+
+import "github.com/troupe-run/troupe/model"
+
+// Amount is what a call may cost, or did: tokens at face value, money in
+// billionths of a US dollar, tool calls.
+type Amount struct {
+	Tokens int64 `msgpack:"t,omitempty" json:"tokens"`
+	Nano   int64 `msgpack:"n,omitempty" json:"nano_usd"`
+	Calls  int64 `msgpack:"c,omitempty" json:"calls"`
+}
+
+// Plus adds.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Tokens + b.Tokens, a.Nano + b.Nano, a.Calls + b.Calls}
+}
+
+// Minus subtracts; a component may become negative.
+func (a Amount) Minus(b Amount) Amount {
+	return Amount{a.Tokens - b.Tokens, a.Nano - b.Nano, a.Calls - b.Calls}
+}
+
+// Over is what exceeds b, component by component, never negative.
+func (a Amount) Over(b Amount) Amount {
+	return Amount{max(0, a.Tokens-b.Tokens), max(0, a.Nano-b.Nano), max(0, a.Calls-b.Calls)}
+}
+
+// Zero reports whether nothing is in it.
+func (a Amount) Zero() bool { return a == Amount{} }
+
+// Limit caps an Amount; a component of zero is not limited.
+type Limit Amount
+
+// Room is what is left under the limit after used; components without a limit
+// come back as Unlimited.
+func (l Limit) Room(used Amount) Amount {
+	room := func(limit, used int64) int64 {
+		if limit == 0 {
+			return Unlimited
+		}
+		return limit - used
+	}
+	return Amount{room(l.Tokens, used.Tokens), room(l.Nano, used.Nano), room(l.Calls, used.Calls)}
+}
+
+// Unlimited stands for a component without a limit. It is far below the range
+// of int64 so that sums of a few of them do not overflow.
+const Unlimited int64 = 1 << 60
+
+// Price is what a token costs in billionths of a US dollar. Known is false for
+// a model without a price: its cost is unknown, never zero.
+type Price struct {
+	Known      bool  `msgpack:"k,omitempty" json:"known"`
+	Input      int64 `msgpack:"i,omitempty" json:"input"`
+	Output     int64 `msgpack:"o,omitempty" json:"output"`
+	CacheRead  int64 `msgpack:"r,omitempty" json:"cache_read"`
+	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
+}
+
+// Bound is the most that input and output tokens can cost: every input token
+// at the dearest rate that may apply to it.
+func (p Price) Bound(input, output int64) Amount {
+	return Amount{Tokens: input + output, Nano: input*p.dearest() + output*p.Output}
+}
+
+func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
+
+// Cost is what a reported usage costs.
+func (p Price) Cost(u model.Usage) Amount {
+	return Amount{
+		Tokens: u.Total(),
+		Nano:   u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + u.CacheCreation*p.CacheWrite,
+	}
+}
+
+// EnvelopeTokens is what one message, call, result or tool schema may cost
+// beyond its own bytes.
+const EnvelopeTokens = 16
+
+// Text bounds the tokens of a text: a byte-level BPE never makes more tokens
+// than UTF-8 bytes.
+func Text(s string) int64 { return int64(len(s)) }
+
+// Message bounds the tokens that one message adds to a prompt.
+func Message(m model.Message) int64 {
+	if m.Tombstone {
+		return 0
+	}
+	n := EnvelopeTokens + Text(m.Text)
+	for _, c := range m.Calls {
+		n += EnvelopeTokens + Text(c.Name) + Text(c.Args) + Text(c.ID)
+	}
+	for _, r := range m.Results {
+		n += EnvelopeTokens + Text(r.Text) + Text(r.Call)
+	}
+	for _, o := range m.Opaque {
+		n += EnvelopeTokens + int64(len(o.Data))
+	}
+	return n
+}
+
+// Tools bounds the tokens of tool schemas.
+func Tools(specs []model.ToolSpec) int64 {
+	var n int64
+	for _, s := range specs {
+		n += EnvelopeTokens + Text(s.Name) + Text(s.Description) + Text(s.Schema)
+	}
+	return n
+}

@@ -1,0 +1,256 @@
+package budget
+
+import "github.com/benbjohnson/immutable"
+
+// Pool is the budget of a run. It is a value: every method returns a new Pool
+// and leaves the old one as it was, sharing structure, in O(log agents).
+//
+// At every moment Spent + Held + Kept of tokens, and of money, stays within
+// Limit, unless a provider billed more than its documented rules allow: that
+// part is in Overrun.
+type Pool struct {
+	Limit   Limit
+	Spent   Amount // settled, unknown included
+	Held    Amount // sum of the open leases
+	Kept    Amount // sum of what is kept back for closing turns
+	Unknown Amount // part of Spent: charged in full because nobody knows
+	Overrun Amount // part of Spent: billed beyond the lease
+
+	accounts *immutable.SortedMap[string, Account]
+}
+
+// Account is one agent's part in a pool. An agent has at most one open lease.
+type Account struct {
+	Limit  Limit  // the agent's own cap within the pool
+	Open   int    // number of the open lease, 0: none
+	Closed int    // highest closed lease: what is not above it is closed for good
+	Held   Amount // of the open lease
+	Kept   Amount // for the closing turn
+	Spent  Amount
+}
+
+// Ask is what an agent wants for one attempt.
+type Ask struct {
+	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens
+	Output    int64 `msgpack:"o"`           // wanted output tokens
+	OutputMin int64 `msgpack:"m"`           // less than this is of no use
+	Closing   int64 `msgpack:"c"`           // output tokens of a closing turn
+	Calls     int64 `msgpack:"n,omitempty"` // tool calls that the reply may make
+	Price     Price `msgpack:"p,omitempty"`
+	// Final asks for the closing turn itself.
+	Final bool `msgpack:"f,omitempty"`
+}
+
+// Verdict is the answer to an Ask.
+type Verdict string
+
+// Verdicts. Wait: what is missing is held by other leases, ask again when one settles.
+const (
+	Granted Verdict = "granted"
+	Closing Verdict = "closing" // only the closing turn fits
+	Wait    Verdict = "wait"
+	Denied  Verdict = "denied"
+	Stale   Verdict = "stale" // the lease is closed already
+)
+
+// Grant says what an attempt may use.
+type Grant struct {
+	Verdict Verdict
+	Output  int64
+	Calls   int64
+	Short   Short // what was short, unless Granted in full
+}
+
+// Short names the component that did not suffice.
+type Short string
+
+// Components.
+const (
+	ShortTokens Short = "tokens"
+	ShortMoney  Short = "money"
+	ShortCalls  Short = "calls"
+)
+
+// CallsAtOnce is how many tool calls must be free before a reply is asked for
+// while others still hold some: below it the agent waits for them.
+const CallsAtOnce = 8
+
+// Account returns an agent's account; the zero Account if it has none.
+func (p Pool) Account(who string) Account {
+	if p.accounts == nil {
+		return Account{}
+	}
+	a, _ := p.accounts.Get(who)
+	return a
+}
+
+func (p Pool) with(who string, a Account) Pool {
+	if p.accounts == nil {
+		p.accounts = immutable.NewSortedMap[string, Account](nil)
+	}
+	p.accounts = p.accounts.Set(who, a)
+	return p
+}
+
+// closingBound is what a closing turn with that prompt can cost.
+func (k Ask) closingBound(prompt int64) Amount { return k.Price.Bound(prompt, k.Closing) }
+
+// Admit opens an account if the agent's closing turn fits beside everyone
+// else's; first is the Ask of its first turn. Admitting again changes nothing.
+func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
+	if p.accounts != nil {
+		if _, ok := p.accounts.Get(who); ok {
+			return p, true
+		}
+	}
+	keep := first.closingBound(first.Input)
+	if !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
+		return p, false
+	}
+	p.Kept = p.Kept.Plus(keep)
+	return p.with(who, Account{Limit: own, Kept: keep}), true
+}
+
+// room is what nobody has a claim on.
+func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) }
+
+func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
+
+// Reserve asks for a lease. The same lease asked again gets the same answer as
+// long as it is open; a closed one stays closed.
+func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
+	a := p.Account(who)
+	switch {
+	case lease <= a.Closed:
+		return p, Grant{Verdict: Stale}
+	case a.Open != 0 && lease != a.Open:
+		p = p.Lose(who, a.Open)
+		a = p.Account(who)
+	case lease == a.Open:
+		return p, Grant{Verdict: Stale}
+	}
+	p.Kept = p.Kept.Minus(a.Kept) // its own is at its disposal
+	room := least(p.room(), a.Limit.Room(a.Spent))
+	g, take, keep := decide(k, room, !p.Held.Zero())
+	if g.Verdict == Wait || g.Verdict == Denied {
+		p.Kept = p.Kept.Plus(a.Kept)
+		return p, g
+	}
+	a.Open, a.Held, a.Kept = lease, take, keep
+	p.Held, p.Kept = p.Held.Plus(take), p.Kept.Plus(keep)
+	return p.with(who, a), g
+}
+
+func least(a, b Amount) Amount {
+	return Amount{min(a.Tokens, b.Tokens), min(a.Nano, b.Nano), min(a.Calls, b.Calls)}
+}
+
+// decide says what room allows. busy: other leases are open, so room may grow.
+// A normal turn takes its own bound and keeps the closing turn after it (its
+// prompt is this one plus this output; tool results are not foreseen).
+func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
+	if !k.Final {
+		out, short := outputThatFits(k, room)
+		calls := min(k.Calls, room.Calls)
+		if calls < min(k.Calls, CallsAtOnce) && (busy || calls < 1) {
+			short, out = ShortCalls, 0
+		}
+		if busy && out < k.Output {
+			return Grant{Verdict: Wait, Short: short}, take, keep
+		}
+		if out >= k.OutputMin && out > 0 {
+			take = k.Price.Bound(k.Input, out)
+			take.Calls = calls
+			keep = k.closingBound(k.Input + out)
+			return Grant{Verdict: Granted, Output: out, Calls: calls, Short: short}, take, keep
+		}
+		g.Short = short
+	}
+	take = k.closingBound(k.Input)
+	if fits(take, room) {
+		return Grant{Verdict: Closing, Output: k.Closing, Short: g.Short}, take, Amount{}
+	}
+	if busy {
+		return Grant{Verdict: Wait, Short: g.Short}, Amount{}, keep
+	}
+	if g.Short == "" {
+		g.Short = ShortTokens
+		if take.Nano > room.Nano {
+			g.Short = ShortMoney
+		}
+	}
+	g.Verdict = Denied
+	return g, Amount{}, Amount{}
+}
+
+// outputThatFits is the largest output up to the wanted one for which the turn
+// and the closing turn after it fit into room.
+func outputThatFits(k Ask, room Amount) (int64, Short) {
+	out, short := k.Output, Short("")
+	// Tokens: (in+out) + (in+out+closing) <= room.
+	if most := (room.Tokens - 2*k.Input - k.Closing) / 2; most < out {
+		out, short = most, ShortTokens
+	}
+	in := k.Price.dearest()
+	if perOut := k.Price.Output + in; perOut > 0 {
+		if most := (room.Nano - 2*k.Input*in - k.Closing*k.Price.Output) / perOut; most < out {
+			out, short = most, ShortMoney
+		}
+	}
+	return max(out, 0), short
+}
+
+// Settle closes a lease with what it really cost. Settling again, or a lease
+// that is closed, changes nothing but an overrun: what is billed beyond the
+// lease is booked. Settling a lease that was never seen closes it for good.
+func (p Pool) Settle(who string, lease int, used Amount) Pool {
+	a := p.Account(who)
+	if lease <= a.Closed {
+		return p
+	}
+	held := Amount{}
+	if lease == a.Open {
+		held = a.Held
+		p.Held = p.Held.Minus(held)
+		a.Open, a.Held = 0, Amount{}
+		over := used.Over(held)
+		p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano})
+	} else {
+		// Nothing was sent under a lease that was never granted.
+		used = Amount{}
+	}
+	a.Closed = max(a.Closed, lease)
+	a.Spent, p.Spent = a.Spent.Plus(used), p.Spent.Plus(used)
+	return p.with(who, a)
+}
+
+// Lose closes a lease whose outcome nobody knows: unknown is spent.
+func (p Pool) Lose(who string, lease int) Pool {
+	a := p.Account(who)
+	if lease != a.Open || lease == 0 {
+		return p.Settle(who, lease, Amount{})
+	}
+	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}
+	p.Unknown = p.Unknown.Plus(lost)
+	return p.Settle(who, lease, lost)
+}
+
+// Leave ends an account: an open lease is lost, what was kept is free again.
+func (p Pool) Leave(who string) Pool {
+	a := p.Account(who)
+	if a.Open != 0 {
+		p = p.Lose(who, a.Open)
+		a = p.Account(who)
+	}
+	p.Kept = p.Kept.Minus(a.Kept)
+	a.Kept = Amount{}
+	return p.with(who, a)
+}
+
+// Within reports whether the pool keeps its promise: nothing is committed
+// beyond the limit but a provider's overrun.
+func (p Pool) Within() bool {
+	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
+	room := p.Limit.Room(used)
+	return room.Tokens >= 0 && room.Nano >= 0 && room.Calls >= 0
+}

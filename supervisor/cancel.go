@@ -1,0 +1,72 @@
+package supervisor
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// canceled stops the run, or with Of one agent and what is below it: every
+// live member is told at once, and each says Finish when it has stopped. A
+// Delegate or Reserve that comes later begins nothing.
+func canceled(s State, f agent.Canceled) (State, []Effect) {
+	if s.Phase == Over {
+		return s, nil
+	}
+	if f.Of != "" && f.Of != agent.Root {
+		return s, s.tellBelow(f)
+	}
+	if s.Cancel != nil {
+		if s.Cancel.Now || !f.Now {
+			return s, nil
+		}
+		f.As = s.Cancel.As
+	}
+	s.Cancel = &f
+	return s, s.tellAll(f)
+}
+
+func (s State) tellAll(f agent.Canceled) []Effect {
+	var fx []Effect
+	s.Members(func(m Member) {
+		if !m.Done {
+			fx = append(fx, Tell{To: m.ID, Fact: f})
+		}
+	})
+	return fx
+}
+
+func (s State) tellBelow(f agent.Canceled) []Effect {
+	of := f.Of
+	f.Of = ""
+	var fx []Effect
+	s.Members(func(m Member) {
+		if !m.Done && (m.ID == of || strings.HasPrefix(string(m.ID), string(of)+"-")) {
+			fx = append(fx, Tell{To: m.ID, Fact: f})
+		}
+	})
+	return fx
+}
+
+// park notes that a member waits for a person.
+func park(s State, from agent.ID, f agent.Park) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok || m.Done {
+		return s, nil
+	}
+	if m.Query == nil {
+		s.Parked++
+	}
+	m.Query = &f
+	return s.put(m), nil
+}
+
+func unpark(s State, from agent.ID) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok || m.Query == nil {
+		return s, nil
+	}
+	m.Query = nil
+	s.Parked--
+	return s.put(m), nil
+}

@@ -1,0 +1,152 @@
+package supervisor
+
+import (
+	"github.com/troupe-run/troupe/agent"
+)
+
+// Event is one fact as the supervisor reads it from its log.
+type Event struct {
+	N    uint64
+	At   int64
+	From agent.ID // "" for commands and own entries
+	// Damaged: the sender's log is shorter than what was heard from it (P13).
+	Damaged bool
+	Fact    Fact
+}
+
+// Fact is an ask of an agent, a command, or an own entry of the supervisor.
+type Fact interface{ Kind() string }
+
+// PolicySet replaces the policy of a live run.
+type PolicySet struct {
+	Policy Policy `msgpack:"p"`
+}
+
+// LimitSet replaces the limits of a live run.
+type LimitSet struct {
+	Limits Limits `msgpack:"l"`
+}
+
+// Kind words.
+func (Opened) Kind() string    { return "opened" }
+func (PolicySet) Kind() string { return "policy_set" }
+func (LimitSet) Kind() string  { return "limit_set" }
+
+// Decode makes a fact of the supervisor's log; ok is false for an unknown kind.
+func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
+	switch kind {
+	case "opened":
+		f, err = as[Opened](body)
+	case "policy_set":
+		f, err = as[PolicySet](body)
+	case "limit_set":
+		f, err = as[LimitSet](body)
+	case "canceled", "woke", "resumed", "checkpoint", "closed":
+		return decodeAgent(kind, body)
+	default:
+		a, ok, err := agent.DecodeAsk(kind, body)
+		return a, ok, err
+	}
+	return f, true, err
+}
+
+func decodeAgent(kind string, body func(into any) error) (Fact, bool, error) {
+	f, ok, err := agent.Decode(kind, body)
+	return f, ok, err
+}
+
+func as[T Fact](body func(any) error) (Fact, error) {
+	var v T
+	err := body(&v)
+	return v, err
+}
+
+// Effect is something to do.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// Tell sends a fact to a member.
+type Tell struct {
+	To   agent.ID
+	Fact agent.Fact
+}
+
+// Publish says that the run is over; its result is State.Result.
+type Publish struct{}
+
+// Arm sets a timer, Due in Unix milliseconds; Disarm drops it.
+type Arm struct {
+	Timer string
+	Due   int64
+}
+
+// Disarm drops a timer.
+type Disarm struct{ Timer string }
+
+func (Tell) effect()    {}
+func (Publish) effect() {}
+func (Arm) effect()     {}
+func (Disarm) effect()  {}
+
+// Step is a run's supervisor: one event in, the next state and what is to be
+// done about it. Everything is decided here and nowhere else.
+func Step(s State, e Event) (State, []Effect) {
+	s.Now = max(s.Now, e.At)
+	if f, ok := e.Fact.(Opened); ok {
+		return opened(s, f)
+	}
+	if s.Phase == "" {
+		return early(s, e)
+	}
+	if e.Damaged {
+		return damaged(s, e.From)
+	}
+	switch f := e.Fact.(type) {
+	case agent.Reserve:
+		return reserve(s, e.From, f)
+	case agent.Settle:
+		return settle(s, e.From, f)
+	case agent.Delegate:
+		return delegate(s, e.From, f)
+	case agent.ProposeStop:
+		return propose(s, e.From, f)
+	case agent.Park:
+		return park(s, e.From, f)
+	case agent.Unpark:
+		return unpark(s, e.From)
+	case agent.Finish:
+		return finished(s, e.From, f)
+	case agent.Back:
+		return back(s, e.From, f)
+	case agent.Canceled:
+		return canceled(s, f)
+	case PolicySet:
+		s.Run.Policy = f.Policy
+		return s, nil
+	case LimitSet:
+		return limitSet(s, f)
+	case agent.Woke:
+		return woke(s, f)
+	case agent.Resumed:
+		return resumed(s, f)
+	case agent.Checkpoint, agent.Closed:
+		return s, nil
+	default:
+		panic("supervisor: unknown fact " + e.Fact.Kind())
+	}
+}
+
+// early takes what comes before Opened: a cancel makes the run over before it
+// began; nothing else means anything.
+func early(s State, e Event) (State, []Effect) {
+	switch f := e.Fact.(type) {
+	case agent.Canceled:
+		s.Phase, s.Began, s.Ended = Over, s.Now, s.Now
+		s.Outcome = agent.Outcome{Reason: agent.ByCancel, Partial: true, Detail: f.Why}
+		return s, []Effect{Publish{}}
+	case agent.Resumed:
+		s.Life = f.Life
+	}
+	return s, nil
+}

@@ -1,0 +1,334 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+)
+
+// opened begins the run by joining its root. Opened again changes nothing: the
+// client that asks twice gets the same run.
+func opened(s State, f Opened) (State, []Effect) {
+	if s.Phase != "" {
+		return s, nil
+	}
+	f.Limits = f.Limits.withDefaults()
+	s.Run, s.Phase, s.Began = f, Live, s.Now
+	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
+	def, ok := s.definition(f.Root)
+	if !ok {
+		return s.over(agent.Outcome{Reason: agent.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
+	}
+	m := Member{ID: agent.Root, Name: def.Name}
+	m.Rights, m.Deny = s.rights(nil, nil, def)
+	t := s.task(m, def, f.Goal)
+	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
+	if !ok {
+		return s.over(agent.Outcome{Reason: agent.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
+			Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", agent.FirstAsk(t).Input+t.Limits.WithDefaults(0).Closing)})
+	}
+	s.Pool = pool
+	return join(s, m, t)
+}
+
+func ownLimit(l agent.Limits) budget.Limit { return budget.Limit{Tokens: l.Tokens, Nano: l.Nano} }
+
+// over ends a run that has no members.
+func (s State) over(o agent.Outcome) (State, []Effect) {
+	s.Phase, s.Outcome, s.Ended = Over, o, s.Now
+	return s, []Effect{Publish{}}
+}
+
+// join makes a member and gives it its task.
+func join(s State, m Member, t agent.Task) (State, []Effect) {
+	s.Live++
+	s = s.put(m)
+	return s, []Effect{
+		Tell{To: m.ID, Fact: agent.Submitted{Task: t}},
+		Arm{Timer: signTimer + string(m.ID), Due: s.Now + FirstSignMS},
+	}
+}
+
+// FirstSignMS is how long a member may take until its first letter.
+const FirstSignMS = 60_000
+
+const signTimer = "sign/"
+
+func (s State) definition(name string) (Definition, bool) {
+	i := slices.IndexFunc(s.Run.Definitions, func(d Definition) bool { return d.Name == name })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return s.Run.Definitions[i], true
+}
+
+// rights is the meet of the parent's rights and the definition's; denies unite.
+func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
+	if parent == nil {
+		for _, t := range s.Run.Tools {
+			parent = append(parent, t.Name)
+		}
+	}
+	denied = slices.Concat(deny, def.Deny)
+	rights = []string{}
+	for _, name := range parent {
+		if (def.Tools == nil || slices.Contains(def.Tools, name)) && !slices.Contains(denied, name) {
+			rights = append(rights, name)
+		}
+	}
+	return rights, denied
+}
+
+// task is what a member is told. Its limits are the tighter of the run's and
+// the definition's.
+func (s State) task(m Member, def Definition, goal string) agent.Task {
+	t := agent.Task{
+		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
+		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
+		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace,
+		Limits: tighter(def.Limits, s.Run.Agent),
+	}
+	if def.Model != nil {
+		t.Model = *def.Model
+	}
+	if m.Depth == 0 && s.Run.RootTurns > 0 {
+		t.Limits.Turns = s.Run.RootTurns
+	}
+	if t.Limits.Children == 0 {
+		t.Limits.Children = s.Run.Limits.Children
+	}
+	for _, spec := range s.Run.Tools {
+		offered := def.Offer == nil || slices.Contains(def.Offer, spec.Name)
+		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth
+		if offered && !leaf && slices.Contains(m.Rights, spec.Name) {
+			t.Tools = append(t.Tools, spec)
+		}
+	}
+	return t
+}
+
+const delegateTool = "delegate"
+
+// tighter is the smaller of two limits wherever both are set.
+func tighter(a, b agent.Limits) agent.Limits {
+	least := func(x, y int) int {
+		if x == 0 || y != 0 && y < x {
+			return y
+		}
+		return x
+	}
+	least64 := func(x, y int64) int64 {
+		if x == 0 || y != 0 && y < x {
+			return y
+		}
+		return x
+	}
+	return agent.Limits{
+		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
+		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
+		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries),
+		Output: least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
+		HardMS: least64(a.HardMS, b.HardMS), Tokens: least64(a.Tokens, b.Tokens), Nano: least64(a.Nano, b.Nano),
+	}
+}
+
+// delegate joins a child, or tells the parent why not. The child's id comes
+// from the call, so the same delegation finds the same child.
+func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
+	parent, ok := s.Member(from)
+	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") {
+		return s, nil
+	}
+	refuse := func(format string, args ...any) (State, []Effect) {
+		return s, []Effect{Tell{To: from, Fact: agent.Returned{Call: f.Call, Error: true, Text: "not delegated: " + fmt.Sprintf(format, args...)}}}
+	}
+	name := f.Name
+	if name == "" {
+		name = parent.Name
+	}
+	own, _ := s.definition(parent.Name)
+	def, known := s.definition(name)
+	l := s.Run.Limits
+	switch {
+	case s.Cancel != nil || s.Phase != Live || parent.Done:
+		return refuse("the run was canceled")
+	case !slices.Contains(parent.Rights, delegateTool):
+		return refuse("this agent may not delegate")
+	case !known || own.Delegates != nil && !slices.Contains(own.Delegates, name):
+		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.delegates(own), ", "))
+	case parent.Depth+1 >= l.Depth:
+		return refuse("agents may be nested %d deep at most", l.Depth)
+	case parent.Children >= l.Children:
+		return refuse("an agent may have %d live children", l.Children)
+	case s.Count() >= l.Agents:
+		return refuse("a run may have %d agents", l.Agents)
+	}
+	m := Member{ID: f.Child, Parent: from, Call: f.Call, Name: name, Depth: parent.Depth + 1}
+	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
+	t := s.task(m, def, f.Goal)
+	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
+	if !fits {
+		return refuse("the budget does not cover another agent")
+	}
+	s.Pool = pool
+	parent.Children++
+	return join(s.put(parent), m, t)
+}
+
+func (s State) delegates(own Definition) []string {
+	if own.Delegates != nil {
+		return own.Delegates
+	}
+	names := make([]string, len(s.Run.Definitions))
+	for i, d := range s.Run.Definitions {
+		names[i] = d.Name
+	}
+	return names
+}
+
+// finished takes a member's last word: its lease and what was kept for it are
+// free, its parent hears the answer, its own children are stopped.
+func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok || m.Done {
+		return s, nil
+	}
+	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
+	return end(s, m)
+}
+
+func end(s State, m Member) (State, []Effect) {
+	var fx []Effect
+	s, fx = s.seen(m, fx)
+	m.Seen = true
+	if m.Query != nil {
+		m.Query = nil
+		s.Parked--
+	}
+	m.Done = true
+	s.Live--
+	if s.Cancel != nil {
+		s.Stopped++
+	}
+	s.Usage = s.Usage.Add(m.Usage)
+	s = s.unqueue(m).put(m)
+	s.Pool = s.Pool.Leave(string(m.ID))
+	if parent, ok := s.Member(m.Parent); ok && m.ID != agent.Root {
+		parent.Children--
+		s = s.put(parent)
+		if !parent.Done {
+			fx = append(fx, Tell{To: m.Parent, Fact: answer(m)})
+		}
+	}
+	fx = append(fx, s.orphans(m)...)
+	if m.ID == agent.Root {
+		s.Outcome = m.Outcome
+		s.Phase = Closing
+	}
+	if s.Phase == Closing && s.Live == 0 {
+		s.Phase, s.Ended = Over, s.Now
+		return s, append(fx, Publish{})
+	}
+	s, more := s.drain()
+	return s, append(fx, more...)
+}
+
+// answer is a child's result as its parent reads it. A partial one says so.
+func answer(m Member) agent.Returned {
+	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text}
+	if m.Outcome.Partial {
+		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]\n%s", m.Outcome.Reason, m.Outcome.Text)
+		switch m.Outcome.Reason {
+		case agent.MaxTurns, agent.MaxToolCalls, agent.TokenBudget, agent.CostBudget, agent.Timeout, agent.Vetoed,
+			agent.MaxOutputTokens, agent.DiminishingReturns:
+		default:
+			r.Error = true
+		}
+	}
+	return r
+}
+
+// orphans cancels the live children of a member that has ended.
+func (s State) orphans(m Member) []Effect {
+	if m.Children == 0 {
+		return nil
+	}
+	var fx []Effect
+	it := s.members.Iterator()
+	for it.Seek(string(m.ID) + "-"); !it.Done(); {
+		id, c, _ := it.Next()
+		if !strings.HasPrefix(id, string(m.ID)+"-") {
+			break
+		}
+		if c.Parent == m.ID && !c.Done {
+			fx = append(fx, Tell{To: c.ID, Fact: agent.Canceled{Why: "its parent has ended", Now: true}})
+		}
+	}
+	return fx
+}
+
+// seen notes a member's first letter.
+func (s State) seen(m Member, fx []Effect) (State, []Effect) {
+	if m.Seen {
+		return s, fx
+	}
+	m.Seen = true
+	return s.put(m), append(fx, Disarm{Timer: signTimer + string(m.ID)})
+}
+
+func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok {
+		return s, nil
+	}
+	m.Node = f.Node
+	return s.put(m).seen(m, nil)
+}
+
+// woke takes a timer. A member without any sign of life is given up: its
+// parent must not wait for ever.
+func woke(s State, f agent.Woke) (State, []Effect) {
+	id, ok := strings.CutPrefix(f.Timer, signTimer)
+	m, known := s.Member(agent.ID(id))
+	if !ok || !known || m.Seen || m.Done {
+		return s, nil
+	}
+	m.Outcome = agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: "no sign of life"}
+	s, fx := end(s, m)
+	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: "no sign of life", Now: true}}}, fx...)
+}
+
+// resumed begins a life of the supervisor's shell. It has no world but timers.
+func resumed(s State, f agent.Resumed) (State, []Effect) {
+	s.Life = f.Life
+	var fx []Effect
+	if f.Damaged != "" && s.Phase != Over {
+		s.Cancel = &agent.Canceled{Why: f.Damaged, Now: true, As: agent.LogDamaged}
+		fx = s.tellAll(*s.Cancel)
+		s.Phase, s.Ended = Over, s.Now
+		s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged}
+		return s, append(fx, Publish{})
+	}
+	s.Members(func(m Member) {
+		if !m.Seen && !m.Done {
+			fx = append(fx, Arm{Timer: signTimer + string(m.ID), Due: s.Now + FirstSignMS})
+		}
+	})
+	return s, fx
+}
+
+// damaged gives up a member whose log lost its tail: nothing of it may act
+// again, and the run halts.
+func damaged(s State, from agent.ID) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok || m.Done || s.Phase == Over {
+		return s, nil
+	}
+	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: "the log of " + string(from) + " is shorter than what was heard from it"}
+	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: agent.LogDamaged})
+	s, more := end(s, m)
+	return s, append(fx, more...)
+}

@@ -1,0 +1,149 @@
+package supervisor
+
+import (
+	"github.com/benbjohnson/immutable"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+)
+
+// reserve answers an agent that wants to call its model: this is the one place
+// where tokens are reserved, and one of the two where the supervisor votes.
+func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok || m.Done {
+		return s, nil
+	}
+	s, fx := s.seen(m, nil)
+	m.Seen = true
+	m.Turns = max(m.Turns, f.Turn-1)
+	s = s.put(m)
+	if s.Cancel != nil {
+		return s, fx // its Canceled is on the way and answers it
+	}
+	if s.Waiting() > 0 {
+		return s.enqueue(m, f), fx
+	}
+	next, more, waits := s.lease(m, f.Lease, f.Ask)
+	if waits {
+		return s.enqueue(m, f), fx
+	}
+	return next, append(fx, more...)
+}
+
+// lease asks the pool and tells the agent. Where policy has a say against
+// another turn, or a provider has billed beyond its own rules, only a closing
+// turn is asked for.
+func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
+	why, detail := agent.Reason(""), ""
+	if !ask.Final {
+		if d, vetoed := s.Run.Policy.turn(s, m); vetoed {
+			ask.Final, why, detail = true, agent.Vetoed, d
+		} else if over := s.Pool.Overrun; !over.Zero() {
+			ask.Final, why, detail = true, agent.TokenBudget, "a provider billed more than its rules allow"
+			if over.Tokens == 0 {
+				why = agent.CostBudget
+			}
+		}
+	}
+	pool, g := s.Pool.Reserve(string(m.ID), lease, ask)
+	if why == "" {
+		why = short(g.Short)
+	}
+	switch g.Verdict {
+	case budget.Stale:
+		return s, nil, false
+	case budget.Wait:
+		return s, nil, true
+	case budget.Denied:
+		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: lease, Why: why, Detail: detail}}}, false
+	case budget.Granted:
+		why = ""
+	}
+	s.Pool = pool
+	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: lease, Output: g.Output, Calls: g.Calls,
+		Closing: g.Verdict == budget.Closing, Why: why}}}, false
+}
+
+// short is the stop reason for what was short.
+func short(of budget.Short) agent.Reason {
+	switch of {
+	case budget.ShortMoney:
+		return agent.CostBudget
+	case budget.ShortCalls:
+		return agent.MaxToolCalls
+	case budget.ShortTokens:
+		return agent.TokenBudget
+	}
+	return ""
+}
+
+// enqueue lets a reservation wait, in order of arrival, for others to settle.
+// Nobody who waits holds a lease, so this cannot deadlock.
+func (s State) enqueue(m Member, f agent.Reserve) State {
+	if s.queue == nil {
+		s.queue = immutable.NewSortedMap[uint64, waiter](nil)
+	}
+	s = s.unqueue(m)
+	s.arrival++
+	m.waits = s.arrival
+	s.queue = s.queue.Set(s.arrival, waiter{who: m.ID, lease: f.Lease, ask: f.Ask})
+	return s.put(m)
+}
+
+func (s State) unqueue(m Member) State {
+	if m.waits == 0 {
+		return s
+	}
+	s.queue = s.queue.Delete(m.waits)
+	m.waits = 0
+	return s.put(m)
+}
+
+// drain answers those who wait, as long as the first of them gets an answer.
+func (s State) drain() (State, []Effect) {
+	var fx []Effect
+	for s.Waiting() > 0 && s.Cancel == nil {
+		it := s.queue.Iterator()
+		_, w, _ := it.Next()
+		m, _ := s.Member(w.who)
+		next, more, waits := s.unqueue(m).lease(m, w.lease, w.ask)
+		if waits {
+			break
+		}
+		s, fx = next, append(fx, more...)
+	}
+	return s, fx
+}
+
+// settle closes a lease with what it cost; unknown is spent.
+func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok {
+		return s, nil
+	}
+	if m.waits != 0 {
+		if w, _ := s.queue.Get(m.waits); w.lease <= f.Lease {
+			s = s.unqueue(m)
+			m.waits = 0
+		}
+	}
+	if f.Lost {
+		s.Pool = s.Pool.Lose(string(from), f.Lease)
+	} else {
+		s.Pool = s.Pool.Settle(string(from), f.Lease, f.Used)
+	}
+	if !m.Done {
+		m.Turns = max(m.Turns, f.Turn)
+		m.Usage = m.Usage.Add(f.Usage)
+		s = s.put(m)
+	}
+	return s.drain()
+}
+
+// limitSet changes the limits of a live run; what is committed already stays.
+func limitSet(s State, f LimitSet) (State, []Effect) {
+	s.Run.Limits = f.Limits.withDefaults()
+	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
+	return s.drain()
+}

@@ -1,0 +1,193 @@
+// Package supervisor is a run as a value: its members, its pool of tokens,
+// money and calls, the stop veto, and cancellation. Step takes a State and an
+// Event and returns the next State and Effects; like agent.Step it is total
+// and deterministic and has no third argument.
+//
+// members.go joins and ends agents, money.go answers Reserve and Settle,
+// policy.go holds the veto rules, cancel.go stops a run.
+package supervisor
+
+import (
+	"github.com/benbjohnson/immutable"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Definition describes a kind of agent that a run may have.
+type Definition struct {
+	Name        string `msgpack:"n" json:"name"`
+	Description string `msgpack:"d,omitempty" json:"description"`
+	System      string `msgpack:"s" json:"system"`
+	// Tools are the agent's rights: nil inherits all that its parent has.
+	Tools []string `msgpack:"t,omitempty" json:"tools,omitempty"`
+	// Offer is the part of its rights that the model is told of; nil: all.
+	Offer []string `msgpack:"o,omitempty" json:"offer,omitempty"`
+	// Deny is taken away from it and from all below it.
+	Deny []string `msgpack:"y,omitempty" json:"deny,omitempty"`
+	// Delegates are the definitions it may delegate to; nil: any.
+	Delegates []string     `msgpack:"g,omitempty" json:"delegates,omitempty"`
+	Model     *agent.Model `msgpack:"m,omitempty" json:"model,omitempty"`
+	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
+}
+
+// Limits of a whole run. Zero means the default, but for Tokens and Nano, where
+// it means no limit.
+type Limits struct {
+	Tokens   int64 `msgpack:"t,omitempty" json:"tokens"`
+	Nano     int64 `msgpack:"n,omitempty" json:"nano_usd"`
+	Calls    int64 `msgpack:"c,omitempty" json:"tool_calls"`
+	Depth    int   `msgpack:"d,omitempty" json:"depth"`
+	Children int   `msgpack:"h,omitempty" json:"children"` // live ones of one agent
+	Agents   int   `msgpack:"a,omitempty" json:"agents"`
+}
+
+// Defaults of Limits.
+const (
+	CallsMax    = 200
+	DepthMax    = 3
+	ChildrenMax = 8
+	AgentsMax   = 128
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Calls == 0 {
+		l.Calls = CallsMax
+	}
+	if l.Depth == 0 {
+		l.Depth = DepthMax
+	}
+	if l.Children == 0 {
+		l.Children = ChildrenMax
+	}
+	if l.Agents == 0 {
+		l.Agents = AgentsMax
+	}
+	return l
+}
+
+// Opened is the first fact of a run: everything it is, so that replay needs
+// nothing else.
+type Opened struct {
+	Run          string           `msgpack:"r" json:"run"`
+	Conversation string           `msgpack:"v,omitempty" json:"conversation,omitempty"`
+	Goal         string           `msgpack:"g" json:"goal"`
+	Root         string           `msgpack:"o" json:"root"` // name of the root's definition
+	Definitions  []Definition     `msgpack:"d" json:"definitions"`
+	Tools        []model.ToolSpec `msgpack:"t,omitempty" json:"tools"`
+	Model        agent.Model      `msgpack:"m" json:"model"`
+	Limits       Limits           `msgpack:"l" json:"limits"`
+	Agent        agent.Limits     `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
+	RootTurns    int              `msgpack:"k,omitempty" json:"root_turns"`
+	Policy       Policy           `msgpack:"p,omitempty" json:"policy"`
+	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
+	Constraints  []string         `msgpack:"n,omitempty" json:"constraints,omitempty"`
+	Criteria     []string         `msgpack:"q,omitempty" json:"criteria,omitempty"`
+	Trace        string           `msgpack:"w,omitempty" json:"trace,omitempty"`
+	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
+	Rules        int              `msgpack:"u" json:"rules"`
+}
+
+// Phase of a run.
+type Phase string
+
+// Phases. The zero Phase waits for Opened.
+const (
+	Live    Phase = "live"
+	Closing Phase = "closing" // the root has finished, others have not yet
+	Over    Phase = "over"
+)
+
+// State is a run at one place of its log: a value that shares structure, so
+// that a step costs O(log members).
+type State struct {
+	Run     Opened
+	Phase   Phase
+	Life    string
+	Now     int64
+	Began   int64
+	Ended   int64
+	Pool    budget.Pool
+	Usage   model.Usage
+	Live    int // members that have not finished
+	Parked  int // members that wait for a person
+	Cancel  *agent.Canceled
+	Stopped int // members that finished after the cancel
+	Outcome agent.Outcome
+
+	members *immutable.SortedMap[string, Member]
+	queue   *immutable.SortedMap[uint64, waiter] // reservations that wait for others to settle
+	arrival uint64
+}
+
+// Member is one agent of the run.
+type Member struct {
+	ID       agent.ID
+	Parent   agent.ID
+	Call     string // of the parent, that it answers
+	Name     string
+	Depth    int
+	Rights   []string
+	Deny     []string
+	Children int // live ones
+	Seen     bool
+	Done     bool
+	Turns    int
+	Calls    int
+	Vetoes   int // in a row
+	Usage    model.Usage
+	Node     string
+	Query    *agent.Park
+	Outcome  agent.Outcome
+	waits    uint64 // key in the queue, 0: none
+}
+
+type waiter struct {
+	who   agent.ID
+	lease int
+	ask   budget.Ask
+}
+
+// Member returns one member.
+func (s State) Member(id agent.ID) (Member, bool) {
+	if s.members == nil {
+		return Member{}, false
+	}
+	return s.members.Get(string(id))
+}
+
+// Members calls each for every member in the order of their ids.
+func (s State) Members(each func(Member)) {
+	if s.members == nil {
+		return
+	}
+	for it := s.members.Iterator(); !it.Done(); {
+		_, m, _ := it.Next()
+		each(m)
+	}
+}
+
+// Count is how many members ever joined.
+func (s State) Count() int {
+	if s.members == nil {
+		return 0
+	}
+	return s.members.Len()
+}
+
+func (s State) put(m Member) State {
+	if s.members == nil {
+		s.members = immutable.NewSortedMap[string, Member](nil)
+	}
+	s.members = s.members.Set(string(m.ID), m)
+	return s
+}
+
+// Waiting is how many reservations wait for others to settle.
+func (s State) Waiting() int {
+	if s.queue == nil {
+		return 0
+	}
+	return s.queue.Len()
+}
