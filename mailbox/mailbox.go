@@ -87,3 +87,25 @@ type Post interface {
 	// Purge removes the whole log of an address.
 	Purge(ctx context.Context, at Address) error
 }
+
+// Store is what both implementations of Post can do beyond it, for the owner
+// of all logs of a pool.
+type Store interface {
+	Post
+
+	// ReadRun is Read for every log of one run in a single pass: in order per
+	// address, the addresses mixed. It is the cheap way to take many short logs.
+	ReadRun(ctx context.Context, run string, each func(Message) error) error
+
+	// Room reports how many bytes the fullest of the streams holds and how many
+	// it may hold; most 0 means without a limit. New runs are refused from
+	// RoomPercent on (PROTOCOL P16).
+	Room(ctx context.Context) (used, most uint64, err error)
+
+	// Close ends the Store: appends without an answer end with ErrClosed.
+	Close() error
+}
+
+// RoomPercent is how full a stream may be before new runs and children are
+// refused, so that ends and cancels always fit.
+const RoomPercent = 80

@@ -1,0 +1,302 @@
+// Package bus is everything about connecting to NATS: the embedded server and
+// who may do what on it, connections to a server elsewhere, and every subject,
+// stream and bucket name.
+package bus
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// DefaultPort is where the embedded server listens if nobody else does.
+	DefaultPort = 4222
+	// FreePort asks for any free port.
+	FreePort = -1
+	// DefaultStoreMax is the most bytes JetStream may keep, if the disk has them.
+	DefaultStoreMax = 16 << 30
+	// DiskMargin is what is left free on the disk: a full disk shows as
+	// publishes without an answer, a full stream as a clear error.
+	DiskMargin = 1 << 30
+	// MemoryMax bounds streams in memory (there are none but consumers' state).
+	MemoryMax = 256 << 20
+	// PayloadMax is the largest message the embedded server takes.
+	PayloadMax = 1 << 20
+	// PendingMax is what may wait for one connection before the server cuts it
+	// off: more than all readers of a node together may have under way.
+	PendingMax = 512 << 20
+
+	readyTimeout = 30 * time.Second
+)
+
+var (
+	// ErrOwned: another process owns the state directory. Join it instead.
+	ErrOwned = errors.New("bus: the state directory is in use by another process")
+	// ErrStart: the embedded server did not start.
+	ErrStart = errors.New("bus: the embedded server did not start")
+)
+
+// EmbeddedConfig is how an embedded server is started.
+type EmbeddedConfig struct {
+	// DontListen: no port is opened and no node.json written; only this process
+	// can connect. For tests.
+	DontListen bool
+	// Lazy: writes are synced every two minutes, not each before it is
+	// acknowledged. It survives the death of the process, not of the machine.
+	Lazy bool
+	// Logger takes what the server logs. Default: discard.
+	Logger *slog.Logger
+	// Names are the subjects that the permissions speak of. Default: prefix "troupe".
+	Names Names
+	// Port on loopback. Default 0: DefaultPort, or else a free one. FreePort: a
+	// free one. Any other must be free.
+	Port int
+	// QuietObservers: who has no password may watch but not publish commands.
+	QuietObservers bool
+	// StateDir is the directory to own; made if it is not there. Required.
+	StateDir string
+	// StoreMax is the most bytes JetStream may keep. Default DefaultStoreMax;
+	// never more than the disk has, less DiskMargin.
+	StoreMax int64
+}
+
+// Embedded is a NATS server in this process and the ownership of its directory.
+type Embedded struct {
+	cfg      EmbeddedConfig
+	server   *server.Server
+	lock     *lockFile
+	secrets  map[Role]string
+	storeMax int64
+
+	closing sync.Once
+	closed  error
+}
+
+// StartEmbedded takes the state directory (ErrOwned if somebody has it) and
+// starts a server in it. The caller must Close it.
+func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.StateDir == "" {
+		return nil, fmt.Errorf("%w: no state directory given", ErrStart)
+	}
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	// Before anything else looks at the directory: two servers in one lose
+	// entries that were acknowledged.
+	lock, err := takeLock(filepath.Join(cfg.StateDir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	e := &Embedded{cfg: cfg, lock: lock, secrets: map[Role]string{}}
+	for _, role := range roles {
+		e.secrets[role] = rand.Text()
+	}
+	if err := e.start(); err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	if !cfg.DontListen {
+		if err := e.announce(); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
+	return e, nil
+}
+
+func (e *Embedded) start() error {
+	var err error
+	e.storeMax, err = storeMax(e.cfg.StateDir, e.cfg.StoreMax)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	port := e.cfg.Port
+	if port == 0 {
+		port = DefaultPort
+	}
+	err = e.serve(port)
+	if errors.Is(err, errPort) && e.cfg.Port == 0 {
+		err = e.serve(FreePort)
+	}
+	return err
+}
+
+var errPort = errors.New("bus: cannot listen")
+
+// serve starts the server on a port.
+func (e *Embedded) serve(port int) error {
+	log := &serverLog{Logger: e.cfg.Logger}
+	if !e.cfg.DontListen && port > 0 {
+		// The server would notice only after it has opened its store.
+		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, fmt.Sprint(port))); err != nil {
+			return fmt.Errorf("%w: %w: %w", ErrStart, errPort, err)
+		} else if err := l.Close(); err != nil {
+			return fmt.Errorf("%w: %w", ErrStart, err)
+		}
+	}
+	s, err := server.NewServer(e.options(port))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	s.SetLogger(log, false, false)
+	s.Start()
+	failed := ""
+	switch {
+	case log.fatal() != "":
+		failed = log.fatal()
+	case !s.ReadyForConnections(readyTimeout):
+		failed = "not ready in time"
+	case !s.JetStreamEnabled():
+		failed = "JetStream is off"
+	}
+	if failed != "" {
+		s.Shutdown()
+		s.WaitForShutdown()
+		err := fmt.Errorf("%w: %s", ErrStart, failed)
+		if strings.Contains(failed, "listening on port") {
+			err = fmt.Errorf("%w: %w", err, errPort)
+		}
+		return err
+	}
+	e.server = s
+	return nil
+}
+
+const loopback = "127.0.0.1"
+
+func (e *Embedded) options(port int) *server.Options {
+	return &server.Options{
+		ServerName:             e.cfg.Names.Prefix(),
+		Host:                   loopback,
+		Port:                   port,
+		DontListen:             e.cfg.DontListen,
+		NoSigs:                 true,
+		NoSystemAccount:        true,
+		JetStream:              true,
+		StoreDir:               e.cfg.StateDir,
+		SyncAlways:             !e.cfg.Lazy,
+		JetStreamMaxStore:      e.storeMax,
+		JetStreamMaxMemory:     MemoryMax,
+		DisableJetStreamBanner: true,
+		MaxPayload:             PayloadMax,
+		MaxPending:             PendingMax,
+		Users:                  e.users(),
+		NoAuthUser:             string(RoleObserver),
+	}
+}
+
+// URL is where the server listens, "" if it does not.
+func (e *Embedded) URL() string {
+	if e.cfg.DontListen {
+		return ""
+	}
+	return e.server.ClientURL()
+}
+
+// StoreMax is the most bytes that JetStream may keep here; streams reserve
+// their limits out of it.
+func (e *Embedded) StoreMax() int64 { return e.storeMax }
+
+// StateDir is the directory that is owned.
+func (e *Embedded) StateDir() string { return e.cfg.StateDir }
+
+// Credential is how somebody connects in a role, as long as this server runs.
+func (e *Embedded) Credential(role Role) (user, password string) {
+	return string(role), e.secrets[role]
+}
+
+// Connect makes a connection inside the process in a role. Only RoleNode may
+// touch logs and leases; what answers requests from outside must use
+// RoleService.
+func (e *Embedded) Connect(role Role, options ...nats.Option) (*nats.Conn, error) {
+	user, password := e.Credential(role)
+	all := append([]nats.Option{
+		nats.InProcessServer(e.server),
+		nats.UserInfo(user, password),
+		nats.CustomInboxPrefix(InboxPrefix(role)),
+		nats.MaxReconnects(-1),
+		nats.Name(e.cfg.Names.Prefix() + " " + user),
+	}, options...)
+	nc, err := nats.Connect("", all...)
+	if err != nil {
+		return nil, fmt.Errorf("bus: connect as %s: %w", role, err)
+	}
+	return nc, nil
+}
+
+// Close stops the server and gives the directory back. Connections should be
+// closed before.
+func (e *Embedded) Close() error {
+	e.closing.Do(func() {
+		var errs []error
+		if !e.cfg.DontListen {
+			errs = append(errs, removeNodeFile(e.cfg.StateDir))
+		}
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+		e.closed = errors.Join(append(errs, e.lock.release())...)
+	})
+	return e.closed
+}
+
+// storeMax is how much JetStream may keep in dir: what it keeps now and what
+// the disk has free, less a margin, but at most want.
+func storeMax(dir string, want int64) (int64, error) {
+	if want == 0 {
+		want = DefaultStoreMax
+	}
+	free, err := diskFree(dir)
+	if err != nil {
+		return 0, fmt.Errorf("free disk space of %s: %w", dir, err)
+	}
+	var used int64
+	err = filepath.WalkDir(filepath.Join(dir, "jetstream"), func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // Not there yet, or going away: then it is not used.
+		}
+		if info, err := d.Info(); err == nil {
+			used += info.Size()
+		}
+		return nil
+	})
+	return min(want, used+free-min(DiskMargin, free/2)), err
+}
+
+// serverLog passes the server's log on, its chatter as debug, and keeps what
+// it would have died of.
+type serverLog struct {
+	*slog.Logger
+	mu   sync.Mutex
+	last string
+}
+
+func (l *serverLog) fatal() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.Debug(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.Warn(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.Error(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Debugf(string, ...any)           {}
+func (l *serverLog) Tracef(string, ...any)           {}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = fmt.Sprintf(format, v...)
+	l.Error(l.last)
+}

@@ -1,0 +1,122 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/adrg/xdg"
+)
+
+const (
+	lockName     = "owner.lock"
+	nodeFileName = "node.json"
+	// nodeFileMax is the most bytes of a node.json that are read.
+	nodeFileMax = 64 << 10
+)
+
+// StateDir is where troupe keeps its state: dir if it is given, or else
+// XDG_STATE_HOME/troupe.
+func StateDir(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	return filepath.Join(xdg.StateHome, "troupe")
+}
+
+// NodeFile is node.json: how a later command of the same user joins the owner
+// of a state directory.
+type NodeFile struct {
+	Address  string `json:"address"`
+	User     string `json:"user"`
+	Password string `json:"password"`
+	PID      int    `json:"pid"`
+	Prefix   string `json:"prefix,omitempty"`
+}
+
+// ReadNodeFile reads node.json of a state directory. Without one the error is
+// ErrNoServer; one that is there may still be left from a process that died.
+func ReadNodeFile(dir string) (NodeFile, error) {
+	var n NodeFile
+	path := filepath.Join(dir, nodeFileName)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, fmt.Errorf("%w: there is no %s", ErrNoServer, path)
+	}
+	if err != nil {
+		return n, fmt.Errorf("bus: %w", err)
+	}
+	if info.Size() > nodeFileMax {
+		return n, fmt.Errorf("bus: %s has %d bytes", path, info.Size())
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return n, fmt.Errorf("bus: %w", err)
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return n, fmt.Errorf("bus: %s: %w", path, err)
+	}
+	return n, nil
+}
+
+// announce writes node.json, whole or not at all.
+func (e *Embedded) announce() error {
+	user, password := e.Credential(RoleClient)
+	data, err := json.Marshal(NodeFile{
+		Address: e.URL(), User: user, Password: password, PID: os.Getpid(), Prefix: e.cfg.Names.prefix,
+	})
+	if err != nil {
+		return fmt.Errorf("bus: %w", err)
+	}
+	// CreateTemp makes it 0600.
+	f, err := os.CreateTemp(e.cfg.StateDir, nodeFileName+".*")
+	if err != nil {
+		return fmt.Errorf("bus: %w", err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(e.cfg.StateDir, nodeFileName))
+	}
+	if err != nil {
+		return fmt.Errorf("bus: write %s: %w", nodeFileName, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func removeNodeFile(dir string) error {
+	err := os.Remove(filepath.Join(dir, nodeFileName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("bus: %w", err)
+	}
+	return nil
+}
+
+// lockFile is a lock of the operating system: it ends with the process, however
+// that ends. The file stays; removing it would let two processes lock two files.
+type lockFile struct{ f *os.File }
+
+func takeLock(path string) (*lockFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	held, err := tryLock(f)
+	if err != nil {
+		return nil, fmt.Errorf("bus: lock %s: %w", path, errors.Join(err, f.Close()))
+	}
+	if held {
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOwned, filepath.Dir(path)), f.Close())
+	}
+	return &lockFile{f}, nil
+}
+
+func (l *lockFile) release() error {
+	if err := l.f.Close(); err != nil {
+		return fmt.Errorf("bus: unlock: %w", err)
+	}
+	return nil
+}

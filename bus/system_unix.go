@@ -1,0 +1,33 @@
+//go:build unix
+
+package bus
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock locks f without waiting; held: somebody else has it.
+func tryLock(f *os.File) (held bool, err error) {
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return true, nil
+		}
+		return false, err
+	}
+}
+
+// diskFree is how many bytes an ordinary user may still write under dir.
+func diskFree(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}

@@ -1,0 +1,31 @@
+package bus
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock locks f without waiting; held: somebody else has it.
+func tryLock(f *os.File) (held bool, err error) {
+	err = windows.LockFileEx(windows.Handle(f.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return true, nil
+	}
+	return false, err
+}
+
+// diskFree is how many bytes an ordinary user may still write under dir.
+func diskFree(dir string) (int64, error) {
+	path, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(path, &free, nil, nil); err != nil {
+		return 0, err
+	}
+	return int64(free), nil
+}

@@ -1,0 +1,374 @@
+package mailbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// Limits of one encoded value. The msgpack library allocates what a length
+// field says before it looks at what follows, and recurses without a bound:
+// five bytes end a process, and recover does not help. So nothing reaches it
+// that has not been walked here first.
+const (
+	// DepthMax is how deep maps and arrays may nest.
+	DepthMax = 32
+	// ElementsMax is how many array elements and map pairs a value may have in all.
+	ElementsMax = 16 << 10
+	// AllocFactor and AllocBase bound what decoding may allocate:
+	// AllocFactor times the input and AllocBase more.
+	AllocFactor = 4
+	AllocBase   = 64 << 10
+)
+
+// What a container may cost once it is Go data, in bytes. They are estimates
+// from above for the structs this project decodes into: the library grows a
+// slice of structs by making the new part twice.
+const (
+	containerCost   = 512
+	elementCost     = 48
+	pairCost        = 32
+	pairCostBig     = 160
+	smallMapPairs   = 8
+	smallMapCompare = 16
+)
+
+var (
+	// ErrMalformed: the bytes are not one well-formed value within the limits.
+	// The sentinels below wrap it and say which rule was broken.
+	ErrMalformed = errors.New("mailbox: malformed")
+	// ErrDepth: nested deeper than DepthMax.
+	ErrDepth = fmt.Errorf("%w: nested too deep", ErrMalformed)
+	// ErrElements: more than ElementsMax elements, or more than could be
+	// decoded within the allocation bound.
+	ErrElements = fmt.Errorf("%w: too many elements", ErrMalformed)
+	// ErrDuplicate: a map has the same key twice.
+	ErrDuplicate = fmt.Errorf("%w: duplicate map key", ErrMalformed)
+	// ErrTrailing: bytes follow the value.
+	ErrTrailing = fmt.Errorf("%w: trailing bytes", ErrMalformed)
+	// ErrLength: a length is beyond the end of the input.
+	ErrLength = fmt.Errorf("%w: length beyond the input", ErrMalformed)
+)
+
+// Check walks data and reports whether it is exactly one value that Unmarshal
+// may give to the library. It allocates nothing that grows with the input
+// beyond 8 bytes a map key.
+func Check(data []byte) error {
+	return walk(data, AllocBase+(AllocFactor-1)*len(data))
+}
+
+// walk is Check with a given budget for the cost of containers; a negative
+// one means that nobody is going to decode them now.
+func walk(data []byte, budget int) error {
+	w := walkers.Get().(*walker)
+	w.data, w.pos, w.elements = data, 0, 0
+	w.budget, w.counted = budget, budget >= 0
+	w.keys = w.keys[:0]
+	err := w.value(0)
+	if err == nil && w.pos != len(data) {
+		err = w.fail(ErrTrailing)
+	}
+	w.data = nil
+	walkers.Put(w)
+	return err
+}
+
+var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// walker is a cursor over msgpack bytes.
+type walker struct {
+	data     []byte
+	pos      int
+	elements int
+	budget   int
+	counted  bool
+	// keys is a stack: the keys of the maps now open, the innermost last.
+	keys []span
+}
+
+type span struct{ from, to uint32 }
+
+func (w *walker) fail(err error) error {
+	return fmt.Errorf("%w at byte %d", err, w.pos)
+}
+
+// value walks one value; depth is how many containers are open around it.
+func (w *walker) value(depth int) error {
+	h, err := head(w.data, w.pos)
+	if err != nil {
+		return w.fail(err)
+	}
+	switch h.kind {
+	case kindArray, kindMap:
+		if depth == DepthMax {
+			return w.fail(ErrDepth)
+		}
+		if err := w.charge(h); err != nil {
+			return err
+		}
+		w.pos += h.size
+		if h.kind == kindArray {
+			return w.array(h.n, depth+1)
+		}
+		return w.pairs(h.n, depth+1)
+	case kindString, kindBinary:
+		w.pos += h.size + h.n
+	default:
+		w.pos += h.size
+	}
+	return nil
+}
+
+// charge counts a container against the limits before anything in it is read.
+func (w *walker) charge(h header) error {
+	least := h.n
+	if h.kind == kindMap {
+		least = 2 * h.n
+	}
+	if least > len(w.data)-w.pos-h.size {
+		return w.fail(ErrLength)
+	}
+	w.elements += h.n
+	if w.elements > ElementsMax {
+		return w.fail(ErrElements)
+	}
+	if !w.counted {
+		return nil
+	}
+	cost := containerCost
+	if h.kind == kindArray {
+		cost += elementCost * h.n
+	} else {
+		small := min(h.n, smallMapPairs)
+		cost += pairCost*small + pairCostBig*(h.n-small)
+	}
+	return w.spend(cost)
+}
+
+func (w *walker) spend(cost int) error {
+	w.budget -= cost
+	if w.counted && w.budget < 0 {
+		return w.fail(ErrElements)
+	}
+	return nil
+}
+
+func (w *walker) array(n, depth int) error {
+	for range n {
+		// A nil may stand for a whole struct.
+		if w.pos < len(w.data) && w.data[w.pos] == codeNil {
+			if err := w.spend(containerCost); err != nil {
+				return err
+			}
+		}
+		if err := w.value(depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) pairs(n, depth int) error {
+	base := len(w.keys)
+	for range n {
+		h, err := head(w.data, w.pos)
+		if err != nil {
+			return w.fail(err)
+		}
+		if h.kind != kindString {
+			return w.fail(ErrMalformed)
+		}
+		from := w.pos + h.size
+		key := w.data[from : from+h.n]
+		if !utf8.Valid(key) {
+			return w.fail(ErrMalformed)
+		}
+		w.keys = append(w.keys, span{uint32(from), uint32(from + h.n)})
+		w.pos = from + h.n
+		if err := w.value(depth); err != nil {
+			return err
+		}
+	}
+	if w.duplicates(w.keys[base:]) {
+		return w.fail(ErrDuplicate)
+	}
+	w.keys = w.keys[:base]
+	return nil
+}
+
+func (w *walker) key(s span) []byte { return w.data[s.from:s.to] }
+
+func (w *walker) duplicates(keys []span) bool {
+	if len(keys) <= smallMapCompare {
+		for i := range keys {
+			for j := range i {
+				if bytes.Equal(w.key(keys[i]), w.key(keys[j])) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	slices.SortFunc(keys, func(a, b span) int { return bytes.Compare(w.key(a), w.key(b)) })
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(w.key(keys[i-1]), w.key(keys[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+type kind uint8
+
+const (
+	kindNil kind = iota
+	kindBool
+	kindInt
+	kindFloat
+	kindString
+	kindBinary
+	kindArray
+	kindMap
+)
+
+const codeNil = 0xc0
+
+// header is the head of one value: size bytes of it, then n bytes (strings,
+// binary) or n elements or pairs. The bits of a number are in bits.
+type header struct {
+	kind kind
+	size int
+	n    int
+	bits uint64
+	neg  bool // bits is a negative int64
+}
+
+// head reads the head of the value at pos. For strings and binary it has made
+// sure that the n bytes are there.
+func head(data []byte, pos int) (header, error) {
+	if pos >= len(data) {
+		return header{}, ErrLength
+	}
+	c := data[pos]
+	switch {
+	case c <= 0x7f:
+		return header{kind: kindInt, size: 1, bits: uint64(c)}, nil
+	case c >= 0xe0:
+		return header{kind: kindInt, size: 1, bits: uint64(int64(int8(c))), neg: true}, nil
+	case c <= 0x8f:
+		return header{kind: kindMap, size: 1, n: int(c & 0x0f)}, nil
+	case c <= 0x9f:
+		return header{kind: kindArray, size: 1, n: int(c & 0x0f)}, nil
+	case c <= 0xbf:
+		return content(header{kind: kindString, size: 1, n: int(c & 0x1f)}, data, pos)
+	}
+	switch c {
+	case codeNil:
+		return header{kind: kindNil, size: 1}, nil
+	case 0xc2, 0xc3:
+		return header{kind: kindBool, size: 1, bits: uint64(c & 1)}, nil
+	case 0xc1, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8:
+		// Never used, and the extension types: facts have none.
+		return header{}, ErrMalformed
+	}
+	return wideHead(data, pos, c)
+}
+
+// wideHead reads the codes that are followed by 1, 2, 4 or 8 bytes of number.
+func wideHead(data []byte, pos int, c byte) (header, error) {
+	w := wide[c-0xc4]
+	if pos+1+w.bytes > len(data) {
+		return header{}, ErrLength
+	}
+	h := header{kind: w.kind, size: 1 + w.bytes}
+	raw := data[pos+1:]
+	switch w.bytes {
+	case 1:
+		h.bits = uint64(raw[0])
+	case 2:
+		h.bits = uint64(binary.BigEndian.Uint16(raw))
+	case 4:
+		h.bits = uint64(binary.BigEndian.Uint32(raw))
+	case 8:
+		h.bits = binary.BigEndian.Uint64(raw)
+	}
+	switch w.kind {
+	case kindInt:
+		if w.signed {
+			shift := 64 - 8*w.bytes
+			h.bits = uint64(int64(h.bits<<shift) >> shift)
+			h.neg = int64(h.bits) < 0
+		}
+		return h, nil
+	case kindFloat:
+		return h, nil
+	}
+	if h.bits > uint64(len(data)) {
+		return header{}, ErrLength
+	}
+	h.n = int(h.bits)
+	if w.kind == kindArray || w.kind == kindMap {
+		return h, nil
+	}
+	return content(h, data, pos)
+}
+
+// skip returns where the value at pos ends, in bytes that walk has accepted.
+func skip(data []byte, pos int) int {
+	for open := 1; open > 0; open-- {
+		h, err := head(data, pos)
+		if err != nil {
+			return len(data)
+		}
+		pos += h.size
+		switch h.kind {
+		case kindString, kindBinary:
+			pos += h.n
+		case kindArray:
+			open += h.n
+		case kindMap:
+			open += 2 * h.n
+		}
+	}
+	return pos
+}
+
+func content(h header, data []byte, pos int) (header, error) {
+	if h.n > len(data)-pos-h.size {
+		return header{}, ErrLength
+	}
+	return h, nil
+}
+
+// wide describes the codes 0xc4 to 0xdf; head has dealt with those that are
+// empty here.
+var wide = [...]struct {
+	kind   kind
+	bytes  int
+	signed bool
+}{
+	0xc4 - 0xc4: {kind: kindBinary, bytes: 1},
+	0xc5 - 0xc4: {kind: kindBinary, bytes: 2},
+	0xc6 - 0xc4: {kind: kindBinary, bytes: 4},
+	0xca - 0xc4: {kind: kindFloat, bytes: 4},
+	0xcb - 0xc4: {kind: kindFloat, bytes: 8},
+	0xcc - 0xc4: {kind: kindInt, bytes: 1},
+	0xcd - 0xc4: {kind: kindInt, bytes: 2},
+	0xce - 0xc4: {kind: kindInt, bytes: 4},
+	0xcf - 0xc4: {kind: kindInt, bytes: 8},
+	0xd0 - 0xc4: {kind: kindInt, bytes: 1, signed: true},
+	0xd1 - 0xc4: {kind: kindInt, bytes: 2, signed: true},
+	0xd2 - 0xc4: {kind: kindInt, bytes: 4, signed: true},
+	0xd3 - 0xc4: {kind: kindInt, bytes: 8, signed: true},
+	0xd9 - 0xc4: {kind: kindString, bytes: 1},
+	0xda - 0xc4: {kind: kindString, bytes: 2},
+	0xdb - 0xc4: {kind: kindString, bytes: 4},
+	0xdc - 0xc4: {kind: kindArray, bytes: 2},
+	0xdd - 0xc4: {kind: kindArray, bytes: 4},
+	0xde - 0xc4: {kind: kindMap, bytes: 2},
+	0xdf - 0xc4: {kind: kindMap, bytes: 4},
+}

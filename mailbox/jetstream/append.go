@@ -1,0 +1,382 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// InFlightMax is how many appends may wait for their acknowledgement.
+	// Later ones queue in memory: the caller never waits.
+	InFlightMax = 4096
+	// InFlightBytesMax is the same in bytes.
+	InFlightBytesMax = 16 << 20
+	// RetryPause is how long an append waits after the answer that nobody can
+	// store it now (no leader, stream not yet there).
+	RetryPause = 250 * time.Millisecond
+)
+
+// The codes of the JetStream API that say that an entry was not stored and why.
+const (
+	codeNoAccount   = 10002 // the account's storage is used up
+	codeNoResources = 10023
+	codeNoMemory    = 10028
+	codeNoStorage   = 10047
+	codeTooLarge    = 10054
+	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
+)
+
+// ErrRefused: the server will not store the entry, for a reason that sending it
+// again does not change. It was not appended.
+var ErrRefused = errors.New("jetstream: append refused")
+
+// letter is one append under way.
+type letter struct {
+	subject string
+	data    []byte
+	done    func(uint64, error)
+	ctx     context.Context
+	unhook  func() bool
+	token   uint64 // 0 while it is queued
+
+	due        time.Time
+	prev, next *letter
+}
+
+// appender publishes and matches acknowledgements, which come to one wildcard
+// inbox: no goroutine, channel or subscription per append.
+type appender struct {
+	nc     *nats.Conn
+	inbox  string
+	sub    *nats.Subscription
+	retry  time.Duration
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	flying map[uint64]*letter
+	bytes  int
+	token  uint64
+	// due is a ring of the letters in flight, the first to be sent again first.
+	due   letter
+	timer *time.Timer
+	armed bool
+	// queue holds what is beyond InFlightMax, from queue[head] on.
+	queue  []*letter
+	head   int
+	closed bool
+}
+
+func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
+	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + ".", flying: map[uint64]*letter{}}
+	a.due.prev, a.due.next = &a.due, &a.due
+	a.timer = time.AfterFunc(time.Hour, a.overdue)
+	a.timer.Stop()
+	sub, err := nc.Subscribe(a.inbox+"*", a.answer)
+	if err != nil {
+		return nil, err
+	}
+	a.sub = sub
+	// Acknowledgements are small and as many as the appends in flight.
+	return a, sub.SetPendingLimits(-1, -1)
+}
+
+func (a *appender) close() error {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	a.timer.Stop()
+	var left []*letter
+	for _, l := range a.flying {
+		left = append(left, l)
+	}
+	left = append(left, a.queue[a.head:]...)
+	a.flying, a.queue, a.head = map[uint64]*letter{}, nil, 0
+	a.mu.Unlock()
+	for _, l := range left {
+		a.end(l, 0, mailbox.ErrClosed)
+	}
+	if err := a.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("jetstream: close: %w", err)
+	}
+	return nil
+}
+
+// end tells the caller. It is called once per letter, by whoever took it out
+// of flying or queue, and never under mu.
+func (a *appender) end(l *letter, place uint64, err error) {
+	if l.unhook != nil {
+		l.unhook()
+	}
+	if err != nil {
+		err = fmt.Errorf("jetstream: append to %s: %w", l.subject, err)
+	}
+	l.done(place, err)
+}
+
+func (a *appender) append(ctx context.Context, subject string, data []byte, done func(uint64, error)) {
+	l := &letter{subject: subject, data: data, done: done, ctx: ctx}
+	if len(data) > mailbox.EntryBytesMax {
+		a.end(l, 0, fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge))
+		return
+	}
+	if ctx.Err() != nil {
+		a.end(l, 0, fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(ctx)))
+		return
+	}
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		a.end(l, 0, mailbox.ErrClosed)
+		return
+	}
+	if ctx.Done() != nil {
+		// Under mu, so that cancel waits until the letter is in its place.
+		l.unhook = context.AfterFunc(ctx, func() { a.cancel(l) })
+	}
+	if len(a.queue) > a.head || !a.room(len(data)) {
+		a.queue = append(a.queue, l)
+		a.mu.Unlock()
+		return
+	}
+	a.register(l)
+	a.mu.Unlock()
+	a.send(l)
+}
+
+func (a *appender) room(size int) bool {
+	return len(a.flying) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.flying) == 0)
+}
+
+// register puts a letter among those in flight. mu is held.
+func (a *appender) register(l *letter) {
+	a.token++
+	l.token = a.token
+	a.flying[l.token] = l
+	a.bytes += len(l.data)
+	a.schedule(l, a.retry)
+}
+
+// schedule says when a letter is to be sent again. mu is held.
+func (a *appender) schedule(l *letter, after time.Duration) {
+	if l.next != nil {
+		l.prev.next, l.next.prev = l.next, l.prev
+	}
+	l.due = time.Now().Add(after)
+	at := a.due.prev
+	for at != &a.due && at.due.After(l.due) {
+		at = at.prev
+	}
+	l.prev, l.next = at, at.next
+	at.next.prev, at.next = l, l
+	if !a.armed || a.due.next == l {
+		a.armed = true
+		a.timer.Reset(time.Until(a.due.next.due))
+	}
+}
+
+// take removes a letter from those in flight and returns those from the queue
+// for which there is room now. mu is held.
+func (a *appender) take(l *letter) (follow []*letter) {
+	delete(a.flying, l.token)
+	a.bytes -= len(l.data)
+	l.prev.next, l.next.prev = l.next, l.prev
+	l.prev, l.next = nil, nil
+	for a.head < len(a.queue) && a.room(len(a.queue[a.head].data)) {
+		follow = append(follow, a.queue[a.head])
+		a.register(a.queue[a.head])
+		a.queue[a.head] = nil
+		a.head++
+	}
+	if a.head == len(a.queue) {
+		a.queue, a.head = a.queue[:0], 0
+	}
+	return follow
+}
+
+// send publishes letters, and whatever of the queue takes the place of those
+// that could not even be published.
+func (a *appender) send(letters ...*letter) {
+	for len(letters) > 0 {
+		l := letters[0]
+		letters = letters[1:]
+		if err := a.publish(l); err != nil {
+			letters = append(letters, a.settle(l.token, 0, err)...)
+		}
+	}
+}
+
+// publish returns only errors that are definite.
+func (a *appender) publish(l *letter) error {
+	err := a.nc.PublishRequest(l.subject, a.inbox+strconv.FormatUint(l.token, 36), l.data)
+	switch {
+	case err == nil:
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("%d bytes, the server takes %d: %w", len(l.data), a.nc.MaxPayload(), mailbox.ErrTooLarge)
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
+	default:
+		// Not sent (the buffer for a reconnect is full): its timer sends it again.
+		a.logger.Debug("append not sent", "subject", l.subject, "error", err)
+	}
+	return nil
+}
+
+// settle ends the letter of a token, if it is still in flight, and returns
+// those that are to be sent in its place.
+func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
+	a.mu.Lock()
+	l, ok := a.flying[token]
+	if !ok {
+		a.mu.Unlock()
+		return nil
+	}
+	follow = a.take(l)
+	a.mu.Unlock()
+	a.end(l, place, err)
+	return follow
+}
+
+// cancel ends a letter whose context has ended, wherever it is.
+func (a *appender) cancel(l *letter) {
+	err := fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(l.ctx))
+	a.mu.Lock()
+	if l.token != 0 {
+		token := l.token
+		a.mu.Unlock()
+		a.send(a.settle(token, 0, err)...)
+		return
+	}
+	for i := a.head; i < len(a.queue); i++ {
+		if a.queue[i] == l {
+			a.queue = append(a.queue[:i], a.queue[i+1:]...)
+			a.mu.Unlock()
+			a.end(l, 0, err)
+			return
+		}
+	}
+	a.mu.Unlock()
+}
+
+// overdue sends again what has waited long enough.
+func (a *appender) overdue() {
+	a.mu.Lock()
+	a.armed = false
+	var late []*letter
+	if now := time.Now(); !a.closed {
+		for l := a.due.next; l != &a.due && !l.due.After(now); l = l.next {
+			late = append(late, l)
+		}
+		for _, l := range late {
+			a.schedule(l, a.retry)
+		}
+		if a.due.next != &a.due && !a.armed {
+			a.armed = true
+			a.timer.Reset(time.Until(a.due.next.due))
+		}
+	}
+	a.mu.Unlock()
+	a.send(late...)
+	if len(late) > 0 {
+		a.logger.Warn("appends sent again", "count", len(late), "first", late[0].subject)
+	}
+}
+
+// again makes everything in flight overdue: the connection was away, and with
+// it perhaps the acknowledgements.
+func (a *appender) again() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	for l := a.due.next; l != &a.due; l = l.next {
+		l.due = now
+	}
+	if a.due.next != &a.due && !a.closed {
+		a.armed = true
+		a.timer.Reset(0)
+	}
+}
+
+// answer takes one acknowledgement.
+func (a *appender) answer(m *nats.Msg) {
+	token, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 36, 64)
+	if err != nil {
+		return
+	}
+	place, err := parseAck(m)
+	if errors.Is(err, errLater) {
+		a.mu.Lock()
+		if l, ok := a.flying[token]; ok {
+			a.schedule(l, RetryPause)
+		}
+		a.mu.Unlock()
+		return
+	}
+	a.send(a.settle(token, place, err)...)
+}
+
+// errLater: not stored, or not known to be, and worth sending again.
+var errLater = errors.New("jetstream: no answer yet")
+
+// parseAck reads {"stream":"…","seq":12}, or {"error":{…},…}. The first is
+// cut out by hand: there is one for every entry.
+func parseAck(m *nats.Msg) (uint64, error) {
+	if len(m.Data) == 0 {
+		return 0, errLater // status 503: no responders
+	}
+	const key = `"seq":`
+	at := bytes.Index(m.Data, []byte(key))
+	if at < 0 || bytes.Contains(m.Data, []byte(`"error":`)) {
+		return 0, parseRefusal(m.Data)
+	}
+	var seq uint64
+	for _, c := range bytes.TrimLeft(m.Data[at+len(key):], " ") {
+		if c < '0' || c > '9' {
+			break
+		}
+		seq = seq*10 + uint64(c-'0')
+	}
+	if seq == 0 {
+		return 0, parseRefusal(m.Data)
+	}
+	return seq, nil
+}
+
+func parseRefusal(data []byte) error {
+	var ack struct {
+		Error *struct {
+			Code        int    `json:"code"`
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(data, &ack); err != nil || ack.Error == nil {
+		return errLater
+	}
+	e := ack.Error
+	text := fmt.Sprintf("%s (%d)", e.Description, e.ErrCode)
+	switch e.ErrCode {
+	case codeNoAccount, codeNoResources, codeNoMemory, codeNoStorage, codeStoreFailed:
+		return fmt.Errorf("%w: %s", mailbox.ErrFull, text)
+	case codeTooLarge:
+		return fmt.Errorf("%w: %s", mailbox.ErrTooLarge, text)
+	}
+	if e.Code >= 500 {
+		return errLater
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, text)
+}

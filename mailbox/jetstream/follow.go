@@ -1,0 +1,302 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// consumerIdle is when the server forgets a consumer that nobody listens to.
+	consumerIdle = 30 * time.Second
+	// attachPause is the wait after a failed attempt to attach anew.
+	attachPause = 250 * time.Millisecond
+	// beatsMissed is how many heartbeats may fail to come.
+	beatsMissed = 2
+
+	headerLastConsumer = "Nats-Last-Consumer"
+	headerStalled      = "Nats-Consumer-Stalled"
+)
+
+// follower reads a part of one stream in order through a push consumer that
+// keeps no state worth having: whatever goes wrong (a gap, a missing heartbeat,
+// a consumer deleted by the server, a reconnect), a new one is made from the
+// first message not yet delivered. So nothing is lost, doubled or reordered.
+//
+// deliver runs under mu, from the one goroutine of the subscription.
+type follower struct {
+	post    *Post
+	stream  jetstream.Stream
+	filter  []string
+	deliver func(mailbox.Message) (more bool)
+	broken  chan string
+	done    chan struct{}
+
+	mu      sync.Mutex
+	sub     *nats.Subscription
+	name    string // of the consumer
+	pending uint64 // messages that were there when it was made
+	next    uint64 // stream sequence of the first message not yet delivered
+	seen    uint64 // consumer sequence of the last message
+	active  bool   // something came since this was last set to false
+	ended   bool
+}
+
+func (p *Post) follow(stream int, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
+	return &follower{
+		post: p, stream: p.streams[stream], filter: filter, next: next, deliver: deliver,
+		broken: make(chan string, 1), done: make(chan struct{}),
+	}
+}
+
+// breaks has the follower attach anew.
+func (f *follower) breaks(why string) {
+	select {
+	case f.broken <- why:
+	default:
+	}
+}
+
+// attach makes a consumer from next on. What the one before still had under
+// way is not delivered any more.
+func (f *follower) attach(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil
+	}
+	f.drop()
+	nc := f.post.cfg.Reader
+	inbox, name := nc.NewInbox(), nuid.Next()
+	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) { f.handle(name, m) })
+	if err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	// The server's flow control bounds what waits here.
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	f.sub, f.name, f.seen, f.active = sub, name, 0, true
+	cfg := jetstream.ConsumerConfig{
+		Name:              name,
+		DeliverSubject:    inbox,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       f.next,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FlowControl:       true,
+		IdleHeartbeat:     f.post.cfg.Heartbeat,
+		InactiveThreshold: consumerIdle,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	if len(f.filter) == 1 {
+		cfg.FilterSubject = f.filter[0]
+	} else {
+		cfg.FilterSubjects = f.filter
+	}
+	within, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	c, err := f.stream.CreatePushConsumer(within, cfg)
+	if err != nil {
+		return fmt.Errorf("consumer: %w", err)
+	}
+	f.pending = c.CachedInfo().NumPending + c.CachedInfo().Delivered.Consumer
+	return nil
+}
+
+// drop forgets the consumer. mu is held.
+func (f *follower) drop() {
+	if f.sub == nil {
+		return
+	}
+	// Errors here mean that there is no connection, and so no subscription; the
+	// server forgets a consumer without one by itself.
+	_ = f.sub.Unsubscribe()
+	_ = f.post.cfg.Reader.Publish(f.post.cfg.APIPrefix+"CONSUMER.DELETE."+f.stream.CachedInfo().Config.Name+"."+f.name, nil)
+	f.sub, f.name = nil, ""
+}
+
+// end stops all delivery; it has ended when end returns.
+func (f *follower) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	f.drop()
+}
+
+// run attaches and stays attached until deliver wants no more, ctx ends or
+// idle, which is asked when nothing came for a while, says that it is over.
+// Only the error of the first attach is returned.
+func (f *follower) run(ctx context.Context, idle func(context.Context) bool) error {
+	defer f.end()
+	if err := f.attach(ctx); err != nil {
+		return err
+	}
+	return f.stay(ctx, idle)
+}
+
+func (f *follower) stay(ctx context.Context, idle func(context.Context) bool) error {
+	f.post.join(f)
+	defer f.post.leave(f)
+	beat := time.NewTicker(f.post.cfg.Heartbeat)
+	defer beat.Stop()
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	missed := 0
+	for {
+		why := ""
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-f.post.closing.Done():
+			return mailbox.ErrClosed
+		case <-f.done:
+			return nil
+		case why = <-f.broken:
+		case <-again.C:
+			why = "not attached"
+		case <-beat.C:
+			if f.wasActive() {
+				missed = 0
+			} else if missed++; missed >= beatsMissed {
+				why = "no heartbeat"
+			}
+			if idle != nil && idle(ctx) {
+				return nil
+			}
+		}
+		if why == "" {
+			continue
+		}
+		missed = 0
+		f.post.cfg.Logger.Warn("reader attaches anew", "stream", f.stream.CachedInfo().Config.Name, "why", why)
+		if err := f.attach(ctx); err != nil {
+			f.post.cfg.Logger.Warn("reader cannot attach", "error", err)
+			again.Reset(attachPause)
+		}
+	}
+}
+
+func (f *follower) wasActive() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	active := f.active
+	f.active = false
+	return active
+}
+
+func (p *Post) join(f *follower) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers[f] = struct{}{}
+}
+
+func (p *Post) leave(f *follower) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.readers, f)
+}
+
+// handle takes what the consumer called name sends.
+func (f *follower) handle(name string, m *nats.Msg) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended || name != f.name {
+		return
+	}
+	f.active = true
+	// What is stored has a reply subject of its own kind; anything else is the
+	// server's. Headers prove nothing: a stored message may have any.
+	if !strings.HasPrefix(m.Reply, "$JS.ACK.") {
+		f.control(m)
+		return
+	}
+	stamp, err := parseStamp(m.Reply)
+	if err != nil || stamp.consumer != f.seen+1 {
+		f.breaks("gap")
+		f.name = "" // nothing more from this one
+		return
+	}
+	f.seen = stamp.consumer
+	if stamp.stream < f.next {
+		return // a consumer on a follower that is behind starts early
+	}
+	f.next = stamp.stream + 1
+	_, shard, at, err := f.post.cfg.Names.ParseBox(m.Subject)
+	if err != nil || shard != mailbox.Shard(at, f.post.cfg.Shards) {
+		// Nobody's log: it would break the order of the address it names.
+		f.post.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
+		return
+	}
+	if !f.deliver(mailbox.Message{To: at, Place: stamp.stream, At: stamp.at / int64(time.Millisecond), Data: m.Data}) {
+		f.ended = true
+		close(f.done)
+	}
+}
+
+// control takes heartbeats and flow control. mu is held.
+func (f *follower) control(m *nats.Msg) {
+	answer := m.Reply
+	if answer == "" {
+		answer = m.Header.Get(headerStalled)
+		last, err := strconv.ParseUint(m.Header.Get(headerLastConsumer), 10, 64)
+		if err == nil && last != f.seen {
+			f.breaks("gap at the end")
+			f.name = ""
+			return
+		}
+	}
+	if answer != "" {
+		// A failure shows as a missing heartbeat.
+		_ = f.post.cfg.Reader.Publish(answer, nil)
+	}
+}
+
+// stamp is what the store says about a message.
+type stamp struct {
+	stream, consumer uint64
+	at               int64 // nanoseconds
+	pending          uint64
+}
+
+// parseStamp reads the reply subject of a stored message:
+// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
+func parseStamp(reply string) (stamp, error) {
+	const first, least, domains = 5, 9, 2
+	var field [12]string
+	n := 0
+	for part := range strings.SplitSeq(reply, ".") {
+		if n == len(field) {
+			break
+		}
+		field[n] = part
+		n++
+	}
+	at := first
+	if n > least {
+		at += domains
+	}
+	var s stamp
+	var err error
+	for i, to := range []*uint64{&s.stream, &s.consumer, nil, &s.pending} {
+		if to == nil {
+			s.at, err = strconv.ParseInt(field[at+i], 10, 64)
+		} else {
+			*to, err = strconv.ParseUint(field[at+i], 10, 64)
+		}
+		if err != nil {
+			return stamp{}, fmt.Errorf("jetstream: reply %q: %w", reply, err)
+		}
+	}
+	return s, nil
+}

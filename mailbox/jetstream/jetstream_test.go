@@ -1,0 +1,71 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/boxtest"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts a server of its own for a test; lazy, because no test here cuts
+// the power.
+func serve(t testing.TB) (*bus.Embedded, *nats.Conn) {
+	t.Helper()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e, dial(t, e)
+}
+
+func dial(t testing.TB, e *bus.Embedded, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	ended := make(chan struct{})
+	options = append(options, nats.ClosedHandler(func(*nats.Conn) { close(ended) }))
+	nc, err := e.Connect(bus.RoleNode, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nc.Close()
+		<-ended
+	})
+	return nc
+}
+
+func open(t testing.TB, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
+	t.Helper()
+	p, err := jetstream.Open(t.Context(), nc, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestPost(t *testing.T) {
+	_, nc := serve(t)
+	var pools atomic.Int64
+	boxtest.Run(t, func(t *testing.T) mailbox.Post {
+		pool := fmt.Sprintf("p%d", pools.Add(1))
+		return open(t, nc, jetstream.Config{Pool: pool, BytesMax: 256 << 20})
+	})
+}

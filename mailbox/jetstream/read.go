@@ -1,0 +1,213 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Tail implements mailbox.Post: one ordered reader per stream, so deliver is
+// called from as many goroutines. Message.At is the store's stamp as it is: a
+// reader that needs time not to go backwards sees to that. stop must not be
+// called from within deliver.
+func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var readers []*follower
+	all := func(m mailbox.Message) bool { deliver(m); return true }
+	for n := range p.streams {
+		last, err := p.last(ctx, n)
+		if err == nil {
+			f := p.follow(n, []string{p.cfg.Names.Boxes()}, last+1, all)
+			readers = append(readers, f)
+			err = f.attach(ctx)
+		}
+		if err != nil {
+			cancel()
+			for _, f := range readers {
+				f.end()
+			}
+			return nil, fmt.Errorf("jetstream: tail: %w", err)
+		}
+	}
+	var ended sync.WaitGroup
+	for _, f := range readers {
+		ended.Go(func() {
+			defer f.end()
+			// It ends with ctx or with the Post, and the caller knows of both.
+			_ = f.stay(ctx, nil)
+		})
+	}
+	return func() {
+		cancel()
+		ended.Wait()
+	}, nil
+}
+
+// last asks the leader for the last sequence of a stream.
+func (p *Post) last(ctx context.Context, stream int) (uint64, error) {
+	info, err := p.streams[stream].Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.State.LastSeq, nil
+}
+
+// lastOf asks the leader for the last place of one log; 0: there is no entry.
+func (p *Post) lastOf(ctx context.Context, stream int, subject string) (uint64, error) {
+	m, err := p.streams[stream].GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return m.Sequence, nil
+}
+
+// Read implements mailbox.Post. The leader says where the log ends; what is
+// read is read up to there, whichever server the consumer is on. each is called
+// from another goroutine, but never after Read returned.
+func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+	subject, stream, err := p.home(at)
+	if err != nil {
+		return fmt.Errorf("jetstream: read: %w", err)
+	}
+	end, err := p.lastOf(ctx, stream, subject)
+	if err != nil {
+		return fmt.Errorf("jetstream: read %s: %w", at, err)
+	}
+	if through > 0 {
+		end = min(end, through)
+	}
+	if end <= after {
+		return nil
+	}
+	var failed error
+	f := p.follow(stream, []string{subject}, after+1, func(m mailbox.Message) bool {
+		if m.Place <= end {
+			failed = each(m)
+		}
+		return failed == nil && m.Place < end
+	})
+	purged := func(ctx context.Context) bool {
+		last, err := p.lastOf(ctx, stream, subject)
+		return err == nil && last < end
+	}
+	if err := f.run(ctx, purged); err != nil {
+		return fmt.Errorf("jetstream: read %s: %w", at, err)
+	}
+	return failed
+}
+
+// ReadRun implements mailbox.Store: one consumer per stream that has entries
+// of the run.
+func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	filter, err := p.cfg.Names.BoxRun(run)
+	if err != nil {
+		return fmt.Errorf("jetstream: read: %w", err)
+	}
+	for n := range p.streams {
+		if err := p.readSome(ctx, n, filter, each); err != nil {
+			return fmt.Errorf("jetstream: read run %s: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// ReadShard is Read for every log of one shard in a single pass.
+func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Message) error) error {
+	filter := p.cfg.Names.BoxShard(p.cfg.Pool, shard)
+	if err := p.readSome(ctx, shard%p.cfg.Streams, filter, each); err != nil {
+		return fmt.Errorf("jetstream: read shard %d: %w", shard, err)
+	}
+	return nil
+}
+
+// readSome reads what one stream holds now under a filter.
+func (p *Post) readSome(ctx context.Context, stream int, filter string, each func(mailbox.Message) error) error {
+	count, end, err := p.count(ctx, stream, filter)
+	if err != nil || count == 0 {
+		return err
+	}
+	var failed error
+	var seen uint64
+	var mu sync.Mutex
+	f := p.follow(stream, []string{filter}, 1, func(m mailbox.Message) bool {
+		if m.Place > end {
+			return false
+		}
+		mu.Lock()
+		seen++
+		done := seen >= count || m.Place == end
+		mu.Unlock()
+		failed = each(m)
+		return failed == nil && !done
+	})
+	purged := func(ctx context.Context) bool {
+		left, _, err := p.count(ctx, stream, filter)
+		mu.Lock()
+		defer mu.Unlock()
+		return err == nil && left <= seen
+	}
+	if err := f.run(ctx, purged); err != nil {
+		return err
+	}
+	return failed
+}
+
+// count asks the leader how many entries there are under a filter, and for the
+// last sequence of the stream.
+func (p *Post) count(ctx context.Context, stream int, filter string) (count, last uint64, err error) {
+	info, err := p.streams[stream].Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, n := range info.State.Subjects {
+		count += n
+	}
+	return count, info.State.LastSeq, nil
+}
+
+// Addresses implements mailbox.Post; they come sorted.
+func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, error) {
+	filter := p.cfg.Names.Boxes()
+	if run != "" {
+		var err error
+		if filter, err = p.cfg.Names.BoxRun(run); err != nil {
+			return nil, fmt.Errorf("jetstream: addresses: %w", err)
+		}
+	}
+	var found []mailbox.Address
+	for n := range p.streams {
+		info, err := p.streams[n].Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: addresses: %w", err)
+		}
+		for subject := range info.State.Subjects {
+			_, shard, at, err := p.cfg.Names.ParseBox(subject)
+			if err == nil && shard == mailbox.Shard(at, p.cfg.Shards) {
+				found = append(found, at)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Purge implements mailbox.Post.
+func (p *Post) Purge(ctx context.Context, at mailbox.Address) error {
+	subject, stream, err := p.home(at)
+	if err != nil {
+		return fmt.Errorf("jetstream: purge: %w", err)
+	}
+	if err := p.streams[stream].Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+		return fmt.Errorf("jetstream: purge %s: %w", at, err)
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+// Package memory is a mailbox.Post in this process's memory: for tests,
+// benchmarks, and programs that embed troupe and need no durability.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Config is how a Post is made. The zero value is ready to use.
+type Config struct {
+	// Now stamps entries, in Unix milliseconds. Default: the system clock.
+	Now func() int64
+	// BytesMax is the most bytes all logs may hold; an Append beyond it ends
+	// with mailbox.ErrFull. Default 0: without a limit.
+	BytesMax uint64
+}
+
+// Post implements mailbox.Store. Append calls done before it returns.
+type Post struct {
+	cfg Config
+
+	mu     sync.Mutex
+	logs   map[mailbox.Address][]mailbox.Message
+	place  uint64
+	bytes  uint64
+	tails  map[*tail]struct{}
+	closed bool
+}
+
+var _ mailbox.Store = (*Post)(nil)
+
+// New makes an empty Post.
+func New(cfg Config) *Post {
+	if cfg.Now == nil {
+		cfg.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return &Post{cfg: cfg, logs: map[mailbox.Address][]mailbox.Message{}, tails: map[*tail]struct{}{}}
+}
+
+// Append implements mailbox.Post.
+func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
+	place, err := p.append(ctx, to, data)
+	done(place, err)
+}
+
+func (p *Post) append(ctx context.Context, to mailbox.Address, data []byte) (uint64, error) {
+	if len(data) > mailbox.EntryBytesMax {
+		return 0, fmt.Errorf("memory: append to %s: %d bytes: %w", to, len(data), mailbox.ErrTooLarge)
+	}
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("memory: append to %s: %w: %w", to, mailbox.ErrClosed, context.Cause(ctx))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrClosed)
+	}
+	if p.cfg.BytesMax > 0 && p.bytes+uint64(len(data)) > p.cfg.BytesMax {
+		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrFull)
+	}
+	p.place++
+	p.bytes += uint64(len(data))
+	m := mailbox.Message{To: to, Place: p.place, At: p.cfg.Now(), Data: data}
+	p.logs[to] = append(p.logs[to], m)
+	for t := range p.tails {
+		t.push(m)
+	}
+	return p.place, nil
+}
+
+// tail is one reader: appends put into queue, one goroutine empties it. It has
+// a lock of its own, never held while deliver runs, so deliver may append.
+type tail struct {
+	mu    sync.Mutex
+	some  *sync.Cond
+	queue []mailbox.Message
+	ended bool
+}
+
+func (t *tail) push(m mailbox.Message) {
+	t.mu.Lock()
+	t.queue = append(t.queue, m)
+	t.mu.Unlock()
+	t.some.Signal()
+}
+
+func (t *tail) end() {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.some.Signal()
+}
+
+func (t *tail) run(deliver func(mailbox.Message)) {
+	var batch []mailbox.Message
+	for {
+		t.mu.Lock()
+		for len(t.queue) == 0 && !t.ended {
+			t.some.Wait()
+		}
+		batch, t.queue = t.queue, batch[:0]
+		t.mu.Unlock()
+		for i := range batch {
+			if t.hasEnded() {
+				return
+			}
+			deliver(batch[i])
+			batch[i] = mailbox.Message{}
+		}
+		if len(batch) == 0 {
+			return
+		}
+	}
+}
+
+func (t *tail) hasEnded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// Tail implements mailbox.Post.
+func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(), error) {
+	t := &tail{}
+	t.some = sync.NewCond(&t.mu)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("memory: tail: %w", mailbox.ErrClosed)
+	}
+	p.tails[t] = struct{}{}
+	p.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.run(deliver)
+	}()
+	end := func() {
+		p.mu.Lock()
+		delete(p.tails, t)
+		p.mu.Unlock()
+		t.end()
+	}
+	unhook := context.AfterFunc(ctx, end)
+	return func() {
+		unhook()
+		end()
+		<-ended
+	}, nil
+}
+
+// Read implements mailbox.Post.
+func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+	p.mu.Lock()
+	log := p.logs[at]
+	p.mu.Unlock()
+	first := sort.Search(len(log), func(i int) bool { return log[i].Place > after })
+	for _, m := range log[first:] {
+		if through > 0 && m.Place > through {
+			return nil
+		}
+		if err := give(ctx, m, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func give(ctx context.Context, m mailbox.Message, each func(mailbox.Message) error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("memory: read: %w", context.Cause(ctx))
+	}
+	return each(m)
+}
+
+// ReadRun implements mailbox.Store; the order is that of place.
+func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	p.mu.Lock()
+	var all []mailbox.Message
+	for at, log := range p.logs {
+		if at.Run() == run {
+			all = append(all, log...)
+		}
+	}
+	p.mu.Unlock()
+	sort.Slice(all, func(i, j int) bool { return all[i].Place < all[j].Place })
+	for _, m := range all {
+		if err := give(ctx, m, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Addresses implements mailbox.Post; they come sorted.
+func (p *Post) Addresses(_ context.Context, run string) ([]mailbox.Address, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []mailbox.Address
+	for at := range p.logs {
+		if run == "" || at.Run() == run {
+			found = append(found, at)
+		}
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i] < found[j] })
+	return found, nil
+}
+
+// Purge implements mailbox.Post.
+func (p *Post) Purge(_ context.Context, at mailbox.Address) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.logs[at] {
+		p.bytes -= uint64(len(m.Data))
+	}
+	delete(p.logs, at)
+	return nil
+}
+
+// Room implements mailbox.Store.
+func (p *Post) Room(context.Context) (used, most uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes, p.cfg.BytesMax, nil
+}
+
+// Close implements mailbox.Store. Tails get what was appended before, then end
+// when they are stopped.
+func (p *Post) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return nil
+}
