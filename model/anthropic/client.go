@@ -1,0 +1,126 @@
+// Package anthropic speaks the Messages API of Anthropic through its official
+// SDK, whose retries are off: every attempt holds a lease of its own.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// Provider is the name of this provider in "provider/model".
+const Provider = "anthropic"
+
+// DefaultBaseURL is Anthropic's own.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// Config says where and as whom. The package reads no environment.
+type Config struct {
+	// BaseURL is ANTHROPIC_BASE_URL; a /v1 at its end is dropped, because the
+	// API's paths begin with it. Empty means DefaultBaseURL.
+	BaseURL string
+	// APIKey is ANTHROPIC_API_KEY. With it, AuthToken is not sent.
+	APIKey string
+	// AuthToken is ANTHROPIC_AUTH_TOKEN, sent as a bearer token.
+	AuthToken string
+	// Cache asks the provider to cache the prompt up to its last block, for
+	// five minutes. Off by default: writing the cache costs more than plain input.
+	Cache bool
+	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	Timeouts wire.Timeouts
+	// Transport carries the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// Client is a model.Client.
+type Client struct {
+	cfg  Config
+	sdk  sdk.MessageService
+	keys []string
+}
+
+var _ model.Client = (*Client)(nil)
+
+// New checks the configuration. A missing key is no error here: a gateway at
+// BaseURL may need none.
+func New(cfg Config) (*Client, error) {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	}
+	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	// NewMessageService, unlike NewClient, takes nothing from the environment.
+	opts := []option.RequestOption{
+		option.WithBaseURL(cfg.BaseURL),
+		option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(), // spans are ours, and hold no content
+		option.WithOpenTelemetryPropagation(false),
+	}
+	switch {
+	case cfg.APIKey != "":
+		opts = append(opts, option.WithAPIKey(cfg.APIKey))
+	case cfg.AuthToken != "":
+		opts = append(opts, option.WithAuthToken(cfg.AuthToken))
+	}
+	return &Client{cfg: cfg, sdk: sdk.NewMessageService(opts...), keys: []string{cfg.APIKey, cfg.AuthToken}}, nil
+}
+
+// Complete makes one attempt; see model.Client. A reply is whole once the
+// provider has said why it stopped: what breaks after that is no error.
+func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	params, err := request(req, c.cfg.Cache)
+	if err != nil {
+		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
+	}
+	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
+	defer a.Close()
+	stream := c.sdk.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
+	defer stream.Close()
+	r := newReader(Provider+"/"+req.Model, emit)
+	for stream.Next() {
+		r.take(stream.Current())
+		if r.over {
+			break
+		}
+	}
+	reply := r.reply()
+	if r.stopped {
+		return reply, nil
+	}
+	if err := stream.Err(); err != nil {
+		return reply, c.failure(a, err)
+	}
+	if ctx.Err() != nil {
+		return reply, a.Failure(ctx.Err())
+	}
+	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+}
+
+// failure reads an error of the SDK: an error event, or what wire makes of it.
+func (c *Client) failure(a *wire.Attempt, err error) error {
+	var event *sdk.Error
+	if errors.As(err, &event) {
+		return wire.Classify(0, nil, []byte(event.RawJSON()), c.keys...)
+	}
+	return a.Failure(err)
+}
+
+// String and GoString keep the key out of what prints a client.
+func (c *Client) String() string { return "anthropic client" }
+
+// GoString is for %#v.
+func (c *Client) GoString() string { return c.String() }

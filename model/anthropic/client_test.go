@@ -1,0 +1,280 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/wire"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// event renders one event of the Messages API.
+func event(kind, rest string) string {
+	if rest != "" {
+		rest = "," + rest
+	}
+	return fmt.Sprintf("event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, rest)
+}
+
+func begin(i int, block string) string {
+	return event("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, i, block))
+}
+
+func delta(i int, d string) string {
+	return event("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, i, d))
+}
+
+func text(i int, s string) string { return delta(i, fmt.Sprintf(`{"type":"text_delta","text":%q}`, s)) }
+
+func args(i int, s string) string {
+	return delta(i, fmt.Sprintf(`{"type":"input_json_delta","partial_json":%q}`, s))
+}
+
+func end(i int) string { return event("content_block_stop", fmt.Sprintf(`"index":%d`, i)) }
+
+func finish(reason string) string {
+	return event("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}`, reason))
+}
+
+const startUsage = `,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}`
+
+func start(usage string) string {
+	return event("message_start", `"message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1-served","content":[],"stop_reason":null`+usage+`}`)
+}
+
+const textBlock = `{"type":"text","text":""}`
+
+func tool(name string) string {
+	return fmt.Sprintf(`{"type":"tool_use","id":"toolu_x%s","name":%q,"input":{}}`, name, name)
+}
+
+func dialect() wiretest.Dialect {
+	ping, stop := event("ping", ""), event("message_stop", "")
+	hello := []string{begin(0, textBlock), ping, text(0, "Hello, "), text(0, "wörld"), end(0)}
+	open := []string{start(startUsage), begin(0, textBlock), text(0, "I look."), end(0), begin(1, tool("read_file")), args(1, ""), args(1, `{"pa`)}
+	calls := append(open, begin(2, tool("grep")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`))
+	marked := append(append([]string{}, calls...), end(1), args(2, `,"glob":"*.go"}`), end(2), finish("tool_use"), stop)
+	return wiretest.Dialect{
+		New: func(root string, t wire.Timeouts) (model.Client, error) {
+			return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
+		},
+		Hello:      append(append([]string{start(startUsage)}, hello...), finish("end_turn"), stop),
+		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3},
+		NoUsage:    append(append([]string{start("")}, hello...), event("message_delta", `"delta":{"stop_reason":"end_turn"}`), stop),
+		Calls:      marked,
+		NoMarks:    append(append([]string{}, calls...), args(2, `,"glob":"*.go"}`)),
+		Limit:      append(append([]string{}, open...), args(1, `th":"a`), end(1), finish("max_tokens"), stop),
+		Refusal:    []string{start(startUsage), finish("refusal"), stop},
+		Overload:   []string{start(startUsage), begin(0, textBlock), text(0, "Hello, "), event("error", `"error":{"type":"overloaded_error","message":"busy"}`)},
+		ErrorBody: func(kind, message string) string {
+			m, _ := json.Marshal(message)
+			return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_1"}`, kind, m)
+		},
+		TooLong:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
+		BadRequest: `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate"}}`,
+	}
+}
+
+func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
+
+// exchange sends a request to a server that answers with events, and returns
+// what the server was sent.
+func exchange(t *testing.T, cfg anthropic.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
+	t.Helper()
+	var body map[string]any
+	var header http.Header
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/messages" {
+			t.Errorf("%s %s: %v", r.URL.Path, data, err)
+		}
+		header = r.Header
+		wiretest.Stream(events)(w, r)
+	}))
+	defer s.Close()
+	cfg.BaseURL = s.URL
+	c, err := anthropic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Complete(t.Context(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, body, header
+}
+
+// conversation holds everything a transcript can hold.
+func conversation() []model.Message {
+	issuer := "anthropic/m-1"
+	return []model.Message{
+		{Role: model.User, Text: "Hello?"},
+		{Role: model.Assistant, Text: "lost", Tombstone: true},
+		{Role: model.User, Text: "Still there?"},
+		{Role: model.Assistant, Text: "I look.",
+			Calls: []model.ToolCall{{ID: "3-0", Name: "read_file", Args: `{"path":"a.go"}`}, {ID: "3-1", Name: "a b/ü", Args: `{"path":"a`, Cut: true}},
+			Opaque: []model.Opaque{
+				{Issuer: "openai/m-1", Kind: "thinking", Data: []byte(`{"thinking":"not ours"}`)},
+				{Issuer: "anthropic/m-0", Kind: "thinking", Data: []byte(`{"thinking":"older"}`)},
+				{Issuer: issuer, Kind: "thinking", Data: []byte(`{"thinking":"Hm <&>","signature":"c2ln"}`)},
+				{Issuer: issuer, Kind: "redacted_thinking", Data: []byte(`{"data":"ZGF0YQ=="}`)},
+			}},
+		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "3-0", Text: "package a"}, {Call: "3-1", Text: "cut", Error: true}}},
+		{Role: model.User, Text: "Hurry."},
+		{Role: model.Assistant, Text: "  "},
+		{Role: model.User, Text: "Well?"},
+	}
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages, req.NoTools, req.Effort = conversation(), true, "low"
+	zero := 0.0
+	req.Temperature = &zero
+	t.Setenv("ANTHROPIC_API_KEY", "from-the-environment")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "from-the-environment")
+	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Env: from-the-environment")
+	_, body, header := exchange(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, dialect().Hello...)
+	want := `{
+		"model": "m-1", "max_tokens": 1000, "stream": true, "temperature": 0,
+		"cache_control": {"type": "ephemeral"}, "output_config": {"effort": "low"},
+		"system": [{"type": "text", "text": "Be brief."}],
+		"tools": [{"name": "read_file", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}],
+		"tool_choice": {"type": "none"},
+		"messages": [
+			{"role": "user", "content": [{"type": "text", "text": "Hello?"}, {"type": "text", "text": "Still there?"}]},
+			{"role": "assistant", "content": [
+				{"type": "thinking", "thinking": "Hm <&>", "signature": "c2ln"},
+				{"type": "redacted_thinking", "data": "ZGF0YQ=="},
+				{"type": "text", "text": "I look."},
+				{"type": "tool_use", "id": "toolu_3_0", "name": "read_file", "input": {"path": "a.go"}},
+				{"type": "tool_use", "id": "toolu_3_1", "name": "a_b__", "input": {"undecodable_arguments": "{\"path\":\"a"}}]},
+			{"role": "user", "content": [
+				{"type": "tool_result", "tool_use_id": "toolu_3_0", "content": [{"type": "text", "text": "package a"}]},
+				{"type": "tool_result", "tool_use_id": "toolu_3_1", "is_error": true, "content": [{"type": "text", "text": "cut"}]},
+				{"type": "text", "text": "Hurry."}, {"type": "text", "text": "Well?"}]}
+		]}`
+	var expected map[string]any
+	if err := json.Unmarshal([]byte(want), &expected); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(expected, body); diff != "" {
+		t.Error(diff)
+	}
+	if header.Get("X-Api-Key") != wiretest.Key || header.Get("Authorization") != "" || header.Get("X-Env") != "" || header.Get("Traceparent") != "" {
+		t.Errorf("headers %v", header)
+	}
+	for _, values := range header {
+		if strings.Contains(strings.Join(values, " "), "from-the-environment") {
+			t.Errorf("headers %v", header)
+		}
+	}
+}
+
+func TestSmallestRequest(t *testing.T) {
+	req := model.Request{Model: "claude-haiku-4-5", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
+	_, body, header := exchange(t, anthropic.Config{AuthToken: "tok-123"}, req, dialect().Hello...)
+	want := map[string]any{"model": "claude-haiku-4-5", "max_tokens": 5.0, "stream": true,
+		"messages": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "a"}}}}}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Error(diff)
+	}
+	if header.Get("Authorization") != "Bearer tok-123" || header.Get("X-Api-Key") != "" {
+		t.Errorf("headers %v", header)
+	}
+}
+
+// TestThinkingGoesBackVerbatim: what came in between comes back in between, and
+// only to its issuer.
+func TestThinkingGoesBackVerbatim(t *testing.T) {
+	think := func(i int, s string) []string {
+		return []string{begin(i, `{"type":"thinking","thinking":"","signature":""}`), delta(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),
+			delta(i, fmt.Sprintf(`{"type":"signature_delta","signature":"sig-%s"}`, s)), end(i)}
+	}
+	events := append([]string{start(startUsage)}, think(0, "one")...)
+	events = append(events, begin(1, textBlock), text(1, "I look."), end(1), begin(2, tool("read_file")), args(2, `{"path":"a"}`), end(2))
+	events = append(events, think(3, "two")...)
+	events = append(events, begin(4, tool("grep")), end(4), begin(5, `{"type":"redacted_thinking","data":"xyz"}`), end(5),
+		begin(6, `{"type":"thinking","thinking":"unfinished"}`), finish("tool_use"), event("message_stop", ""))
+	got, _, _ := exchange(t, anthropic.Config{}, wiretest.Request(), events...)
+	if got.Message.Calls[1].Args != "{}" {
+		t.Errorf("a call without arguments: %+v", got.Message.Calls)
+	}
+	for i := range got.Message.Calls {
+		got.Message.Calls[i].ID = fmt.Sprintf("1-%d", i)
+	}
+	req := wiretest.Request()
+	req.Messages = append(req.Messages, got.Message, model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0"}, {Call: "1-1", Text: "b"}}})
+	_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+	if diff := cmp.Diff("thinking:one/sig-one text:I look. tool_use:toolu_1_0 thinking:two/sig-two tool_use:toolu_1_1 redacted_thinking:xyz", blocks(body)); diff != "" {
+		t.Error(diff)
+	}
+	req.Model = "m-2"
+	_, body, _ = exchange(t, anthropic.Config{}, req, dialect().Hello...)
+	if diff := cmp.Diff("text:I look. tool_use:toolu_1_0 tool_use:toolu_1_1", blocks(body)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// blocks describes the blocks of the assistant message in a request.
+func blocks(body map[string]any) string {
+	var out []string
+	for _, b := range body["messages"].([]any)[1].(map[string]any)["content"].([]any) {
+		m := b.(map[string]any)
+		switch m["type"] {
+		case "thinking":
+			out = append(out, fmt.Sprintf("thinking:%v/%v", m["thinking"], m["signature"]))
+		case "text":
+			out = append(out, fmt.Sprintf("text:%v", m["text"]))
+		case "tool_use":
+			out = append(out, fmt.Sprintf("tool_use:%v", m["id"]))
+		default:
+			out = append(out, fmt.Sprintf("%v:%v", m["type"], m["data"]))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestReasoningIsEmitted(t *testing.T) {
+	events := []string{start(startUsage), begin(0, `{"type":"thinking","thinking":""}`), delta(0, `{"type":"thinking_delta","thinking":"hm"}`), end(0),
+		begin(1, textBlock), text(1, "a"), end(1), begin(2, textBlock), text(2, "b"), end(2), finish("something_new"), event("message_stop", "")}
+	s := httptest.NewServer(wiretest.Stream(events))
+	defer s.Close()
+	c, err := anthropic.New(anthropic.Config{BaseURL: s.URL + "/v1/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deltas []model.Delta
+	got, err := c.Complete(t.Context(), wiretest.Request(), func(d model.Delta) { deltas = append(deltas, d) })
+	if err != nil || got.Message.Text != "a\n\nb" || got.Stop != model.StopUnknown || len(got.Message.Opaque) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want := []model.Delta{{Kind: model.ReasoningDelta, Text: "hm"}, {Kind: model.TextDelta, Text: "a"}, {Kind: model.TextDelta, Text: "b"}}
+	if diff := cmp.Diff(want, deltas); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	for _, bad := range []string{"localhost:8080", "ftp://h", "://", "http://"} {
+		if _, err := anthropic.New(anthropic.Config{BaseURL: bad}); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	c, err := anthropic.New(anthropic.Config{APIKey: wiretest.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(s, wiretest.Key) {
+		t.Error("printing a client shows its key")
+	}
+}

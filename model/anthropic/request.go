@@ -1,0 +1,188 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// callPrefix begins the ids of calls on the wire.
+const callPrefix = "toolu_"
+
+// withoutEffort are the models, by prefix, that refuse an effort.
+var withoutEffort = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5",
+	"claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2"}
+
+// request renders a request for the wire.
+func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
+	messages, err := wire.Messages(req)
+	if err != nil {
+		return sdk.MessageNewParams{}, err
+	}
+	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: req.MaxOutput}
+	if !wire.Blank(req.System) {
+		p.System = []sdk.TextBlockParam{{Text: req.System}}
+	}
+	if p.Messages = conversation(messages, Provider+"/"+req.Model); len(p.Messages) == 0 {
+		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
+	}
+	for _, t := range req.Tools {
+		schema, err := wire.Schema(t)
+		if err != nil {
+			return p, err
+		}
+		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
+		if t.Description != "" {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
+	}
+	if req.NoTools && len(p.Tools) > 0 {
+		p.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
+	}
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.Effort != "" && takesEffort(req.Model) {
+		p.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(req.Effort)}
+	}
+	if cache {
+		p.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	return p, nil
+}
+
+func takesEffort(name string) bool {
+	for _, prefix := range withoutEffort {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// conversation renders messages; consecutive ones of a side become one.
+func conversation(messages []model.Message, issuer string) []sdk.MessageParam {
+	var out []sdk.MessageParam
+	for _, m := range messages {
+		role, blocks := sdk.MessageParamRoleUser, user(m)
+		if m.Role == model.Assistant {
+			role, blocks = sdk.MessageParamRoleAssistant, assistant(m, issuer)
+		}
+		if len(blocks) == 0 {
+			continue // an empty message is refused, and says nothing
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, blocks...)
+			continue
+		}
+		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+	}
+	return out
+}
+
+// user renders a user or a tool message. Results come first: the API wants them
+// directly after the calls.
+func user(m model.Message) []sdk.ContentBlockParamUnion {
+	var blocks []sdk.ContentBlockParamUnion
+	for _, r := range m.Results {
+		b := sdk.ToolResultBlockParam{ToolUseID: wire.CallID(callPrefix, r.Call)}
+		if r.Error {
+			b.IsError = param.NewOpt(true)
+		}
+		if !wire.Blank(r.Text) {
+			b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
+		}
+		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
+	}
+	if !wire.Blank(m.Text) {
+		blocks = append(blocks, sdk.NewTextBlock(m.Text))
+	}
+	return blocks
+}
+
+// assistant renders an assistant message in the order it came in: opaque blocks,
+// text, calls, unless an order block says that they were interleaved.
+func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
+	var own []sdk.ContentBlockParamUnion
+	order := ""
+	for _, o := range m.Opaque {
+		if o.Issuer != issuer {
+			continue
+		}
+		if o.Kind == orderKind {
+			order = string(o.Data)
+		} else if b, ok := opaque(o); ok {
+			own = append(own, b)
+		}
+	}
+	var calls []sdk.ContentBlockParamUnion
+	for _, c := range m.Calls {
+		calls = append(calls, sdk.NewToolUseBlock(wire.CallID(callPrefix, c.ID), wire.Arguments(c), wire.CallName(c.Name)))
+	}
+	if !fits(order, len(own), len(calls)) {
+		order = strings.Repeat(orderOpaque, len(own)) + orderText + strings.Repeat(orderCall, len(calls))
+	}
+	var blocks []sdk.ContentBlockParamUnion
+	for _, step := range order {
+		switch string(step) {
+		case orderOpaque:
+			blocks, own = append(blocks, own[0]), own[1:]
+		case orderCall:
+			blocks, calls = append(blocks, calls[0]), calls[1:]
+		case orderText:
+			if !wire.Blank(m.Text) {
+				blocks = append(blocks, sdk.NewTextBlock(m.Text))
+			}
+		}
+	}
+	return blocks
+}
+
+// The order of a reply's blocks is itself kept as an opaque block, one letter
+// for each, when it is not the plain one. All text stands in one place, the
+// first: text after a call is refused.
+const (
+	orderKind   = "order"
+	orderOpaque = "o"
+	orderText   = "t"
+	orderCall   = "c"
+)
+
+// fits reports whether an order places every block exactly once.
+func fits(order string, opaque, calls int) bool {
+	return order != "" && strings.Count(order, orderOpaque) == opaque && strings.Count(order, orderCall) == calls &&
+		strings.Count(order, orderText) == 1 && len(order) == opaque+calls+1
+}
+
+// Kinds of opaque blocks, named as on the wire.
+const (
+	thinkingKind = "thinking"
+	redactedKind = "redacted_thinking"
+)
+
+// opaqueBlock is how a thinking block is kept: the fields that go back verbatim.
+type opaqueBlock struct {
+	Thinking  string `json:"thinking,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Data      string `json:"data,omitempty"`
+}
+
+func opaque(o model.Opaque) (sdk.ContentBlockParamUnion, bool) {
+	var b opaqueBlock
+	if json.Unmarshal(o.Data, &b) != nil {
+		return sdk.ContentBlockParamUnion{}, false
+	}
+	switch o.Kind {
+	case thinkingKind:
+		return sdk.NewThinkingBlock(b.Signature, b.Thinking), true
+	case redactedKind:
+		return sdk.NewRedactedThinkingBlock(b.Data), true
+	}
+	return sdk.ContentBlockParamUnion{}, false
+}

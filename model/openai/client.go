@@ -1,0 +1,114 @@
+// Package openai speaks Chat Completions through the official SDK of OpenAI,
+// whose retries are off: every attempt holds a lease of its own. Ollama and the
+// other servers that offer this API are reached by their base URL.
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// Provider is the name of this provider in "provider/model".
+const Provider = "openai"
+
+// DefaultBaseURL is OpenAI's own.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// Config says where and as whom. The package reads no environment.
+type Config struct {
+	// BaseURL is OPENAI_BASE_URL, with its /v1; empty means DefaultBaseURL.
+	BaseURL string
+	// APIKey is OPENAI_API_KEY; empty sends none, as local servers like it.
+	APIKey string
+	// MaxTokens bounds the output by max_tokens instead of
+	// max_completion_tokens: for servers that only know the older name.
+	MaxTokens bool
+	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	Timeouts wire.Timeouts
+	// Transport carries the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// Client is a model.Client.
+type Client struct {
+	cfg Config
+	sdk sdk.ChatCompletionService
+}
+
+var _ model.Client = (*Client)(nil)
+
+// New checks the configuration. A missing key is no error here.
+func New(cfg Config) (*Client, error) {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	// NewChatCompletionService, unlike NewClient, takes nothing from the environment.
+	opts := []option.RequestOption{option.WithBaseURL(cfg.BaseURL), option.WithMaxRetries(0)}
+	if cfg.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(cfg.APIKey))
+	}
+	return &Client{cfg: cfg, sdk: sdk.NewChatCompletionService(opts...)}, nil
+}
+
+// Complete makes one attempt; see model.Client. A reply is whole once the
+// provider has said why it stopped, or has ended the stream by its convention:
+// what breaks after that is no error, though usage may then be unknown.
+func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	params, err := request(req, c.cfg.MaxTokens)
+	if err != nil {
+		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
+	}
+	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	defer a.Close()
+	stream := c.sdk.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
+	defer stream.Close()
+	r := newReader(emit)
+	for stream.Next() {
+		r.take(stream.Current())
+	}
+	if r.began && stream.Err() == nil && a.Done() {
+		r.end()
+	}
+	reply := r.reply()
+	if r.stopped {
+		return reply, nil
+	}
+	if err := stream.Err(); err != nil {
+		return reply, c.failure(a, err)
+	}
+	if ctx.Err() != nil {
+		return reply, a.Failure(ctx.Err())
+	}
+	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+}
+
+// failure reads an error of the SDK: an error in an event, or what wire makes of it.
+func (c *Client) failure(a *wire.Attempt, err error) error {
+	var event *ssestream.StreamError
+	if errors.As(err, &event) {
+		return wire.Classify(0, nil, event.Event.Data, c.cfg.APIKey)
+	}
+	return a.Failure(err)
+}
+
+// String and GoString keep the key out of what prints a client.
+func (c *Client) String() string { return "openai client" }
+
+// GoString is for %#v.
+func (c *Client) GoString() string { return c.String() }

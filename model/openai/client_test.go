@@ -1,0 +1,232 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/wire"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// chunk renders one chunk with a choice.
+func chunk(delta, reason string) string {
+	finish := "null"
+	if reason != "" {
+		finish = fmt.Sprintf("%q", reason)
+	}
+	return fmt.Sprintf("data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"m-1-served\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
+}
+
+func text(s string) string { return chunk(fmt.Sprintf(`{"content":%q}`, s), "") }
+
+// call renders one piece of a tool call; id and name are left out when empty.
+func call(index int, id, name, args string) string {
+	if id != "" {
+		id = fmt.Sprintf(`"id":%q,"type":"function",`, id)
+	}
+	if name != "" {
+		name = fmt.Sprintf(`"name":%q,`, name)
+	}
+	return chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,%s"function":{%s"arguments":%q}}]}`, index, id, name, args), "")
+}
+
+const (
+	done  = "data: [DONE]\n\n"
+	usage = "data: {\"id\":\"c1\",\"model\":\"m-1-served\",\"choices\":[],\"usage\":{\"prompt_tokens\":35,\"completion_tokens\":15,\"total_tokens\":50," +
+		"\"prompt_tokens_details\":{\"cached_tokens\":7,\"cache_write_tokens\":3}}}\n\n"
+)
+
+func dialect() wiretest.Dialect {
+	role := chunk(`{"role":"assistant","content":"","refusal":null}`, "")
+	open := []string{role, text("I look."), call(0, "call_a", "read_file", ""), call(0, "", "", `{"pa`)}
+	calls := append(append([]string{}, open...), call(1, "call_b", "grep", `{"pattern":"x y"`), ": keep-alive\n\n", call(0, "", "", `th":"a.go"}`))
+	all := append(append([]string{}, calls...), call(1, "", "", `,"glob":"*.go"}`))
+	return wiretest.Dialect{
+		New: func(root string, t wire.Timeouts) (model.Client, error) {
+			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t})
+		},
+		Hello:      []string{role, text("Hello, "), text("wörld"), chunk("{}", "stop"), usage, done},
+		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3},
+		NoUsage:    []string{role, text("Hello, "), text("wörld"), chunk("{}", "stop"), done},
+		Calls:      append(append([]string{}, all...), chunk("{}", "tool_calls"), usage, done),
+		NoMarks:    all,
+		Limit:      append(append([]string{}, open...), call(0, "", "", `th":"a`), chunk("{}", "length"), usage, done),
+		Refusal:    []string{role, chunk(`{"refusal":"No."}`, ""), chunk("{}", "stop"), usage, done},
+		Overload:   []string{role, text("Hello, "), "data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\",\"code\":null}}\n\n"},
+		ErrorBody: func(kind, message string) string {
+			m, _ := json.Marshal(message)
+			return fmt.Sprintf(`{"error":{"message":%s,"type":"some_type","param":null,"code":%q}}`, m, kind)
+		},
+		TooLong:    `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`,
+		BadRequest: `{"error":{"message":"Invalid value","type":"invalid_request_error","code":null}}`,
+	}
+}
+
+func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
+
+// complete sends a request to a server that answers with events, and returns
+// what the server was sent.
+func complete(t *testing.T, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
+	t.Helper()
+	var body map[string]any
+	var header http.Header
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/chat/completions" {
+			t.Errorf("%s %s: %v", r.URL.Path, data, err)
+		}
+		header = r.Header
+		wiretest.Stream(events)(w, r)
+	}))
+	defer s.Close()
+	cfg.BaseURL = s.URL + "/v1"
+	c, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Complete(t.Context(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, body, header
+}
+
+func conversation() []model.Message {
+	return []model.Message{
+		{Role: model.User, Text: "Hello?"},
+		{Role: model.Assistant, Text: "lost", Tombstone: true},
+		{Role: model.User, Text: "Still there?"},
+		{Role: model.Assistant, Text: "I look.",
+			Calls:  []model.ToolCall{{ID: "3-0", Name: "read_file", Args: `{"path":"a.go"}`}, {ID: "3-1", Name: "", Args: `{"path":"a`, Cut: true}},
+			Opaque: []model.Opaque{{Issuer: "anthropic/m-1", Kind: "thinking", Data: []byte(`{"thinking":"hm"}`)}}},
+		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "3-0", Text: "package a"}, {Call: "3-1", Text: "cut off", Error: true}}},
+		{Role: model.User, Text: "Hurry."},
+		{Role: model.Assistant, Text: "  "},
+		{Role: model.User, Text: "Well?"},
+	}
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages, req.NoTools, req.Effort = conversation(), true, "low"
+	zero := 0.0
+	req.Temperature = &zero
+	t.Setenv("OPENAI_API_KEY", "from-the-environment")
+	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Env: from-the-environment")
+	_, body, header := complete(t, openai.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
+	want := `{
+		"model": "m-1", "max_completion_tokens": 1000, "stream": true, "stream_options": {"include_usage": true},
+		"temperature": 0, "reasoning_effort": "low", "tool_choice": "none",
+		"tools": [{"type": "function", "function": {"name": "read_file", "description": "Reads a file.",
+			"parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}}],
+		"messages": [
+			{"role": "system", "content": "Be brief."},
+			{"role": "user", "content": "Hello?\n\nStill there?"},
+			{"role": "assistant", "content": "I look.", "tool_calls": [
+				{"id": "call_3_0", "type": "function", "function": {"name": "read_file", "arguments": "{\"path\":\"a.go\"}"}},
+				{"id": "call_3_1", "type": "function", "function": {"name": "_", "arguments": "{\"undecodable_arguments\":\"{\\\"path\\\":\\\"a\"}"}}]},
+			{"role": "tool", "tool_call_id": "call_3_0", "content": "package a"},
+			{"role": "tool", "tool_call_id": "call_3_1", "content": "error: cut off"},
+			{"role": "user", "content": "Hurry.\n\nWell?"}
+		]}`
+	var expected map[string]any
+	if err := json.Unmarshal([]byte(want), &expected); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(expected, body); diff != "" {
+		t.Error(diff)
+	}
+	if header.Get("Authorization") != "Bearer "+wiretest.Key {
+		t.Errorf("headers %v", header)
+	}
+	for _, values := range header {
+		if strings.Contains(strings.Join(values, " "), "from-the-environment") {
+			t.Errorf("headers %v", header)
+		}
+	}
+}
+
+func TestSmallestRequest(t *testing.T) {
+	req := model.Request{Model: "gpt-4.1", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
+	_, body, header := complete(t, openai.Config{MaxTokens: true}, req, dialect().Hello...)
+	want := map[string]any{"model": "gpt-4.1", "max_tokens": 5.0, "stream": true, "stream_options": map[string]any{"include_usage": true},
+		"messages": []any{map[string]any{"role": "user", "content": "a"}}}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := header["Authorization"]; ok {
+		t.Errorf("headers %v", header)
+	}
+}
+
+// TestCompatibleServers: they stream calls in many ways.
+func TestCompatibleServers(t *testing.T) {
+	a, b := model.ToolCall{Name: "a", Args: `{"x":1}`}, model.ToolCall{Name: "b", Args: `{}`}
+	whole := func(pieces ...string) []string { return append(pieces, chunk("{}", "tool_calls"), done) }
+	for name, c := range map[string]struct {
+		events []string
+		want   []model.ToolCall
+	}{
+		"all at index 0, with ids":       {whole(call(0, "1", "a", `{"x":1}`), call(0, "2", "b", `{}`)), []model.ToolCall{a, b}},
+		"all at index 0, pieces by id":   {whole(call(0, "1", "a", `{"x"`), call(0, "2", "b", `{`), call(0, "1", "", `:1}`), call(0, "2", "", `}`)), []model.ToolCall{a, b}},
+		"all at index 0, no ids":         {whole(call(0, "", "a", `{"x":1}`), call(0, "", "b", `{}`)), []model.ToolCall{a, b}},
+		"name and id with every piece":   {whole(call(0, "1", "a", `{"x`), call(0, "1", "a", `":1}`)), []model.ToolCall{a}},
+		"the same id twice":              {whole(call(0, "1", "a", `{"x":1}`), call(1, "1", "b", `{}`)), []model.ToolCall{a, b}},
+		"two in one chunk":               {whole(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"a","arguments":"{\"x\":1}"}},{"index":1,"id":"2","function":{"name":"b","arguments":"{}"}}]}`, "")), []model.ToolCall{a, b}},
+		"no arguments":                   {whole(call(0, "1", "b", ``)), []model.ToolCall{b}},
+		"null arguments":                 {whole(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"b","arguments":null}}]}`, "")), []model.ToolCall{b}},
+		"broken arguments, marked whole": {whole(call(0, "1", "a", `{"x":`)), []model.ToolCall{{Name: "a", Args: `{"x":`}}},
+		"no reason, only the last line":  {[]string{call(0, "1", "a", `{"x":1}`), "data:[DONE]\n\n"}, []model.ToolCall{a}},
+		"labelled stop":                  {[]string{call(0, "1", "a", `{"x":1}`), chunk("{}", "stop"), done}, []model.ToolCall{a}},
+		"labelled calls, holding none":   {[]string{text("a"), chunk("{}", "tool_calls"), done}, nil},
+	} {
+		got, _, _ := complete(t, openai.Config{}, wiretest.Request(), c.events...)
+		if diff := cmp.Diff(c.want, got.Message.Calls); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestReasoningIsEmitted(t *testing.T) {
+	for _, field := range []string{"reasoning", "reasoning_content"} {
+		s := httptest.NewServer(wiretest.Stream([]string{chunk(fmt.Sprintf(`{"content":"",%q:"hm"}`, field), ""), text("a"), chunk("{}", "stop"), usage, done}))
+		c, err := openai.New(openai.Config{BaseURL: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var deltas []model.Delta
+		got, err := c.Complete(t.Context(), wiretest.Request(), func(d model.Delta) { deltas = append(deltas, d) })
+		s.Close()
+		if err != nil || got.Message.Text != "a" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if diff := cmp.Diff([]model.Delta{{Kind: model.ReasoningDelta, Text: "hm"}, {Kind: model.TextDelta, Text: "a"}}, deltas); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	for _, bad := range []string{"localhost:8080", "ftp://h", "://", "http://"} {
+		if _, err := openai.New(openai.Config{BaseURL: bad}); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	c, err := openai.New(openai.Config{APIKey: wiretest.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(s, wiretest.Key) {
+		t.Error("printing a client shows its key")
+	}
+}

@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// callPrefix begins the ids of calls on the wire.
+const callPrefix = "call_"
+
+// withoutEffort are the models, by prefix, that refuse an effort.
+var withoutEffort = []string{"gpt-3", "gpt-4", "chatgpt-4", "o1-mini", "o1-preview"}
+
+// request renders a request for the wire.
+func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, error) {
+	messages, err := wire.Messages(req)
+	if err != nil {
+		return sdk.ChatCompletionNewParams{}, err
+	}
+	p := sdk.ChatCompletionNewParams{
+		Model:         req.Model,
+		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if maxTokens {
+		p.MaxTokens = param.NewOpt(req.MaxOutput)
+	} else {
+		p.MaxCompletionTokens = param.NewOpt(req.MaxOutput)
+	}
+	said := conversation(messages)
+	if len(said) == 0 {
+		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
+	}
+	if !wire.Blank(req.System) {
+		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
+	}
+	p.Messages = append(p.Messages, said...)
+	for _, t := range req.Tools {
+		tool, err := function(t)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(tool))
+	}
+	if req.NoTools && len(p.Tools) > 0 {
+		p.ToolChoice = sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))}
+	}
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.Effort != "" && takesEffort(req.Model) {
+		p.ReasoningEffort = shared.ReasoningEffort(req.Effort)
+	}
+	return p, nil
+}
+
+func takesEffort(name string) bool {
+	for _, prefix := range withoutEffort {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// function renders a tool with its schema as it was written.
+func function(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
+	schema, err := wire.Schema(t)
+	if err != nil {
+		return shared.FunctionDefinitionParam{}, err
+	}
+	data, err := json.Marshal(struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}{t.Name, t.Description, schema})
+	if err != nil {
+		return shared.FunctionDefinitionParam{}, &model.Error{Class: model.BadRequest, Unbilled: true,
+			Message: "not sent: a tool's schema does not encode"}
+	}
+	return param.Override[shared.FunctionDefinitionParam](json.RawMessage(data)), nil
+}
+
+// conversation renders messages; consecutive user messages become one.
+func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnion {
+	var out []sdk.ChatCompletionMessageParamUnion
+	var said []string // by the user, not yet in out
+	flush := func() {
+		if len(said) > 0 {
+			out = append(out, sdk.UserMessage(strings.Join(said, "\n\n")))
+			said = nil
+		}
+	}
+	for _, m := range messages {
+		switch m.Role {
+		case model.User:
+			if !wire.Blank(m.Text) {
+				said = append(said, m.Text)
+			}
+		case model.Assistant:
+			if !wire.Blank(m.Text) || len(m.Calls) > 0 {
+				flush()
+				out = append(out, assistant(m))
+			}
+		case model.ToolRole:
+			flush()
+			for _, r := range m.Results {
+				out = append(out, sdk.ToolMessage(result(r), wire.CallID(callPrefix, r.Call)))
+			}
+		}
+	}
+	flush()
+	return out
+}
+
+func assistant(m model.Message) sdk.ChatCompletionMessageParamUnion {
+	var a sdk.ChatCompletionAssistantMessageParam
+	if !wire.Blank(m.Text) {
+		a.Content.OfString = param.NewOpt(m.Text)
+	}
+	for _, c := range m.Calls {
+		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID: wire.CallID(callPrefix, c.ID),
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+					Name: wire.CallName(c.Name), Arguments: string(wire.Arguments(c)),
+				},
+			},
+		})
+	}
+	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
+}
+
+// errorPrefix marks a failed result: this API has no flag for it.
+const errorPrefix = "error: "
+
+func result(r model.ToolResult) string {
+	if r.Error && !strings.HasPrefix(strings.ToLower(r.Text), "error") {
+		return errorPrefix + r.Text
+	}
+	return r.Text
+}

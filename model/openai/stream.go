@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// reader puts one reply together from the chunks of a stream.
+type reader struct {
+	emit func(model.Delta)
+
+	text    strings.Builder
+	calls   wire.Calls
+	usage   model.Usage
+	known   bool
+	served  string
+	reason  string
+	refused bool
+	began   bool // a chunk with a choice came
+	stopped bool // the provider said that the reply is whole
+}
+
+func newReader(emit func(model.Delta)) *reader {
+	if emit == nil {
+		emit = func(model.Delta) {}
+	}
+	return &reader{emit: emit}
+}
+
+func (r *reader) take(c sdk.ChatCompletionChunk) {
+	if c.Model != "" {
+		r.served = clean(c.Model)
+	}
+	if u := c.Usage; u.JSON.PromptTokens.Valid() && u.JSON.CompletionTokens.Valid() {
+		r.usage, r.known = counts(u), true
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue // one was asked for
+		}
+		r.began = true
+		r.delta(choice.Delta)
+		if choice.FinishReason != "" {
+			r.reason = choice.FinishReason
+			r.end()
+		}
+	}
+}
+
+func (r *reader) delta(d sdk.ChatCompletionChunkChoiceDelta) {
+	for _, field := range []string{"reasoning_content", "reasoning"} {
+		var text string
+		if f, ok := d.JSON.ExtraFields[field]; ok && json.Unmarshal([]byte(f.Raw()), &text) == nil && text != "" {
+			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: clean(text)})
+			break
+		}
+	}
+	if d.Refusal != "" {
+		r.refused = true
+	}
+	if text := clean(d.Content + d.Refusal); text != "" {
+		r.text.WriteString(text)
+		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
+	}
+	for _, t := range d.ToolCalls {
+		r.calls.Delta(t.Index, t.ID, t.Function.Name, t.Function.Arguments)
+	}
+}
+
+// end notes that nothing of the content is missing.
+func (r *reader) end() {
+	r.stopped = true
+	r.calls.EndAll()
+}
+
+// counts splits the prompt, which OpenAI reports whole, into its parts.
+func counts(u sdk.CompletionUsage) model.Usage {
+	d := u.PromptTokensDetails
+	read := min(max(d.CachedTokens, 0), u.PromptTokens)
+	written := min(max(d.CacheWriteTokens, 0), u.PromptTokens-read)
+	return model.Usage{Input: u.PromptTokens - read - written, Output: u.CompletionTokens, CacheRead: read, CacheCreation: written}
+}
+
+// reply is what has arrived so far.
+func (r *reader) reply() model.Reply {
+	stop := mapStop(r.reason)
+	if r.refused && stop == model.StopEnd {
+		stop = model.StopRefusal
+	}
+	return model.Reply{
+		Message: model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(stop == model.StopMaxOutput)},
+		Stop:    stop, Usage: r.usage, UsageKnown: r.known, Served: r.served,
+	}
+}
+
+// mapStop names the provider's reason in our words; it decides nothing.
+func mapStop(reason string) model.Stop {
+	switch reason {
+	case "stop":
+		return model.StopEnd
+	case "tool_calls", "function_call":
+		return model.StopTools
+	case "length":
+		return model.StopMaxOutput
+	case "content_filter":
+		return model.StopRefusal
+	}
+	return model.StopUnknown
+}
+
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

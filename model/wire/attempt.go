@@ -1,0 +1,251 @@
+// Package wire is what all provider adapters share about the wire: one guarded
+// HTTP attempt with an event stream as its answer, the classes of what can go
+// wrong with it, the assembly of streamed tool calls, and the rules a
+// transcript must keep before it is sent.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Bounds on what a provider may send. A reply of 128,000 output tokens takes
+// about 40 MB as one event per token.
+const (
+	MaxLine      = 8 << 20  // one line of the event stream
+	MaxBody      = 64 << 20 // the whole event stream, after decompression
+	MaxErrorBody = 64 << 10 // the body of an answer that is not a stream
+)
+
+// Defaults of Timeouts.
+const (
+	DefaultHeaders   = 60 * time.Second
+	DefaultFirstByte = 120 * time.Second
+	DefaultIdle      = 90 * time.Second
+)
+
+// Timeouts guard one attempt, so that a connection that is open and silent
+// never holds it. There is no total: that is the caller's deadline.
+type Timeouts struct {
+	Headers   time.Duration // from sending to the response headers; 0 means 60 s
+	FirstByte time.Duration // from the headers to the first byte; 0 means 120 s
+	Idle      time.Duration // from one line of the stream to the next; 0 means 90 s
+}
+
+func (t Timeouts) orDefaults() Timeouts {
+	or := func(d, otherwise time.Duration) time.Duration {
+		if d <= 0 {
+			return otherwise
+		}
+		return d
+	}
+	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle)}
+}
+
+// Attempt is one HTTP exchange of one model call. It is the HTTP client of an
+// SDK for exactly that exchange: Do passes on nothing but an event stream with
+// status 2xx; everything else it turns into a *model.Error itself.
+type Attempt struct {
+	ctx      context.Context
+	parent   context.Context
+	cancel   context.CancelCauseFunc
+	client   *http.Client
+	timeouts Timeouts
+	secrets  []string
+
+	mu    sync.Mutex
+	timer *time.Timer
+	done  bool // the stream held the line that ends it by convention
+}
+
+// NewAttempt begins an attempt under ctx. The secrets never appear in an error.
+// The caller must call Close.
+func NewAttempt(ctx context.Context, transport http.RoundTripper, t Timeouts, secrets ...string) *Attempt {
+	a := &Attempt{parent: ctx, timeouts: t.orDefaults(), secrets: secrets}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.client = &http.Client{
+		Transport: transport,
+		// A redirect would carry the key to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return a
+}
+
+// Context is the context the request must be made with.
+func (a *Attempt) Context() context.Context { return a.ctx }
+
+// Close ends the attempt and frees its connection.
+func (a *Attempt) Close() {
+	a.guard(0, "")
+	a.cancel(context.Canceled)
+}
+
+// Done reports whether the stream held "data: [DONE]".
+func (a *Attempt) Done() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.done
+}
+
+// guard fails the attempt after d unless it is called again; 0 only stops.
+func (a *Attempt) guard(d time.Duration, waiting string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+	if d <= 0 {
+		return
+	}
+	a.timer = time.AfterFunc(d, func() {
+		a.cancel(&model.Error{Class: model.Network, Message: fmt.Sprintf("no %s within %s", waiting, d)})
+	})
+}
+
+// Do sends the request; see Attempt.
+func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
+	a.guard(a.timeouts.Headers, "response headers")
+	res, err := a.client.Do(req)
+	if err != nil {
+		return nil, a.Failure(err)
+	}
+	a.guard(a.timeouts.FirstByte, "first byte of the response")
+	if err := a.refuse(res); err != nil {
+		res.Body.Close()
+		return nil, err
+	}
+	res.Body = &body{attempt: a, rc: res.Body}
+	return res, nil
+}
+
+// refuse returns the error that a response stands for, or nil for a stream.
+func (a *Attempt) refuse(res *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	ok := res.StatusCode >= 200 && res.StatusCode < 300
+	if ok && (kind == "text/event-stream" || kind == "") {
+		return nil
+	}
+	if res.StatusCode >= 300 && res.StatusCode < 400 {
+		return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
+			Message: "the base URL redirects; redirects are not followed, because they would carry the key along"}
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, MaxErrorBody))
+	if err != nil && a.ctx.Err() != nil {
+		return a.Failure(err)
+	}
+	if !ok || hasError(text) {
+		return Classify(res.StatusCode, res.Header, text, a.secrets...)
+	}
+	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
+		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip(kind, 60))}
+}
+
+// Failure turns an error of the exchange into a *model.Error: the caller's
+// cancel first, then our timers, then what the error itself says.
+func (a *Attempt) Failure(err error) error {
+	var known *model.Error
+	switch cause := context.Cause(a.ctx); {
+	case a.parent.Err() != nil:
+		return &model.Error{Class: model.Aborted, Message: "the call was stopped: " + a.parent.Err().Error()}
+	case errors.As(cause, &known):
+		return known
+	case errors.As(err, &known):
+		return known
+	}
+	return a.classify(err)
+}
+
+func (a *Attempt) classify(err error) error {
+	e := &model.Error{Class: model.Network, Message: Scrub(root(err).Error(), a.secrets...)}
+	var op *net.OpError
+	// Nothing was sent when the connection was never made, so nothing is billed.
+	e.Unbilled = errors.As(err, &op) && op.Op == "dial"
+	switch {
+	case isSyntax(err):
+		e.Class, e.Message = model.Undecodable, "the stream holds what is not JSON"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Message = "the connection ended in the middle of the response"
+	}
+	return e
+}
+
+// body bounds a response body and feeds the timers line by line: a server that
+// drips bytes without ever ending a line makes no progress.
+type body struct {
+	attempt *Attempt
+	rc      io.ReadCloser
+	started bool
+	total   int64
+	line    int64  // length of the line so far
+	head    []byte // its first bytes
+}
+
+// doneLine is how OpenAI's streams end, without the space some servers put in it.
+const doneLine = "data:[DONE]"
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.rc.Read(p)
+	if n > 0 && !b.started {
+		b.started = true
+		b.attempt.guard(b.attempt.timeouts.Idle, "event")
+	}
+	if bad := b.take(p[:n]); bad != nil {
+		return 0, bad
+	}
+	switch {
+	case err == io.EOF:
+		b.endLine()
+	case err != nil:
+		err = b.attempt.Failure(err)
+	}
+	return n, err
+}
+
+// take counts and watches the bytes that arrived.
+func (b *body) take(p []byte) error {
+	if b.total += int64(len(p)); b.total > MaxBody {
+		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the response is longer than %d bytes", int64(MaxBody))}
+	}
+	ended := false
+	for _, c := range p {
+		if c != '\n' {
+			if b.line++; len(b.head) < len(doneLine) && c != ' ' {
+				b.head = append(b.head, c)
+			}
+			continue
+		}
+		b.endLine()
+		ended = true
+	}
+	if b.line > MaxLine {
+		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("a line of the response is longer than %d bytes", int64(MaxLine))}
+	}
+	if ended {
+		b.attempt.guard(b.attempt.timeouts.Idle, "event")
+	}
+	return nil
+}
+
+func (b *body) endLine() {
+	if string(b.head) == doneLine {
+		b.attempt.mu.Lock()
+		b.attempt.done = true
+		b.attempt.mu.Unlock()
+	}
+	b.line, b.head = 0, b.head[:0]
+}
+
+func (b *body) Close() error {
+	b.attempt.guard(0, "")
+	return b.rc.Close()
+}

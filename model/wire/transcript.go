@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Messages returns what of a request's transcript is sent, without tombstones,
+// or an error if no provider would accept it: it must begin with a user
+// message, every call must be answered directly after by the results of the
+// same ids in the same order, and no id may occur twice. Such a request is a
+// bug of ours, so it is refused here, unsent, rather than mended in silence.
+func Messages(req model.Request) ([]model.Message, error) {
+	if req.MaxOutput <= 0 {
+		return nil, unsent("the request has no output limit")
+	}
+	var out []model.Message
+	for _, m := range req.Messages {
+		if !m.Tombstone {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 || out[0].Role != model.User {
+		return nil, unsent("the transcript does not begin with a user message")
+	}
+	seen := map[string]bool{}
+	for i, m := range out {
+		var before []model.ToolCall
+		if i > 0 {
+			before = out[i-1].Calls
+		}
+		if err := pair(i, m, before, seen); err != nil {
+			return nil, err
+		}
+	}
+	if len(out[len(out)-1].Calls) > 0 {
+		return nil, unsent("the transcript ends in calls without results")
+	}
+	return out, nil
+}
+
+// pair checks message i against the calls of the message before it.
+func pair(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
+	switch {
+	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
+		return unsent("message %d: unknown role %q", i, m.Role)
+	case m.Role == model.ToolRole && len(before) == 0:
+		return unsent("message %d: results without calls before them", i)
+	case m.Role != model.ToolRole && len(before) > 0:
+		return unsent("message %d: call %s has no result", i, before[0].ID)
+	case m.Role == model.ToolRole && len(m.Results) != len(before):
+		return unsent("message %d: %d results for %d calls", i, len(m.Results), len(before))
+	case m.Role != model.Assistant && len(m.Calls) > 0:
+		return unsent("message %d: calls in a message of role %s", i, m.Role)
+	}
+	for j, r := range m.Results {
+		if m.Role == model.ToolRole && r.Call != before[j].ID {
+			return unsent("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
+		}
+	}
+	for _, c := range m.Calls {
+		if c.ID == "" || seen[c.ID] {
+			return unsent("message %d: the call id %q is empty or was used before", i, c.ID)
+		}
+		seen[c.ID] = true
+	}
+	return nil
+}
+
+func unsent(format string, args ...any) error {
+	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + fmt.Sprintf(format, args...)}
+}
+
+// Schema returns the schema of a tool as JSON, or an error naming the tool.
+func Schema(t model.ToolSpec) (json.RawMessage, error) {
+	if strings.TrimSpace(t.Schema) == "" {
+		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+	}
+	if !IsObject(t.Schema) {
+		return nil, unsent("the schema of tool %q is not a JSON object", t.Name)
+	}
+	return json.RawMessage(t.Schema), nil
+}
+
+// CallID derives a wire id from ours: providers take letters, digits, _ and -.
+func CallID(prefix, id string) string { return prefix + safe(strings.ReplaceAll(id, "-", "_"), "") }
+
+// MaxName is the longest tool name that all providers take.
+const MaxName = 64
+
+// CallName makes the name of a call in a transcript one that providers take:
+// models invent names, and the record of it must not make the next request fail.
+func CallName(name string) string {
+	name = safe(name, "_")
+	return name[:min(len(name), MaxName)]
+}
+
+func safe(s, empty string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, s)
+	if s == "" {
+		return empty
+	}
+	return s
+}
+
+// Arguments returns the arguments of a call in a transcript as a JSON object.
+// Text that is none goes back to the model as a string inside one, so that it
+// can see what it wrote.
+func Arguments(c model.ToolCall) json.RawMessage {
+	if IsObject(c.Args) {
+		return json.RawMessage(c.Args)
+	}
+	data, err := json.Marshal(map[string]string{"undecodable_arguments": c.Args})
+	if err != nil {
+		return json.RawMessage(`{}`) // a map of strings always encodes
+	}
+	return data
+}
+
+// Blank reports whether a text holds nothing that a provider would take.
+func Blank(text string) bool { return strings.TrimSpace(text) == "" }

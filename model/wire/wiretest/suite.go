@@ -1,0 +1,317 @@
+// Package wiretest is the conformance suite of provider adapters: what every
+// model.Client over HTTP must do when the wire is well, slow, cut or hostile.
+// The servers of the suite are real, on loopback.
+package wiretest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// Key is the secret that the suite gives to clients and looks for in errors.
+const Key = "sk-test-4f1c9a77e0b2"
+
+// Dialect is how one provider speaks. All streams are lists of whole events.
+type Dialect struct {
+	// New makes a client of the server at root (no path) that uses Key.
+	New func(root string, t wire.Timeouts) (model.Client, error)
+	// Hello says "Hello, " and "wörld", and reports HelloUsage.
+	Hello      []string
+	HelloUsage model.Usage
+	// NoUsage is Hello without any usage in it.
+	NoUsage []string
+	// Calls says "I look." and calls read_file {"path":"a.go"} and
+	// grep {"pattern":"x y","glob":"*.go"}, their pieces interleaved.
+	Calls []string
+	// NoMarks is Calls without what marks the end of calls and reply.
+	NoMarks []string
+	// Limit says "I look." and is cut by the output limit inside the arguments
+	// of read_file: {"path":"a
+	Limit []string
+	// Refusal and Overload: a refused reply, and an overload error in a stream.
+	Refusal, Overload []string
+	// ErrorBody renders the body of an error response of a kind the provider knows.
+	ErrorBody func(kind, message string) string
+	// TooLong, BadRequest are such bodies, for status 400.
+	TooLong, BadRequest string
+}
+
+// wantCalls is what the stream Calls holds.
+var wantCalls = []model.ToolCall{
+	{Name: "read_file", Args: `{"path":"a.go"}`},
+	{Name: "grep", Args: `{"pattern":"x y","glob":"*.go"}`},
+}
+
+// Run runs the suite.
+func Run(t *testing.T, d Dialect) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, Dialect)
+	}{
+		{"hello", hello}, {"usage", usage}, {"calls", calls}, {"no marks", noMarks}, {"limit", limit}, {"refusal", refusal},
+		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere},
+		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
+		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
+		{"transcripts", transcripts}, {"at once", atOnce},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
+	}
+}
+
+// Request is a small valid request.
+func Request() model.Request {
+	return model.Request{Model: "m-1", System: "Be brief.", MaxOutput: 1000,
+		Messages: []model.Message{{Role: model.User, Text: "Hello?"}},
+		Tools:    []model.ToolSpec{{Name: "read_file", Description: "Reads a file.", Schema: `{"type":"object","properties":{"path":{"type":"string"}}}`}},
+	}
+}
+
+// Stream answers with events, and closes the connection properly.
+func Stream(events []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, strings.Join(events, ""))
+	}
+}
+
+// serve starts a server and a client of it.
+func serve(t *testing.T, d Dialect, h http.HandlerFunc, timeouts wire.Timeouts) model.Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	c, err := d.New(s.URL, timeouts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// failure demands a *model.Error.
+func failure(t *testing.T, err error) *model.Error {
+	t.Helper()
+	var e *model.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%T is not a *model.Error: %v", err, err)
+	}
+	return e
+}
+
+func hello(t *testing.T, d Dialect) {
+	var text strings.Builder
+	got, err := serve(t, d, Stream(d.Hello), wire.Timeouts{}).Complete(t.Context(), Request(), func(x model.Delta) {
+		if x.Kind == model.TextDelta {
+			text.WriteString(x.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := model.Reply{Message: model.Message{Role: model.Assistant, Text: "Hello, wörld"},
+		Stop: model.StopEnd, Usage: d.HelloUsage, UsageKnown: true, Served: "m-1-served"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if text.String() != got.Message.Text {
+		t.Errorf("deltas say %q", text.String())
+	}
+}
+
+func usage(t *testing.T, d Dialect) {
+	got, err := serve(t, d, Stream(d.NoUsage), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if err != nil || got.UsageKnown || got.Message.Text != "Hello, wörld" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func calls(t *testing.T, d Dialect) {
+	got, err := serve(t, d, Stream(d.Calls), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantCalls, got.Message.Calls); diff != "" {
+		t.Error(diff)
+	}
+	if got.Message.Text != "I look." || got.Stop != model.StopTools || !got.UsageKnown {
+		t.Errorf("%+v", got)
+	}
+}
+
+// noMarks: calls that decode are calls, though nothing marked their end.
+func noMarks(t *testing.T, d Dialect) {
+	got, err := serve(t, d, Stream(d.NoMarks), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if e := failure(t, err); e.Class != model.Network || e.Unbilled {
+		t.Errorf("%+v", e)
+	}
+	if diff := cmp.Diff(wantCalls, got.Message.Calls); diff != "" {
+		t.Error(diff)
+	}
+	if got.UsageKnown {
+		t.Error("usage is known of a stream that was cut")
+	}
+}
+
+func limit(t *testing.T, d Dialect) {
+	got, err := serve(t, d, Stream(d.Limit), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if err != nil || got.Stop != model.StopMaxOutput || !got.UsageKnown {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want := []model.ToolCall{{Name: "read_file", Args: `{"path":"a`, Cut: true}}
+	if diff := cmp.Diff(want, got.Message.Calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func refusal(t *testing.T, d Dialect) {
+	got, err := serve(t, d, Stream(d.Refusal), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if err != nil || got.Stop != model.StopRefusal {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// firstDelta: the server sends its last events only after the first delta came out.
+func firstDelta(t *testing.T, d Dialect) {
+	seen := make(chan struct{})
+	c := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		n := 0
+		for ; n < len(d.Hello) && !strings.Contains(d.Hello[n], "Hello"); n++ {
+			_, _ = io.WriteString(w, d.Hello[n])
+		}
+		_, _ = io.WriteString(w, d.Hello[n])
+		w.(http.Flusher).Flush()
+		select {
+		case <-seen:
+		case <-r.Context().Done():
+			return
+		}
+		_, _ = io.WriteString(w, strings.Join(d.Hello[n+1:], ""))
+	}, wire.Timeouts{})
+	first := true
+	got, err := c.Complete(t.Context(), Request(), func(model.Delta) {
+		if first {
+			first = false
+			close(seen)
+		}
+	})
+	if err != nil || got.Message.Text != "Hello, wörld" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// cutEverywhere ends the stream Calls after every byte, properly and abruptly.
+func cutEverywhere(t *testing.T, d Dialect) {
+	whole := strings.Join(d.Calls, "")
+	var at atomic.Int64
+	var abrupt atomic.Bool
+	c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, whole[:at.Load()])
+		w.(http.Flusher).Flush()
+		if abrupt.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	}, wire.Timeouts{})
+	complete := 0
+	for _, hard := range []bool{false, true} {
+		abrupt.Store(hard)
+		for n := range len(whole) + 1 {
+			at.Store(int64(n))
+			got, err := c.Complete(t.Context(), Request(), nil)
+			if err == nil {
+				complete++
+			} else if e := failure(t, err); e.Class != model.Network || e.Unbilled {
+				t.Fatalf("cut at %d: %+v", n, e)
+			}
+			wellFormed(t, n, got, err == nil)
+		}
+	}
+	if complete < 2 || complete > len(whole) {
+		t.Errorf("%d of %d cuts left a complete reply", complete, 2*len(whole))
+	}
+}
+
+// wellFormed checks what a cut stream may leave.
+func wellFormed(t *testing.T, n int, got model.Reply, complete bool) {
+	t.Helper()
+	if got.Message.Role != model.Assistant || !strings.HasPrefix("I look.", got.Message.Text) || len(got.Message.Calls) > len(wantCalls) {
+		t.Fatalf("cut at %d: %+v", n, got)
+	}
+	for i, c := range got.Message.Calls {
+		want := wantCalls[i]
+		switch {
+		case c.ID != "" || c.Name != want.Name && c.Name != "":
+			t.Fatalf("cut at %d: %+v", n, c)
+		case c.Cut && (complete || json.Valid([]byte(c.Args)) || !strings.HasPrefix(want.Args, c.Args)):
+			t.Fatalf("cut at %d: wrongly cut %+v", n, c)
+		case !c.Cut && c.Args != want.Args:
+			t.Fatalf("cut at %d: wrongly whole %+v", n, c)
+		}
+	}
+	if complete && len(got.Message.Calls) != len(wantCalls) {
+		t.Fatalf("cut at %d: no error, and %d calls", n, len(got.Message.Calls))
+	}
+}
+
+func cancel(t *testing.T, d Dialect) {
+	c := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range d.Hello {
+			_, _ = io.WriteString(w, e)
+			if strings.Contains(e, "Hello") {
+				break
+			}
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, wire.Timeouts{})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	got, err := c.Complete(ctx, Request(), func(model.Delta) { stop() })
+	if e := failure(t, err); e.Class != model.Aborted || e.Unbilled || got.Message.Text != "Hello, " || got.UsageKnown {
+		t.Errorf("%+v, %+v", got, e)
+	}
+	got, err = c.Complete(ctx, Request(), nil)
+	if e := failure(t, err); e.Class != model.Aborted || got.Message.Role != model.Assistant {
+		t.Errorf("%+v, %+v", got, e)
+	}
+}
+
+// atOnce: a client is safe for concurrent use.
+func atOnce(t *testing.T, d Dialect) {
+	c := serve(t, d, Stream(d.Calls), wire.Timeouts{})
+	results := make(chan error)
+	const callers = 8
+	for range callers {
+		go func() {
+			got, err := c.Complete(t.Context(), Request(), func(model.Delta) {})
+			if err == nil && !cmp.Equal(got.Message.Calls, wantCalls) {
+				err = errors.New("mixed up: " + cmp.Diff(wantCalls, got.Message.Calls))
+			}
+			results <- err
+		}()
+	}
+	for range callers {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// short is a timer that has to fire, long one that must not.
+const (
+	short = 40 * time.Millisecond
+	long  = time.Minute
+)
