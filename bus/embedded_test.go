@@ -1,0 +1,461 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+// holdDir makes the test binary a process that owns a state directory until it
+// is killed.
+const holdDir = "TROUPE_TEST_HOLD_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdDir); dir != "" {
+		hold(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func hold(dir string) {
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("holding", e.URL())
+	select {}
+}
+
+func start(t *testing.T, cfg bus.EmbeddedConfig) *bus.Embedded {
+	t.Helper()
+	if cfg.StateDir == "" {
+		cfg.StateDir = t.TempDir()
+	}
+	e, err := bus.StartEmbedded(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// closing makes the end of a test wait until a connection's goroutines are gone.
+func closing(t *testing.T) (nats.Option, func(*nats.Conn)) {
+	ended := make(chan struct{})
+	return nats.ClosedHandler(func(*nats.Conn) { close(ended) }), func(nc *nats.Conn) {
+		t.Cleanup(func() {
+			nc.Close()
+			<-ended
+		})
+	}
+}
+
+func dial(t *testing.T, e *bus.Embedded, role bus.Role, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	closed, register := closing(t)
+	nc, err := e.Connect(role, append(options, closed)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(nc)
+	return nc
+}
+
+func connect(t *testing.T, o bus.Options) *nats.Conn {
+	t.Helper()
+	closed, register := closing(t)
+	o.Extra = append(o.Extra, closed)
+	nc, err := bus.Connect(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(nc)
+	return nc
+}
+
+// violations collects what the server refuses a connection.
+type violations chan error
+
+func (v violations) option() nats.Option {
+	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { v <- err })
+}
+
+// refused reports whether the server refused what nc did last. Errors come
+// before the answer to a ping, and are handed over in order.
+func (v violations) refused(t *testing.T, nc *nats.Conn) bool {
+	t.Helper()
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	// The handler runs in another goroutine, in order: an error of our own
+	// making behind the server's tells when all have come.
+	if err := nc.Publish("fence.not.allowed.to.anybody", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	for {
+		select {
+		case err := <-v:
+			if strings.Contains(err.Error(), "fence.not.allowed") {
+				return refused
+			}
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Fatalf("unexpected: %v", err)
+			}
+			refused = true
+		case <-time.After(30 * time.Second):
+			t.Fatal("the server said nothing")
+		}
+	}
+}
+
+// TestPermissions is who may do what: p publish, s subscribe.
+func TestPermissions(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{DontListen: true})
+	quiet := start(t, bus.EmbeddedConfig{DontListen: true, QuietObservers: true})
+	table := []struct {
+		subject                          string
+		service, client, observer, quiet string
+	}{
+		{"troupe.box.default.3.run.root", "", "", "", ""},
+		{"troupe.box.>", "", "", "", ""},
+		{"$KV.troupe_shards.default.3", "", "", "", ""},
+		{"$O.troupe_blobs.C.x", "", "", "", ""},
+		{"$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+		{"$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+		{"$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+		{"$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+		{"$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+		{"$JS.API.DIRECT.GET.KV_troupe_shards", "", "", "", ""},
+		{"$JS.ACK.x", "", "", "", ""},
+		{"$JS.FC.x", "", "", "", ""},
+		{"$JS.EVENT.ADVISORY.>", "", "", "", ""},
+		{"$SYS.REQ.SERVER.PING", "", "", "", ""},
+		{"troupe.evt.run.root.turn.started", "", "s", "s", "s"},
+		{"troupe.evt.>", "", "s", "s", "s"},
+		{"troupe.cmd.run", "s", "p", "p", ""},
+		{"troupe.cmd.drain", "s", "p", "p", ""},
+		{"agents.prompt.troupe.me.coder", "s", "p", "p", ""},
+		{"agents.hb.troupe.me.coder", "ps", "s", "s", "s"},
+		{"$SRV.PING", "s", "ps", "ps", "ps"},
+		{"$SRV.INFO.troupe", "s", "ps", "ps", "ps"},
+		{"_INBOX.abc.1", "p", "", "s", "s"},
+		{"_INBOX_client.abc.1", "p", "s", "", ""},
+		{"_INBOX_node.abc.1", "p", "", "", ""},
+		{"_INBOX_service.abc.1", "s", "", "", ""},
+		{"other", "", "", "", ""},
+		{">", "", "", "", ""},
+		{"*", "", "", "", ""},
+		{"troupe.>", "", "", "", ""},
+	}
+	for _, who := range []struct {
+		name  string
+		on    *bus.Embedded
+		role  bus.Role
+		rules func(i int) string
+	}{
+		{"service", e, bus.RoleService, func(i int) string { return table[i].service }},
+		{"client", e, bus.RoleClient, func(i int) string { return table[i].client }},
+		{"observer", e, bus.RoleObserver, func(i int) string { return table[i].observer }},
+		{"quiet observer", quiet, bus.RoleObserver, func(i int) string { return table[i].quiet }},
+	} {
+		t.Run(who.name, func(t *testing.T) {
+			said := make(violations, 16)
+			nc := dial(t, who.on, who.role, said.option())
+			for i, row := range table {
+				got := ""
+				// A wildcard is nothing that can be published to.
+				if !strings.ContainsAny(row.subject, "*>") {
+					if err := nc.Publish(row.subject, []byte("x")); err != nil {
+						t.Fatal(err)
+					}
+					if !said.refused(t, nc) {
+						got += "p"
+					}
+				}
+				sub, err := nc.SubscribeSync(row.subject)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !said.refused(t, nc) {
+					got += "s"
+				}
+				if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {
+					t.Fatal(err)
+				}
+				if got != who.rules(i) {
+					t.Errorf("%s: allowed %q, want %q", row.subject, got, who.rules(i))
+				}
+			}
+		})
+	}
+	// The node may do all of it: everything else in this repository shows that.
+	nc := dial(t, e, bus.RoleNode)
+	if err := bus.CheckJetStream(t.Context(), nc); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnswerIntoALog: an observer asks for an answer on a subject that only the
+// node may write. The service must not be its tool.
+func TestAnswerIntoALog(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{DontListen: true})
+	node := dial(t, e, bus.RoleNode)
+	heard, err := node.SubscribeSync("troupe.box.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make(violations, 16)
+	service := dial(t, e, bus.RoleService, said.option())
+	answered := make(chan struct{})
+	_, err = service.Subscribe("troupe.cmd.list", func(m *nats.Msg) {
+		if err := m.Respond([]byte("{}")); err != nil {
+			t.Error(err)
+		}
+		close(answered)
+	})
+	if err = errors.Join(err, service.Flush(), node.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	observer := dial(t, e, bus.RoleObserver)
+	if err := observer.PublishRequest("troupe.cmd.list", "troupe.box.default.0.run.root", nil); err != nil {
+		t.Fatal(err)
+	}
+	<-answered
+	if !said.refused(t, service) {
+		t.Error("the service may publish to a log")
+	}
+	if err := node.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := heard.Pending(); n != 0 {
+		t.Error("the answer is in the log")
+	}
+	// An honest request is answered.
+	_, err = service.Subscribe("troupe.cmd.get", func(m *nats.Msg) {
+		if err := m.Respond([]byte("{}")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err = errors.Join(err, service.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []bus.Role{bus.RoleObserver, bus.RoleClient, bus.RoleNode} {
+		if _, err := dial(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
+func TestNodeFile(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrNoServer) {
+		t.Fatal(err)
+	}
+	e := start(t, bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort})
+	path := filepath.Join(dir, "node.json")
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	closed, register := closing(t)
+	nc, n, err := bus.Join(dir, closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(nc)
+	if n.Address != e.URL() || n.PID != os.Getpid() || n.User != "client" || n.Password == "" {
+		t.Errorf("%+v", n)
+	}
+	if err := nc.Publish("troupe.cmd.list", nil); err != nil {
+		t.Error(err)
+	}
+	if err := bus.CheckJetStream(t.Context(), nc); err == nil {
+		t.Error("a client may ask JetStream")
+	}
+	nc.Close()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("node.json after a clean stop: %v", err)
+	}
+	// What a process that died has left behind leads nowhere.
+	left := fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, e.URL())
+	if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrNoServer) {
+		t.Error(err)
+	}
+	again := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
+	left = fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, again.URL())
+	if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrCredentials) {
+		t.Error(err)
+	}
+}
+
+func TestOneOwner(t *testing.T) {
+	dir := t.TempDir()
+	e := start(t, bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+	if _, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true}); !errors.Is(err, bus.ErrOwned) {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+}
+
+// TestOwnerKilled: the lock of a process that was killed is free at once, and
+// what it had acknowledged is there.
+func TestOwnerKilled(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holdDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 200)
+	n, err := out.Read(line)
+	if err != nil || !strings.HasPrefix(string(line[:n]), "holding") {
+		t.Fatalf("%s, %v", line[:n], err)
+	}
+	if _, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true}); !errors.Is(err, bus.ErrOwned) {
+		t.Errorf("while it lives: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	start(t, bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+}
+
+func TestPorts(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	port := busy.Addr().(*net.TCPAddr).Port
+	_, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: port})
+	if !errors.Is(err, bus.ErrStart) {
+		t.Errorf("a port that is taken: %v", err)
+	}
+	// Whoever has the usual port: there is always one for us, on loopback only.
+	for range 2 {
+		e := start(t, bus.EmbeddedConfig{})
+		if !strings.HasPrefix(e.URL(), "nats://127.0.0.1:") {
+			t.Error(e.URL())
+		}
+		connect(t, bus.Options{Servers: e.URL()})
+	}
+	e := start(t, bus.EmbeddedConfig{DontListen: true})
+	if e.URL() != "" {
+		t.Error(e.URL())
+	}
+	if _, err := bus.ReadNodeFile(e.StateDir()); !errors.Is(err, bus.ErrNoServer) {
+		t.Error(err)
+	}
+}
+
+func TestStoreMax(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{DontListen: true, StoreMax: 100 << 20})
+	if e.StoreMax() != 100<<20 {
+		t.Error(e.StoreMax())
+	}
+	e = start(t, bus.EmbeddedConfig{DontListen: true, StoreMax: 1 << 60})
+	if most := e.StoreMax(); most <= 0 || most >= 1<<60 {
+		t.Errorf("more than the disk: %d", most)
+	}
+	js, err := jetstream.New(dial(t, e, bus.RoleNode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", MaxBytes: e.StoreMax() + 1})
+	if err == nil {
+		t.Error("a stream larger than the store")
+	}
+}
+
+// TestSurvives: what was acknowledged is there after a restart.
+func TestSurvives(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 2 {
+		e := start(t, bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+		nc := dial(t, e, bus.RoleNode)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv, err := js.CreateOrUpdateKeyValue(context.Background(), jetstream.KeyValueConfig{Bucket: bus.Names{}.ShardBucket()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			if _, err := kv.Put(t.Context(), "default.1", []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		} else if got, err := kv.Get(t.Context(), "default.1"); err != nil || string(got.Value()) != "x" {
+			t.Errorf("%v, %v", got, err)
+		}
+		nc.Close()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStart is from nothing to the first answer of JetStream.
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), Port: bus.FreePort})
+		if err != nil {
+			b.Fatal(err)
+		}
+		nc, err := e.Connect(bus.RoleNode)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := bus.CheckJetStream(b.Context(), nc); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		nc.Close()
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
