@@ -11,12 +11,14 @@ import (
 var auditor = job{name: "auditor", wants: auditorWants, answer: auditorAnswer, bytes: auditBytesMax}
 
 const (
-	auditBytesMax = 2400
+	auditBytesMax = 2600
 	// largeTree is the number of files from which on the frequent and harmless
 	// patterns are left out: a hundred lines of them would hide the rest.
-	largeTree   = 1500
-	manyPlaces  = 10 // places from which on a low claim is a medium one
-	configGlobs = "*.env,.env*,*.yml,*.yaml,*.properties,*.toml,*.ini,*.tf"
+	largeTree  = 400
+	manyPlaces = 10 // places from which on a low claim is a medium one
+	// generatedRepeats of one and the same line are a generator's work.
+	generatedRepeats = 25
+	configGlobs      = "*.env,.env*,*.yml,*.yaml,*.properties,*.toml,*.ini,*.tf"
 )
 
 // topic is one search and the rules that read it.
@@ -57,7 +59,7 @@ func (tp topic) ask(h hints) (want, bool) {
 	}
 	var patterns, exts []string
 	for _, r := range rules {
-		patterns = append(patterns, r.pattern)
+		patterns = append(patterns, strings.TrimPrefix(r.pattern, `\b`)) // a word boundary in front keeps RE2 from searching fast
 	}
 	for _, e := range h.Exts {
 		if slices.ContainsFunc(rules, func(r rule) bool { return len(r.exts) == 0 || slices.Contains(r.exts, e) }) {
@@ -115,7 +117,7 @@ func auditorAnswer(t *talk) answer {
 			a.limit("%s: the result could not be read", tp.label)
 		}
 		for _, r := range tp.active(h) {
-			r.judge(s.hits, &a)
+			r.judge(s, &a)
 		}
 	}
 	if h.Files >= largeTree {
@@ -129,16 +131,12 @@ var comment = regexp.MustCompile(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
 
 // judge turns the lines that this rule means into one finding with the best
 // few places, and one of low severity when all of them are in tests.
-func (r rule) judge(hits []hit, a *answer) {
+func (r rule) judge(s search, a *answer) {
 	re := regexp.MustCompile(r.pattern)
 	var mine, tests []hit
 	files := map[string]bool{}
-	for _, h := range hits {
-		ext := extOf(h.path)
-		if len(r.exts) > 0 && !slices.Contains(r.exts, ext) || !quotable(h.text) || !re.MatchString(h.text) {
-			continue
-		}
-		if r.code && comment.MatchString(h.text) || r.not != nil && r.not.MatchString(h.text) || r.must != nil && !r.must.MatchString(h.text) {
+	for _, h := range s.hits {
+		if !re.MatchString(h.text) || !r.means(h) {
 			continue
 		}
 		switch standingOf(h.path) {
@@ -157,6 +155,9 @@ func (r rule) judge(hits []hit, a *answer) {
 	switch {
 	case len(mine) > 0:
 		f.Title = r.title + " in " + plural(len(mine), "place")
+		if s.partial {
+			f.Title = r.title + " in at least " + plural(len(mine), "place")
+		}
 		if len(files) > 1 {
 			f.Title += " (" + plural(len(files), "file") + ")"
 		}
@@ -167,10 +168,37 @@ func (r rule) judge(hits []hit, a *answer) {
 		mine = tests
 		f.Severity, f.Title = low, r.title+" in "+plural(len(tests), "place")+", all in tests, examples or documents"
 	}
+	if n := sameLine(mine); n >= generatedRepeats && n*2 > len(mine) {
+		f.Severity, f.Detail = low, fmt.Sprintf("one line stands there %d times: probably generated code", n)
+	}
 	for _, h := range spread(mine) {
 		f.Evidence = append(f.Evidence, h.evidence())
 	}
 	a.add(f)
+}
+
+// sameLine is how often the most frequent text stands among these lines.
+func sameLine(hits []hit) (most int) {
+	n := map[string]int{}
+	for _, h := range hits {
+		text := strings.TrimSpace(h.text)
+		n[text]++
+		most = max(most, n[text])
+	}
+	return most
+}
+
+// means reports whether a line with this pattern is what the rule is about.
+func (r rule) means(h hit) bool {
+	switch {
+	case len(r.exts) > 0 && !slices.Contains(r.exts, extOf(h.path)), !quotable(h.text):
+		return false
+	case r.notPath != nil && r.notPath.MatchString(h.path), r.code && comment.MatchString(h.text):
+		return false
+	case r.not != nil && r.not.MatchString(h.text), r.must != nil && !r.must.MatchString(h.text):
+		return false
+	}
+	return true
 }
 
 func order(b bool) int {

@@ -14,10 +14,10 @@ var cartographer = job{name: "cartographer", wants: cartographerWants, answer: c
 
 const (
 	readmeLines   = 14
-	purposeShown  = 160
+	purposeShown  = 220
 	bigLines      = 1500
 	hugeLines     = 4000
-	entriesShown  = 4
+	entriesShown  = 3
 	testsExpected = 5 // source files from which on a tree without tests is a finding
 )
 
@@ -66,16 +66,19 @@ var testGlobs = map[string]string{
 }
 
 func askTests(exts []string) (want, bool) {
-	var alts []string
+	var alts, ends []string
 	for _, e := range exts {
 		if g, ok := testGlobs[e]; ok {
-			alts = append(alts, g)
+			alts, ends = append(alts, "**/"+g), append(ends, e[1:])
 		}
 	}
 	if len(alts) == 0 {
 		return want{}, false
 	}
-	pattern := "**/{" + strings.Join(alts, ",") + "}"
+	if !slices.Equal(ends, []string{"go"}) {
+		alts = append(alts, "**/{test,tests,spec,__tests__}/**/*.{"+strings.Join(ends, ",")+"}")
+	}
+	pattern := "{" + strings.Join(alts, ",") + "}"
 	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, true
 }
 
@@ -137,31 +140,51 @@ func cartographerAnswer(t *talk) answer {
 }
 
 var (
+	underline = regexp.MustCompile(`^(=+|-+)\s*$`)
+
 	markup   = regexp.MustCompile(`<[^>]*>|!?\[!?\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|!\[[^\]]*\](\[[^\]]*\])?|\[!\[[^\n]*`)
 	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
 // purpose is the title and the first sentence of a README.
 func purpose(p page) string {
-	var words []string
+	var parts []string // the title, then the first paragraph
+	paragraph := ""
 	for _, l := range p.lines {
 		text := markup.ReplaceAllString(l.text, "")
 		text = linkText.ReplaceAllString(text, "$1")
+		text = strings.NewReplacer("**", "", "__", "", "`", "").Replace(text)
 		text = strings.Trim(strings.TrimLeft(text, "# >*=-"), " \t*_`=-|")
-		if len(text) < 3 || strings.HasPrefix(text, "[") || strings.HasPrefix(text, "<") {
-			continue
-		}
-		words = append(words, text)
-		if len(words) == 2 || len(strings.Join(words, "")) > purposeShown {
-			break
+		plain := len(text) >= 3 && !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "<")
+		switch {
+		case plain && (len(parts) == 0 && strings.HasPrefix(l.text, "#")):
+			parts = append(parts, text)
+		case underline.MatchString(l.text) && len(parts) == 0 && paragraph != "":
+			parts, paragraph = append(parts, strings.TrimSpace(paragraph)), ""
+		case plain:
+			paragraph += " " + text
+		case paragraph != "" && text == "":
+			return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
 		}
 	}
-	return shorten(strings.Join(words, " — "), purposeShown)
+	return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
+}
+
+// sentence cuts a text after a whole sentence, if one ends in time.
+func sentence(text string) string {
+	cut := shorten(strings.Trim(text, " —"), purposeShown)
+	if i := strings.LastIndex(cut, ". "); i > purposeShown/3 {
+		return cut[:i+1]
+	}
+	return cut
 }
 
 func entries(s search, a *answer) hit {
 	var own1, rest []hit
 	for _, h := range s.hits {
+		if comment.MatchString(h.text) && !strings.HasPrefix(h.text, "#!") {
+			continue
+		}
 		switch standingOf(h.path) {
 		case own:
 			own1 = append(own1, h)
@@ -189,20 +212,32 @@ func entries(s search, a *answer) hit {
 	return hit{}
 }
 
+var generatedLine = regexp.MustCompile(`(?i)(file|code)?\s*(auto-?)?generated\b|DO NOT EDIT`)
+
 func bigFiles(t *talk, a *answer) {
+	f := finding{Kind: kindBigFile, Severity: low}
+	var names []string
+	generated := 0
 	for _, p := range t.hints.Largest {
-		text, ok := t.result(askFirstLine(p))
-		page := parseRead(p, text)
-		if !ok || len(page.lines) == 0 || page.total < bigLines || !quotable(page.lines[0].text) {
+		page := parseRead(p, firstResult(t, askFirstLine(p)))
+		if len(page.lines) > 0 && generatedLine.MatchString(page.lines[0].text) {
+			generated++
 			continue
 		}
-		sev := low
-		if page.total >= hugeLines {
-			sev = medium
+		if len(page.lines) == 0 || page.total < bigLines || !quotable(page.lines[0].text) || len(names) == repeatsMax {
+			continue
 		}
-		a.add(finding{Kind: kindBigFile, Severity: sev, Title: fmt.Sprintf("%s has %s lines", p, thousands(int64(page.total))),
-			Evidence: []evidence{page.lines[0].evidence()}})
+		if page.total >= hugeLines {
+			f.Severity = medium
+		}
+		names = append(names, fmt.Sprintf("%s (%s lines)", p, thousands(int64(page.total))))
+		f.Evidence = append(f.Evidence, page.lines[0].evidence())
 	}
+	if generated > 0 {
+		a.limit("%d of the %d largest source files set aside: their first line says generated", generated, len(t.hints.Largest))
+	}
+	f.Title = "Very long: " + strings.Join(names, ", ")
+	a.add(f)
 }
 
 func testCount(t *talk, first hit, a *answer) {
@@ -224,7 +259,9 @@ func testCount(t *talk, first hit, a *answer) {
 			first = line[0]
 		}
 	}
-	if t.hints.Files >= testsExpected && quotable(first.text) {
+	// Where the main language has no custom for names of tests, their absence shows nothing.
+	_, custom := testGlobs[t.hints.Exts[0]]
+	if custom && t.hints.Files >= testsExpected && quotable(first.text) {
 		a.add(finding{Kind: kindUntested, Severity: medium, Title: "No file is named like a test",
 			Detail: "a change here is checked by nobody before users do, unless tests hide under other names", Evidence: []evidence{first.evidence()}})
 	}

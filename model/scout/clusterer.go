@@ -75,7 +75,7 @@ func clustererAnswer(t *talk) answer {
 		a.add(c.finding())
 	}
 	if lines > 0 {
-		a.fact(factTemplate, "%s in %s of failing lines", plural(len(all), "template"), plural(lines, "line"))
+		a.fact(factTemplate, "%s read, %s", plural(lines, "line"), plural(len(all), "template"))
 	}
 	return a
 }

@@ -140,7 +140,7 @@ func (inv *investigation) hear(t *talk, team []want) {
 			continue
 		}
 		a := readAnswer(w.label, ex.text)
-		if len(a.Findings)+len(a.Facts)+len(a.Limits) == 0 {
+		if len(a.Findings)+len(a.Facts)+len(a.Limits) == 0 && !strings.HasPrefix(a.Summary, w.label+": ") {
 			a.limit("%s gave no machine-readable finding", w.label)
 		}
 		inv.answers = append(inv.answers, a)
@@ -198,8 +198,8 @@ func (inv *investigation) merge() {
 		inv.facts = append(inv.facts, a.Facts...)
 		inv.limits = append(inv.limits, a.Limits...)
 		for _, f := range a.Findings {
-			if f.Kind == kindChurn && len(f.Evidence) > 0 {
-				hot[f.Evidence[0].Path] = true
+			for _, e := range f.Evidence {
+				hot[e.Path] = hot[e.Path] || f.Kind == kindChurn
 			}
 			key := fmt.Sprint(f.Kind, f.Title, f.Evidence[0])
 			if !seen[key] {
@@ -249,9 +249,9 @@ func counts(fs []finding) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "no findings"
+		return "No findings"
 	}
-	return strings.Join(parts, ", ")
+	return plural(len(fs), "finding") + ": " + strings.Join(parts, ", ")
 }
 
 const (
@@ -275,7 +275,7 @@ func (inv *investigation) final(t *talk) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%s (%s).\n", plural(len(inv.findings), "finding"), counts(inv.findings))
+	b.WriteString(counts(inv.findings) + ".\n")
 	for i, f := range inv.findings {
 		if i == finalTop {
 			fmt.Fprintf(&b, "… and %d more.\n", len(inv.findings)-i)

@@ -12,7 +12,7 @@ import (
 var dependencies = job{name: "dependencies", wants: dependenciesWants, answer: dependenciesAnswer}
 
 const (
-	manifestLines = 120
+	manifestLines = 160
 	manifestsMax  = 4
 	unpinnedShown = `^FROM\s+\S+(:latest)?\s*$|^FROM\s+[^:@\s]+(\s|$)|uses:\s*\S+@(main|master|latest|HEAD)\b`
 )

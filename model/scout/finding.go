@@ -94,16 +94,25 @@ func (a *answer) add(f finding) {
 }
 
 const (
-	answerBytesMax = 1500
+	answerBytesMax = 1900
 	factPrefix     = "fact: "
 	limitPrefix    = "limit: "
 	limitsMax      = 8
 )
 
+// statistics are kinds that say where to look, not what is wrong: they come
+// after the others of their severity.
+var statistics = []string{kindGap, kindBurst, kindRestart, kindUntested, kindDependency, kindBigFile, kindChurn, kindOwnership, kindLarge}
+
 // rank puts severe findings first and keeps the order of equals.
 func rank(fs []finding) []finding {
 	fs = slices.Clone(fs)
-	slices.SortStableFunc(fs, func(a, b finding) int { return a.Severity.rank() - b.Severity.rank() })
+	slices.SortStableFunc(fs, func(a, b finding) int {
+		if a.Severity != b.Severity {
+			return a.Severity.rank() - b.Severity.rank()
+		}
+		return slices.Index(statistics, a.Kind) - slices.Index(statistics, b.Kind)
+	})
 	return fs
 }
 

@@ -18,16 +18,16 @@ var (
 )
 
 const (
-	recentShown    = 8
-	hotShown       = 3  // hot files that become findings
-	hotCommitsMin  = 8  // fewer commits make no hot spot
-	hotStrong      = 30 // commits of a medium one
-	historyMin     = 12 // commits below which the history tells nothing
-	ownerShare     = 60 // percent of one author that is a risk
-	largeLines     = 3000
-	largeShown     = 2
-	untestedShown  = 3
-	untestedChecks = 6 // hot files whose tests are looked for
+	recentShown   = 8
+	hotShown      = 3  // hot files that become findings
+	hotAsked      = 5  // hot files asked about: some may be gone
+	hotCommitsMin = 8  // fewer commits make no hot spot
+	hotStrong     = 30 // commits of a medium one
+	historyMin    = 12 // commits below which the history tells nothing
+	ownerShare    = 60 // percent of one author that is a risk
+	largeLines    = 3000
+	largeShown    = 2
+	untestedShown = 3
 )
 
 func historianWants(t *talk) []want {
@@ -36,13 +36,13 @@ func historianWants(t *talk) []want {
 	if !ok {
 		return wants
 	}
-	hot := hotSources(parseNumstat(text))
-	for i, f := range hot {
-		if i < hotShown {
+	h := parseNumstat(text)
+	for i, f := range hotSources(h) {
+		if i < hotAsked {
 			wants = append(wants, lastTouch(f.path))
 		}
 	}
-	if glob, ok := testsOf(hot); ok {
+	if glob, ok := askPresent(h); ok {
 		wants = append(wants, glob)
 	}
 	return wants
@@ -56,26 +56,49 @@ func lastTouch(p string) want {
 func hotSources(h history) []hotFile {
 	var hot []hotFile
 	for _, f := range h.hot {
-		if h.total >= historyMin && f.commits >= hotCommitsMin && isSource(f.path) && standingOf(f.path) == own && !strings.Contains(f.path, " => ") {
+		if h.total >= historyMin && f.commits >= hotCommitsMin && isSource(f.path) && standingOf(f.path) == own && path.Base(f.path) != "setup.py" && !strings.Contains(f.path, " => ") {
 			hot = append(hot, f)
 		}
 	}
 	return hot
 }
 
-// testsOf is one glob for the tests of all hot files.
-func testsOf(hot []hotFile) (want, bool) {
+// askPresent is one glob for what still exists of the files that changed most,
+// and for the tests of the hot ones: history also tells of files that are gone.
+func askPresent(h history) (want, bool) {
 	var names []string
-	for _, f := range hot[:min(len(hot), untestedChecks)] {
-		if globSafe(f.path) {
-			names = append(names, testNames(f.path)...)
+	for i, f := range h.hot {
+		if i < hotRows+hotAsked && globSafe(f.path) {
+			names = append(names, f.path)
 		}
 	}
-	if len(names) == 0 {
+	hot := hotSources(h)
+	for _, f := range hot[:min(len(hot), hotAsked)] {
+		if !globSafe(f.path) {
+			continue
+		}
+		if !slices.Contains(names, f.path) {
+			names = append(names, f.path)
+		}
+		for _, n := range testNames(f.path) {
+			names = append(names, "**/"+n)
+		}
+	}
+	if len(names) == 0 || h.total < historyMin {
 		return want{}, false
 	}
-	pattern := "**/{" + strings.Join(names, ",") + "}"
-	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "tests of hot files"}, true
+	return want{name: toolGlob, args: map[string]any{"pattern": "{" + strings.Join(names, ",") + "}"}, label: "hot files and their tests"}, true
+}
+
+// present reads that glob; ok is false when it cannot tell what is absent.
+func present(t *talk, h history) (paths []string, ok bool) {
+	ask, asked := askPresent(h)
+	if !asked {
+		return nil, false
+	}
+	text, had := t.result(ask)
+	found := parseGlob(text)
+	return found.paths, had && found.whole && found.files == len(found.paths)
 }
 
 func historianAnswer(t *talk) answer {
@@ -98,6 +121,9 @@ func historianAnswer(t *talk) answer {
 	if h.shallow || l.shallow {
 		a.limit("shallow clone: %s", plural(total, "commit"))
 	}
+	if h.total > 0 && l.total > h.total {
+		a.limit("history: the last %s of %s commits were counted", thousands(int64(h.total)), thousands(int64(l.total)))
+	}
 	if len(l.commits) > 0 {
 		c := l.commits[0]
 		a.fact(factCommits, "%s, the last one %s by %s: “%s”", plural(total, "commit"), c.date, c.author, shorten(c.subject, subjectShown))
@@ -115,63 +141,64 @@ func historianAnswer(t *talk) answer {
 
 const subjectShown = 60
 
+// churn tells the hot spots, code before the rest, without files that are gone.
 func churn(t *talk, h history, a *answer) {
+	paths, known := present(t, h)
+	gone := func(f hotFile) bool { return known && globSafe(f.path) && !slices.Contains(paths, f.path) }
+	hot := slices.DeleteFunc(hotSources(h), gone)
+	rows := slices.Clone(hot)
 	for i, f := range h.hot {
-		if i < hotRows {
-			a.fact(factHot, "%d %d %d %d %s", f.commits, f.added, f.deleted, f.authors, f.path)
+		if i < hotRows+hotAsked && !gone(f) && !slices.Contains(hot, f) {
+			rows = append(rows, f)
 		}
 	}
-	for i, f := range hotSources(h) {
-		if i == hotShown {
-			return
-		}
-		text, ok := t.result(lastTouch(f.path))
-		last := parseLog(text)
-		if !ok || len(last.commits) == 0 {
+	for _, f := range rows[:min(len(rows), hotRows)] {
+		a.fact(factHot, "%d %d %d %d %s", f.commits, f.added, f.deleted, f.authors, f.path)
+	}
+	f := finding{Kind: kindChurn, Severity: low}
+	var names []string
+	for _, file := range hot {
+		last := parseLog(firstResult(t, lastTouch(file.path)))
+		if len(last.commits) == 0 || len(names) == hotShown {
 			continue
 		}
-		sev := low
-		if f.commits >= hotStrong {
-			sev = medium
+		if file.commits >= hotStrong {
+			f.Severity = medium
 		}
-		a.add(finding{Kind: kindChurn, Severity: sev,
-			Title: fmt.Sprintf("%s changed in %d of %s by %s (+%s -%s)", f.path, f.commits, plural(h.total, "commit"),
-				plural(f.authors, "author"), thousands(int64(f.added)), thousands(int64(f.deleted))),
-			Evidence: []evidence{{Commit: last.commits[0].hash, Path: f.path}}})
+		names = append(names, fmt.Sprintf("%s (%s by %s)", file.path, plural(file.commits, "commit"), plural(file.authors, "author")))
+		f.Evidence = append(f.Evidence, evidence{Commit: last.commits[0].hash, Path: file.path})
 	}
+	f.Title = fmt.Sprintf("Most changed in %s: %s", plural(h.total, "commit"), strings.Join(names, ", "))
+	a.add(f)
 }
 
-// untested reports hot files that no test is named after. Tests under another
-// name may exist, so it claims only what it looked for.
+// startFiles are named by custom, not after what they do: no test is named after them.
+var startFiles = []string{"index", "main", "__init__", "mod", "lib", "setup", "version", "app", "types", "constants", "errors"}
+
+// untested reports hot files that no test is named after. It is a weak sign
+// where no hot file has such a test: then tests are named otherwise here.
 func untested(t *talk, h history, a *answer) {
-	hot := hotSources(h)
-	ask, ok := testsOf(hot)
-	if !ok {
+	paths, known := present(t, h)
+	if !known {
 		return
 	}
-	text, ok := t.result(ask)
-	found := parseGlob(text)
-	if !ok || !found.whole || found.files > len(found.paths) {
-		return
-	}
-	var f finding
+	f := finding{Kind: kindUntested, Severity: low, Detail: "no other hot file has one either: tests may be named otherwise here"}
 	var names []string
-	for _, file := range hot[:min(len(hot), untestedChecks)] {
+	hot := hotSources(h)
+	for _, file := range hot[:min(len(hot), hotAsked)] {
 		stem := strings.ToLower(strings.TrimSuffix(path.Base(file.path), path.Ext(file.path)))
-		if len(testNames(file.path)) == 0 || !globSafe(file.path) || slices.Contains([]string{"index", "main", "__init__", "mod", "setup", "version"}, stem) {
+		if len(testNames(file.path)) == 0 || slices.Contains(startFiles, stem) || !slices.Contains(paths, file.path) {
 			continue
 		}
-		if slices.ContainsFunc(found.paths, func(p string) bool { return namedAfter(path.Base(p), stem) }) {
+		if slices.ContainsFunc(paths, func(p string) bool { return namedAfter(path.Base(p), stem) }) {
+			f.Severity, f.Detail = medium, "" // the custom is followed here
 			continue
 		}
-		if touch, ok := t.result(lastTouch(file.path)); ok && len(f.Evidence) < untestedShown {
-			if c := parseLog(touch).commits; len(c) > 0 {
-				f.Evidence = append(f.Evidence, evidence{Commit: c[0].hash, Path: file.path})
-				names = append(names, file.path)
-			}
+		if c := parseLog(firstResult(t, lastTouch(file.path))).commits; len(c) > 0 && len(f.Evidence) < untestedShown {
+			f.Evidence = append(f.Evidence, evidence{Commit: c[0].hash, Path: file.path})
+			names = append(names, file.path)
 		}
 	}
-	f.Kind, f.Severity = kindUntested, medium
 	f.Title = "No test file named after " + strings.Join(names, ", ")
 	a.add(f)
 }
@@ -210,16 +237,24 @@ func owners(h history, l history, a *answer) {
 			busFactor++
 		}
 	}
-	a.fact(factAuthors, "%s; half of all commits come from %s", strings.Join(shares, ", "), plural(busFactor, "name"))
+	of := "all"
+	if l.total > h.total {
+		of = "the last " + thousands(int64(h.total))
+	}
+	a.fact(factAuthors, "%s; half of %s commits come from %s", strings.Join(shares, ", "), of, plural(busFactor, "name"))
 	top := people[0]
 	share := top.commits * 100 / h.total
 	if share < ownerShare || len(people) == 1 && h.total < hotStrong {
 		return
 	}
+	sev := medium
+	if len(people) == 1 {
+		sev = low // a project of one person: no news
+	}
 	for _, c := range append(l.commits, h.commits...) {
 		if c.author == top.name {
-			a.add(finding{Kind: kindOwnership, Severity: medium,
-				Title:    fmt.Sprintf("%s made %d %% of the commits", top.name, share),
+			a.add(finding{Kind: kindOwnership, Severity: sev,
+				Title:    fmt.Sprintf("%s made %d %% of %s", top.name, share, plural(h.total, "commit")),
 				Evidence: []evidence{{Commit: c.hash}}})
 			return
 		}
@@ -230,18 +265,16 @@ func owners(h history, l history, a *answer) {
 var routine = regexp.MustCompile(`(?i)\b(initial|import|vendor|vendored|bump|merge|generated?|regenerate|format|fmt|gofmt|lint|license|rename|move|prettier|update dep\w*|upgrade|translations?|snapshot|release)\b`)
 
 func largeCommits(h history, a *answer) {
-	shown := 0
+	f := finding{Kind: kindLarge, Severity: low}
+	var names []string
 	for _, c := range h.commits {
-		if shown == largeShown {
-			return
-		}
-		if c.added+c.deleted < largeLines || routine.MatchString(c.subject) {
+		if c.added+c.deleted < largeLines || routine.MatchString(c.subject) || len(names) == largeShown {
 			continue
 		}
-		shown++
-		a.add(finding{Kind: kindLarge, Severity: low,
-			Title: fmt.Sprintf("+%s -%s lines in %s at once: “%s” (%s, %s)", thousands(int64(c.added)), thousands(int64(c.deleted)),
-				plural(c.files, "file"), shorten(c.subject, subjectShown), c.author, c.date),
-			Evidence: []evidence{{Commit: c.hash}}})
+		names = append(names, fmt.Sprintf("“%s” (+%s -%s in %s, %s)", shorten(c.subject, subjectShown), thousands(int64(c.added)),
+			thousands(int64(c.deleted)), plural(c.files, "file"), c.date))
+		f.Evidence = append(f.Evidence, evidence{Commit: c.hash})
 	}
+	f.Title = "Very large commit: " + strings.Join(names, ", ")
+	a.add(f)
 }

@@ -65,8 +65,32 @@ var masks = []struct {
 	{regexp.MustCompile(`(<n>[,.:/x-]?){2,}`), "<n>"},
 }
 
+// idMask is the place among the masks of the ids: after times and addresses,
+// before bare numbers.
+const idMask = 7
+
+var (
+	mixedToken = regexp.MustCompile(`[A-Za-z0-9][\w-]{5,}`)
+	digits     = regexp.MustCompile(`\d`)
+	letters    = regexp.MustCompile(`[A-Za-z]`)
+	errorCode  = regexp.MustCompile(`^[A-Z][A-Z_]*-?\d+$`)
+)
+
+// mixedID masks a word of digits and letters, unless it has the form of an
+// error code (ORA-00942): that is the message itself.
+func mixedID(word string) string {
+	if len(digits.FindAllString(word, 2)) == 2 && letters.MatchString(word) && !errorCode.MatchString(word) {
+		return "<id>"
+	}
+	return word
+}
+
 func templateOf(line string) string {
-	for _, m := range masks {
+	for i, m := range masks {
+		if i == idMask {
+			line = idField.ReplaceAllString(line, "$1_id=<id>")
+			line = mixedToken.ReplaceAllStringFunc(line, mixedID)
+		}
 		line = m.re.ReplaceAllString(line, m.to)
 	}
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "<time>"))

@@ -66,7 +66,7 @@ var (
 		"__mocks__", "example", "examples", "_examples", "sample", "samples", "demo", "demos", "doc", "docs", "bench", "benchmark", "benchmarks",
 		"integration", "testutil", "testutils"}
 	foreignName = regexp.MustCompile(`(?i)(\.pb\.go|\.pb\.gw\.go|_pb2?\.py|_generated\.|\.generated\.|\.gen\.|\.designer\.|^zz_generated|\.min\.|bindata\.go|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|_string\.go$)`)
-	testName    = regexp.MustCompile(`(?i)(_test\.|\.test\.|\.spec\.|_spec\.|^test_|-test\.|^conftest\.py$|^test\.[a-z]+$|^benchmark)|(Tests?|IT|Spec)\.(java|kt|scala|cs|swift|php|groovy)$`)
+	testName    = regexp.MustCompile(`(?i)(_test\.|\.test\.|\.spec\.|_spec\.|^test_|-test\.|^conftest\.py$|^test\.[a-z]+$|^benchmark)|(Tests?|IT|Spec|Benchmark)\.(java|kt|scala|cs|swift|php|groovy)$`)
 )
 
 func standingOf(p string) standing {

@@ -118,7 +118,7 @@ func (inv *investigation) markdown(n int) string {
 	for _, s := range inv.factsNamed(factPurpose) {
 		b.WriteString(" Its README begins: “" + s + "”.")
 	}
-	fmt.Fprintf(&b, "\n\n**In short.** %s: %s.\n", plural(len(inv.findings), "finding"), counts(inv.findings))
+	b.WriteString("\n\n**In short.** " + counts(inv.findings) + ".\n")
 	inv.markdownFindings(&b, n)
 	if n > 0 || len(inv.findings) == 0 {
 		inv.markdownFacts(&b)
@@ -138,9 +138,9 @@ func (inv *investigation) markdownFindings(b *strings.Builder, n int) {
 	}
 	b.WriteString("\n## Findings\n")
 	for i, f := range inv.findings[:n] {
-		fmt.Fprintf(b, "\n%d. **%s: %s**", i+1, f.Severity, f.Title)
+		fmt.Fprintf(b, "\n%d. **[%s] %s**", i+1, f.Severity, f.Title)
 		if f.Detail != "" {
-			b.WriteString(": " + f.Detail)
+			b.WriteString(" — " + f.Detail)
 		}
 		b.WriteString("\n")
 		for _, e := range f.Evidence {
@@ -228,7 +228,7 @@ const (
 
 func factTitle(name string) string {
 	title, ok := map[string]string{factEntry: "Entry point", factTests: "Tests", factCommits: "History", factAuthors: "Authors",
-		factManifest: "Dependencies", factLog: "Log", factTemplate: "Most frequent", factFile: "File", factAbsent: "Not in the top directory"}[name]
+		factManifest: "Dependencies", factLog: "Log", factTemplate: "Failing lines", factFile: "File", factAbsent: "Not in the top directory"}[name]
 	if !ok {
 		return name
 	}
@@ -245,6 +245,7 @@ const (
 	kindSecret     = "secret"
 	kindSwallowed  = "swallowed-error"
 	kindRisky      = "risky-call"
+	kindBug        = "bug-pattern"
 	kindMarker     = "marker"
 	kindDependency = "dependency"
 	kindCluster    = "error-cluster"

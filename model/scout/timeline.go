@@ -46,11 +46,20 @@ func timelineWants(t *talk) []want {
 		wants = append(wants, sampleWants(t, p)...)
 	}
 	for _, p := range timedPaths(t) {
-		if g, ok := widest(readSamples(t, p)); ok {
+		if g, ok := widest(sampled(t, p)); ok {
 			wants = append(wants, closer(p, g)...)
 		}
 	}
 	return wants
+}
+
+// sampled are the evenly spread lines alone: a look closer is taken once.
+func sampled(t *talk, p string) []timed {
+	even := map[int]bool{1: true}
+	for _, w := range sampleWants(t, p) {
+		even[w.args["offset"].(int)] = true
+	}
+	return slices.DeleteFunc(readSamples(t, p), func(l timed) bool { return !even[l.line] })
 }
 
 func sampleWants(t *talk, p string) []want {
@@ -170,11 +179,11 @@ func timelineAnswer(t *talk) answer {
 func times(p string, lines []timed, a *answer) {
 	gaps := gapsOf(lines)
 	if g, ok := widest(lines); ok && quotable(g.from.text) && quotable(g.to.text) {
-		where := "between two lines"
+		title := fmt.Sprintf("%s of silence between two lines of %s", span(g.wide()), p)
 		if g.lines() > 1 {
-			where = fmt.Sprintf("within %d lines", g.lines())
+			title = fmt.Sprintf("%s pass within %d lines of %s", span(g.wide()), g.lines(), p)
 		}
-		a.add(finding{Kind: kindGap, Severity: medium, Title: fmt.Sprintf("%s of silence %s of %s", span(g.wide()), where, p),
+		a.add(finding{Kind: kindGap, Severity: medium, Title: title,
 			Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
 	}
 	if len(gaps) < 3 {
