@@ -169,6 +169,27 @@ func TestSmallestRequest(t *testing.T) {
 	}
 }
 
+func TestEffortIsWhatTheModelTakes(t *testing.T) {
+	for _, c := range []struct {
+		model, asked string
+		tools        bool
+		want         any
+	}{
+		{"gpt-6-sol", "low", true, "none"}, {"gpt-6-sol", "", true, "none"}, {"gpt-6-sol", "low", false, "low"}, {"openai/gpt-5.6-terra", "", true, "none"},
+		{"gpt-5.4-mini", "low", true, nil}, {"gpt-5.4-mini", "low", false, "low"}, {"gpt-4.1", "low", false, nil},
+		{"gpt-5-mini", "low", true, "low"}, {"gpt-6.1-sol", "high", true, "high"}, {"qwen3", "high", true, "high"}, {"qwen3", "", true, nil},
+	} {
+		req := wiretest.Request()
+		req.Model, req.Effort = c.model, c.asked
+		if !c.tools {
+			req.Tools = nil
+		}
+		if _, body, _ := complete(t, openai.Config{}, req, dialect().Hello...); body["reasoning_effort"] != c.want {
+			t.Errorf("%+v: %v", c, body["reasoning_effort"])
+		}
+	}
+}
+
 // TestCompatibleServers: they stream calls in many ways.
 func TestCompatibleServers(t *testing.T) {
 	a, b := model.ToolCall{Name: "a", Args: `{"x":1}`}, model.ToolCall{Name: "b", Args: `{}`}

@@ -15,9 +15,6 @@ import (
 // callPrefix begins the ids of calls on the wire.
 const callPrefix = "call_"
 
-// withoutEffort are the models, by prefix, that refuse an effort.
-var withoutEffort = []string{"gpt-3", "gpt-4", "chatgpt-4", "o1-mini", "o1-preview"}
-
 // request renders a request for the wire.
 func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, error) {
 	messages, err := wire.Messages(req)
@@ -54,19 +51,8 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
-	if req.Effort != "" && takesEffort(req.Model) {
-		p.ReasoningEffort = shared.ReasoningEffort(req.Effort)
-	}
+	p.ReasoningEffort = shared.ReasoningEffort(effort(req.Model, req.Effort, len(req.Tools) > 0))
 	return p, nil
-}
-
-func takesEffort(name string) bool {
-	for _, prefix := range withoutEffort {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return true
 }
 
 // function renders a tool with its schema as it was written.

@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -217,15 +218,19 @@ func (b *body) take(p []byte) error {
 		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the response is longer than %d bytes", int64(MaxBody))}
 	}
 	ended := false
-	for _, c := range p {
-		if c != '\n' {
-			if b.line++; len(b.head) < len(doneLine) && c != ' ' {
+	for len(p) > 0 {
+		part, rest, found := bytes.Cut(p, []byte{'\n'})
+		b.line += int64(len(part))
+		for _, c := range part[:min(len(part), len(doneLine))] {
+			if c != ' ' && len(b.head) < len(doneLine) {
 				b.head = append(b.head, c)
 			}
-			continue
 		}
-		b.endLine()
-		ended = true
+		if found {
+			b.endLine()
+			ended = true
+		}
+		p = rest
 	}
 	if b.line > MaxLine {
 		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("a line of the response is longer than %d bytes", int64(MaxLine))}

@@ -1,0 +1,59 @@
+package openai
+
+import (
+	"path"
+	"strings"
+)
+
+// effortRule is what Chat Completions takes as reasoning effort from a family
+// of models, which are known by their prefix.
+type effortRule struct {
+	prefix string
+	// plain is false for models that have no effort.
+	plain bool
+	// tools is what to send beside function tools: effortAsked, effortAbsent or effortNone.
+	tools string
+}
+
+// OpenAI's newer models reason beside tools only in another API. In this one
+// some want the effort left out when tools are listed, and some refuse the
+// request unless it says "none" (each error message says which).
+const (
+	effortAsked  = "asked"
+	effortAbsent = "absent"
+	effortNone   = "none"
+)
+
+// effortRules are searched in order; a model that is not listed gets what was asked.
+var effortRules = []effortRule{
+	{"gpt-3", false, effortAbsent},
+	{"gpt-4", false, effortAbsent},
+	{"chatgpt-4", false, effortAbsent},
+	{"o1-mini", false, effortAbsent},
+	{"o1-preview", false, effortAbsent},
+	{"gpt-5.2", true, effortAbsent},
+	{"gpt-5.3", true, effortAbsent},
+	{"gpt-5.4", true, effortAbsent},
+	{"gpt-5.5", true, effortAbsent},
+	{"gpt-5.6", true, effortNone},
+	{"gpt-6-", true, effortNone},
+}
+
+// effort is the reasoning effort to send; "" sends none.
+func effort(name, asked string, tools bool) string {
+	name = path.Base(name) // gateways put a provider before the name
+	for _, r := range effortRules {
+		switch {
+		case !strings.HasPrefix(name, r.prefix):
+		case !r.plain:
+			return ""
+		case !tools || r.tools == effortAsked:
+			return asked
+		case r.tools == effortNone:
+			return effortNone
+		default:
+			return ""
+		}
+	}
+	return asked
+}

@@ -1,0 +1,230 @@
+// Package pick chooses the model of a run: by flag, by configuration, by the
+// keys in the environment, by a local Ollama, or else the built-in one; and
+// says in one line which and why.
+package pick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// Providers beside anthropic.Provider and openai.Provider.
+const (
+	Gemini  = "gemini"
+	Ollama  = "ollama"
+	Builtin = "builtin"
+	Script  = "script"
+)
+
+// What a provider gets when only its key was named. Their prices are known, so
+// that a limit in money can be kept.
+const (
+	DefaultAnthropic = "claude-sonnet-5-5"
+	DefaultOpenAI    = "gpt-6-sol"
+	ScoutModel       = "scout"
+)
+
+// Errors of Choose.
+var (
+	// ErrName: the name is not PROVIDER/MODEL with a provider we know.
+	ErrName = errors.New("not a model name")
+	// ErrCredentials: the provider was asked for by name, and nothing says how to reach it.
+	ErrCredentials = errors.New("no credentials")
+	// ErrNotBuilt: the provider is known, and not built in.
+	ErrNotBuilt = errors.New("not built in")
+	// ErrNoModel: nothing is left to choose.
+	ErrNoModel = errors.New("no model")
+)
+
+// Config is what a choice depends on.
+type Config struct {
+	// Model is --model, PROVIDER/MODEL; empty if not given.
+	Model string
+	// Setting is the same from the configuration.
+	Setting string
+	// Env looks a variable up; nil means an empty environment.
+	Env func(string) string
+	// Scout is the built-in model; nil if there is none.
+	Scout model.Client
+	// Cache has Anthropic cache prompts (see anthropic.Config).
+	Cache bool
+	// Timeouts of attempts; zero fields mean the defaults of package wire.
+	Timeouts wire.Timeouts
+	// Transport carries the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// Choice is a model that can be called.
+type Choice struct {
+	Provider string
+	Model    string // the name within the provider
+	Why      string // one line for people, without secrets
+	Client   model.Client
+	// Paid: requests go to the provider itself with a key.
+	Paid bool
+	// Price is known for listed models at the provider's own address and for
+	// what runs here; see PricesAsOf.
+	Price budget.Price
+	// Window is how many tokens of prompt and output the price and the model
+	// allow in one call, MaxOutput how many of output; 0 is unknown.
+	Window    int64
+	MaxOutput int64
+}
+
+// Name is PROVIDER/MODEL.
+func (c Choice) Name() string { return c.Provider + "/" + c.Model }
+
+// Choose chooses. It reaches the network only to ask a local Ollama, and only
+// when nothing else is named (ProbeTimeout).
+func Choose(ctx context.Context, cfg Config) (Choice, error) {
+	if cfg.Env == nil {
+		cfg.Env = func(string) string { return "" }
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	switch {
+	case cfg.Model != "":
+		return cfg.named(cfg.Model, "named by --model")
+	case cfg.Setting != "":
+		return cfg.named(cfg.Setting, "named by the configuration")
+	}
+	if v := cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"); v != "" {
+		return cfg.anthropic(DefaultAnthropic, v+" is set")
+	}
+	if v := cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL"); v != "" {
+		return cfg.openai(DefaultOpenAI, v+" is set")
+	}
+	gemini := cfg.first("GEMINI_API_KEY", "GOOGLE_API_KEY")
+	if name := cfg.probe(ctx); name != "" {
+		why := "Ollama answers at " + ollamaBase(cfg.env("OLLAMA_HOST"))
+		if gemini != "" {
+			why += "; " + gemini + " is set, but gemini is not built in"
+		}
+		return cfg.ollama(name, why)
+	}
+	if gemini != "" {
+		return Choice{}, notBuilt(gemini + " is set, but")
+	}
+	return cfg.builtin("no key is set and no Ollama answers")
+}
+
+// named makes the choice that a name asks for.
+func (cfg Config) named(name, why string) (Choice, error) {
+	provider, rest, ok := strings.Cut(name, "/")
+	if !ok || rest == "" {
+		return Choice{}, fmt.Errorf("%w: %q; write PROVIDER/MODEL, such as %s/%s or %s/%s", ErrName, name,
+			anthropic.Provider, DefaultAnthropic, Builtin, ScoutModel)
+	}
+	switch provider {
+	case anthropic.Provider:
+		if cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL") == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or ANTHROPIC_BASE_URL", ErrCredentials, name)
+		}
+		return cfg.anthropic(rest, why)
+	case openai.Provider:
+		if cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL") == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set OPENAI_API_KEY or OPENAI_BASE_URL", ErrCredentials, name)
+		}
+		return cfg.openai(rest, why)
+	case Gemini:
+		return Choice{}, notBuilt(name + ":")
+	case Ollama:
+		return cfg.ollama(rest, why)
+	case Script:
+		return cfg.script(rest, why)
+	case Builtin:
+		if rest != ScoutModel {
+			return Choice{}, fmt.Errorf("%w: %q; the built-in model is %s/%s", ErrName, name, Builtin, ScoutModel)
+		}
+		return cfg.builtin(why)
+	}
+	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
+		strings.Join([]string{anthropic.Provider, openai.Provider, Ollama, Builtin, Script}, ", "))
+}
+
+func notBuilt(what string) error {
+	return fmt.Errorf("%s gemini is %w yet: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or take --model %s/%s", what, ErrNotBuilt, Builtin, ScoutModel)
+}
+
+func (cfg Config) anthropic(name, why string) (Choice, error) {
+	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache,
+		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	if err != nil {
+		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
+	}
+	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
+	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client}, own, own && key+token != ""), nil
+}
+
+func (cfg Config) openai(name, why string) (Choice, error) {
+	key, base := cfg.env("OPENAI_API_KEY"), cfg.env("OPENAI_BASE_URL")
+	own := base == "" || sameHost(base, openai.DefaultBaseURL)
+	client, err := openai.New(openai.Config{BaseURL: base, APIKey: key, MaxTokens: !own && !isOpenAI(name),
+		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	if err != nil {
+		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
+	}
+	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client}, own, own && key != ""), nil
+}
+
+// hosted fills in what is known of a listed model. Elsewhere than at the
+// provider itself, the same name may cost something else.
+func hosted(c Choice, own, paid bool) Choice {
+	facts := factsOf(c.Provider, c.Model)
+	c.Window, c.MaxOutput, c.Paid = facts.window, facts.output, paid
+	if own {
+		c.Price = facts.price
+	}
+	return c
+}
+
+// isOpenAI reports whether a model behind a gateway is OpenAI's own, which
+// refuses max_tokens.
+func isOpenAI(name string) bool {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	for _, prefix := range []string{"gpt-4", "gpt-5", "gpt-6", "chatgpt-", "o1", "o3", "o4"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (cfg Config) script(path, why string) (Choice, error) {
+	s, err := script.Load(path)
+	if err != nil {
+		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
+	}
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Price: free}, nil
+}
+
+func (cfg Config) builtin(why string) (Choice, error) {
+	if cfg.Scout == nil {
+		return Choice{}, fmt.Errorf("%w: %s, and there is no built-in one", ErrNoModel, why)
+	}
+	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Price: free}, nil
+}
+
+func (cfg Config) env(name string) string { return strings.TrimSpace(cfg.Env(name)) }
+
+// first is the first of the variables that is set.
+func (cfg Config) first(names ...string) string {
+	for _, n := range names {
+		if cfg.env(n) != "" {
+			return n
+		}
+	}
+	return ""
+}

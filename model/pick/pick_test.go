@@ -1,0 +1,212 @@
+package pick_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/pick"
+	"github.com/troupe-run/troupe/model/script"
+)
+
+const secret = "sk-very-secret-1234"
+
+// nobody is an address where no Ollama answers.
+func nobody(t *testing.T) string {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	return s.URL
+}
+
+// config is a configuration without anything, and with a built-in model.
+func config(t *testing.T, env map[string]string) pick.Config {
+	t.Helper()
+	s, err := script.Parse([]byte("default: [{text: built in}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env == nil {
+		env = map[string]string{}
+	}
+	if env["OLLAMA_HOST"] == "" {
+		env["OLLAMA_HOST"] = nobody(t)
+	}
+	return pick.Config{Env: func(k string) string { return env[k] }, Scout: s.Client("")}
+}
+
+func choose(t *testing.T, cfg pick.Config) pick.Choice {
+	t.Helper()
+	c, err := pick.Choose(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(c.Why, secret) || strings.Contains(c.Why, "\n") || c.Why == "" || c.Client == nil {
+		t.Errorf("%+v", c)
+	}
+	return c
+}
+
+func TestOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "play.yaml")
+	if err := os.WriteFile(path, []byte("default: [{text: played}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret, "GEMINI_API_KEY": secret}
+	for name, c := range map[string]struct {
+		env            map[string]string
+		model, setting string
+		want, why      string
+		paid           bool
+	}{
+		"flag":                {all, "openai/gpt-5.4", "anthropic/x", "openai/gpt-5.4", "--model", true},
+		"configuration":       {all, "", "anthropic/claude-opus-5-5", "anthropic/claude-opus-5-5", "configuration", true},
+		"anthropic key":       {all, "", "", "anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY is set", true},
+		"anthropic token":     {map[string]string{"ANTHROPIC_AUTH_TOKEN": secret, "OPENAI_API_KEY": secret}, "", "", "anthropic/claude-sonnet-5-5", "ANTHROPIC_AUTH_TOKEN is set", true},
+		"anthropic address":   {map[string]string{"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "", "", "anthropic/claude-sonnet-5-5", "ANTHROPIC_BASE_URL is set", false},
+		"openai key":          {map[string]string{"OPENAI_API_KEY": secret, "GEMINI_API_KEY": secret}, "", "", "openai/gpt-6-sol", "OPENAI_API_KEY is set", true},
+		"openai address":      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "", "", "openai/gpt-6-sol", "OPENAI_BASE_URL is set", false},
+		"a key made of space": {map[string]string{"OPENAI_API_KEY": " \n"}, "", "", "builtin/scout", "no key is set", false},
+		"nothing":             {nil, "", "", "builtin/scout", "no key is set", false},
+		"built in by name":    {all, "builtin/scout", "", "builtin/scout", "--model", false},
+		"script":              {all, "script/" + path, "", "script/" + path, "--model", false},
+		"ollama by name":      {all, "ollama/qwen3:8b", "", "ollama/qwen3:8b", "--model", false},
+		"slashes in the name": {all, "openai/meta/llama-4", "", "openai/meta/llama-4", "--model", true},
+	} {
+		cfg := config(t, c.env)
+		cfg.Model, cfg.Setting = c.model, c.setting
+		got := choose(t, cfg)
+		if got.Name() != c.want || !strings.Contains(got.Why, c.why) || got.Paid != c.paid {
+			t.Errorf("%s: %s, paid %v, because %s", name, got.Name(), got.Paid, got.Why)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		env   map[string]string
+		model string
+		want  error
+		says  string
+	}{
+		"no slash":         {nil, "gpt-5.4", pick.ErrName, "PROVIDER/MODEL"},
+		"no model":         {nil, "openai/", pick.ErrName, "PROVIDER/MODEL"},
+		"unknown provider": {nil, "acme/x", pick.ErrName, "ollama"},
+		"unknown built-in": {nil, "builtin/genius", pick.ErrName, "builtin/scout"},
+		"no anthropic key": {nil, "anthropic/x", pick.ErrCredentials, "ANTHROPIC_API_KEY"},
+		"no openai key":    {nil, "openai/x", pick.ErrCredentials, "OPENAI_API_KEY"},
+		"gemini":           {map[string]string{"GEMINI_API_KEY": secret}, "gemini/x", pick.ErrNotBuilt, "builtin/scout"},
+		"gemini key":       {map[string]string{"GOOGLE_API_KEY": secret}, "", pick.ErrNotBuilt, "GOOGLE_API_KEY is set"},
+		"no script":        {nil, "script/does-not-exist.yaml", os.ErrNotExist, "does-not-exist"},
+		"address":          {map[string]string{"OPENAI_BASE_URL": "h" + secret}, "", nil, "OPENAI_BASE_URL"},
+	} {
+		cfg := config(t, c.env)
+		cfg.Model = c.model
+		_, err := pick.Choose(t.Context(), cfg)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	cfg := config(t, nil)
+	cfg.Scout = nil
+	if _, err := pick.Choose(t.Context(), cfg); !errors.Is(err, pick.ErrNoModel) {
+		t.Error(err)
+	}
+}
+
+// TestOllama is asked only when nothing is named, answers as itself, and is
+// spoken to with max_tokens.
+func TestOllama(t *testing.T) {
+	var asked []string
+	var body map[string]any
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		if r.URL.Path == "/api/tags" {
+			_, _ = io.WriteString(w, `{"models":[{"name":"nomic-embed-text:latest"},{"name":"qwen3:8b"}]}`)
+			return
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer s.Close()
+	env := map[string]string{"OLLAMA_HOST": strings.TrimPrefix(s.URL, "http://"), "GEMINI_API_KEY": secret}
+	c := choose(t, config(t, env))
+	if c.Name() != "ollama/qwen3:8b" || !strings.Contains(c.Why, "GEMINI_API_KEY") || !c.Price.Known {
+		t.Errorf("%+v", c)
+	}
+	req := model.Request{Model: c.Model, MaxOutput: 7, Messages: []model.Message{{Role: model.User, Text: "a"}}}
+	got, err := c.Client.Complete(t.Context(), req, nil)
+	if err != nil || got.Message.Text != "hi" || got.UsageKnown || body["max_tokens"] != 7.0 {
+		t.Errorf("%+v, %v, %v", got, err, body)
+	}
+	env["OPENAI_API_KEY"] = secret
+	asked = nil
+	if choose(t, config(t, env)); len(asked) != 0 {
+		t.Errorf("asked %v though a key was set", asked)
+	}
+}
+
+func TestASilentOllamaIsNotWaitedFor(t *testing.T) {
+	over := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	defer s.Close()
+	defer close(over)
+	began := time.Now()
+	c := choose(t, config(t, map[string]string{"OLLAMA_HOST": s.URL}))
+	if took := time.Since(began); c.Provider != pick.Builtin || took < pick.ProbeTimeout || took > 10*pick.ProbeTimeout {
+		t.Errorf("%s after %s", c.Name(), took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := pick.Choose(ctx, config(t, map[string]string{"OLLAMA_HOST": s.URL})); err != nil || c.Provider != pick.Builtin {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	const million = 1_000_000
+	for name, c := range map[string]struct {
+		env           map[string]string
+		known         bool
+		nano          int64 // of a million tokens of each kind
+		window, limit int64
+	}{
+		"anthropic/claude-opus-5-5":           {nil, true, (4_000 + 20_000 + 200 + 5_000) * million, million, 128_000},
+		"anthropic/claude-haiku-4-5-20251001": {nil, true, (1_000 + 5_000 + 100 + 1_250) * million, 200_000, 64_000},
+		"openai/gpt-6-sol":                    {nil, true, (2_000 + 10_000 + 200 + 2_500) * million, 272_000, 128_000},
+		"openai/gpt-5.4-mini-2026-03-17":      {nil, true, (750 + 4_500 + 75 + 750) * million, 272_000, 128_000},
+		"anthropic/claude-of-tomorrow":        {nil, false, 0, 0, 0},
+		"openai/o3":                           {nil, false, 0, 0, 0},
+		"openai/gpt-5.4":                      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, false, 0, 272_000, 128_000},
+		"openai/gpt-6-luna":                   {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1"}, true, (100 + 500 + 10 + 125) * million, 272_000, 128_000},
+		"builtin/scout":                       {nil, true, 0, 0, 0},
+		"ollama/gpt-oss:120b-cloud":           {nil, false, 0, 0, 0},
+	} {
+		env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret}
+		for k, v := range c.env {
+			env[k] = v
+		}
+		cfg := config(t, env)
+		cfg.Model = name
+		got := choose(t, cfg)
+		cost := got.Price.Cost(model.Usage{Input: million, Output: million, CacheRead: million, CacheCreation: million})
+		if got.Price.Known != c.known || cost.Nano != c.nano || got.Window != c.window || got.MaxOutput != c.limit {
+			t.Errorf("%s: %+v costs %d", name, got, cost.Nano)
+		}
+		if !c.known && got.Price != (budget.Price{}) {
+			t.Errorf("%s: a price that is not known: %+v", name, got.Price)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package pick
+
+import (
+	"regexp"
+
+	claude "github.com/anthropics/anthropic-sdk-go"
+	gpt "github.com/openai/openai-go/v3"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/openai"
+)
+
+// PricesAsOf is when the table was last compared with the providers' price
+// pages: plain requests, standard tier, no regional surcharge.
+const PricesAsOf = "2026-11-20"
+
+// free is the price of what runs here.
+var free = budget.Price{Known: true}
+
+// facts is what is listed of a model.
+type facts struct {
+	price  budget.Price
+	window int64 // up to here the price holds, and the model takes it
+	output int64
+}
+
+// Windows. Where a longer prompt costs more a token, the window ends before it.
+const (
+	window100k = 100_000
+	window200k = 200_000
+	window272k = 272_000
+	window1m   = 1_000_000
+	output64k  = 64_000
+	output128k = 128_000
+)
+
+// usd makes a price from US dollars per million tokens, in thousandths:
+// input, output, cache read, cache write. A thousandth of a dollar per million
+// is one billionth per token.
+func usd(input, output, read, write, window, most int64) facts {
+	return facts{budget.Price{Known: true, Input: input, Output: output, CacheRead: read, CacheWrite: write}, window, most}
+}
+
+// listed are the models with a price that we know; others have none, not zero.
+// The names are the SDKs' own constants.
+var listed = map[string]map[string]facts{
+	anthropic.Provider: {
+		claude.ModelClaudeFable5_1:  usd(10_000, 50_000, 250, 12_500, window1m, output128k),
+		claude.ModelClaudeFable5:    usd(10_000, 50_000, 1_000, 12_500, window1m, output128k),
+		claude.ModelClaudeOpus5_5:   usd(4_000, 20_000, 200, 5_000, window1m, output128k),
+		claude.ModelClaudeOpus5:     usd(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_8:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_7:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_6:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_5:   usd(5_000, 25_000, 500, 6_250, window200k, output64k),
+		claude.ModelClaudeSonnet5_5: usd(2_000, 10_000, 100, 2_500, window1m, output128k),
+		claude.ModelClaudeSonnet5:   usd(2_000, 10_000, 200, 2_500, window1m, output128k),
+		claude.ModelClaudeSonnet4_6: usd(3_000, 15_000, 300, 3_750, window200k, output64k),
+		claude.ModelClaudeSonnet4_5: usd(3_000, 15_000, 300, 3_750, window200k, output64k),
+		claude.ModelClaudeHaiku5_5:  usd(100, 500, 10, 125, window100k, output128k),
+		claude.ModelClaudeHaiku4_5:  usd(1_000, 5_000, 100, 1_250, window200k, output64k),
+	},
+	openai.Provider: {
+		gpt.ChatModelGPT6Astra:   usd(10_000, 50_000, 1_000, 12_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Sol:   usd(2_000, 10_000, 100, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Terra: usd(1_000, 5_000, 50, 1_250, window272k, output128k),
+		gpt.ChatModelGPT6Sol:     usd(2_000, 10_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6Luna:    usd(100, 500, 10, 125, window272k, output128k),
+		gpt.ChatModelGPT5_6Terra: usd(2_000, 12_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_6Luna:  usd(200, 1_200, 20, 250, window272k, output128k),
+		gpt.ChatModelGPT5_4:      usd(2_500, 15_000, 250, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
+	},
+}
+
+// dated is the date at the end of a snapshot's name, which costs the same.
+var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+
+// factsOf is what is listed of a model; the zero value if it is not.
+func factsOf(provider, name string) facts {
+	table := listed[provider]
+	if f, ok := table[name]; ok {
+		return f
+	}
+	return table[dated.ReplaceAllString(name, "")]
+}

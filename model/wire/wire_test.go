@@ -1,0 +1,152 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// TestCallsInAnyInterleaving: however the pieces of calls are interleaved, the
+// calls come out whole; cut anywhere, none comes out whole and wrong.
+func TestCallsInAnyInterleaving(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "calls")
+		ids := rapid.Bool().Draw(t, "ids")
+		want := make([]model.ToolCall, n)
+		rest := make([]string, n)
+		begun := make([]bool, n)
+		for i := range want {
+			args, err := json.Marshal(map[string]string{"k": rapid.String().Draw(t, "value")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[i] = model.ToolCall{Name: string(rune('a' + i)), Args: string(args)}
+			rest[i] = string(args)
+		}
+		stop := rapid.IntRange(0, 40).Draw(t, "stop")
+		var c wire.Calls
+		var order []int
+		for step := 0; step < stop && strings.Join(rest, "") != ""; step++ {
+			i := rapid.IntRange(0, n-1).Draw(t, "piece of")
+			size := rapid.IntRange(0, len(rest[i])).Draw(t, "size")
+			id, name := "", ""
+			if !begun[i] {
+				begun[i], name = true, want[i].Name
+				order = append(order, i)
+			}
+			if ids {
+				id = "id" + want[i].Name
+			}
+			c.Delta(int64(i), id, name, rest[i][:size])
+			rest[i] = rest[i][size:]
+		}
+		got := c.Result(false)
+		if len(got) != len(order) {
+			t.Fatalf("%d calls of %d", len(got), len(order))
+		}
+		for at, i := range order {
+			switch g := got[at]; {
+			case rest[i] == "" && g != want[i]:
+				t.Fatalf("%+v, want %+v", g, want[i])
+			case rest[i] != "" && (!g.Cut || json.Valid([]byte(g.Args))):
+				t.Fatalf("taken as whole: %+v of %+v", g, want[i])
+			}
+		}
+	})
+}
+
+func TestCallsAreBounded(t *testing.T) {
+	var c wire.Calls
+	for i := range 2 * wire.MaxCalls {
+		c.Delta(int64(i), "", "a", "{}")
+	}
+	if len(c.Result(false)) != wire.MaxCalls || c.Len() != wire.MaxCalls {
+		t.Errorf("%d calls", c.Len())
+	}
+}
+
+func TestResultMarksWhatWasCut(t *testing.T) {
+	for _, c := range []struct {
+		args       string
+		end, limit bool
+		want       model.ToolCall
+	}{
+		{``, true, false, model.ToolCall{Args: `{}`}},
+		{``, false, false, model.ToolCall{Cut: true}},
+		{``, true, true, model.ToolCall{Cut: true}},
+		{`{"a":1`, true, false, model.ToolCall{Args: `{"a":1`}},
+		{`{"a":1`, true, true, model.ToolCall{Args: `{"a":1`, Cut: true}},
+		{`{"a":1}`, false, true, model.ToolCall{Args: `{"a":1}`}},
+		{`12`, false, false, model.ToolCall{Args: `12`, Cut: true}},
+		{`null`, true, false, model.ToolCall{Args: `null`}},
+		{"{\"a\":\"\xff\"}", true, false, model.ToolCall{Args: "{\"a\":\"\uFFFD\"}"}},
+	} {
+		var calls wire.Calls
+		calls.Delta(0, "", "n", c.args)
+		if c.end {
+			calls.End(0)
+		}
+		c.want.Name = "n"
+		if diff := cmp.Diff([]model.ToolCall{c.want}, calls.Result(c.limit)); diff != "" {
+			t.Errorf("%q %v %v: %s", c.args, c.end, c.limit, diff)
+		}
+	}
+}
+
+func TestNamesAndArgumentsAreAlwaysAccepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		for _, w := range []string{wire.CallName(s), wire.CallID("x_", s)} {
+			if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+				t.Fatalf("%q became %q", s, w)
+			}
+		}
+		if len(wire.CallName(s)) > wire.MaxName {
+			t.Fatal("too long")
+		}
+		if raw := wire.Arguments(model.ToolCall{Args: s}); !wire.IsObject(string(raw)) {
+			t.Fatalf("%q became %q", s, raw)
+		}
+	})
+}
+
+func TestScrub(t *testing.T) {
+	for text, want := range map[string]string{
+		"key s3cret here":                        "key [redacted] here",
+		"s%2Fcret+x":                             "s%2Fcret+x",
+		"Bearer abc.def used":                    "[redacted] used",
+		"Get \"https://u:p@h:1/a?k=v\": refused": "Get \"https://h:1/a\": refused",
+		"sk-proj-abcdef12 is wrong":              "[redacted] is wrong",
+		"a\x00b\r\n\tc":                          "a b c",
+		"task-force and risk-free":               "task-force and risk-free",
+	} {
+		if got := wire.Scrub(text, "s3cret", "", "abc"); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := wire.Scrub(string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))+" s3cret", "s3cret")
+		if !utf8.ValidString(s) || strings.Contains(s, "s3cret") || strings.ContainsAny(s, "\n\r\x00") || len(s) > wire.MaxMessage+len("…") {
+			t.Fatalf("%q", s)
+		}
+	})
+}
+
+func FuzzClassify(f *testing.F) {
+	f.Add(400, []byte(`{"error":{"type":"x","message":"prompt is too long"}}`))
+	f.Add(0, []byte(`{"error":[]}`))
+	f.Add(529, []byte(`{"error":{"type":{},"code":1,"message":[]},"message":{}}`))
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		e := wire.Classify(status, nil, body)
+		if e.Class == "" || len(e.Message) > wire.MaxMessage+len("…") || e.Unbilled && status < 400 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
