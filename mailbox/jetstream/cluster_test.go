@@ -1,0 +1,139 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	native "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/boxtest"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// cluster starts three servers and returns a connection to the first.
+func cluster(t *testing.T) *nats.Conn {
+	t.Helper()
+	const size = 3
+	var routes []*url.URL
+	var ports []int
+	for range size {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var servers []*server.Server
+	for n := range size {
+		s, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("s%d", n), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: ports[n]},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		servers = append(servers, s)
+	}
+	t.Cleanup(func() {
+		for _, s := range servers {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+	})
+	return remote(t, servers[0].ClientURL())
+}
+
+// replicated opens a Post as soon as the cluster has found its leader.
+func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
+	t.Helper()
+	cfg.Replicas = 3
+	until := time.Now().Add(patience)
+	for {
+		p, err := jetstream.Open(t.Context(), nc, cfg)
+		if err == nil {
+			t.Cleanup(func() {
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return p
+		}
+		if time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCluster: three replicas keep every promise that one does, and a change of
+// leader loses and reorders nothing.
+func TestCluster(t *testing.T) {
+	nc := cluster(t)
+	var pools atomic.Int64
+	boxtest.Run(t, func(t *testing.T) mailbox.Post {
+		cfg := quick()
+		cfg.Pool = fmt.Sprintf("p%d", pools.Add(1))
+		// A cluster on few cores may need its time.
+		cfg.RetryAfter, cfg.Heartbeat = 0, time.Second
+		return replicated(t, nc, cfg)
+	})
+	t.Run("leader steps down", func(t *testing.T) {
+		cfg := quick()
+		cfg.Pool = "down"
+		p := replicated(t, nc, cfg)
+		l := tail(t, p)
+		const many = 3000
+		var acked sync.WaitGroup
+		for i := range many {
+			acked.Add(1)
+			p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%7)), fmt.Append(nil, i), func(_ uint64, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				acked.Done()
+			})
+			if i%500 == 250 {
+				stepDown(t, nc, bus.Names{}.BoxStream("down", i/500%2))
+			}
+		}
+		acked.Wait()
+		l.finish(t, p)
+		l.same(t, p)
+		at, err := p.Addresses(t.Context(), "run")
+		if err != nil || len(at) != 7 {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+}
+
+// stepDown has the leader of a stream give up. While there is none, nobody
+// answers.
+func stepDown(t *testing.T, nc *nats.Conn, stream string) {
+	t.Helper()
+	until := time.Now().Add(patience)
+	for {
+		m, err := nc.Request(native.DefaultAPIPrefix+"STREAM.LEADER.STEPDOWN."+stream, nil, time.Second)
+		if err == nil && strings.Contains(string(m.Data), `"success":true`) {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the leader of %s does not step down: %v", stream, err)
+		}
+	}
+}

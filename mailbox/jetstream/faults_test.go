@@ -1,0 +1,497 @@
+package jetstream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	native "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// patience ends a test that waits for something that does not come.
+const patience = 60 * time.Second
+
+// quick is a configuration whose timeouts come soon.
+func quick() jetstream.Config {
+	return jetstream.Config{
+		Shards: 4, Streams: 2, BytesMax: 64 << 20,
+		Heartbeat: 100 * time.Millisecond, RetryAfter: 200 * time.Millisecond,
+	}
+}
+
+// ledger is what a tail got, checked against what was acknowledged.
+type ledger struct {
+	mu    sync.Mutex
+	some  *sync.Cond
+	last  map[mailbox.Address]uint64
+	got   map[mailbox.Address][]string
+	total int
+	wrong []string
+}
+
+func newLedger() *ledger {
+	l := &ledger{last: map[mailbox.Address]uint64{}, got: map[mailbox.Address][]string{}}
+	l.some = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *ledger) deliver(m mailbox.Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Place <= l.last[m.To] {
+		l.wrong = append(l.wrong, fmt.Sprintf("%s: place %d after %d", m.To, m.Place, l.last[m.To]))
+	}
+	l.last[m.To] = m.Place
+	l.got[m.To] = append(l.got[m.To], string(m.Data))
+	l.total++
+	l.some.Broadcast()
+}
+
+// reach waits until n entries have come.
+func (l *ledger) reach(t *testing.T, n int) {
+	t.Helper()
+	late := time.AfterFunc(patience, l.some.Broadcast)
+	defer late.Stop()
+	until := time.Now().Add(patience)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.total < n && time.Now().Before(until) {
+		l.some.Wait()
+	}
+	if l.total < n {
+		t.Fatalf("%d of %d entries", l.total, n)
+	}
+}
+
+func tail(t *testing.T, p *jetstream.Post) *ledger {
+	t.Helper()
+	l := newLedger()
+	stop, err := p.Tail(t.Context(), l.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return l
+}
+
+// put appends and waits.
+func put(t *testing.T, p *jetstream.Post, to mailbox.Address, data string) {
+	t.Helper()
+	if err := try(t, p, t.Context(), to, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func try(t *testing.T, p *jetstream.Post, ctx context.Context, to mailbox.Address, data string) error {
+	t.Helper()
+	got := make(chan error, 1)
+	p.Append(ctx, to, []byte(data), func(_ uint64, err error) { got <- err })
+	select {
+	case err := <-got:
+		return err
+	case <-time.After(patience):
+		t.Fatal("append: no answer")
+		return nil
+	}
+}
+
+// stored is what the logs hold, read from the store.
+func stored(t *testing.T, p *jetstream.Post, at mailbox.Address) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var all []string
+	err := p.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		all = append(all, string(m.Data))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// finish appends a last entry to every log and waits until the tail has them.
+func (l *ledger) finish(t *testing.T, p *jetstream.Post) {
+	t.Helper()
+	at, err := p.Addresses(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range at {
+		put(t, p, a, "last")
+	}
+	late := time.AfterFunc(patience, l.some.Broadcast)
+	defer late.Stop()
+	until := time.Now().Add(patience)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range at {
+		for !slices.Contains(l.got[a], "last") && time.Now().Before(until) {
+			l.some.Wait()
+		}
+	}
+}
+
+// same compares a tail from the beginning with the store.
+func (l *ledger) same(t *testing.T, p *jetstream.Post) {
+	t.Helper()
+	at, err := p.Addresses(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.wrong {
+		t.Error(w)
+	}
+	for _, a := range at {
+		got, want := l.got[a], stored(t, p, a)
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Errorf("%s: tail (%d) and store (%d) differ from entry %d on", a, len(got), len(want), i)
+				break
+			}
+		}
+	}
+}
+
+// manage is the API of the server, for doing harm.
+func manage(t *testing.T, nc *nats.Conn) native.JetStream {
+	t.Helper()
+	js, err := native.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// deleteConsumers removes all consumers of a stream and returns how many there were.
+func deleteConsumers(t *testing.T, js native.JetStream, stream string) int {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := s.ConsumerNames(t.Context())
+	n := 0
+	for name := range names.Name() {
+		err := s.DeleteConsumer(t.Context(), name)
+		if err == nil {
+			n++
+		} else if !errors.Is(err, native.ErrConsumerNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if err := names.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestConsumerDeleted: a reader whose consumer is gone goes on where it was.
+func TestConsumerDeleted(t *testing.T) {
+	_, nc := serve(t)
+	p := open(t, nc, quick())
+	js := manage(t, nc)
+	l := tail(t, p)
+	total := 0
+	deleted := 0
+	for round := range 4 {
+		for i := range 50 {
+			put(t, p, mailbox.At("run", fmt.Sprintf("a%d", i%5)), fmt.Sprintf("%d.%d", round, i))
+			total++
+			if i == 25 {
+				for n := range 2 {
+					deleted += deleteConsumers(t, js, bus.Names{}.BoxStream("default", n))
+				}
+			}
+		}
+		l.reach(t, total)
+	}
+	if deleted < 8 {
+		t.Errorf("only %d consumers were there to be deleted", deleted)
+	}
+	l.same(t, p)
+}
+
+// TestConsumerDeletedUnderLoad deletes consumers while thousands of entries
+// are on their way, so that gaps come at every place.
+func TestConsumerDeletedUnderLoad(t *testing.T) {
+	_, nc := serve(t)
+	p := open(t, nc, quick())
+	js := manage(t, nc)
+	l := tail(t, p)
+	const many = 20_000
+	var acked sync.WaitGroup
+	for i := range many {
+		acked.Add(1)
+		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%13)), fmt.Append(nil, i), func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acked.Done()
+		})
+		if i%2000 == 1000 {
+			deleteConsumers(t, js, bus.Names{}.BoxStream("default", i/2000%2))
+		}
+	}
+	acked.Wait()
+	l.finish(t, p)
+	l.same(t, p)
+}
+
+// TestReconnects: what was on its way to a reader when the connection broke
+// comes again.
+func TestReconnects(t *testing.T) {
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: bus.FreePort, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password := e.Credential(bus.RoleNode)
+	cfg := quick()
+	cfg.Reader = remote(t, e.URL(), nats.UserInfo(user, password))
+	p := open(t, dial(t, e), cfg)
+	l := tail(t, p)
+	const many = 10_000
+	var acked sync.WaitGroup
+	for i := range many {
+		acked.Add(1)
+		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%13)), fmt.Append(nil, i), func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acked.Done()
+		})
+		if i%1000 == 500 {
+			if err := cfg.Reader.ForceReconnect(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	acked.Wait()
+	l.finish(t, p)
+	l.same(t, p)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestServerRestarts: appends under way are answered, and the tail misses nothing.
+func TestServerRestarts(t *testing.T) {
+	dir := t.TempDir()
+	first, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var current atomic.Pointer[bus.Embedded]
+	current.Store(first)
+	nc := remote(t, first.URL(), nats.UserInfoHandler(func() (string, string) {
+		return current.Load().Credential(bus.RoleNode)
+	}))
+	p := open(t, nc, quick())
+	l := tail(t, p)
+	const many = 2000
+	var acked sync.WaitGroup
+	for i := range many {
+		acked.Add(1)
+		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%7)), fmt.Append(nil, i), func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acked.Done()
+		})
+		if i == many/2 {
+			current.Store(restart(t, current.Load()))
+		}
+	}
+	acked.Wait()
+	l.finish(t, p)
+	l.same(t, p)
+	nc.Close()
+	if err := current.Load().Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// restart stops a server and starts it again in its place.
+func restart(t *testing.T, e *bus.Embedded) *bus.Embedded {
+	t.Helper()
+	var port int
+	if _, err := fmt.Sscanf(e.URL(), "nats://127.0.0.1:%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: e.StateDir(), Port: port, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// remote connects over TCP and keeps on trying.
+func remote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	ended := make(chan struct{})
+	options = append(options, nats.ClosedHandler(func(*nats.Conn) { close(ended) }),
+		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(20*time.Millisecond))
+	nc, err := nats.Connect(url, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nc.Close()
+		<-ended
+	})
+	return nc
+}
+
+// TestNobodyStores: as long as there is no stream, an append waits; it is
+// neither lost nor refused.
+func TestNobodyStores(t *testing.T) {
+	_, nc := serve(t)
+	p := open(t, nc, quick())
+	js := manage(t, nc)
+	var configs []native.StreamConfig
+	for n := range 2 {
+		name := bus.Names{}.BoxStream("default", n)
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configs = append(configs, s.CachedInfo().Config)
+		if err := js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	p.Append(ctx, "run.b", []byte("given up"), func(_ uint64, err error) { given <- err })
+	answered := make(chan error, 1)
+	p.Append(t.Context(), "run.a", []byte("kept"), func(_ uint64, err error) { answered <- err })
+	// A request that is answered after the appends were refused.
+	if _, err := js.AccountInfo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-given; !errors.Is(err, mailbox.ErrClosed) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	select {
+	case err := <-answered:
+		t.Fatalf("answered without a stream: %v", err)
+	default:
+	}
+	for _, c := range configs {
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("not sent again")
+	}
+	if got := stored(t, p, "run.a"); len(got) == 0 || got[0] != "kept" {
+		t.Error(got)
+	}
+}
+
+func TestCloseWithAppendsUnderWay(t *testing.T) {
+	_, nc := serve(t)
+	p := open(t, nc, quick())
+	js := manage(t, nc)
+	for n := range 2 {
+		if err := js.DeleteStream(t.Context(), bus.Names{}.BoxStream("default", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const many = jetstream.InFlightMax + 500 // some in flight, some queued
+	got := make(chan error, 2*many)
+	for range many {
+		p.Append(t.Context(), "run.a", []byte("x"), func(_ uint64, err error) { got <- err })
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range many {
+		if err := <-got; !errors.Is(err, mailbox.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	if len(got) > 0 {
+		t.Error("done was called again")
+	}
+}
+
+// TestSentAgain: with acknowledgements that never come in time, done is called
+// once, and the log holds at least one copy of each entry, in order of first.
+func TestSentAgain(t *testing.T) {
+	_, nc := serve(t)
+	cfg := quick()
+	cfg.RetryAfter = 10 * time.Microsecond
+	p := open(t, nc, cfg)
+	for i := range 200 {
+		put(t, p, "run.a", fmt.Sprint(i))
+	}
+	seen := map[string]bool{}
+	next := 0
+	for _, s := range stored(t, p, "run.a") {
+		if !seen[s] {
+			if s != fmt.Sprint(next) {
+				t.Fatalf("%s instead of %d", s, next)
+			}
+			seen[s] = true
+			next++
+		}
+	}
+	if next != 200 {
+		t.Errorf("%d of 200", next)
+	}
+}
+
+func TestFull(t *testing.T) {
+	_, nc := serve(t)
+	cfg := quick()
+	cfg.BytesMax = 200_000
+	p := open(t, nc, cfg)
+	var err error
+	for range 100 {
+		if err = try(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, mailbox.ErrFull) {
+		t.Fatal(err)
+	}
+	used, most, err := p.Room(t.Context())
+	if err != nil || most != 100_000 || used < most*mailbox.RoomPercent/100 {
+		t.Errorf("%d of %d, %v", used, most, err)
+	}
+	// What is there stays there: a full log refuses, it does not forget.
+	if got := stored(t, p, "run.a"); len(got) == 0 {
+		t.Error("nothing left")
+	}
+	if err := p.Purge(t.Context(), "run.a"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, p, "run.a", "again")
+}

@@ -1,0 +1,90 @@
+package jetstream
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// fromStore is a message as a consumer sends it.
+func fromStore(consumer string, stream, seq int) *nats.Msg {
+	at := mailbox.Address("run.a")
+	return &nats.Msg{
+		Subject: fmt.Sprintf("troupe.box.default.%d.%s", mailbox.Shard(at, 4), at),
+		Reply:   fmt.Sprintf("$JS.ACK.TROUPE_BOX_DEFAULT_0.%s.1.%d.%d.1700000000123456789.0", consumer, stream, seq),
+		Data:    fmt.Append(nil, stream),
+	}
+}
+
+// TestHandle: a reader delivers what comes next and nothing else, and breaks at
+// the first sign that something is missing.
+func TestHandle(t *testing.T) {
+	beat := func(last string) *nats.Msg {
+		return &nats.Msg{Header: nats.Header{"Status": {"100"}, headerLastConsumer: {last}}}
+	}
+	for name, c := range map[string]struct {
+		in     []*nats.Msg
+		want   string
+		broken bool
+	}{
+		"in order":        {[]*nats.Msg{fromStore("c", 5, 1), fromStore("c", 9, 2)}, "[5 9]", false},
+		"a gap":           {[]*nats.Msg{fromStore("c", 5, 1), fromStore("c", 9, 3), fromStore("c", 10, 4)}, "[5]", true},
+		"a gap at first":  {[]*nats.Msg{fromStore("c", 5, 2)}, "[]", true},
+		"twice":           {[]*nats.Msg{fromStore("c", 5, 1), fromStore("c", 5, 1)}, "[5]", true},
+		"too early":       {[]*nats.Msg{fromStore("c", 3, 1), fromStore("c", 5, 2)}, "[5]", false},
+		"a heartbeat":     {[]*nats.Msg{fromStore("c", 5, 1), beat("1"), fromStore("c", 6, 2)}, "[5 6]", false},
+		"a gap, told of":  {[]*nats.Msg{fromStore("c", 5, 1), beat("2"), fromStore("c", 6, 2)}, "[5]", true},
+		"not to be read":  {[]*nats.Msg{{Subject: "x", Reply: "$JS.ACK.a.b"}}, "[]", true},
+		"a domain's form": {[]*nats.Msg{withDomain(fromStore("c", 5, 1))}, "[5]", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := []uint64{}
+			p := &Post{cfg: Config{Shards: 4, Logger: slog.New(slog.DiscardHandler), Names: bus.Names{}}}
+			f := &follower{post: p, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
+			f.deliver = func(m mailbox.Message) bool {
+				if m.At != 1700000000123 || m.To != "run.a" || string(m.Data) != fmt.Sprint(m.Place) {
+					t.Errorf("%+v", m)
+				}
+				got = append(got, m.Place)
+				return true
+			}
+			for _, m := range c.in {
+				f.handle("c", m)
+			}
+			f.handle("another", fromStore("another", 100, len(got)+1))
+			if fmt.Sprint(got) != c.want || (len(f.broken) > 0) != c.broken {
+				t.Errorf("delivered %v, broken: %v", got, len(f.broken) > 0)
+			}
+		})
+	}
+}
+
+// withDomain writes the reply subject as servers with a JetStream domain do.
+func withDomain(m *nats.Msg) *nats.Msg {
+	m.Reply = "$JS.ACK.hub.ABCDEF." + m.Reply[len("$JS.ACK."):] + ".token"
+	return m
+}
+
+func TestParseAck(t *testing.T) {
+	for data, want := range map[string]uint64{
+		`{"stream":"TROUPE_BOX_DEFAULT_0","seq":12}`:                   12,
+		`{"stream":"X", "seq": 18446744073709551615,"duplicate":true}`: 18446744073709551615,
+		`{"stream":"X","domain":"hub","seq":7}`:                        7,
+		``:                                                             0,
+		`{}`:                                                           0,
+		`nonsense`:                                                     0,
+		`{"stream":"X","seq":0}`:                                       0,
+		`{"error":{"code":503,"err_code":10077,"description":"full"},"stream":"X","seq":0}`:  0,
+		`{"error":{"code":400,"err_code":10060,"description":"other"},"stream":"X","seq":9}`: 0,
+	} {
+		got, err := parseAck(&nats.Msg{Data: []byte(data)})
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("%s: %d, %v", data, got, err)
+		}
+	}
+}
