@@ -23,7 +23,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if s.Phase == Waiting && len(s.Calls) > 0 {
-		s = s.settleCalls("killed while running: its outcome is unknown")
+		s = s.settleCalls("never started: the run was canceled", "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
 	return finish(s, s.aborted(ByCancel))
@@ -47,11 +47,11 @@ func cancelCalls(s State) (State, []Effect) {
 }
 
 // settleCalls answers every call that has no result yet.
-func (s State) settleCalls(running string) State {
+func (s State) settleCalls(pending, running string) State {
 	for i, c := range s.Calls {
 		switch c.Stage {
 		case Pending, Starting:
-			s = s.with(i, c.fail("never started: the run was canceled"))
+			s = s.with(i, c.fail(pending))
 		case Running:
 			s = s.with(i, c.fail(running))
 		}

@@ -126,8 +126,7 @@ func returned(s State, f Returned) (State, []Effect) {
 	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
-		fx = append(fx, Unpark{Query: s.Query.Query})
-		s.Phase, s.Query = Acting, Park{}
+		s, fx = s.unpark()
 	}
 	return then(fx)(advance(s))
 }

@@ -123,6 +123,9 @@ type Woke struct {
 type Resumed struct {
 	Life string `msgpack:"s"`
 	Node string `msgpack:"n,omitempty"`
+	// Lease and Begun are the epoch that this life claims.
+	Lease uint64 `msgpack:"l,omitempty"`
+	Begun uint64 `msgpack:"b,omitempty"`
 	// Damaged is set by the shell when the log is not whole.
 	Damaged string `msgpack:"d,omitempty"`
 }
@@ -242,9 +245,12 @@ type Finish struct {
 	Node    string      `msgpack:"n,omitempty"`
 }
 
-// Back tells the supervisor how long the agent's log is (PROTOCOL P13).
+// Back tells the supervisor how long the agent's log is (PROTOCOL P13), and
+// which life says so: the letter of an earlier life may be sent again.
 type Back struct {
-	Node string `msgpack:"n,omitempty"`
+	Node  string `msgpack:"n,omitempty"`
+	Lease uint64 `msgpack:"l,omitempty"`
+	Begun uint64 `msgpack:"b,omitempty"`
 }
 
 // Kind words of asks.

@@ -120,8 +120,16 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
-	n.messages(before, after)
-	n.calls(before, e, after)
+	if before.Phase == Acting {
+		// Results are still part of their turn; what is said after them is not.
+		n.turn = before.Turn
+		n.calls(before, e, after)
+		n.turn = turn
+		n.messages(before, after)
+	} else {
+		n.messages(before, after)
+		n.calls(before, e, after)
+	}
 	n.phases(before, e, after)
 	return n.list
 }
@@ -172,6 +180,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 		}
 	case StopVetoed:
 		if before.Phase == Stopping && f.Proposal == before.Proposal {
+			n.turn = before.Turn
 			n.add("stop.vetoed", StopNote{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
 		}
 	case Woke:
@@ -234,9 +243,12 @@ func (n *notes) calls(before State, e Event, after State) {
 		return
 	}
 	names := map[string]string{}
-	for _, m := range after.History[max(0, len(before.History)-1):] {
+	for i, m := range after.History[max(0, len(before.History)-1):] {
 		for _, c := range m.Calls {
 			names[c.ID] = c.Name
+		}
+		if i == 0 && len(before.History) > 0 {
+			continue // told before
 		}
 		for _, r := range m.Results {
 			old, known := was[r.Call]

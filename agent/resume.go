@@ -13,15 +13,15 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	if s.Phase == Done || s.Phase == "" {
 		return s, nil
 	}
-	fx := []Effect{Back{Node: f.Node}}
+	fx := []Effect{Back{Node: f.Node, Lease: f.Lease, Begun: f.Begun}}
 	if f.Damaged != "" {
-		s = s.settleCalls("outcome unknown: the log is damaged")
+		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
 		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
 	}
-	fx = append(fx,
-		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
-		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS})
+	if s.Query.Query == "" {
+		fx = append(fx, s.clocks()...)
+	}
 	switch s.Phase {
 	case Thinking:
 		return then(fx)(lostModelCall(s))
@@ -90,7 +90,7 @@ func lostCalls(s State) (State, []Effect) {
 // unknownOutcome stops for a person: a side effect began and nobody knows
 // whether it came to its end. A late result resolves it.
 func unknownOutcome(s State, c Call) (State, Effect) {
-	s.Phase = Waiting
+	s.Phase, s.Parked = Waiting, s.Now
 	s.Query = Park{
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
@@ -99,14 +99,22 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 	return s, s.Query
 }
 
+// unpark goes on after the wait for a person, which is not the agent's time.
+func (s State) unpark() (State, []Effect) {
+	fx := []Effect{Unpark{Query: s.Query.Query}}
+	s.Began += s.Now - s.Parked
+	s.Phase, s.Query, s.Parked = Acting, Park{}, 0
+	return s, append(fx, s.clocks()...)
+}
+
 // answered takes a person's decision about the open query.
 func answered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
 	}
 	i := s.call(s.Query.Call)
-	fx := []Effect{Unpark{Query: s.Query.Query}}
-	s.Phase, s.Query, s.Transition = Acting, Park{}, ApprovalResolved
+	s, fx := s.unpark()
+	s.Transition = ApprovalResolved
 	c := s.Calls[i]
 	switch f.Decision {
 	case "approve":

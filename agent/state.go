@@ -28,7 +28,7 @@ type State struct {
 	Life  string // the shell in force
 	Node  string // where it runs
 	Now   int64  // stamp of the last entry
-	Began int64  // stamp of Submitted
+	Began int64  // stamp of Submitted, moved on by the time spent waiting for people
 
 	// History is the transcript: exactly what was appended, in order.
 	History    []model.Message
@@ -57,7 +57,8 @@ type State struct {
 	Cancel  *Canceled
 	Soft    bool // the soft time limit has passed
 	Steers  []string
-	Query   Park // open while waiting for a person
+	Query   Park  // open while waiting for a person
+	Parked  int64 // since when
 	Outcome Outcome
 
 	check *checker // compiled schemas of Task.Tools, derived from them

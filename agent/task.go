@@ -43,6 +43,13 @@ type Task struct {
 	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
 	Hashes      map[string]string `msgpack:"x,omitempty"` // of prompt and tools, for F4
+	Commands    []Command         `msgpack:"z,omitempty"` // tools of an agent file that the shell runs
+}
+
+// Command is a tool that is a command line. Its spec is among Task.Tools.
+type Command struct {
+	Name string `msgpack:"n" json:"name"`
+	Line string `msgpack:"l" json:"command"`
 }
 
 // Model is a model route with what the pool must know of it.

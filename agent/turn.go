@@ -20,9 +20,15 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Began = s.Now
 	s = s.say(model.Message{Role: model.User, Text: f.Task.Goal})
 	s, fx := reserve(s, "")
-	return s, append(fx,
+	return s, append(fx, s.clocks()...)
+}
+
+// clocks arms the time limits. They stand still while a person is asked.
+func (s State) clocks() []Effect {
+	return []Effect{
 		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
-		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS})
+		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
+	}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -151,7 +157,11 @@ func replied(s State, f Replied) (State, []Effect) {
 		return s, nil
 	}
 	s, calls := s.take(f.Reply)
-	s, fx := s.settle(f.Reply, runnable(calls))
+	will := runnable(calls)
+	if s.Cancel != nil || s.Ending != "" {
+		will = 0
+	}
+	s, fx := s.settle(f.Reply, will)
 	s.Retries = 0
 	if s.Ending == "" {
 		s.Turn++
@@ -189,6 +199,8 @@ func (s State) take(r model.Reply) (State, []Call) {
 		u := r.Usage
 		m.Usage = &u
 	}
+	// A message that says nothing stays in the record, and no provider takes it back.
+	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.say(m)
 	s.Calls = nil
 	return s, s.limit(calls)
@@ -237,7 +249,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 		return s, nil
 	}
 	var fx []Effect
-	if s.Phase == Thinking || s.Phase == Leasing {
+	if s.Open || s.Phase == Leasing {
 		// A lease that is open or asked for is closed for good.
 		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
 		if s.Open {
@@ -300,7 +312,7 @@ func then(first []Effect) func(State, []Effect) (State, []Effect) {
 
 // woke takes a timer: it counts only if the stamp of its entry says so too.
 func woke(s State, f Woke) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" {
+	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" {
 		return s, nil
 	}
 	switch f.Timer {
@@ -327,7 +339,7 @@ func woke(s State, f Woke) (State, []Effect) {
 
 // steered keeps a user's message for the next turn boundary.
 func steered(s State, f Steered) (State, []Effect) {
-	if s.Phase == Done {
+	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil
 	}
 	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)

@@ -124,7 +124,7 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	case lease <= a.Closed:
 		return p, Grant{Verdict: Stale}
 	case a.Open != 0 && lease != a.Open:
-		p = p.Lose(who, a.Open)
+		p = p.Lose(who, a.Open, 0)
 		a = p.Account(who)
 	case lease == a.Open:
 		return p, Grant{Verdict: Stale}
@@ -224,14 +224,16 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 	return p.with(who, a)
 }
 
-// Lose closes a lease whose outcome nobody knows: unknown is spent.
-func (p Pool) Lose(who string, lease int) Pool {
+// Lose closes a lease whose outcome nobody knows: unknown is spent. The tool
+// calls of a reply that came without its usage are known, and counted.
+func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	a := p.Account(who)
 	if lease != a.Open || lease == 0 {
 		return p.Settle(who, lease, Amount{})
 	}
 	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}
 	p.Unknown = p.Unknown.Plus(lost)
+	lost.Calls = min(calls, a.Held.Calls)
 	return p.Settle(who, lease, lost)
 }
 
@@ -239,7 +241,7 @@ func (p Pool) Lose(who string, lease int) Pool {
 func (p Pool) Leave(who string) Pool {
 	a := p.Account(who)
 	if a.Open != 0 {
-		p = p.Lose(who, a.Open)
+		p = p.Lose(who, a.Open, 0)
 		a = p.Account(who)
 	}
 	p.Kept = p.Kept.Minus(a.Kept)

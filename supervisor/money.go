@@ -129,7 +129,7 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 		}
 	}
 	if f.Lost {
-		s.Pool = s.Pool.Lose(string(from), f.Lease)
+		s.Pool = s.Pool.Lose(string(from), f.Lease, f.Used.Calls)
 	} else {
 		s.Pool = s.Pool.Settle(string(from), f.Lease, f.Used)
 	}

@@ -1,0 +1,422 @@
+package agent_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// TestScripts plays testdata/*.txt: one event in, the state and the effects
+// out. `go test ./agent -rewrite` records what the machine does; read the
+// difference before you commit it.
+//
+// Every request of a script must be acceptable to a strict provider, and so
+// must every history that a script leaves behind at its end.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if filepath.Ext(path) != ".txt" {
+			return
+		}
+		p := &play{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			return p.line(t, d)
+		})
+	})
+}
+
+// play is a script as it is played.
+type play struct {
+	state agent.State
+	n     uint64
+	at    int64
+	life  string
+	notes bool
+}
+
+func (p *play) line(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	if arg, ok := d.Arg("at"); ok {
+		p.at = duration(t, arg.SingleVal(t)).Milliseconds()
+	}
+	switch d.Cmd {
+	case "new":
+		*p = play{}
+		return ""
+	case "notes":
+		p.notes = true
+		return ""
+	case "transcript":
+		return messages(p.state.History)
+	case "prompt":
+		return messages(p.state.Prompt())
+	case "repeat":
+		return p.repeat(t, d)
+	}
+	return p.step(t, fact(t, d, p))
+}
+
+// repeat plays the lines of its input n times and shows the last outcome.
+func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	var n int
+	d.ScanArgs(t, "times", &n)
+	out := ""
+	for range n {
+		for _, line := range strings.Split(d.Input, "\n") {
+			head, body, _ := strings.Cut(line, " | ")
+			cmd, args, err := datadriven.ParseLine(head)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			out = p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: strings.ReplaceAll(body, " | ", "\n")})
+		}
+	}
+	return out
+}
+
+// step steps the machine and checks what must hold in every script.
+func (p *play) step(t *testing.T, f agent.Fact) string {
+	t.Helper()
+	if p.life == "" { // the first entry of every log
+		p.life = "a"
+		p.n++
+		p.state, _ = agent.Step(p.state, agent.Event{N: p.n, At: p.at, Life: p.life, Fact: agent.Resumed{Life: "a", Node: "n1"}})
+	}
+	if r, ok := f.(agent.Resumed); ok {
+		p.life = r.Life
+	}
+	p.n++
+	before := p.state
+	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
+	after, effects := agent.Step(before, e)
+	p.state = after
+	var b strings.Builder
+	b.WriteString(where(after))
+	for _, fx := range effects {
+		b.WriteString("  " + effect(fx) + "\n")
+		if call, ok := fx.(agent.CallModel); ok {
+			if err := strictRequest(call.Request); err != nil {
+				t.Errorf("after %s: a provider refuses the request: %v\n%s", f.Kind(), err, messages(call.Request.Messages))
+			}
+		}
+	}
+	if p.notes {
+		for _, n := range agent.Notes(before, e, after) {
+			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(n.Data))
+		}
+	}
+	if after.Phase == agent.Done && len(after.History) > 0 {
+		if err := strict(after.Prompt()); err != nil {
+			t.Errorf("after %s: the history that is left is refused: %v\n%s", f.Kind(), err, messages(after.History))
+		}
+	}
+	return b.String()
+}
+
+// where prints where the loop is.
+func where(s agent.State) string {
+	var b strings.Builder
+	phase := string(s.Phase)
+	if phase == "" {
+		phase = "(not submitted)"
+	}
+	fmt.Fprintf(&b, "%s turn=%d", phase, s.Turn)
+	if s.Transition != "" && s.Phase != agent.Done {
+		fmt.Fprintf(&b, " transition=%s", s.Transition)
+	}
+	if s.Ending != "" && s.Phase != agent.Done {
+		fmt.Fprintf(&b, " ending=%s", s.Ending)
+	}
+	if s.Soft && s.Phase != agent.Done {
+		b.WriteString(" soft")
+	}
+	if s.Cancel != nil && s.Phase != agent.Done {
+		b.WriteString(" canceled")
+		if s.Cancel.Now {
+			b.WriteString("=now")
+		}
+	}
+	for _, c := range s.Calls {
+		fmt.Fprintf(&b, " %s:%s", c.ID, c.Stage)
+	}
+	return b.String() + "\n"
+}
+
+func effect(fx agent.Effect) string {
+	switch e := fx.(type) {
+	case agent.Reserve:
+		final := ""
+		if e.Ask.Final {
+			final = " final"
+		}
+		return fmt.Sprintf("reserve %d turn=%d input=%d output=%d closing=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Input, e.Ask.Output, e.Ask.Closing, e.Ask.Calls, final)
+	case agent.Settle:
+		return settled(e)
+	case agent.Delegate:
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal)
+	case agent.ProposeStop:
+		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
+	case agent.Park:
+		return fmt.Sprintf("park %s reason=%s call=%s %q", e.Query, e.Reason, e.Call, e.Question)
+	case agent.Unpark:
+		return "unpark " + e.Query
+	case agent.Finish:
+		return finished(e)
+	case agent.Back:
+		return "back node=" + e.Node
+	case agent.CallModel:
+		tools := ""
+		if e.Request.NoTools {
+			tools = " no-tools"
+		}
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
+	case agent.Begin:
+		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
+	case agent.CallTool:
+		return fmt.Sprintf("call-tool %s attempt=%d %s %s", e.Call, e.Attempt, e.Name, e.Args)
+	case agent.AbortModel:
+		return fmt.Sprintf("abort-model %d", e.Lease)
+	case agent.AbortTool:
+		return "abort-tool " + e.Call
+	case agent.Arm:
+		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
+	}
+	return fmt.Sprintf("%T", fx)
+}
+
+func settled(e agent.Settle) string {
+	switch {
+	case e.Lost:
+		return fmt.Sprintf("settle %d lost", e.Lease)
+	case e.Used.Zero():
+		return fmt.Sprintf("settle %d nothing", e.Lease)
+	}
+	return fmt.Sprintf("settle %d tokens=%d calls=%d", e.Lease, e.Used.Tokens, e.Used.Calls)
+}
+
+func finished(e agent.Finish) string {
+	partial, detail := "", ""
+	if e.Outcome.Partial {
+		partial = " partial"
+	}
+	if e.Outcome.Detail != "" {
+		detail = fmt.Sprintf(" (%s)", e.Outcome.Detail)
+	}
+	return fmt.Sprintf("finish %s%s turns=%d calls=%d tokens=%d %q%s", e.Outcome.Reason, partial, e.Turns, e.Calls, e.Usage.Total(), e.Outcome.Text, detail)
+}
+
+func messages(list []model.Message) string {
+	var b strings.Builder
+	for _, m := range list {
+		dead := ""
+		if m.Tombstone {
+			dead = " (tombstone)"
+		}
+		if m.Role == model.ToolRole {
+			for _, r := range m.Results {
+				fmt.Fprintf(&b, "tool%s %s error=%t %q\n", dead, r.Call, r.Error, r.Text)
+			}
+			continue
+		}
+		fmt.Fprintf(&b, "%s%s %q", m.Role, dead, m.Text)
+		for _, c := range m.Calls {
+			fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Name, c.Args)
+		}
+		if m.Usage != nil {
+			fmt.Fprintf(&b, " usage=%d+%d", m.Usage.Prompt(), m.Usage.Output)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// noteData prints what an observer is told, without the parts that are zero.
+func noteData(data any) string {
+	text := fmt.Sprintf("%+v", data)
+	var kept []string
+	for _, f := range strings.Fields(strings.Trim(text, "{}")) {
+		if _, v, ok := strings.Cut(f, ":"); ok && (v == "" || v == "0" || v == "false") {
+			continue
+		}
+		kept = append(kept, f)
+	}
+	return strings.Join(kept, " ")
+}
+
+// fact makes the event of a line.
+func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
+	t.Helper()
+	switch d.Cmd {
+	case "submitted":
+		return agent.Submitted{Task: task(t, d)}
+	case "granted":
+		return granted(t, d, p.state)
+	case "denied":
+		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: agent.Reason(value(t, d, "why")), Detail: d.Input}
+	case "replied":
+		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: reply(t, d)}
+	case "failed":
+		f := agent.Failed{Lease: number(t, d, "lease", p.state.Lease), Class: model.ErrorClass(value(t, d, "class")),
+			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: reply(t, d)}
+		f.Reply.UsageKnown = d.HasArg("in")
+		if after := value(t, d, "after"); after != "" {
+			f.AfterMS = duration(t, after).Milliseconds()
+		}
+		return f
+	case "started":
+		f := agent.Started{Call: first(d), Attempt: number(t, d, "attempt", 1), Life: p.life}
+		if v := value(t, d, "life"); v != "" {
+			f.Life = v
+		}
+		return f
+	case "returned":
+		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed")}
+	case "answer": // of a child, from the supervisor
+		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
+	}
+	return control(t, d, p)
+}
+
+// control makes the events that are not about models and tools.
+func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
+	t.Helper()
+	switch d.Cmd {
+	case "stop-allowed":
+		return agent.StopAllowed{Proposal: number(t, d, "proposal", p.state.Proposal)}
+	case "stop-vetoed":
+		return agent.StopVetoed{Proposal: number(t, d, "proposal", p.state.Proposal), Why: d.Input, Final: d.HasArg("final")}
+	case "canceled":
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: agent.Reason(value(t, d, "as"))}
+	case "steered":
+		return agent.Steered{Text: d.Input}
+	case "answered":
+		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
+	case "woke":
+		return agent.Woke{Timer: first(d)}
+	case "resumed":
+		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
+	case "checkpoint":
+		return agent.Checkpoint{}
+	}
+	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
+	return nil
+}
+
+// task makes a task: the goal is the input, limits and tools are arguments.
+func task(t *testing.T, d *datadriven.TestData) agent.Task {
+	t.Helper()
+	task := agent.Task{Rules: agent.Rules, Run: "r", ID: agent.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
+		Model: agent.Model{Name: "script/one"}}
+	if d.HasArg("child") {
+		task.ID, task.Parent, task.Depth = "root-1-0", agent.Root, 1
+	}
+	if arg, ok := d.Arg("tools"); ok {
+		for _, v := range arg.Vals {
+			name, class, _ := strings.Cut(v, ":")
+			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
+		}
+	}
+	l := &task.Limits
+	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
+		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
+		*into = number(t, d, key, 0)
+	}
+	return task
+}
+
+// schema of the tools in scripts: they all want a q, a delegate wants a task.
+func schema(name string) string {
+	if name == "delegate" {
+		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`
+	}
+	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
+}
+
+func granted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
+	t.Helper()
+	g := agent.Granted{Lease: number(t, d, "lease", s.Lease), Output: int64(number(t, d, "output", 4096)), Calls: int64(number(t, d, "calls", 64))}
+	if s.Ending != "" {
+		g.Closing, g.Calls, g.Output = true, 0, 768
+	}
+	if why, ok := d.Arg("closing"); ok {
+		g.Closing, g.Calls, g.Output, g.Why = true, 0, 768, agent.Reason(why.SingleVal(t))
+	}
+	return g
+}
+
+// reply reads what a model said, line by line: `say TEXT`, `call NAME ARGS`,
+// `cut NAME ARGS` for a call that was cut off, `sign DATA` for opaque data.
+func reply(t *testing.T, d *datadriven.TestData) model.Reply {
+	t.Helper()
+	r := model.Reply{Stop: model.Stop(value(t, d, "stop")), UsageKnown: !d.HasArg("usage-unknown"),
+		Usage: model.Usage{Input: int64(number(t, d, "in", 100)), Output: int64(number(t, d, "out", 20))}}
+	if d.Cmd == "failed" && !d.HasArg("in") {
+		r.Usage = model.Usage{}
+	}
+	for _, line := range strings.Split(d.Input, "\n") {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "":
+		case "say": // in quotes where spaces at the end matter
+			if text, err := strconv.Unquote(rest); err == nil {
+				rest = text
+			}
+			r.Message.Text += rest
+		case "call", "cut":
+			name, args, _ := strings.Cut(rest, " ")
+			r.Message.Calls = append(r.Message.Calls, model.ToolCall{Name: name, Args: args, Cut: word == "cut"})
+		case "sign":
+			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: "script/one", Kind: "signature", Data: []byte(rest)})
+		default:
+			t.Fatalf("%s: a reply has lines say, call, cut and sign, not %q", d.Pos, word)
+		}
+	}
+	return r
+}
+
+// first is the argument of a line that has no name: a call, a query, a timer.
+func first(d *datadriven.TestData) string {
+	if len(d.CmdArgs) == 0 || len(d.CmdArgs[0].Vals) > 0 {
+		return ""
+	}
+	return d.CmdArgs[0].Key
+}
+
+func value(t *testing.T, d *datadriven.TestData, key string) string {
+	t.Helper()
+	if arg, ok := d.Arg(key); ok {
+		return arg.SingleVal(t)
+	}
+	return ""
+}
+
+func number(t *testing.T, d *datadriven.TestData, key string, without int) int {
+	t.Helper()
+	v := value(t, d, key)
+	if v == "" {
+		return without
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		t.Fatalf("%s: %s: %v", d.Pos, key, err)
+	}
+	return n
+}
+
+func duration(t *testing.T, text string) time.Duration {
+	t.Helper()
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
