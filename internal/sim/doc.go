@@ -1,0 +1,2 @@
+// Package sim is the seeded simulator of a run.
+package sim

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"bytes"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// futuresEvery is how often two futures are stepped from one state.
+const futuresEvery = 12
+
+// futuresAgent steps two more futures from the state before a step and one
+// from the state after it: none may touch what another sees.
+func (s *sim) futuresAgent(before, after agent.State, f life.Fact) {
+	if s.step%futuresEvery != 0 {
+		return
+	}
+	s.fork(before, f)
+	s.fork(after, f)
+}
+
+func (s *sim) fork(from agent.State, f life.Fact) {
+	was := canonAgent(nil, &from)
+	facts := futures(from)
+	type future struct {
+		state   agent.State
+		effects []agent.Effect
+		form    []byte
+	}
+	var seen []future
+	for _, fact := range facts {
+		next, fx := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		seen = append(seen, future{next, fx, canonEffects(canonAgent(nil, &next), fx)})
+		// One step further, so that two futures grow from one transcript.
+		agent.Step(next, agent.Event{N: f.N + 1, At: from.Now, Life: from.Life, Fact: agent.Canceled{Why: "later", Now: true}})
+	}
+	for i, x := range seen {
+		if !bytes.Equal(x.form, canonEffects(canonAgent(nil, &x.state), x.effects)) {
+			s.fail("a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
+		}
+	}
+	if !bytes.Equal(was, canonAgent(nil, &from)) {
+		s.fail("a step changed the state of %s that it was given", from.Task.ID)
+	}
+}
+
+// futures are facts that mean something in a state, in pairs that differ.
+func futures(st agent.State) []agent.Fact {
+	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
+		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"}}
+	switch st.Phase {
+	case agent.Leasing:
+		for _, out := range []int64{100, 50} {
+			list = append(list, agent.Granted{Lease: st.Lease, Output: out, Calls: out / 20, Closing: out == 50, Why: agent.TokenBudget})
+		}
+	case agent.Thinking:
+		for _, text := range []string{"this", "that", ""} {
+			m := model.Message{Role: model.Assistant, Text: text}
+			list = append(list, agent.Replied{Lease: st.Lease, Reply: model.Reply{Message: m}},
+				agent.Failed{Lease: st.Lease, Class: model.Undecodable, Detail: text, Reply: model.Reply{Message: m}})
+			m.Calls = []model.ToolCall{{Name: "look", Args: "{}"}, {Name: "pay" + text, Args: `{"x":1}`}}
+			list = append(list, agent.Replied{Lease: st.Lease, Reply: model.Reply{Message: m}})
+		}
+	case agent.Acting, agent.Waiting:
+		for _, c := range st.Calls {
+			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this"}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
+				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
+		}
+		list = append(list, agent.Answered{Query: st.Query.Query, Decision: "skip"}, agent.Answered{Query: st.Query.Query, Decision: "text", Text: "x"})
+	case agent.Stopping:
+		list = append(list, agent.StopVetoed{Proposal: st.Proposal, Why: "this"}, agent.StopVetoed{Proposal: st.Proposal, Why: "that"},
+			agent.StopAllowed{Proposal: st.Proposal})
+	}
+	return list
+}
+
+// futuresSuper does the same for the supervisor.
+func (s *sim) futuresSuper(from supervisor.State, f life.Fact) {
+	if s.step%futuresEvery != 0 {
+		return
+	}
+	was := canonSuper(nil, &from)
+	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
+		agent.Reserve{Lease: 1000, Turn: 3}, agent.Settle{Lease: 1000, Lost: true}, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}},
+		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Back{Node: "n"}}
+	type future struct {
+		state supervisor.State
+		form  []byte
+	}
+	var seen []future
+	for _, fact := range facts {
+		who := agent.Root
+		if _, command := fact.(agent.Canceled); command {
+			who = ""
+		}
+		next, _ := supervisor.Step(from, supervisor.Event{N: f.N, At: from.Now, From: who, Fact: fact})
+		seen = append(seen, future{next, canonSuper(nil, &next)})
+	}
+	for i, x := range seen {
+		if !bytes.Equal(x.form, canonSuper(nil, &x.state)) {
+			s.fail("a future of the run (%s) was changed by another", facts[i].Kind())
+		}
+	}
+	if !bytes.Equal(was, canonSuper(nil, &from)) {
+		s.fail("a step changed the state of the run that it was given")
+	}
+}

@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Place is a corner that a suite has to have been in: a green run that never
+// saw a takeover proves nothing.
+type Place int
+
+// Reach counts how often each Place was reached.
+type Reach [placesMax]int
+
+func (r *Reach) hit(p Place) { r[p]++ }
+
+// Add sums two.
+func (r *Reach) Add(o *Reach) {
+	for i := range r {
+		r[i] += o[i]
+	}
+}
+
+// Missing lists the places that were never reached.
+func (r *Reach) Missing() []string {
+	var list []string
+	for i, n := range r {
+		if n == 0 {
+			list = append(list, Place(i).String())
+		}
+	}
+	return list
+}
+
+// The places.
+const (
+	Reclaimed Place = iota
+	CheckpointPosted
+	PanicRestart
+	LandedTwice
+	Undecoded
+	StartedSuperseded
+	GivenUp
+	TakeoverLeasing
+	TakeoverThinking
+	TakeoverActing
+	TakeoverWaiting
+	TakeoverStopping
+	CancelEarly
+	CancelLeasing
+	CancelThinking
+	CancelActing
+	CancelWaiting
+	CancelStopping
+	UnknownOutcome
+	LateReturned
+	Approved
+	ReturnedIgnored
+	DeniedAtZero
+	DeniedShort
+	ClosingTokens
+	ClosingMoney
+	ClosingTurns
+	ClosingCalls
+	ClosingTime
+	ClosingVetoed
+	VetoFinal
+	Vetoes
+	MalformedEnd
+	CutRecovery
+	CutEnd
+	Retried
+	HardTimeout
+	Steering
+	WaitQueue
+	OverrunBooked
+	LostCharged
+	DamagedByBack
+	DamagedByHash
+	RefusedDepth
+	RefusedChildren
+	RefusedAgents
+	RefusedUnknown
+	RefusedBudget
+	RefusedCanceled
+	OrphanStopped
+	CancelInQueue
+	ReturnedAfterEnd
+	ModelErrorEnd
+	placesMax
+)
+
+var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart under the same lease", "an append that landed twice",
+	"an entry that did not decode", "Started of a superseded life", "a child given up", "takeover while leasing", "takeover while thinking",
+	"takeover while acting", "takeover while waiting", "takeover while stopping", "cancel before Submitted", "cancel while leasing",
+	"cancel while thinking", "cancel while acting", "cancel while waiting", "cancel while stopping", "unknown outcome parks",
+	"a late result resolves a park", "a person approves", "a zombie's result is ignored", "denied at exactly 0 left", "denied",
+	"closing turn by tokens", "closing turn by money", "closing turn by turns", "closing turn by calls", "closing turn by time",
+	"closing turn by veto", "the final veto", "a veto", "malformed end", "cut and continued", "cut once too often", "a retry",
+	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by Back", "damaged by hash",
+	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
+	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end"}
+
+// String names a place.
+func (p Place) String() string { return placeNames[p] }
+
+var takeovers = map[agent.Phase]Place{agent.Leasing: TakeoverLeasing, agent.Thinking: TakeoverThinking, agent.Acting: TakeoverActing,
+	agent.Waiting: TakeoverWaiting, agent.Stopping: TakeoverStopping}
+
+var cancels = map[agent.Phase]Place{"": CancelEarly, agent.Leasing: CancelLeasing, agent.Thinking: CancelThinking, agent.Acting: CancelActing,
+	agent.Waiting: CancelWaiting, agent.Stopping: CancelStopping}
+
+var closings = map[agent.Reason]Place{agent.TokenBudget: ClosingTokens, agent.CostBudget: ClosingMoney, agent.MaxTurns: ClosingTurns,
+	agent.MaxToolCalls: ClosingCalls, agent.Timeout: ClosingTime, agent.Vetoed: ClosingVetoed}
+
+// reachAgent notes where a step of an agent has been.
+func (s *sim) reachAgent(_ *shadow, before, after *agent.State, f life.Fact) {
+	place := func(table map[agent.Phase]Place) {
+		if p, ok := table[before.Phase]; ok {
+			s.reach.hit(p)
+		}
+	}
+	switch f.Kind {
+	case "resumed":
+		if before.Life != "" {
+			place(takeovers)
+		}
+	case "canceled":
+		place(cancels)
+	}
+	if after.Query.Query != "" && before.Query.Query == "" {
+		s.reach.hit(UnknownOutcome)
+	}
+	if f.Kind == "answered" && before.Query.Query != "" && after.Query.Query == "" && len(after.Calls) > 0 {
+		s.reach.hit(Approved)
+	}
+	if after.Ending != "" && after.Phase == agent.Thinking && before.Phase != agent.Thinking {
+		if p, ok := closings[after.Ending]; ok {
+			s.reach.hit(p)
+		}
+	}
+	if after.Cuts > before.Cuts && after.Phase != agent.Done {
+		s.reach.hit(CutRecovery)
+	}
+	if after.Retries > before.Retries {
+		s.reach.hit(Retried)
+	}
+	if after.Transition == agent.Steering && before.Transition != agent.Steering {
+		s.reach.hit(Steering)
+	}
+	if before.Phase != agent.Done && after.Phase == agent.Done {
+		s.reachEnd(before, after, f)
+	}
+}
+
+func (s *sim) reachEnd(before, after *agent.State, f life.Fact) {
+	switch o := after.Outcome; o.Reason {
+	case agent.Malformed:
+		s.reach.hit(MalformedEnd)
+	case agent.MaxOutputTokens:
+		s.reach.hit(CutEnd)
+	case agent.Vetoed:
+		if f.Kind == "stop_vetoed" {
+			s.reach.hit(VetoFinal)
+		}
+	case agent.Timeout:
+		if f.Kind == "woke" || before.Cancel != nil {
+			s.reach.hit(HardTimeout)
+		}
+	case agent.ModelError:
+		s.reach.hit(ModelErrorEnd)
+	}
+}
+
+func (s *sim) reachReturned(before agent.State, after *agent.State, e agent.Returned, f life.Fact) {
+	if before.Phase == agent.Done {
+		s.reach.hit(ReturnedAfterEnd)
+	}
+	if before.Query.Query != "" && after.Query.Query == "" {
+		s.reach.hit(LateReturned)
+	}
+	for _, c := range before.Calls {
+		if c.ID == e.Call && f.From == "" && (c.Attempt != e.Attempt || c.Stage != agent.Running) {
+			s.reach.hit(ReturnedIgnored)
+		}
+	}
+}
+
+// reachSuper notes where a step of the supervisor has been.
+func (s *sim) reachSuper(before, after *supervisor.State, f life.Fact, out life.Stepped) {
+	if f.Damaged {
+		s.reach.hit(DamagedByBack)
+	}
+	if after.Waiting() > before.Waiting() {
+		s.reach.hit(WaitQueue)
+	}
+	if after.Waiting() < before.Waiting() && after.Cancel != nil {
+		s.reach.hit(CancelInQueue)
+	}
+	if after.Pool.Overrun != before.Pool.Overrun {
+		s.reach.hit(OverrunBooked)
+	}
+	if after.Pool.Unknown != before.Pool.Unknown {
+		s.reach.hit(LostCharged)
+	}
+	for _, t := range out.Letters {
+		switch t.Kind {
+		case "denied":
+			p := after.Pool
+			free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
+			s.reach.hit(DeniedShort)
+			if free.Tokens == 0 || free.Nano == 0 {
+				s.reach.hit(DeniedAtZero)
+			}
+		case "stop_vetoed":
+			s.reach.hit(Vetoes)
+		case "canceled":
+			if f.Kind == "finish" {
+				s.reach.hit(OrphanStopped)
+			}
+		case "returned":
+			if f.Kind == "delegate" {
+				s.reachRefused(t)
+			}
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// refusals tells the rules by which a child is refused apart, by their words.
+// "this agent may not delegate" is not among them: an agent without the right
+// is not offered the tool, so no run of ours comes there.
+var refusals = []struct {
+	words string
+	place Place
+}{
+	{"was canceled", RefusedCanceled},
+	{"there is no agent", RefusedUnknown},
+	{"deep at most", RefusedDepth},
+	{"live children", RefusedChildren},
+	{"a run may have", RefusedAgents},
+	{"budget does not cover", RefusedBudget},
+}
+
+func (s *sim) reachRefused(t life.Letter) {
+	var e agent.Returned
+	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
+		s.fail("returned: %v", err)
+	}
+	for _, r := range refusals {
+		if strings.Contains(e.Text, r.words) {
+			s.reach.hit(r.place)
+			return
+		}
+	}
+	s.fail("a child is refused for a reason that nobody knows: %q", e.Text)
+}

@@ -1,0 +1,280 @@
+package sim
+
+import (
+	"errors"
+	"hash/maphash"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// shadow reads a log the moment it grows, with a Life that has no start and so
+// never acts: what it says is what the log says, and every shell must say the
+// same at the same entry.
+type shadow struct {
+	sim   *sim
+	actor *actor
+	life  *life.Life
+	agent *life.Agent
+	super *life.Supervisor
+
+	states []uint64 // the state after each entry, as a hash of its canonical form
+	buf    []byte
+
+	// The entry being read.
+	entry  mailbox.Entry
+	cursor int
+	index  int // letters made of it so far
+
+	emitted []*letter
+	settled int // how many of emitted are known to have landed, from the start
+	byKey   map[letterKey]*letter
+	applied map[letterKey]bool
+	high    map[mailbox.Address]uint64 // highest n stepped, per sender
+	covered uint64                     // the highest floor that a life in force claimed
+
+	// Of a log that was spoiled.
+	cut    uint64 // it was cut to so many entries
+	heard  uint64 // the supervisor had heard of so many
+	rotten bool
+	done   bool // its agent had ended before
+}
+
+// letter is one that the log made its actor send.
+type letter struct {
+	letterKey
+	to     mailbox.Address
+	kind   string
+	body   string
+	landed bool
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// reset makes a shadow that has read nothing.
+func (w *shadow) reset(s *sim, a *actor) {
+	*w = shadow{sim: s, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{},
+		high: map[mailbox.Address]uint64{}}
+	if a.id == mailbox.Super {
+		w.super = &life.Supervisor{Addr: a.addr}
+	} else {
+		w.agent = &life.Agent{Addr: a.addr}
+	}
+	w.life = life.New(a.addr, "", mailbox.Epoch{}, w)
+}
+
+// again reads a log that was spoiled from its start.
+func (w *shadow) again() {
+	old := *w
+	w.reset(old.sim, old.actor)
+	w.cut, w.heard, w.rotten, w.done, w.high = old.cut, old.heard, old.rotten, old.done, old.high
+	for int(w.life.N) < len(w.actor.log) {
+		w.feed()
+	}
+}
+
+// feed reads the next entry of the log.
+func (w *shadow) feed() {
+	s, a := w.sim, w.actor
+	m := a.log[w.life.N]
+	phase := w.life.Phase
+	e, err := mailbox.Decode(m.Data)
+	w.entry, w.cursor, w.index = e, 0, 0
+	if err != nil {
+		w.entry = mailbox.Entry{}
+	}
+	if err == nil && e.From == a.addr && e.Floor > 0 && !a.hurt && phase != life.Closed {
+		w.checkFloor(e)
+	}
+	r := w.life.Next(m)
+	if errors.Is(r.Err, life.ErrDamaged) {
+		if !a.hurt {
+			s.fail("a whole log is called damaged: %v", r.Err)
+		}
+		s.reach.hit(DamagedByHash)
+	} else if r.Err != nil && !s.on(Garbage) && !a.hurt {
+		s.fail("an entry of our own does not read: %v", r.Err)
+	}
+	if w.life.Phase == life.Closed && phase != life.Closed {
+		w.closed()
+	}
+	if err == nil && e.From != a.addr && e.From != "" {
+		s.landed(a, e, phase == life.Closed)
+	}
+	w.buf = canon(w.buf[:0], w.agent, w.super)
+	w.states = append(w.states, maphash.Bytes(hashSeed, w.buf))
+}
+
+// checkFloor: a claim says only what is true, whoever makes it.
+func (w *shadow) checkFloor(e mailbox.Entry) {
+	for w.settled < len(w.emitted) && w.emitted[w.settled].landed {
+		w.settled++
+	}
+	if w.settled < len(w.emitted) && w.emitted[w.settled].n <= e.Floor {
+		t := w.emitted[w.settled]
+		w.sim.fail("%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
+	}
+	if e.Floor > uint64(len(w.actor.log)) {
+		w.sim.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
+	}
+	w.covered = max(w.covered, e.Floor)
+}
+
+// closed: the log is over; everything that was to be said is said.
+func (w *shadow) closed() {
+	s, a := w.sim, w.actor
+	a.closed = true
+	if a.hurt {
+		return
+	}
+	if !w.Ended() {
+		s.fail("%s closes before it has ended", a.id)
+	}
+	for _, t := range w.emitted {
+		if !t.landed {
+			s.fail("%s closes, but %s(%d,%d) to %s never arrived", a.id, t.kind, t.n, t.i, t.to)
+		}
+	}
+}
+
+// landed notes letters that have reached a log, and that what was not known
+// there was stepped.
+func (s *sim) landed(at *actor, e mailbox.Entry, closed bool) {
+	from := s.byAddr[e.From]
+	if from == nil {
+		return
+	}
+	for _, item := range e.Items {
+		key := letterKey{e.From, item.N, item.I}
+		t := from.shadow.byKey[key]
+		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
+			if !from.hurt && !s.super.hurt {
+				s.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
+			}
+			continue
+		}
+		t.landed = true
+		if !closed && !at.hurt && !from.hurt && !at.shadow.applied[key] {
+			s.fail("%s(%d,%d) of %s has reached %s and was lost", item.Kind, item.N, item.I, e.From, at.addr)
+		}
+	}
+}
+
+// Ended is part of life.Machine.
+func (w *shadow) Ended() bool {
+	if w.agent != nil {
+		return w.agent.Ended()
+	}
+	return w.super.Ended()
+}
+
+// Step is part of life.Machine: it steps the machine and looks at what it did.
+func (w *shadow) Step(f life.Fact) life.Stepped {
+	s, a := w.sim, w.actor
+	key := w.identify(f)
+	if f.From != "" && f.Damaged == false {
+		if w.applied[key] && !a.hurt {
+			s.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
+		}
+		w.applied[key] = true
+		w.high[f.From] = max(w.high[f.From], key.n)
+	}
+	var out life.Stepped
+	if w.agent != nil {
+		before := w.agent.State
+		out = w.agent.Step(f)
+		s.futuresAgent(before, w.agent.State, f)
+		s.watchAgent(w, before, f, out)
+	} else {
+		before := w.super.State
+		out = w.super.Step(f)
+		s.futuresSuper(before, f)
+		s.watchSuper(w, before, f, key, out)
+	}
+	for _, t := range out.Letters {
+		l := &letter{letterKey{a.addr, f.N, w.index}, t.To, t.Kind, string(t.Body), false}
+		w.index++
+		w.emitted = append(w.emitted, l)
+		w.byKey[l.letterKey] = l
+	}
+	return out
+}
+
+// identify finds the item of the entry that is being stepped.
+func (w *shadow) identify(f life.Fact) letterKey {
+	for ; w.cursor < len(w.entry.Items); w.cursor++ {
+		item := w.entry.Items[w.cursor]
+		same := len(item.Body) == len(f.Body) && (len(f.Body) == 0 || &item.Body[0] == &f.Body[0])
+		if same && item.Kind == f.Kind {
+			w.cursor++
+			return letterKey{w.entry.From, item.N, item.I}
+		}
+	}
+	w.sim.fail("%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
+	return letterKey{}
+}
+
+// compare: a shell's state is the shadow's at the same entry.
+func (s *sim) compare(sh *shell) {
+	if sh.life.Phase == life.Silent {
+		return
+	}
+	w := &sh.actor.shadow
+	w.buf = canon(w.buf[:0], sh.agent, sh.super)
+	if maphash.Bytes(hashSeed, w.buf) != w.states[sh.life.N-1] {
+		s.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.life.N)
+	}
+}
+
+func (s *sim) final() {
+	st := s.super.shadow.super.State
+	if st.Phase != supervisor.Over {
+		s.fail("every log is closed, but the run is %s", st.Phase)
+	}
+	if s.ledger.over != 1 && !s.super.hurt {
+		s.fail("the run said %d times that it is over", s.ledger.over)
+	}
+	r := st.Result()
+	if r.Budget.Reserved != 0 || !st.Pool.Kept.Zero() || st.Waiting() != 0 {
+		s.fail("at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
+	}
+	for _, a := range s.actors {
+		if a.shadow.agent != nil {
+			s.finalAgent(a)
+		}
+	}
+}
+
+func (s *sim) finalAgent(a *actor) {
+	st := a.shadow.agent.State
+	if a.hurt {
+		s.finalHurt(a)
+		return
+	}
+	if err := strictHistory(st.History); err != nil {
+		s.fail("the record of %s is not well formed: %v", a.id, err)
+	}
+	spent := s.super.shadow.super.State.Pool.Account(string(a.id)).Spent.Tokens
+	if bill := s.ledger.bills[a.id]; bill > spent && !s.super.hurt {
+		s.fail("%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
+	}
+	for _, t := range a.shadow.emitted {
+		if !t.landed {
+			s.fail("%s(%d,%d) of %s to %s is lost", t.kind, t.n, t.i, a.id, t.to)
+		}
+	}
+}
+
+// finalHurt: a spoiled log that could be known as such ends log_damaged.
+func (s *sim) finalHurt(a *actor) {
+	st := a.shadow.agent.State
+	m, _ := s.super.shadow.super.State.Member(a.id)
+	halted := st.Outcome.Reason == agent.LogDamaged || m.Outcome.Reason == agent.LogDamaged
+	known := a.shadow.rotten || a.shadow.heard > a.shadow.cut
+	if known && !halted && !a.shadow.done {
+		s.fail("the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and it ends %s as if nothing had been",
+			a.id, a.shadow.rotten, a.shadow.cut, a.shadow.heard, st.Outcome.Reason)
+	}
+}

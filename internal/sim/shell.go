@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// shell is the process side of an actor, as the real ones are: it owns a Life,
+// reads on, does what the world is asked to do, and posts what comes of it.
+type shell struct {
+	actor   *actor
+	start   string
+	lease   uint64
+	life    *life.Life
+	agent   *life.Agent      // the machine, of an agent
+	super   *life.Supervisor // or of a supervisor
+	damaged string
+	came    bool
+	frozen  bool
+	lost    bool // it knows that its lease has run out
+	dead    bool
+	closing bool // Closed is posted
+	timers  []timer
+	posted  int
+}
+
+type timer struct {
+	name string
+	due  int64
+}
+
+// active: it does what a holder of the actor does.
+func (sh *shell) active() bool {
+	return !sh.dead && !sh.frozen && !sh.lost && (sh.life.Phase == life.Folding || sh.life.Phase == life.Alive)
+}
+
+// launch starts a shell: it claims, and reads the log from its start.
+func (s *sim) launch(a *actor, damaged string) *shell {
+	s.nonces++
+	sh := &shell{actor: a, start: fmt.Sprintf("S%d", s.nonces), lease: a.lease, damaged: damaged}
+	var m life.Machine
+	if a == s.super {
+		sh.super = &life.Supervisor{Addr: a.addr}
+		m = sh.super
+	} else {
+		sh.agent = &life.Agent{Addr: a.addr}
+		m = sh.agent
+	}
+	sh.life = life.New(a.addr, sh.start, mailbox.Epoch{Lease: a.lease, Start: a.starts}, m)
+	a.shells = append(a.shells, sh)
+	s.note("start %s %s epoch %d.%d %s", a.id, sh.start, a.lease, a.starts, damaged)
+	s.claim(sh)
+	return sh
+}
+
+func (s *sim) claim(sh *shell) {
+	e, err := sh.life.Claim("node-"+sh.start, sh.damaged)
+	if err != nil {
+		s.fail("claim: %v", err)
+	}
+	s.send(sh, sh.actor.addr, s.encode(e), "resumed "+sh.start, false)
+}
+
+// takeover acquires the lease anew, as a node does that finds nobody there.
+func (s *sim) takeover(a *actor) {
+	s.leases++
+	a.lease, a.starts = s.leases, 0
+	s.launch(a, "")
+}
+
+// restart is a start under the same lease.
+func (s *sim) restart(a *actor, damaged string) {
+	a.starts++
+	s.launch(a, damaged)
+}
+
+// post appends an own entry.
+func (s *sim) post(sh *shell, kind, key string, body any) {
+	e, err := sh.life.Own(kind, key, body)
+	if err != nil {
+		s.fail("own %s: %v", kind, err)
+	}
+	s.send(sh, sh.actor.addr, s.encode(e), fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
+}
+
+func (s *sim) send(sh *shell, to mailbox.Address, data []byte, name string, letter bool) {
+	if letter {
+		for _, f := range s.flights {
+			if f.from == sh && f.to == to && f.letter {
+				s.fail("%s has two flights to %s", sh.start, to)
+			}
+		}
+	}
+	s.flights = append(s.flights, &flight{from: sh, to: to, data: data, name: name, letter: letter})
+}
+
+// read reads the next entry of the log.
+func (s *sim) read(sh *shell) {
+	m := sh.actor.log[sh.life.N]
+	phase := sh.life.Phase
+	r := sh.life.Next(m)
+	s.note("read %s %s #%d", sh.actor.id, sh.start, sh.life.N)
+	s.compare(sh)
+	if r.Reclaim {
+		s.reach.hit(Reclaimed)
+		s.claim(sh)
+	}
+	if errors.Is(r.Err, life.ErrDamaged) && sh.damaged == "" {
+		s.note("damaged %s: %v", sh.start, r.Err)
+		s.kill(sh)
+		s.restart(sh.actor, r.Err.Error())
+		return
+	}
+	if r.Came {
+		sh.came = true
+		s.post(sh, "checkpoint", "come", agent.Checkpoint{})
+	}
+	switch sh.life.Phase {
+	case life.Silent:
+		if phase != life.Silent {
+			s.hush(sh)
+		}
+		return
+	case life.Closed:
+		s.kill(sh)
+		return
+	}
+	for _, w := range r.World {
+		s.perform(sh, w)
+	}
+	s.pump(sh, false)
+	if sh.life.CheckpointDue() {
+		s.reach.hit(CheckpointPosted)
+		sh.posted++
+		s.post(sh, "checkpoint", fmt.Sprint(sh.posted), agent.Checkpoint{})
+	}
+}
+
+// pump puts letters on their way, and closes the log when all is said.
+func (s *sim) pump(sh *shell, held bool) {
+	if sh.life.Phase != life.Alive || sh.lost {
+		return
+	}
+	for {
+		to, letters, ok := sh.life.Outbox.Take(held)
+		if !ok {
+			break
+		}
+		name := ""
+		for _, t := range letters {
+			name += fmt.Sprintf(" %s(%d,%d)", t.Kind, t.N, t.I)
+		}
+		s.send(sh, to, s.encode(sh.life.Post(letters)), sh.start+" says"+name, true)
+	}
+	if sh.life.MayClose() && !sh.closing {
+		sh.closing = true
+		s.post(sh, "closed", "end", agent.Closed{N: sh.life.N})
+	}
+}
+
+// hush silences a shell: nothing of it is sent again, and of what it does in
+// the world only what a tool returns is still posted.
+func (s *sim) hush(sh *shell) {
+	s.note("silent %s", sh.start)
+	sh.timers = nil
+	s.drop(sh)
+	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
+		if r.shell == sh && r.lease != 0 {
+			s.bill(r)
+			return true
+		}
+		return false
+	})
+}
+
+// drop ends the flights of a shell: each may still land as a ghost.
+func (s *sim) drop(sh *shell) {
+	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool {
+		if f.from != sh {
+			return false
+		}
+		if !s.quiet && f.landed == 0 && s.on(Ghost) && s.percent(50) {
+			s.ghosts = append(s.ghosts, ghost{f.to, f.data, f.name})
+		}
+		return true
+	})
+}
+
+// kill ends a shell and all that its process had in hand.
+func (s *sim) kill(sh *shell) {
+	s.drop(sh)
+	sh.dead = true
+	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
+		if r.shell != sh {
+			return false
+		}
+		if r.lease != 0 {
+			s.bill(r)
+		}
+		return true
+	})
+	a := sh.actor
+	a.shells = slices.DeleteFunc(a.shells, func(x *shell) bool { return x == sh })
+}
+
+// perform does one effect in the world.
+func (s *sim) perform(sh *shell, effect any) {
+	if !sh.came {
+		s.fail("%s acts before it has read its own Resumed: %T", sh.start, effect)
+	}
+	if sh.lost {
+		return
+	}
+	switch e := effect.(type) {
+	case agent.CallModel:
+		s.callModel(sh, e)
+	case agent.Begin:
+		s.mayBegin(sh, "Begin "+e.Call)
+		s.post(sh, "started", fmt.Sprintf("%s.%d", e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: sh.start})
+	case agent.CallTool:
+		s.callTool(sh, e)
+	case agent.AbortModel:
+		s.abort(sh, func(r *run) bool { return r.lease == e.Lease })
+	case agent.AbortTool:
+		s.abort(sh, func(r *run) bool { return r.lease == 0 && r.call == e.Call })
+	case agent.Arm:
+		sh.arm(e.Timer, e.Due)
+	case supervisor.Arm:
+		sh.arm(e.Timer, e.Due)
+	case supervisor.Disarm:
+		sh.timers = slices.DeleteFunc(sh.timers, func(t timer) bool { return t.name == e.Timer })
+	case supervisor.Publish:
+		s.ledger.published++
+		if s.ledger.published > 1 {
+			s.fail("the run is published twice")
+		}
+	default:
+		s.fail("unknown effect %T", effect)
+	}
+}
+
+func (sh *shell) arm(name string, due int64) {
+	sh.timers = slices.DeleteFunc(sh.timers, func(t timer) bool { return t.name == name })
+	sh.timers = append(sh.timers, timer{name, due})
+}
+
+func (s *sim) abort(sh *shell, which func(*run) bool) {
+	for _, r := range s.runs {
+		if r.shell == sh && which(r) {
+			r.aborted = true
+		}
+	}
+}

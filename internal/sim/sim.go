@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Options of a run.
+type Options struct {
+	Faults *Fault // instead of the seed's own choice
+	Trace  bool   // keep the script
+}
+
+// Result is what a seed came to.
+type Result struct {
+	Seed   int64
+	Steps  int
+	Agents int
+	Faults Fault
+	Err    error // the invariant that was broken
+	Reach  Reach
+	Script []string // with Options.Trace
+}
+
+// Bounds of a run.
+const (
+	endStepsMax = 20_000 // steps within which a run ends once faults have stopped
+	tickMSMax   = 25     // how far the clock goes in one step
+)
+
+// sim is one run of one seed. It has no goroutine and no clock.
+type sim struct {
+	dice
+	plan
+	seed   int64
+	now    int64
+	step   int
+	quiet  bool // faults have stopped
+	actors []*actor
+	byAddr map[mailbox.Address]*actor
+	super  *actor
+
+	flights []*flight
+	ghosts  []ghost
+	runs    []*run
+	acts    []action
+	nonces  int
+	request int
+	cancels int
+	leases  uint64
+	tracing bool
+	script  []string
+	reach   Reach
+	ledger  ledger
+}
+
+// actor is one address: its log, the shells that drive it, and the shadow that
+// reads the log as it grows.
+type actor struct {
+	addr   mailbox.Address
+	id     agent.ID
+	log    []mailbox.Message
+	shells []*shell
+	lease  uint64
+	starts uint64
+	born   int64
+	slow   int64 // until then nobody starts a shell
+	shadow shadow
+	hurt   bool // its log was spoiled: many invariants say nothing any more
+	closed bool
+}
+
+// flight is an append that has not been acknowledged.
+type flight struct {
+	from   *shell
+	to     mailbox.Address
+	data   []byte
+	name   string
+	letter bool
+	landed int
+	acked  bool
+}
+
+// ghost is a copy of an append that lands whenever it likes.
+type ghost struct {
+	to   mailbox.Address
+	data []byte
+	name string
+}
+
+// violation is a broken invariant, on its way out of the simulator.
+type violation struct{ text string }
+
+func (s *sim) fail(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+func (s *sim) note(format string, args ...any) {
+	if s.tracing {
+		s.script = append(s.script, fmt.Sprintf("%4d %6d ", s.step, s.now)+fmt.Sprintf(format, args...))
+	}
+}
+
+// Run plays one seed to its end.
+func Run(seed int64, o Options) (res Result) {
+	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, tracing: o.Trace}
+	s.plan = newPlan(s.dice, o.Faults)
+	s.ledger = newLedger()
+	defer func() {
+		r := recover()
+		if v, ok := r.(violation); ok {
+			res.Err = fmt.Errorf("seed %d, step %d: %s", seed, s.step, v.text)
+		} else if r != nil {
+			res.Err = fmt.Errorf("seed %d, step %d: panic: %v\n%s", seed, s.step, r, debug.Stack())
+		}
+		res.Seed, res.Steps, res.Agents, res.Faults = seed, s.step, len(s.actors)-1, s.faults
+		res.Reach, res.Script = s.reach, s.script
+	}()
+	s.begin()
+	for !s.over() {
+		s.step++
+		switch {
+		case !s.quiet && s.step > s.faultSteps:
+			s.calm()
+		case s.step > s.faultSteps+endStepsMax:
+			s.fail("the run does not end: %s", s.describe())
+		}
+		s.now += int64(s.IntN(tickMSMax))
+		if !s.quiet && s.permille(s.rate) {
+			s.misfortune()
+			continue
+		}
+		s.progress()
+	}
+	s.final()
+	return res
+}
+
+// begin opens the run, as a client does.
+func (s *sim) begin() {
+	s.now = 1000
+	s.super = s.actor(mailbox.At(runName, mailbox.Super))
+	if s.on(Cancel) && s.permille(5) {
+		s.cancel() // before Opened
+	}
+	s.command(s.super, "opened", s.opened)
+	if s.on(Ghost) && s.percent(20) {
+		s.request--
+		s.command(s.super, "opened", s.opened)
+	}
+}
+
+// calm ends all faults: from here on the run has to end by itself.
+func (s *sim) calm() {
+	s.quiet = true
+	s.note("calm: no fault happens from here on")
+	for _, a := range s.actors {
+		a.slow = 0
+		for _, sh := range a.shells {
+			if sh.frozen {
+				s.thaw(sh)
+			}
+		}
+	}
+}
+
+// over: the run is over and every log is closed.
+func (s *sim) over() bool {
+	for _, a := range s.actors {
+		if !a.closed {
+			return false
+		}
+	}
+	return len(s.actors) > 0
+}
+
+// actor finds or makes an address.
+func (s *sim) actor(at mailbox.Address) *actor {
+	a := s.byAddr[at]
+	if a == nil {
+		a = &actor{addr: at, id: agent.ID(at.Agent()), born: s.now}
+		if s.on(Slow) && !s.quiet && s.percent(20) {
+			a.slow = s.now + int64(s.between(1000, 100_000))
+		}
+		a.shadow.reset(s, a)
+		s.byAddr[at] = a
+		s.actors = append(s.actors, a)
+	}
+	return a
+}
+
+// append puts an entry into a log: this is the one way in.
+func (s *sim) append(to mailbox.Address, data []byte, name string) {
+	a := s.actor(to)
+	at := s.now
+	if s.on(Clock) && s.percent(10) {
+		at -= int64(s.IntN(50))
+	}
+	a.log = append(a.log, mailbox.Message{To: to, Place: uint64(len(a.log) + 1), At: at, Data: data})
+	s.note("  log %s #%d: %s", to.Agent(), len(a.log), name)
+	a.shadow.feed()
+}
+
+// command appends what a client asks. It has been acknowledged to the client.
+func (s *sim) command(a *actor, kind string, body any) {
+	raw, err := mailbox.Marshal(body)
+	if err != nil {
+		s.fail("a command does not encode: %v", err)
+	}
+	s.request++
+	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", s.request), Kind: kind, Body: raw}}}
+	data := s.encode(e)
+	s.append(a.addr, data, "command "+kind)
+	if s.on(Ghost) && !s.quiet && s.percent(10) {
+		s.ghosts = append(s.ghosts, ghost{a.addr, data, "command " + kind})
+	}
+}
+
+func (s *sim) encode(e mailbox.Entry) []byte {
+	data, err := mailbox.Encode(e)
+	if err != nil {
+		s.fail("an entry does not encode: %v", err)
+	}
+	return data
+}
+
+func (s *sim) describe() string {
+	text := ""
+	for _, a := range s.actors {
+		text += fmt.Sprintf(" %s(%d entries, closed %v", a.addr.Agent(), len(a.log), a.closed)
+		if st := a.shadow.agent; st != nil {
+			text += fmt.Sprintf(", %s", st.State.Phase)
+		}
+		for _, sh := range a.shells {
+			text += fmt.Sprintf(", shell %s at %d %s", sh.start, sh.life.N, sh.life.Phase)
+		}
+		text += ")"
+	}
+	return text
+}
+

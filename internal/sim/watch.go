@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// read decodes a fact of a log once more, for the judge.
+func read[T any](s *sim, f life.Fact) T {
+	var v T
+	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !s.on(Garbage) && !s.hurtAny() {
+		s.fail("a fact %s does not decode: %v", f.Kind, err)
+	}
+	return v
+}
+
+// watchAgent checks a step of an agent's log, whoever will do what it says.
+func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.Stepped) {
+	a, after := w.actor, &w.agent.State
+	if out.Err != nil {
+		s.reach.hit(Undecoded)
+		return
+	}
+	switch f.Kind {
+	case "started":
+		e := read[agent.Started](s, f)
+		s.ledger.started[callKey{a.id, e.Call, e.Attempt}] = true
+		if e.Life != before.Life {
+			s.reach.hit(StartedSuperseded)
+		}
+	case "answered":
+		e := read[agent.Answered](s, f)
+		if before.Query.Query != "" && e.Query == before.Query.Query && e.Decision == "approve" {
+			i := strings.LastIndexByte(e.Query, '.')
+			attempt := 0
+			for _, c := range before.Calls {
+				if c.ID == e.Query[:i] {
+					attempt = c.Attempt
+				}
+			}
+			s.ledger.approved[callKey{a.id, e.Query[:i], attempt + 1}] = true
+		}
+	case "returned":
+		s.watchReturned(a, before, after, f)
+	}
+	for _, effect := range out.World {
+		s.watchEffect(a, before, after, effect)
+	}
+	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.hurt {
+		s.fail("%s is done with open calls", a.id)
+	}
+	s.reachAgent(w, &before, after, f)
+}
+
+// watchEffect: what the log asks for is allowed by the log.
+func (s *sim) watchEffect(a *actor, before agent.State, after *agent.State, effect any) {
+	switch e := effect.(type) {
+	case agent.CallModel, agent.Begin, agent.CallTool:
+		if after.Cancel != nil || before.Phase == agent.Done {
+			s.fail("%s: %T after the cancel", a.id, effect)
+		}
+		if call, ok := effect.(agent.CallTool); ok {
+			s.watchCall(a, after, call)
+		}
+	case agent.Arm:
+		if e.Due <= 0 {
+			s.fail("%s: timer %s without a time", a.id, e.Timer)
+		}
+	}
+}
+
+// watchCall: what begins alone begins alone, and no more at once than allowed.
+func (s *sim) watchCall(a *actor, after *agent.State, e agent.CallTool) {
+	running, alone := 0, false
+	for _, c := range after.Calls {
+		if (c.Stage == agent.Running || c.Stage == agent.Starting) && c.Child == "" {
+			running++
+		}
+		if c.ID == e.Call {
+			alone = c.Class != "read"
+		}
+	}
+	if alone && running > 1 {
+		s.fail("%s: %s begins beside other calls", a.id, e.Name)
+	}
+	if running > after.Task.Limits.Parallel {
+		s.fail("%s: %d tools at once", a.id, running)
+	}
+}
+
+// watchReturned: a parent reads its child's answer after the child has ended.
+func (s *sim) watchReturned(a *actor, before agent.State, after *agent.State, f life.Fact) {
+	e := read[agent.Returned](s, f)
+	for _, c := range before.Calls {
+		if c.ID != e.Call || c.Child == "" || c.Stage != agent.Running || f.From == "" {
+			continue
+		}
+		child := s.byAddr[mailbox.At(runName, string(c.Child))]
+		if child == nil || child.hurt || child.closed {
+			continue
+		}
+		m, _ := s.super.shadow.super.State.Member(c.Child)
+		if m.Outcome.Reason == agent.Timeout && m.Outcome.Detail == "no sign of life" {
+			s.reach.hit(GivenUp)
+			continue
+		}
+		if st := child.shadow.agent.State; st.Phase != agent.Done && m.ID != "" {
+			s.fail("%s reads the answer of %s, which is %s", a.id, c.Child, st.Phase)
+		}
+	}
+	s.reachReturned(before, after, e, f)
+}
+
+// watchSuper checks a step of the supervisor's log.
+func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key letterKey, out life.Stepped) {
+	after := &w.super.State
+	if out.Err != nil {
+		s.reach.hit(Undecoded)
+		return
+	}
+	s.watchPool(&before, after, f)
+	for _, t := range out.Letters {
+		switch t.Kind {
+		case "granted":
+			s.watchGrant(after, t)
+		case "submitted":
+			id := agent.ID(t.To.Agent())
+			if after.Cancel != nil || before.Cancel != nil {
+				s.fail("the child %s begins after the cancel", id)
+			}
+			s.watchBirth(after, id)
+		}
+	}
+	for _, effect := range out.World {
+		if _, ok := effect.(supervisor.Publish); ok {
+			s.ledger.over++
+		}
+	}
+	if before.Phase == supervisor.Over && after.Phase != supervisor.Over {
+		s.fail("the run was over and is %s", after.Phase)
+	}
+	s.reachSuper(&before, after, f, out)
+}
+
+// watchBirth: the limits of the tree hold, and nobody is born below the dead.
+func (s *sim) watchBirth(after *supervisor.State, id agent.ID) {
+	m, _ := after.Member(id)
+	l := after.Run.Limits
+	if after.Count() > l.Agents && !s.on(Limits) {
+		s.fail("%d agents, %d are allowed", after.Count(), l.Agents)
+	}
+	if m.Depth >= l.Depth && id != agent.Root {
+		s.fail("%s lives %d deep, %d are allowed", id, m.Depth, l.Depth)
+	}
+	if id == agent.Root {
+		return
+	}
+	parent, ok := after.Member(m.Parent)
+	if !ok || parent.Done {
+		s.fail("%s begins, its parent has ended", id)
+	}
+	live := 0
+	after.Members(func(c supervisor.Member) {
+		if c.Parent == parent.ID && c.ID != agent.Root && !c.Done {
+			live++
+		}
+	})
+	if live > l.Children || live != parent.Children {
+		s.fail("%s has %d live children (it says %d), %d are allowed", parent.ID, live, parent.Children, l.Children)
+	}
+}
+
+// watchGrant notes what a lease holds.
+func (s *sim) watchGrant(after *supervisor.State, t life.Letter) {
+	var g agent.Granted
+	if err := mailbox.Unmarshal(t.Body, &g); err != nil {
+		s.fail("granted: %v", err)
+	}
+	id := t.To.Agent()
+	account := after.Pool.Account(id)
+	key := leaseKey{agent.ID(id), g.Lease}
+	if account.Open != g.Lease {
+		s.fail("%s is granted lease %d, and %d is open", id, g.Lease, account.Open)
+	}
+	if _, twice := s.ledger.grants[key]; twice && !s.super.hurt && !s.hurtAny() {
+		s.fail("%s is granted lease %d twice", id, g.Lease)
+	}
+	if after.Cancel != nil {
+		s.fail("%s is granted lease %d after the cancel", id, g.Lease)
+	}
+	s.ledger.grants[key] = account.Held
+}
+
+// watchPool: nothing is committed beyond the limit, and the accounts add up.
+func (s *sim) watchPool(before, after *supervisor.State, f life.Fact) {
+	p := after.Pool
+	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
+	if f.Kind == "limit_set" {
+		s.ledger.excess = used.Over(budget.Amount(p.Limit))
+	}
+	over := budget.Amount{}
+	room := p.Limit.Room(used)
+	over = budget.Amount{Tokens: -room.Tokens, Nano: -room.Nano, Calls: -room.Calls}
+	if more := over.Over(s.ledger.excess); !more.Zero() {
+		s.fail("%+v are committed beyond the limit %+v: spent %+v, held %+v", more, p.Limit, p.Spent, p.Held)
+	}
+	if s.ledger.excess.Zero() && !p.Within() {
+		s.fail("the pool is not within its limit")
+	}
+	var held, kept, spent budget.Amount
+	live, parked := 0, 0
+	after.Members(func(m supervisor.Member) {
+		a := p.Account(string(m.ID))
+		held, kept, spent = held.Plus(a.Held), kept.Plus(a.Kept), spent.Plus(a.Spent)
+		if m.Done && (!a.Held.Zero() || !a.Kept.Zero()) {
+			s.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.Held, a.Kept)
+		}
+		if !m.Done {
+			live++
+		}
+		if m.Query != nil {
+			parked++
+		}
+	})
+	if held != p.Held || kept != p.Kept || spent != p.Spent {
+		s.fail("the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
+	}
+	if live != after.Live || parked != after.Parked {
+		s.fail("%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
+	}
+	if before.Pool.Spent.Tokens > p.Spent.Tokens || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
+		s.fail("the pool goes back: %+v", p)
+	}
+}

@@ -1,0 +1,286 @@
+package sim
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// run is a model call (lease > 0) or a tool call under way in one process.
+type run struct {
+	shell   *shell
+	lease   int
+	request model.Request
+	call    string
+	attempt int
+	name    string
+	aborted bool
+}
+
+// callModel begins an attempt, if every promise about it holds.
+func (s *sim) callModel(sh *shell, e agent.CallModel) {
+	a := sh.actor
+	s.note("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
+	s.mayBegin(sh, "CallModel")
+	key := leaseKey{a.id, e.Lease}
+	if s.ledger.called[key]++; s.ledger.called[key] > 1 {
+		s.fail("%s: lease %d is used by two model calls", a.id, e.Lease)
+	}
+	if !a.hurt {
+		s.checkCovered(sh, key, e)
+		if err := strict(e.Request.Messages); err != nil {
+			s.fail("%s: a provider refuses the request under lease %d: %v", a.id, e.Lease, err)
+		}
+	}
+	s.runs = append(s.runs, &run{shell: sh, lease: e.Lease, request: e.Request})
+}
+
+// checkCovered: the lease is open, and covers the most that the call can cost.
+func (s *sim) checkCovered(sh *shell, key leaseKey, e agent.CallModel) {
+	grant, ok := s.ledger.grants[key]
+	if !ok {
+		s.fail("%s: a model call under lease %d, which nobody granted", key.who, key.lease)
+	}
+	most := s.opened.Model.Price.Bound(promptTokens(e.Request), e.Request.MaxOutput)
+	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
+		s.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
+	}
+	account := s.super.shadow.super.State.Pool.Account(string(key.who))
+	inForce := sh.actor.shadow.agent.State.Life == sh.start
+	if inForce && account.Open != key.lease && !s.super.hurt {
+		s.fail("%s: a model call under lease %d, but %d is open", key.who, key.lease, account.Open)
+	}
+}
+
+// mayBegin: nothing begins once this life has read a cancel, or is done.
+func (s *sim) mayBegin(sh *shell, what string) {
+	st := sh.agent.State
+	if st.Cancel != nil {
+		s.fail("%s: %s begins after the cancel was read", sh.actor.id, what)
+	}
+	if st.Phase == agent.Done {
+		s.fail("%s: %s begins after the end", sh.actor.id, what)
+	}
+}
+
+// callTool begins a tool, if every promise about it holds.
+func (s *sim) callTool(sh *shell, e agent.CallTool) {
+	a := sh.actor
+	s.note("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
+	s.mayBegin(sh, "CallTool "+e.Call)
+	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
+	if i < 0 || e.Name == "delegate" {
+		s.fail("%s: the unknown tool %q runs", a.id, e.Name)
+	}
+	var args map[string]any
+	err := json.Unmarshal([]byte(e.Args), &args)
+	if _, x := args["x"]; err != nil || !x && strings.Contains(tools[i].Schema, "required") || strings.Contains(e.Args, cutMark) {
+		s.fail("%s: %s runs with arguments %q", a.id, e.Name, e.Args)
+	}
+	key := callKey{a.id, e.Call, e.Attempt}
+	if s.ledger.begun[key]++; s.ledger.begun[key] > 1 && !a.hurt {
+		s.fail("%s: call %s attempt %d (%s) is begun twice", a.id, e.Call, e.Attempt, e.Name)
+	}
+	class := tools[i].Class
+	if (class == model.Effect || class == model.Irreversible) && e.Attempt > 1 && !a.hurt && !s.ledger.approved[key] {
+		s.fail("%s: call %s (%s) is begun again, attempt %d, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
+	}
+	if class != model.Read && !a.hurt && !s.ledger.started[key] {
+		s.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
+	}
+	s.runs = append(s.runs, &run{shell: sh, call: e.Call, attempt: e.Attempt, name: e.Name})
+}
+
+// finishRun brings a model or a tool to its end and posts what came of it.
+func (s *sim) finishRun(r *run) {
+	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
+	sh := r.shell
+	if r.lease != 0 {
+		s.finishModel(r)
+		return
+	}
+	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(10)}
+	if r.aborted {
+		f.Text, f.Error, f.Killed = "killed while running", true, true
+	}
+	s.note("tool call %s.%d of %s ends", r.call, r.attempt, sh.actor.id)
+	s.post(sh, "returned", r.call+"."+itoa(r.attempt), f)
+}
+
+func (s *sim) finishModel(r *run) {
+	sh := r.shell
+	if sh.life.Phase == life.Silent {
+		s.bill(r)
+		return
+	}
+	key := leaseKey{sh.actor.id, r.lease}
+	reply, fail := s.answerOf(r)
+	s.note("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
+	if fail != nil && fail.Unbilled {
+		fail.Lease = r.lease
+		s.post(sh, "failed", itoa(r.lease), *fail)
+		return
+	}
+	if reply.UsageKnown {
+		s.ledger.bills[key.who] += reply.Usage.Total()
+	} else {
+		s.bill(r)
+	}
+	if fail != nil {
+		fail.Lease, fail.Reply = r.lease, reply
+		s.post(sh, "failed", itoa(r.lease), *fail)
+		return
+	}
+	s.post(sh, "replied", itoa(r.lease), agent.Replied{Lease: r.lease, Reply: reply})
+}
+
+// bill charges a call of which nobody will hear: the provider counts it.
+func (s *sim) bill(r *run) {
+	s.ledger.bills[r.shell.actor.id] += promptTokens(r.request) + int64(s.IntN(int(r.request.MaxOutput)+1))
+}
+
+// answerOf is what the model says to a request.
+func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
+	t := s.temper
+	if s.quiet {
+		t = temper{final: 100}
+	}
+	reply := model.Reply{Stop: model.StopEnd, Message: model.Message{Role: model.Assistant}}
+	reply.UsageKnown = !s.percent(t.unknownUsage)
+	var fail *agent.Failed
+	switch {
+	case r.aborted:
+		fail = &agent.Failed{Class: model.Aborted, Detail: "aborted"}
+		reply.UsageKnown = false
+		if s.percent(50) {
+			s.compose(&reply, r, t)
+		}
+	case s.percent(t.fail):
+		fail = &agent.Failed{Class: oneOf(s.dice, model.RateLimit, model.Overload, model.Network, model.Undecodable, model.Undecodable,
+			model.UnknownClass, model.TooLong, model.Refused, model.Network), Detail: "sorry", AfterMS: int64(s.IntN(1000))}
+		fail.Unbilled = fail.Class == model.RateLimit
+		if s.percent(30) && !fail.Unbilled {
+			s.compose(&reply, r, t)
+		}
+	case s.percent(t.empty):
+	case s.percent(t.cut):
+		reply.Message.Text, reply.Stop = "half of a sentence", model.StopMaxOutput
+	default:
+		s.compose(&reply, r, t)
+	}
+	s.meter(&reply, r)
+	return reply, fail
+}
+
+// meter counts what the reply cost, by the rules or beyond them.
+func (s *sim) meter(reply *model.Reply, r *run) {
+	if !reply.UsageKnown {
+		return
+	}
+	reply.Usage = model.Usage{Input: promptTokens(r.request), Output: messageTokens(reply.Message)}
+	if s.percent(30) {
+		cached := reply.Usage.Input / 2
+		reply.Usage.Input, reply.Usage.CacheRead = reply.Usage.Input-cached, cached
+	}
+	if s.on(Overrun) && !s.quiet && s.percent(15) {
+		reply.Usage.Output = r.request.MaxOutput + int64(s.between(1, 3000))
+	}
+}
+
+// compose writes a reply: a final text, or calls.
+func (s *sim) compose(reply *model.Reply, r *run, t temper) {
+	m := &reply.Message
+	first := r.shell.actor.id == agent.Root && len(r.request.Messages) == 1
+	if s.percent(60) {
+		m.Text = oneOf(s.dice, "done", "it is so because", "42", "see below")
+	}
+	tired := len(r.request.Messages) > messagesMax
+	noTools := r.request.NoTools && s.percent(80)
+	if !(first && s.percent(85)) && (s.percent(t.final) || tired || noTools) {
+		if m.Text == "" {
+			m.Text = "done because " + itoa(s.IntN(10))
+		}
+		if s.permille(8) {
+			reply.Stop = model.StopRefusal
+		}
+		return
+	}
+	n := s.between(1, 4)
+	for i := range n {
+		call := s.call(t)
+		if first && i < 3 {
+			call = model.ToolCall{Name: "delegate", Args: s.errand()}
+		}
+		if messageTokens(*m)+12 < r.request.MaxOutput {
+			m.Calls = append(m.Calls, call)
+		}
+	}
+	reply.Stop = model.StopTools
+	if m.Text == "" && len(m.Calls) == 0 {
+		m.Text = "well"
+	}
+}
+
+// messagesMax ends the talk of one agent.
+const messagesMax = 16
+
+const cutMark = "CUT"
+
+// call is one tool call of a reply.
+func (s *sim) call(t temper) model.ToolCall {
+	if s.percent(t.bad) {
+		return oneOf(s.dice,
+			model.ToolCall{Name: "fly", Args: `{}`},
+			model.ToolCall{Name: "pay", Args: `{"y":1}`},
+			model.ToolCall{Name: "pay", Args: `{"x":`},
+			model.ToolCall{Name: "wipe", Args: `{"x":"` + cutMark + `"}`, Cut: true},
+			model.ToolCall{Name: "delegate", Args: `{"task":"t","agent":7}`},
+			model.ToolCall{Name: "look", Args: ` `})
+	}
+	switch {
+	case s.percent(t.delegate):
+		return model.ToolCall{Name: "delegate", Args: s.errand()}
+	case s.percent(t.effect):
+		return model.ToolCall{Name: oneOf(s.dice, "pay", "pay", "wipe"), Args: `{"x":1}`}
+	}
+	return model.ToolCall{Name: oneOf(s.dice, "look", "look", "note"), Args: `{"x":2}`}
+}
+
+// errand is the arguments of a delegation.
+func (s *sim) errand() string {
+	who := oneOf(s.dice, "", "hand", "clerk", "shy", "lead")
+	if s.permille(30) {
+		who = "nobody"
+	}
+	return `{"task":"t","agent":"` + who + `"}`
+}
+
+// promptTokens is how the provider counts a prompt, messageTokens one message.
+func promptTokens(r model.Request) int64 {
+	n := int64(4 + len(r.System)/4)
+	for _, t := range r.Tools {
+		n += int64(4 + (len(t.Name)+len(t.Schema))/4)
+	}
+	for _, m := range r.Messages {
+		n += messageTokens(m)
+	}
+	return n
+}
+
+func messageTokens(m model.Message) int64 {
+	n := 2 + len(m.Text)/4
+	for _, c := range m.Calls {
+		n += 2 + (len(c.Name)+len(c.Args))/4
+	}
+	for _, r := range m.Results {
+		n += 2 + len(r.Text)/4
+	}
+	return int64(n)
+}
