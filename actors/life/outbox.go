@@ -82,7 +82,7 @@ func (o *Outbox) Forget(n uint64) {
 			o.out(t.N)
 			return true
 		})
-		if len(l.queue) == 0 {
+		if len(l.queue) == 0 && !l.listed { // a listed lane is still in ready
 			delete(o.lanes, to)
 		}
 	}
