@@ -167,7 +167,7 @@ func (r *reader) reply() model.Reply {
 	if o := place(order.String()); interleaved(o) {
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: orderKind, Data: []byte(o)})
 	}
-	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output, Served: r.served}
+	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && wire.Plausible(r.usage), Served: r.served}
 }
 
 func (r *reader) indexes() []int64 {

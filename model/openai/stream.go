@@ -94,7 +94,7 @@ func (r *reader) reply() model.Reply {
 	}
 	return model.Reply{
 		Message: model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(stop == model.StopMaxOutput)},
-		Stop:    stop, Usage: r.usage, UsageKnown: r.known, Served: r.served,
+		Stop:    stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served,
 	}
 }
 

@@ -115,3 +115,9 @@ func IsObject(text string) bool {
 	trimmed := bytes.TrimSpace([]byte(text))
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }
+
+// Plausible reports whether a reported usage can be one: no prompt has no
+// tokens. Servers that do not count report zeros; that is not known usage.
+func Plausible(u model.Usage) bool {
+	return u.Prompt() > 0 && u.Input >= 0 && u.Output >= 0 && u.CacheRead >= 0 && u.CacheCreation >= 0
+}
