@@ -225,9 +225,11 @@ func (w *walker) duplicates(keys []span) bool {
 type kind uint8
 
 const (
-	kindNil kind = iota
+	kindBad kind = iota // never used, and the extension types: facts have none
+	kindNil
 	kindBool
-	kindInt
+	kindInt      // not negative
+	kindNegative // bits is an int64
 	kindFloat
 	kindString
 	kindBinary
@@ -238,83 +240,111 @@ const (
 const codeNil = 0xc0
 
 // header is the head of one value: size bytes of it, then n bytes (strings,
-// binary) or n elements or pairs. The bits of a number are in bits.
+// binary) or n elements or pairs. The bits of a number are in bits. (With more
+// fields the compiler would no longer keep it in registers.)
 type header struct {
 	kind kind
 	size int
 	n    int
 	bits uint64
-	neg  bool // bits is a negative int64
 }
+
+// code is what a first byte says: wide bytes of number follow it, or n is in it.
+type code struct {
+	kind kind
+	wide uint8
+	n    uint8
+}
+
+var codes = func() (all [256]code) {
+	for c := range 0x80 {
+		all[c] = code{kind: kindInt}
+	}
+	for c := 0xe0; c <= 0xff; c++ {
+		all[c] = code{kind: kindNegative}
+	}
+	for n := range uint8(16) {
+		all[0x80|n] = code{kind: kindMap, n: n}
+		all[0x90|n] = code{kind: kindArray, n: n}
+	}
+	for n := range uint8(32) {
+		all[0xa0|n] = code{kind: kindString, n: n}
+	}
+	all[codeNil].kind, all[0xc2].kind, all[0xc3].kind = kindNil, kindBool, kindBool
+	for i := range uint8(3) {
+		all[0xc4+i] = code{kind: kindBinary, wide: 1 << i}
+		all[0xd9+i] = code{kind: kindString, wide: 1 << i}
+	}
+	for i := range uint8(2) {
+		all[0xca+i] = code{kind: kindFloat, wide: 4 << i}
+		all[0xdc+i] = code{kind: kindArray, wide: 2 << i}
+		all[0xde+i] = code{kind: kindMap, wide: 2 << i}
+	}
+	for i := range uint8(4) {
+		all[0xcc+i] = code{kind: kindInt, wide: 1 << i}
+		all[0xd0+i] = code{kind: kindNegative, wide: 1 << i}
+	}
+	return all
+}()
 
 // head reads the head of the value at pos. For strings and binary it has made
 // sure that the n bytes are there.
 func head(data []byte, pos int) (header, error) {
-	if pos >= len(data) {
+	if uint(pos) >= uint(len(data)) {
 		return header{}, ErrLength
 	}
-	c := data[pos]
-	switch {
-	case c <= 0x7f:
-		return header{kind: kindInt, size: 1, bits: uint64(c)}, nil
-	case c >= 0xe0:
-		return header{kind: kindInt, size: 1, bits: uint64(int64(int8(c))), neg: true}, nil
-	case c <= 0x8f:
-		return header{kind: kindMap, size: 1, n: int(c & 0x0f)}, nil
-	case c <= 0x9f:
-		return header{kind: kindArray, size: 1, n: int(c & 0x0f)}, nil
-	case c <= 0xbf:
-		return content(header{kind: kindString, size: 1, n: int(c & 0x1f)}, data, pos)
+	first := data[pos]
+	c := codes[first]
+	if c.wide > 0 {
+		return wideHead(data[pos:], c)
 	}
-	switch c {
-	case codeNil:
-		return header{kind: kindNil, size: 1}, nil
-	case 0xc2, 0xc3:
-		return header{kind: kindBool, size: 1, bits: uint64(c & 1)}, nil
-	case 0xc1, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8:
-		// Never used, and the extension types: facts have none.
+	h := header{kind: c.kind, size: 1, n: int(c.n)}
+	switch c.kind {
+	case kindBad:
 		return header{}, ErrMalformed
+	case kindInt:
+		h.bits = uint64(first)
+	case kindNegative:
+		h.bits = uint64(int64(int8(first)))
+	case kindString:
+		if h.n > len(data)-pos-1 {
+			return header{}, ErrLength
+		}
 	}
-	return wideHead(data, pos, c)
+	return h, nil
 }
 
-// wideHead reads the codes that are followed by 1, 2, 4 or 8 bytes of number.
-func wideHead(data []byte, pos int, c byte) (header, error) {
-	w := wide[c-0xc4]
-	if pos+1+w.bytes > len(data) {
+// wideHead reads a head that is followed by 1, 2, 4 or 8 bytes of number.
+func wideHead(data []byte, c code) (header, error) {
+	h := header{kind: c.kind, size: 1 + int(c.wide)}
+	if h.size > len(data) {
 		return header{}, ErrLength
 	}
-	h := header{kind: w.kind, size: 1 + w.bytes}
-	raw := data[pos+1:]
-	switch w.bytes {
+	switch c.wide {
 	case 1:
-		h.bits = uint64(raw[0])
+		h.bits = uint64(data[1])
 	case 2:
-		h.bits = uint64(binary.BigEndian.Uint16(raw))
+		h.bits = uint64(binary.BigEndian.Uint16(data[1:]))
 	case 4:
-		h.bits = uint64(binary.BigEndian.Uint32(raw))
+		h.bits = uint64(binary.BigEndian.Uint32(data[1:]))
 	case 8:
-		h.bits = binary.BigEndian.Uint64(raw)
+		h.bits = binary.BigEndian.Uint64(data[1:])
 	}
-	switch w.kind {
-	case kindInt:
-		if w.signed {
-			shift := 64 - 8*w.bytes
-			h.bits = uint64(int64(h.bits<<shift) >> shift)
-			h.neg = int64(h.bits) < 0
+	switch c.kind {
+	case kindNegative:
+		shift := 64 - 8*int(c.wide)
+		h.bits = uint64(int64(h.bits<<shift) >> shift)
+		if int64(h.bits) >= 0 {
+			h.kind = kindInt
 		}
-		return h, nil
-	case kindFloat:
-		return h, nil
+	case kindString, kindBinary, kindArray, kindMap:
+		// A container's elements are counted by charge; no value has fewer bytes.
+		if h.bits > uint64(len(data)-h.size) {
+			return header{}, ErrLength
+		}
+		h.n = int(h.bits)
 	}
-	if h.bits > uint64(len(data)) {
-		return header{}, ErrLength
-	}
-	h.n = int(h.bits)
-	if w.kind == kindArray || w.kind == kindMap {
-		return h, nil
-	}
-	return content(h, data, pos)
+	return h, nil
 }
 
 // skip returns where the value at pos ends, in bytes that walk has accepted.
@@ -335,40 +365,4 @@ func skip(data []byte, pos int) int {
 		}
 	}
 	return pos
-}
-
-func content(h header, data []byte, pos int) (header, error) {
-	if h.n > len(data)-pos-h.size {
-		return header{}, ErrLength
-	}
-	return h, nil
-}
-
-// wide describes the codes 0xc4 to 0xdf; head has dealt with those that are
-// empty here.
-var wide = [...]struct {
-	kind   kind
-	bytes  int
-	signed bool
-}{
-	0xc4 - 0xc4: {kind: kindBinary, bytes: 1},
-	0xc5 - 0xc4: {kind: kindBinary, bytes: 2},
-	0xc6 - 0xc4: {kind: kindBinary, bytes: 4},
-	0xca - 0xc4: {kind: kindFloat, bytes: 4},
-	0xcb - 0xc4: {kind: kindFloat, bytes: 8},
-	0xcc - 0xc4: {kind: kindInt, bytes: 1},
-	0xcd - 0xc4: {kind: kindInt, bytes: 2},
-	0xce - 0xc4: {kind: kindInt, bytes: 4},
-	0xcf - 0xc4: {kind: kindInt, bytes: 8},
-	0xd0 - 0xc4: {kind: kindInt, bytes: 1, signed: true},
-	0xd1 - 0xc4: {kind: kindInt, bytes: 2, signed: true},
-	0xd2 - 0xc4: {kind: kindInt, bytes: 4, signed: true},
-	0xd3 - 0xc4: {kind: kindInt, bytes: 8, signed: true},
-	0xd9 - 0xc4: {kind: kindString, bytes: 1},
-	0xda - 0xc4: {kind: kindString, bytes: 2},
-	0xdb - 0xc4: {kind: kindString, bytes: 4},
-	0xdc - 0xc4: {kind: kindArray, bytes: 2},
-	0xdd - 0xc4: {kind: kindArray, bytes: 4},
-	0xde - 0xc4: {kind: kindMap, bytes: 2},
-	0xdf - 0xc4: {kind: kindMap, bytes: 4},
 }

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -166,18 +167,16 @@ func (r *reader) string() (string, error) {
 
 func (r *reader) uint() (uint64, error) {
 	h, err := r.head(kindInt)
-	if err == nil && h.neg {
-		err = r.fail(ErrMalformed)
-	}
 	return h.bits, err
 }
 
 func (r *reader) int() (int, error) {
-	h, err := r.head(kindInt)
-	if err == nil && !h.neg && h.bits > 1<<63-1 {
-		err = r.fail(ErrMalformed)
+	h, err := head(r.data, r.pos)
+	if err != nil || h.kind != kindNegative && (h.kind != kindInt || h.bits > math.MaxInt) {
+		return 0, r.fail(ErrMalformed)
 	}
-	return int(h.bits), err
+	r.pos += h.size
+	return int(h.bits), nil
 }
 
 // raw reads any one value as it is.
