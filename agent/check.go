@@ -65,10 +65,15 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
 		}
 	}
-	if t.Name == delegateTool && len(c.Args) > GoalBytesMax {
-		return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
-	}
 	if t.Name == delegateTool {
+		var asked struct{ Task string }
+		_ = json.Unmarshal([]byte(c.Args), &asked) // what does not fit has no task
+		switch {
+		case len(c.Args) > GoalBytesMax:
+			return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
+		case strings.TrimSpace(asked.Task) == "":
+			return c.fail("the task is empty; it was not delegated")
+		}
 		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run beside each other
 	}

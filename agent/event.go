@@ -34,6 +34,7 @@ type Granted struct {
 	Calls   int64  `msgpack:"c,omitempty"`
 	Closing bool   `msgpack:"f,omitempty"`
 	Why     Reason `msgpack:"w,omitempty"`
+	Detail  string `msgpack:"d,omitempty"` // for people
 }
 
 // Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.

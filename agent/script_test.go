@@ -158,7 +158,7 @@ func effect(fx agent.Effect) string {
 		if e.Ask.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d input=%d output=%d closing=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Input, e.Ask.Output, e.Ask.Closing, e.Ask.Calls, final)
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final)
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:

@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/troupe-run/troupe/model"
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
 
 // propose says that the agent believes it is done; the supervisor decides.
 func propose(s State) (State, []Effect) {
@@ -31,6 +35,10 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	if f.Final {
 		return finish(s, Outcome{Reason: Vetoed, Text: s.answer(), Partial: true, Detail: f.Why})
 	}
-	s = s.say(model.Message{Role: model.User, Text: f.Why})
+	why := f.Why
+	if strings.TrimSpace(why) == "" {
+		why = "You are not done yet."
+	}
+	s = s.say(model.Message{Role: model.User, Text: why})
 	return nextTurn(s, StopVeto)
 }

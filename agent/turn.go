@@ -121,7 +121,7 @@ func (s State) callModel() CallModel {
 }
 
 const (
-	closingPrompt = "Stop here: the limit on %s is reached. Call no more tools. Say what you found so far, and what is left undone."
+	closingPrompt = "Stop here: %s. Call no more tools. Say what you found so far, and what is left undone."
 	closingWhyMax = 64
 )
 
@@ -129,9 +129,9 @@ func closingText(why Reason) string {
 	word := map[Reason]string{TokenBudget: "tokens", CostBudget: "money", MaxTurns: "turns", MaxToolCalls: "tool calls",
 		Timeout: "time"}[why]
 	if word == "" {
-		word = strings.ReplaceAll(string(why), "_", " ")
+		return fmt.Sprintf(closingPrompt, "the supervisor of this run asks for the end")
 	}
-	return fmt.Sprintf(closingPrompt, word)
+	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
 }
 
 // denied ends the loop without another call: software says what was found.
@@ -228,7 +228,7 @@ func closed(s State, r model.Reply, calls []Call) (State, []Effect) {
 	if strings.TrimSpace(text) == "" {
 		text = s.found()
 	}
-	return finish(s, Outcome{Reason: s.Ending, Text: text, Partial: true})
+	return finish(s, Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
 }
 
 // refuse answers every call with the same error.

@@ -58,11 +58,11 @@ func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool
 	case budget.Denied:
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: lease, Why: why, Detail: detail}}}, false
 	case budget.Granted:
-		why = ""
+		why, detail = "", ""
 	}
 	s.Pool = pool
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: lease, Output: g.Output, Calls: g.Calls,
-		Closing: g.Verdict == budget.Closing, Why: why}}}, false
+		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
 }
 
 // short is the stop reason for what was short.
