@@ -20,7 +20,30 @@ const (
 )
 
 func clustererWants(t *talk) []want {
-	return []want{askLogs(t, fatalWords, "fatal lines"), askLogs(t, errorWords, "error lines"), askWarnings(t)}
+	errors := askLogs(t, errorWords, "error lines")
+	wants := []want{askLogs(t, fatalWords, "fatal lines"), errors, askWarnings(t)}
+	text, ok := t.result(errors)
+	if !ok {
+		return wants
+	}
+	if rest := unseenLogs(t, parseGrep(text)); len(rest) > 0 {
+		wants = append(wants, want{name: toolGrep, label: "error lines of the other logs", args: map[string]any{"pattern": errorWords, "glob": anyOf(rest)}})
+	}
+	return wants
+}
+
+// unseenLogs are the logs that a search cut at its first lines did not come to.
+func unseenLogs(t *talk, s search) []string {
+	if !s.partial {
+		return nil
+	}
+	var rest []string
+	for _, l := range t.hints.Logs {
+		if globSafe(l) && !slices.ContainsFunc(s.hits, func(h hit) bool { return h.path == l }) {
+			rest = append(rest, l)
+		}
+	}
+	return rest
 }
 
 // askWarnings looks at warnings only where they cannot be many beside the errors.
@@ -32,10 +55,10 @@ func askWarnings(t *talk) want {
 
 // cluster is all lines of one template.
 type cluster struct {
-	template    string
-	hits        []hit
-	severity    severity
-	first, last hit
+	template string
+	hits     []hit
+	severity severity
+	partial  bool // there may be more: the search was cut
 }
 
 func clustererAnswer(t *talk) answer {
@@ -58,7 +81,7 @@ func clustererAnswer(t *talk) answer {
 			}
 		}
 		lines += len(fresh)
-		all = append(all, clusters(fresh, []severity{high, medium, low}[i])...)
+		all = append(all, clusters(fresh, []severity{high, medium, low, medium}[i], s.partial)...)
 	}
 	slices.SortStableFunc(all, func(x, y cluster) int {
 		if x.severity != y.severity {
@@ -82,7 +105,7 @@ func clustererAnswer(t *talk) answer {
 
 var serious = regexp.MustCompile(`(?i)panic|fatal|out of ?memory|segfault|corrupt|data loss|deadlock`)
 
-func clusters(hits []hit, sev severity) []cluster {
+func clusters(hits []hit, sev severity, partial bool) []cluster {
 	index := map[string]int{}
 	var all []cluster
 	for _, h := range hits {
@@ -91,13 +114,12 @@ func clusters(hits []hit, sev severity) []cluster {
 		if !ok {
 			i = len(all)
 			index[tpl] = i
-			all = append(all, cluster{template: tpl, severity: sev, first: h})
+			all = append(all, cluster{template: tpl, severity: sev, partial: partial})
 			if serious.MatchString(h.text) && sev == medium {
 				all[i].severity = high
 			}
 		}
 		all[i].hits = append(all[i].hits, h)
-		all[i].last = h
 	}
 	for i := range all {
 		if len(all[i].hits) >= clusterMany && all[i].severity == medium {
@@ -125,7 +147,11 @@ func (c cluster) finding() finding {
 			quoted = append(quoted, h)
 		}
 	}
-	f := finding{Kind: kindCluster, Severity: c.severity, Title: fmt.Sprintf("%d×: %s", len(c.hits), shorten(c.template, templateShown))}
+	often := fmt.Sprintf("%d×", len(c.hits))
+	if c.partial {
+		often = "at least " + often
+	}
+	f := finding{Kind: kindCluster, Severity: c.severity, Title: often + ": " + shorten(c.template, templateShown)}
 	if len(files) > 1 {
 		f.Title += " (" + plural(len(files), "file") + ")"
 	}

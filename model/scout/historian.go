@@ -148,7 +148,7 @@ func churn(t *talk, h history, a *answer) {
 	hot := slices.DeleteFunc(hotSources(h), gone)
 	rows := slices.Clone(hot)
 	for i, f := range h.hot {
-		if i < hotRows+hotAsked && !gone(f) && !slices.Contains(hot, f) {
+		if i < hotRows+hotAsked && f.commits > 1 && standingOf(f.path) != foreign && !gone(f) && !slices.Contains(hot, f) {
 			rows = append(rows, f)
 		}
 	}

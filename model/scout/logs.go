@@ -58,16 +58,18 @@ var masks = []struct {
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
 	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
 	{regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`), "<ip>"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?(ns|us|µs|ms|s|m|h|B|KB|MB|GB|KiB|MiB|GiB)\b`), "<n>$1"},
 	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<hex>"},
 	{regexp.MustCompile(`\b(?:[0-9]+[a-fA-F]|[a-fA-F]+[0-9])[0-9a-fA-F]{6,}\b`), "<hex>"},
-	{regexp.MustCompile(`\b([A-Za-z]+[-_])\d+\b`), "$1<n>"},
-	{regexp.MustCompile(`\d+(?:\.\d+)?`), "<n>"},
+	{regexp.MustCompile(`" ([1-5])\d\d\b`), `" ${1}xx`}, // the status of an access log is its message
+	{regexp.MustCompile(`\b([A-Za-z]+[-_]?)\d+\b`), "$1<n>"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?\b`), "<n>"},
 	{regexp.MustCompile(`(<n>[,.:/x-]?){2,}`), "<n>"},
 }
 
 // idMask is the place among the masks of the ids: after times and addresses,
 // before bare numbers.
-const idMask = 7
+const idMask = 8
 
 var (
 	mixedToken = regexp.MustCompile(`[A-Za-z0-9][\w-]{5,}`)
@@ -88,7 +90,7 @@ func mixedID(word string) string {
 func templateOf(line string) string {
 	for i, m := range masks {
 		if i == idMask {
-			line = idField.ReplaceAllString(line, "$1_id=<id>")
+			line = idField.ReplaceAllString(line, "${1}_id=<id>")
 			line = mixedToken.ReplaceAllStringFunc(line, mixedID)
 		}
 		line = m.re.ReplaceAllString(line, m.to)
@@ -108,10 +110,14 @@ func logGlob(t *talk) string {
 	if len(names) == 0 || len(names) == logsMax { // there may be more than the task names
 		return "{**/*.log*,**/log/*,**/logs/*}"
 	}
-	if len(names) == 1 {
-		return names[0]
+	return anyOf(names)
+}
+
+func anyOf(paths []string) string {
+	if len(paths) == 1 {
+		return paths[0]
 	}
-	return "{" + strings.Join(names, ",") + "}"
+	return "{" + strings.Join(paths, ",") + "}"
 }
 
 func askLogs(t *talk, pattern, label string) want {

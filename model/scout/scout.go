@@ -90,7 +90,7 @@ func (m move) cost(c *counter) int64 {
 
 // next picks the rules of the agent's role.
 func next(t *talk) move {
-	if len(t.offered) == 0 && len(t.exchanges) == 0 {
+	if len(t.offered) == 0 && len(t.exchanges) == 0 && !t.closing {
 		return move{text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + notAnLLM + "."}
 	}
 	if j, ok := jobs()[t.role]; ok {

@@ -26,11 +26,18 @@ const (
 	countedMax = 2048
 )
 
+// encoder is shared by all clients: loading it takes a while and it is only read.
+var encoder = sync.OnceValues(func() (*tokenizer.Encoder, error) {
+	e, err := tokenizer.NewFromPrebuilt(vocabulary)
+	if err != nil {
+		return nil, errors.Join(ErrVocabulary, err)
+	}
+	return e, nil
+})
+
 // counter counts tokens and remembers counts, since a transcript is counted
 // again on every turn. Safe for concurrent use.
 type counter struct {
-	load func() (*tokenizer.Encoder, error)
-
 	seed       maphash.Seed
 	mu         sync.Mutex
 	young, old map[counted]int64
@@ -44,22 +51,12 @@ type counted struct {
 }
 
 func newCounter() *counter {
-	return &counter{
-		load: sync.OnceValues(func() (*tokenizer.Encoder, error) {
-			e, err := tokenizer.NewFromPrebuilt(vocabulary)
-			if err != nil {
-				return nil, errors.Join(ErrVocabulary, err)
-			}
-			return e, nil
-		}),
-		seed:  maphash.MakeSeed(),
-		young: map[counted]int64{},
-	}
+	return &counter{seed: maphash.MakeSeed(), young: map[counted]int64{}}
 }
 
 // prompt counts everything that a request sends.
 func (c *counter) prompt(req model.Request) (int64, error) {
-	if _, err := c.load(); err != nil {
+	if _, err := encoder(); err != nil {
 		return 0, err
 	}
 	n := c.count(req.System)
@@ -108,7 +105,7 @@ func (c *counter) count(text string) int64 {
 }
 
 func (c *counter) measure(text string) int64 {
-	e, err := c.load()
+	e, err := encoder()
 	if err != nil {
 		return int64(len(text)) // a byte-level vocabulary never needs more
 	}
