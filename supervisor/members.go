@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
 )
 
 // opened begins the run by joining its root. Opened again changes nothing: the
@@ -105,6 +106,11 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth
 		if offered && !leaf && slices.Contains(m.Rights, spec.Name) {
 			t.Tools = append(t.Tools, spec)
+		}
+	}
+	for _, c := range s.Run.Commands {
+		if slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return spec.Name == c.Name }) {
+			t.Commands = append(t.Commands, c)
 		}
 	}
 	return t

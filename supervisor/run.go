@@ -76,6 +76,7 @@ type Opened struct {
 	Root         string           `msgpack:"o" json:"root"` // name of the root's definition
 	Definitions  []Definition     `msgpack:"d" json:"definitions"`
 	Tools        []model.ToolSpec `msgpack:"t,omitempty" json:"tools"`
+	Commands     []agent.Command  `msgpack:"z,omitempty" json:"commands,omitempty"`
 	Model        agent.Model      `msgpack:"m" json:"model"`
 	Limits       Limits           `msgpack:"l" json:"limits"`
 	Agent        agent.Limits     `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -105,9 +106,12 @@ type Life struct {
 	Outbox   Outbox
 }
 
+// mark is the watermark of one sender: the last letter that was read of it,
+// and the latest life that it said Back in.
 type mark struct {
-	n uint64
-	i int
+	n    uint64
+	i    int
+	back mailbox.Epoch
 }
 
 func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i }
@@ -193,7 +197,8 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 		return nil
 	}
 	inForce := e.Epoch == l.force && e.Start == l.forcer
-	l.claim(e, inForce || e.Items[0].Kind == "resumed", out)
+	// An entry of a life whose Resumed never came counts too: that one is gone.
+	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out)
 	if e.Items[0].Kind == "resumed" {
 		return l.resumed(e, out)
 	}
@@ -282,18 +287,33 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	m := l.marks[e.From]
 	for _, item := range e.Items {
-		damaged := item.Kind == "back" && item.N < m.n
+		back := backEpoch(item)
+		damaged := back.Higher(m.back) && item.N <= m.n
 		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
 			l.Dropped++
 			continue
 		}
 		if !damaged {
-			m = mark{item.N, item.I}
-			l.marks[e.From] = m
+			m.n, m.i = item.N, item.I
 		}
+		if back.Higher(m.back) {
+			m.back = back
+		}
+		l.marks[e.From] = m
 		letters = append(letters, l.step(item, e.From, damaged, out)...)
 	}
 	return letters
+}
+
+// backEpoch is the life that a Back speaks of. A Back is sent again after a
+// crash like any letter; only one of a life not heard of before says how long
+// the sender's log is now.
+func backEpoch(item mailbox.Item) mailbox.Epoch {
+	var b agent.Back
+	if item.Kind != b.Kind() || mailbox.Unmarshal(item.Body, &b) != nil {
+		return mailbox.Epoch{}
+	}
+	return mailbox.Epoch{Lease: b.Lease, Start: b.Begun}
 }
 
 var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
@@ -312,17 +332,23 @@ func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *
 
 // Claim is the entry that begins this life.
 func (l *Life) Claim(node string, damaged string) (mailbox.Entry, error) {
-	return l.Own("resumed", l.Start, map[string]string{"s": l.Start, "n": node, "d": damaged})
+	return l.Own("resumed", l.Start, agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Lease: l.Epoch.Lease, Begun: l.Epoch.Start})
 }
 
 // Own makes an entry of this life. key tells entries of one kind apart.
 func (l *Life) Own(kind, key string, body any) (mailbox.Entry, error) {
+	return l.OwnAs(l.Epoch, l.Start, kind, key, body)
+}
+
+// OwnAs makes an entry for a life that may be over: the result of work that it
+// began. It counts as far as that life's entries count.
+func (l *Life) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (mailbox.Entry, error) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
 		return mailbox.Entry{}, fmt.Errorf("life: encode %s: %w", kind, err)
 	}
-	id := fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, l.Epoch.Lease, l.Epoch.Start, l.Start)
-	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Epoch: l.Epoch, Start: l.Start,
+	id := fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, epoch.Lease, epoch.Start, start)
+	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Epoch: epoch, Start: start,
 		Items: []mailbox.Item{{ID: id, Kind: kind, Body: raw}}}
 	if f := l.Outbox.Floor(); f > l.base && f <= l.N && l.Phase == Alive {
 		h := l.hashes[f-l.base-1]

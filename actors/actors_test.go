@@ -1,0 +1,173 @@
+package actors_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+const deadline = 10 * time.Second
+
+// stage is a node over some Post with a scripted model, for one test.
+type stage struct {
+	t      *testing.T
+	node   *actors.Node
+	over   chan supervisor.Result
+	mu     sync.Mutex
+	events []life.Event
+	seen   chan life.Event
+	// onEvent is called inside the shell, before the event is kept.
+	onEvent func(kind string)
+}
+
+func play(t *testing.T, post mailbox.Post, lease uint64, text string, tools ...tool.Tool) *stage {
+	t.Helper()
+	sc, err := script.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return playClient(t, post, lease, sc.Client(""), tools...)
+}
+
+func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *stage {
+	t.Helper()
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, over: make(chan supervisor.Result, 16), seen: make(chan life.Event, 4096)}
+	s.node, err = actors.Start(context.Background(), actors.Config{
+		Name: "test", Post: post, Lease: lease,
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r supervisor.Result) { s.over <- r },
+		Events: func(e life.Event) {
+			if s.onEvent != nil {
+				s.onEvent(e.Kind)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.events = append(s.events, e)
+			s.seen <- e
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.node.Stop)
+	return s
+}
+
+// result waits for the end of the run.
+func (s *stage) result() supervisor.Result {
+	s.t.Helper()
+	select {
+	case r := <-s.over:
+		return r
+	case <-time.After(deadline):
+		s.t.Fatalf("the run did not end; events: %s", s.kinds())
+		return supervisor.Result{}
+	}
+}
+
+// await returns the next event of a kind.
+func (s *stage) await(kind string) life.Event {
+	s.t.Helper()
+	late := time.After(deadline)
+	for {
+		select {
+		case e := <-s.seen:
+			if e.Kind == kind {
+				return e
+			}
+		case <-late:
+			s.t.Fatalf("no %s; events: %s", kind, s.kinds())
+		}
+	}
+}
+
+func (s *stage) kinds() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := ""
+	for _, e := range s.events {
+		text += "\n" + e.ID + " " + e.Kind
+	}
+	return text
+}
+
+func opened(run string, tools ...tool.Tool) supervisor.Opened {
+	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss", Rules: agent.Rules,
+		Definitions: []supervisor.Definition{{Name: "boss", System: "agent: boss"}, {Name: "helper", System: "agent: helper"}},
+		Model:       agent.Model{Name: "script/test"}, Limits: supervisor.Limits{Tokens: 100_000}}
+	for _, t := range tools {
+		o.Tools = append(o.Tools, t.Spec())
+	}
+	return o
+}
+
+// echo is a tool of a class that says what it was told.
+type echo struct {
+	name  string
+	class model.Class
+	call  func(context.Context, tool.Call) (tool.Result, error)
+}
+
+func (e echo) Spec() model.ToolSpec {
+	return model.ToolSpec{Name: e.name, Class: e.class, Schema: `{"type":"object"}`}
+}
+
+func (e echo) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if e.call != nil {
+		return e.call(ctx, c)
+	}
+	return tool.Result{Text: "echo " + string(c.Args)}, nil
+}
+
+var delegate = echo{name: "delegate", class: model.Read}
+
+func TestARunWithOneToolEndsCompleted(t *testing.T) {
+	look := echo{name: "look", class: model.Read}
+	s := play(t, memory.New(memory.Config{}), 1, `
+agents:
+  boss:
+    - calls: [{name: look, args: {at: here}}]
+    - text: "found {{last}}"
+`, look)
+	if err := s.node.Open(context.Background(), opened("r1", look)); err != nil {
+		t.Fatal(err)
+	}
+	r := s.result()
+	if r.Reason != agent.Completed || r.Text != `found echo {"at":"here"}` || r.Budget.Reserved != 0 || r.Turns != 2 {
+		t.Fatalf("result: %+v", r)
+	}
+}
+
+func TestAChildAnswersItsParentLikeATool(t *testing.T) {
+	s := play(t, memory.New(memory.Config{}), 1, `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: helper, task: one}}, {name: delegate, args: {agent: helper, task: two}}]
+    - text: "heard {{result.0}} and {{result.1}}"
+  helper:
+    - text: "did {{task}}"
+`, delegate)
+	if err := s.node.Open(context.Background(), opened("r1", delegate)); err != nil {
+		t.Fatal(err)
+	}
+	r := s.result()
+	if r.Text != "heard did one and did two" || len(r.Agents) != 3 {
+		t.Fatalf("result: %+v", r)
+	}
+}

@@ -1,0 +1,224 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// The benchmarks of turns: one model call and one tool call a turn, both
+// instant. Print them with
+//
+//	go test ./actors -run '^$' -bench Turns -benchtime 1x
+//
+// Each line gives turns/s, CPU-free wall time a turn, and entries appended a turn; the floor
+// lines give what the same server appends of entries of the same size.
+
+// shape is who takes the turns of a benchmark.
+type shape struct {
+	name      string
+	runs, fan int // runs, and how many children the root and each of those has; 0: none
+	turns     int // of each agent
+}
+
+var shapes = []shape{
+	{"1agent", 1, 0, 400},
+	{"1run1056agents", 1, 32, 10},
+	{"1000runs", 1000, 0, 10},
+}
+
+func BenchmarkTurns(b *testing.B) {
+	for _, store := range []string{"memory", "lazy", "always"} {
+		for _, s := range shapes {
+			b.Run(store+"/"+s.name, func(b *testing.B) {
+				for b.Loop() {
+					benchTurns(b, openStore(b, store), s)
+				}
+			})
+		}
+		b.Run(store+"/floor", func(b *testing.B) {
+			for b.Loop() {
+				benchFloor(b, openStore(b, store))
+			}
+		})
+	}
+}
+
+func openStore(b *testing.B, store string) mailbox.Store {
+	if store == "memory" {
+		return memory.New(memory.Config{})
+	}
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), DontListen: true, Lazy: store == "lazy"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dial := func() *nats.Conn {
+		nc, err := e.Connect(bus.RoleNode)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return nc
+	}
+	owner, reader := dial(), dial()
+	post, err := jetstream.Open(context.Background(), owner, jetstream.Config{Reader: reader})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := post.Close(); err != nil {
+			b.Error(err)
+		}
+		owner.Close()
+		reader.Close()
+		if err := e.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return post
+}
+
+// benchClient calls one tool a turn; a root and its children delegate first
+// where the shape has a tree.
+func benchClient(s shape) model.Client {
+	below := map[string]string{"agent: boss": `{"agent":"lead","task":"go"}`, "agent: lead": `{"agent":"helper","task":"go"}`}
+	return clientFunc(func(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
+		taken := 0
+		for _, m := range r.Messages {
+			if m.Role == model.Assistant {
+				taken++
+			}
+		}
+		reply := say("done")
+		child := below[r.System]
+		switch {
+		case s.fan > 0 && child != "" && taken == 0:
+			for range s.fan {
+				reply.Message.Calls = append(reply.Message.Calls, model.ToolCall{Name: "delegate", Args: child})
+			}
+		case s.fan > 0 && child != "", taken >= s.turns:
+		default:
+			reply.Message.Text = ""
+			reply.Message.Calls = []model.ToolCall{{Name: "look", Args: `{"at":"here"}`}}
+		}
+		return reply, nil
+	})
+}
+
+func benchTurns(b *testing.B, post mailbox.Store, s shape) {
+	look := echo{name: "look", class: model.Read}
+	set, err := tool.NewSet(look)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := benchClient(s)
+	over := make(chan supervisor.Result, s.runs)
+	node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r supervisor.Result) { over <- r }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Stop()
+	began := time.Now()
+	for i := range s.runs {
+		o := opened(fmt.Sprintf("r%d", i), look, delegate)
+		o.RootTurns = s.turns + 1
+		o.Definitions = append(o.Definitions, supervisor.Definition{Name: "lead", System: "agent: lead"})
+		o.Limits = supervisor.Limits{Calls: 1 << 30, Children: 64, Agents: 2000}
+		o.Agent = agent.Limits{Children: 64}
+		if err := node.Open(context.Background(), o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	turns := 0
+	for range s.runs {
+		r := <-over
+		if r.Reason != agent.Completed {
+			b.Fatalf("a run ended %s: %s", r.Reason, r.Detail)
+		}
+		turns += r.Turns
+	}
+	took := time.Since(began)
+	entries := int64(0)
+	for i := range s.runs {
+		err := post.ReadRun(context.Background(), fmt.Sprintf("r%d", i), func(mailbox.Message) error { entries++; return nil })
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(turns)/took.Seconds(), "turns/s")
+	b.ReportMetric(float64(took.Microseconds())/float64(turns), "µs/turn")
+	b.ReportMetric(float64(entries)/float64(turns), "entries/turn")
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchFloor appends entries of 300 bytes to 1,000 logs, as many at once as a
+// node would have under way.
+func benchFloor(b *testing.B, post mailbox.Store) {
+	const entries, logs, atOnce = 20_000, 1000, 512
+	data := make([]byte, 300)
+	slots := make(chan struct{}, atOnce)
+	began := time.Now()
+	for i := range entries {
+		slots <- struct{}{}
+		post.Append(context.Background(), mailbox.At("floor", fmt.Sprintf("a%d", i%logs)), data, func(_ uint64, err error) {
+			if err != nil {
+				b.Error(err)
+			}
+			<-slots
+		})
+	}
+	for range atOnce {
+		slots <- struct{}{}
+	}
+	b.ReportMetric(entries/time.Since(began).Seconds(), "appends/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkIdleAgent prints the bytes that an agent costs while it waits.
+func BenchmarkIdleAgent(b *testing.B) {
+	const agents = 2000
+	stuck := clientFunc(func(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
+		<-ctx.Done()
+		return model.Reply{}, ctx.Err()
+	})
+	for b.Loop() {
+		node, err := actors.Start(context.Background(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1,
+			Model: func(string) (model.Client, string, error) { return stuck, "m", nil }})
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := heap()
+		began := time.Now()
+		for i := range agents {
+			if err := node.Open(context.Background(), opened(fmt.Sprintf("r%d", i))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(agents/time.Since(began).Seconds(), "opens/s")
+		b.ReportMetric(float64(heap()-before)/agents, "B/run")
+		node.Stop()
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

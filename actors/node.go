@@ -1,0 +1,150 @@
+// Package actors runs the pure machines as protoactor actors: one shell for
+// each agent and each supervisor. A shell reads its log, lets the machine
+// decide, and does what it says; it decides nothing itself.
+//
+// Three rules hold here. Log first: the result of our own work is appended to
+// our own log and comes round like everything else. One concurrency idiom: go
+// work(ctx), then Send to an actor; no channel, mutex or future. Cleanup uses
+// a context that is not canceled.
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Config of a Node. Post, Lease and Model are required.
+type Config struct {
+	// Name is shown in events and results. Default "node".
+	Name string
+	// Post holds the logs. The node reads all of them: it owns every shard.
+	Post mailbox.Post
+	// Lease is the revision of the write that made this process the owner. It
+	// must be higher than that of every owner before.
+	Lease uint64
+	// Model finds the client behind "provider/model", and the name that the
+	// provider knows the model by. Called for every attempt; it must be cheap.
+	Model func(route string) (client model.Client, name string, err error)
+	// Tools makes the tools of an agent. Called once for each start of its shell
+	// that calls one. Default: no tools.
+	Tools func(agent.Task) (*tool.Set, error)
+	// Events takes what happened, in order per log; it must not block. Deltas
+	// come from other goroutines. Default: nobody watches, and nobody pays.
+	Events func(life.Event)
+	// Over is told, at least once, that a run is over. It must not block.
+	Over func(run string, r supervisor.Result)
+	// Logger is for the operator. Default: discard.
+	Logger *slog.Logger
+}
+
+// Limits of a node.
+const (
+	CrashesMax    = 3    // restarts of a shell in a row; then its actor is parked
+	RecentlyEnded = 4096 // addresses whose late entries are not worth a new shell
+)
+
+// ErrConfig: a Config without what is required.
+var ErrConfig = errors.New("actors: config")
+
+// Node is a running set of shells.
+type Node struct {
+	cfg    Config
+	system *actor.ActorSystem
+	router *actor.PID
+	cancel context.CancelFunc
+	stop   func()
+}
+
+// Start attaches to the logs and runs a shell for every actor that gets an
+// entry from now on. Runs that were there before go on after Resume.
+// Canceling ctx has the effect of Stop without its waiting.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	if cfg.Post == nil || cfg.Model == nil {
+		return nil, fmt.Errorf("%w: Post and Model are required", ErrConfig)
+	}
+	if cfg.Name == "" {
+		cfg.Name = "node"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Tools == nil {
+		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
+	}
+	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Logger })
+	n := &Node{cfg: cfg, system: actor.NewActorSystem(quiet)}
+	work, cancel := context.WithCancel(ctx)
+	n.cancel = cancel
+	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg) }, actor.WithSupervisor(stopOnPanic))
+	n.router = n.system.Root.Spawn(props)
+	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, delivered{m}) })
+	if err != nil {
+		n.system.Root.Stop(n.router)
+		cancel()
+		return nil, fmt.Errorf("actors: read the logs: %w", err)
+	}
+	n.stop = stop
+	return n, nil
+}
+
+// Open appends the first entry of a run. Opening the same run again is
+// harmless: it is the same request.
+func (n *Node) Open(ctx context.Context, o supervisor.Opened) error {
+	return n.Command(ctx, mailbox.At(o.Run, mailbox.Super), "open", o.Kind(), o)
+}
+
+// Command appends a request of a client to an actor's log. request names it:
+// the same name is applied once.
+func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind string, body any) error {
+	raw, err := mailbox.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: request, Kind: kind, Body: raw}}})
+	if err != nil {
+		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
+	}
+	if _, err := mailbox.Put(ctx, n.cfg.Post, to, data); err != nil {
+		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
+	}
+	return nil
+}
+
+// Resume starts a shell for every actor of a run that has a log. Actors that
+// have ended stop again by themselves.
+func (n *Node) Resume(ctx context.Context, run string) error {
+	addresses, err := n.cfg.Post.Addresses(ctx, run)
+	if err != nil {
+		return fmt.Errorf("actors: resume %s: %w", run, err)
+	}
+	for _, a := range addresses {
+		n.system.Root.Send(n.router, wake{a})
+	}
+	return nil
+}
+
+// Stop ends all shells and what they have under way. What was not finished is
+// taken up from the logs by the next owner. Stopping again does nothing.
+func (n *Node) Stop() {
+	if n.system.IsStopped() {
+		return
+	}
+	n.stop()
+	n.cancel()
+	// The router stops its children before it stops itself.
+	if err := n.system.Root.StopFuture(n.router).Wait(); err != nil {
+		n.cfg.Logger.Warn("a shell did not stop in time", "error", err)
+	}
+	n.system.Shutdown()
+}

@@ -1,0 +1,146 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Messages to the router.
+type (
+	delivered struct{ m mailbox.Message } // an entry was appended
+	wake      struct{ at mailbox.Address }
+	ended     struct{ at mailbox.Address } // the shell is through with its log
+	restart   struct{ at mailbox.Address }
+)
+
+// router brings entries to shells and starts a shell for every address that
+// has none. It is the parent of all shells: it restarts those that crash.
+type router struct {
+	ctx    context.Context
+	cfg    Config
+	shells map[mailbox.Address]*place
+	pids   map[string]mailbox.Address
+	gone   map[mailbox.Address]struct{}
+	recent []mailbox.Address // gone, oldest first
+}
+
+// place is what the router knows of one address.
+type place struct {
+	pid     *actor.PID // nil while it waits for a restart
+	starts  uint64
+	crashes int
+	results []worked // that came while there was no shell
+}
+
+func newRouter(ctx context.Context, cfg Config) *router {
+	return &router{ctx: ctx, cfg: cfg, shells: map[mailbox.Address]*place{}, pids: map[string]mailbox.Address{},
+		gone: map[mailbox.Address]struct{}{}}
+}
+
+// Receive takes one message.
+func (r *router) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case delivered:
+		if p := r.find(c, m.m.To); p != nil && p.pid != nil {
+			c.Send(p.pid, m.m)
+		}
+	case wake:
+		r.find(c, m.at)
+	case worked:
+		r.result(c, m)
+	case ended:
+		r.forget(c, m.at)
+	case restart:
+		if p := r.shells[m.at]; p != nil && p.pid == nil {
+			r.spawn(c, m.at, p)
+		}
+	case *actor.Terminated:
+		r.crashed(c, m.Who)
+	}
+}
+
+// find returns the place of an address, with a shell unless it waits for one.
+func (r *router) find(c actor.Context, at mailbox.Address) *place {
+	p := r.shells[at]
+	if _, gone := r.gone[at]; p != nil || gone {
+		return p
+	}
+	p = &place{}
+	r.shells[at] = p
+	r.spawn(c, at, p)
+	return p
+}
+
+func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
+	p.starts++
+	epoch := mailbox.Epoch{Lease: r.cfg.Lease, Start: p.starts}
+	self := c.Self()
+	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) })
+	p.pid = c.Spawn(props)
+	r.pids[p.pid.Id] = at
+	for _, w := range p.results {
+		c.Send(p.pid, w)
+	}
+	p.results = nil
+}
+
+// stopOnPanic: a shell that panics is stopped, and its place starts another
+// one, which reads the log again. What it had queued is in the log.
+var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+
+// result hands on what work brought, though the shell that began it is gone.
+func (r *router) result(c actor.Context, w worked) {
+	p := r.shells[w.at]
+	switch {
+	case p == nil:
+	case p.pid == nil:
+		p.results = append(p.results, w)
+	default:
+		c.Send(p.pid, w)
+	}
+}
+
+// forget drops an address whose log is closed. Its late entries mean nothing.
+func (r *router) forget(c actor.Context, at mailbox.Address) {
+	p := r.shells[at]
+	if p == nil {
+		return
+	}
+	delete(r.shells, at)
+	if p.pid != nil {
+		delete(r.pids, p.pid.Id)
+		c.Stop(p.pid)
+	}
+	r.gone[at] = struct{}{}
+	r.recent = append(r.recent, at)
+	if len(r.recent) > RecentlyEnded {
+		delete(r.gone, r.recent[0])
+		r.recent = r.recent[1:]
+	}
+}
+
+// crashed starts another shell after a pause, a bounded number of times.
+func (r *router) crashed(c actor.Context, pid *actor.PID) {
+	at, ok := r.pids[pid.Id]
+	if !ok || r.ctx.Err() != nil {
+		return
+	}
+	delete(r.pids, pid.Id)
+	p := r.shells[at]
+	p.pid = nil
+	p.crashes++
+	if p.crashes > CrashesMax {
+		r.cfg.Logger.Error("a shell crashed too often; its actor is parked", "actor", at, "crashes", p.crashes)
+		return
+	}
+	pause := crashPause << (p.crashes - 1)
+	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
+	self, root := c.Self(), c.ActorSystem().Root
+	time.AfterFunc(pause, func() { root.Send(self, restart{at}) })
+}
+
+const crashPause = 200 * time.Millisecond

@@ -1,0 +1,169 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Client is a connection to whatever nodes serve it.
+type Client struct {
+	nc    *nats.Conn
+	names bus.Names
+}
+
+// New makes a client. The caller keeps the connection.
+func New(nc *nats.Conn, names bus.Names) *Client { return &Client{nc: nc, names: names} }
+
+// NewID makes an id for a run or a request: a lower-case ULID.
+func NewID() string { return strings.ToLower(ulid.Make().String()) }
+
+// HintHeader carries the remedy of a refusal.
+const HintHeader = "Troupe-Hint"
+
+// replyTimeout bounds one request unless ctx is shorter.
+const replyTimeout = 15 * time.Second
+
+func (c *Client) ask(ctx context.Context, verb string, request, reply any) error {
+	subject, err := c.names.Cmd(verb)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("client: %s: %w", verb, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
+	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
+	case err != nil:
+		return fmt.Errorf("client: %s: %w", verb, err)
+	}
+	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
+		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader)}
+	}
+	if reply == nil {
+		return nil
+	}
+	if err := json.Unmarshal(m.Data, reply); err != nil {
+		return fmt.Errorf("client: %s: the reply does not decode: %w", verb, err)
+	}
+	return nil
+}
+
+// Run starts a run, or finds the one that the same request started before.
+func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
+	var a RunAccepted
+	err := c.ask(ctx, "run", r, &a)
+	return a, err
+}
+
+// Get returns one run as it stands.
+func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
+	var i RunInfo
+	err := c.ask(ctx, "get", GetRequest{RunID: run}, &i)
+	return i, err
+}
+
+// List returns the known runs, newest first.
+func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
+	var l []RunInfo
+	err := c.ask(ctx, "list", struct{}{}, &l)
+	return l, err
+}
+
+// Cancel asks a run to stop. It returns once the request is in the log.
+func (c *Client) Cancel(ctx context.Context, r CancelRequest) error {
+	r.Request = orNew(r.Request)
+	return c.ask(ctx, "cancel", r, nil)
+}
+
+// Steer sends a user's message to a running agent.
+func (c *Client) Steer(ctx context.Context, r SteerRequest) error {
+	r.Request = orNew(r.Request)
+	return c.ask(ctx, "steer", r, nil)
+}
+
+// Answer decides an open query.
+func (c *Client) Answer(ctx context.Context, r AnswerRequest) error {
+	r.Request = orNew(r.Request)
+	return c.ask(ctx, "answer", r, nil)
+}
+
+// SetPolicy replaces the policy of a live run.
+func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy) error {
+	return c.ask(ctx, "policy", PolicyRequest{RunID: run, Request: NewID(), Policy: p}, nil)
+}
+
+// SetLimits replaces the limits of a live run.
+func (c *Client) SetLimits(ctx context.Context, run string, l supervisor.Limits) error {
+	return c.ask(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
+}
+
+func orNew(id string) string {
+	if id == "" {
+		return NewID()
+	}
+	return id
+}
+
+// Wait returns the run once it is finished or parked for a person.
+func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
+	subject, err := c.names.RunEvents(run)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	sub, err := c.nc.SubscribeSync(subject)
+	if err != nil {
+		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
+	}
+	defer unsubscribe(sub)
+	for {
+		info, err := c.Get(ctx, run)
+		if err != nil || info.State != "live" {
+			return info, err
+		}
+		if err := untilEnd(ctx, sub); err != nil {
+			return info, err
+		}
+	}
+}
+
+// pollPause is how long a waiter trusts events alone: they may be lost.
+const pollPause = 2 * time.Second
+
+// untilEnd reads events until one says that the run has ended or parked, or for pollPause.
+func untilEnd(ctx context.Context, sub *nats.Subscription) error {
+	soon, cancel := context.WithTimeout(ctx, pollPause)
+	defer cancel()
+	for {
+		m, err := sub.NextMsgWithContext(soon)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil
+		case err != nil:
+			return fmt.Errorf("client: wait: %w", err)
+		case strings.HasSuffix(m.Subject, ".run.finished"), strings.HasSuffix(m.Subject, ".query.asked"):
+			return nil
+		}
+	}
+}
+
+func unsubscribe(sub *nats.Subscription) {
+	// A subscription of a connection that is closed already is gone too.
+	_ = sub.Unsubscribe()
+}

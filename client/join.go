@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+// Dial connects to a server elsewhere, and reconnects for ever. The caller must
+// Close the client.
+func Dial(o bus.Options, prefix string) (*Client, error) {
+	names, err := bus.NewNames(prefix)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := bus.Connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return New(nc, names), nil
+}
+
+// Join connects to the owner of a state directory. The connection ends with the
+// owner, and then gone is called: the next owner has another address. The
+// caller must Close the client.
+func Join(dir string, gone func()) (*Client, error) {
+	nc, file, err := bus.Join(dir, nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { gone() }))
+	if err != nil {
+		return nil, err
+	}
+	names, err := bus.NewNames(file.Prefix)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return New(nc, names), nil
+}
+
+// Close closes the connection of a client made by Dial or Join.
+func (c *Client) Close() { c.nc.Close() }
+
+// URL is the server that the client is connected to.
+func (c *Client) URL() string { return c.nc.ConnectedUrlRedacted() }
+
+// Names are the subjects that the client uses.
+func (c *Client) Names() bus.Names { return c.names }
+
+// Lost reports whether an error says that the node, or the connection to it, is
+// gone: the same request may be sent to the next one.
+func Lost(err error) bool {
+	for _, lost := range []error{ErrUnavailable, nats.ErrConnectionClosed, nats.ErrBadSubscription, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrConnectionDraining, nats.ErrStaleConnection} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	var refused *Error
+	return errors.As(err, &refused) && refused.Code == CodeUnavailable
+}
+
+// Watch calls each for the events of all runs from now on, from a goroutine of
+// its own, until stop is called. Events may be lost; those of one run are had
+// without a gap from Events.
+func (c *Client) Watch(ctx context.Context, each func(Event)) (stop func(), err error) {
+	sub, err := c.nc.Subscribe(c.names.Events(), func(m *nats.Msg) {
+		var e Event
+		if json.Unmarshal(m.Data, &e) == nil { // else it is not an event of ours
+			each(e)
+		}
+	})
+	if err == nil {
+		err = c.nc.FlushWithContext(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: watch: %w", err)
+	}
+	return func() { unsubscribe(sub) }, nil
+}
+
+// Question is one open query of a run.
+type Question struct {
+	RunID    string `json:"run_id"`
+	Agent    string `json:"agent"`
+	Query    string `json:"query"`
+	Question string `json:"question"`
+	Reason   string `json:"reason"`
+	Call     string `json:"call,omitempty"`
+}
+
+// Questions lists the open queries of all runs.
+func (c *Client) Questions(ctx context.Context) ([]Question, error) {
+	var raw []struct {
+		RunID string `json:"run_id"`
+		Agent string `json:"agent"`
+		Query struct{ Query, Question, Reason, Call string }
+	}
+	if err := c.ask(ctx, "questions", struct{}{}, &raw); err != nil {
+		return nil, err
+	}
+	list := make([]Question, len(raw))
+	for i, r := range raw {
+		list[i] = Question{r.RunID, r.Agent, r.Query.Query, r.Query.Question, r.Query.Reason, r.Query.Call}
+	}
+	return list, nil
+}
+
+// Transcript is one agent's messages, as the node tells them.
+func (c *Client) Transcript(ctx context.Context, run, agent string) (json.RawMessage, error) {
+	var raw json.RawMessage
+	err := c.ask(ctx, "transcript", TranscriptRequest{RunID: run, Agent: agent}, &raw)
+	return raw, err
+}

@@ -1,0 +1,163 @@
+// Package client speaks to a troupe node over NATS: the control verbs
+// (`troupe.cmd.<verb>`, JSON request and reply) and the event cursor. cmd/cli,
+// the gateway, tests and examples use it.
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// RunRequest starts a run. The fields are the long flags of `run` with
+// underscores. Zero means the node's default.
+type RunRequest struct {
+	// RunID is chosen by the client (a lower-case ULID): asking again is harmless.
+	RunID           string             `json:"run_id"`
+	Prompt          string             `json:"prompt"`
+	Agent           string             `json:"agent,omitempty"`
+	Agents          string             `json:"agents,omitempty"` // directory of agent files
+	Dir             string             `json:"dir,omitempty"`
+	Model           string             `json:"model,omitempty"`
+	MaxTurns        int                `json:"max_turns,omitempty"`
+	MaxTokens       int64              `json:"max_tokens,omitempty"`
+	MaxBudgetUSD    float64            `json:"max_budget_usd,omitempty"`
+	MaxToolCalls    int64              `json:"max_tool_calls,omitempty"`
+	MaxDepth        int                `json:"max_depth,omitempty"`
+	MaxChildren     int                `json:"max_children,omitempty"`
+	MaxAgents       int                `json:"max_agents,omitempty"`
+	TimeoutMS       int64              `json:"timeout_ms,omitempty"`
+	Temperature     *float64           `json:"temperature,omitempty"`
+	Effort          string             `json:"effort,omitempty"`
+	AllowedTools    []string           `json:"allowed_tools,omitempty"`
+	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
+	Conversation    string             `json:"conversation,omitempty"`
+	Caller          string             `json:"caller,omitempty"`
+	Constraints     []string           `json:"constraints,omitempty"`
+	Criteria        []string           `json:"criteria,omitempty"`
+	Trace           string             `json:"trace,omitempty"`
+	Policy          *supervisor.Policy `json:"policy,omitempty"`
+	// Resume continues the run RunID, which must exist; nothing else is read.
+	Resume bool `json:"resume,omitempty"`
+}
+
+// RunAccepted answers a RunRequest: the run is in its log.
+type RunAccepted struct {
+	RunID string   `json:"run_id"`
+	Model string   `json:"model"`
+	Why   string   `json:"why"` // why this model
+	Notes []string `json:"notes,omitempty"`
+	Limit int64    `json:"max_tokens"`
+}
+
+// RunInfo is one row of a list.
+type RunInfo struct {
+	RunID   string             `json:"run_id"`
+	State   string             `json:"state"` // live, parked, finished
+	Title   string             `json:"title"`
+	Model   string             `json:"model"`
+	Started string             `json:"started"`
+	Node    string             `json:"node,omitempty"`
+	Result  *supervisor.Result `json:"result,omitempty"`
+}
+
+// CancelRequest stops a run, or one agent of it and what is below.
+type CancelRequest struct {
+	RunID   string `json:"run_id"`
+	Request string `json:"request_id"`
+	Agent   string `json:"agent,omitempty"`
+	Now     bool   `json:"now,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// SteerRequest sends a user's message to an agent; "" is the root.
+type SteerRequest struct {
+	RunID   string `json:"run_id"`
+	Request string `json:"request_id"`
+	Agent   string `json:"agent,omitempty"`
+	Text    string `json:"text"`
+}
+
+// AnswerRequest decides a query that an agent waits for.
+type AnswerRequest struct {
+	RunID    string `json:"run_id"`
+	Request  string `json:"request_id"`
+	Agent    string `json:"agent,omitempty"` // "": the one that asked Query
+	Query    string `json:"query"`
+	Decision string `json:"decision"` // approve, deny, skip, text
+	Text     string `json:"text,omitempty"`
+}
+
+// PolicyRequest replaces a live run's policy.
+type PolicyRequest struct {
+	RunID   string            `json:"run_id"`
+	Request string            `json:"request_id"`
+	Policy  supervisor.Policy `json:"policy"`
+}
+
+// BudgetRequest replaces a live run's limits.
+type BudgetRequest struct {
+	RunID   string            `json:"run_id"`
+	Request string            `json:"request_id"`
+	Limits  supervisor.Limits `json:"limits"`
+}
+
+// GetRequest asks for one run.
+type GetRequest struct {
+	RunID string `json:"run_id"`
+}
+
+// Cursor is a vector of places: for each log of a run, the ordinal of the last
+// entry whose events were seen. To users it is opaque.
+type Cursor map[string]uint64
+
+// EventsRequest asks for the events after a cursor.
+type EventsRequest struct {
+	RunID string `json:"run_id"`
+	From  Cursor `json:"from,omitempty"`
+}
+
+// EventsPage is as many events as fit a reply. More: ask again from Cursor.
+type EventsPage struct {
+	Events []json.RawMessage `json:"events"`
+	Cursor Cursor            `json:"cursor"`
+	More   bool              `json:"more"`
+}
+
+// Event is one document of `troupe.evt.>`, with its data still as JSON.
+type Event struct {
+	life.Event
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Codes of errors, in Nats-Service-Error-Code.
+const (
+	CodeBad         = "400"
+	CodeForbidden   = "403"
+	CodeNotFound    = "404"
+	CodeConflict    = "409"
+	CodeLimit       = "429"
+	CodeInternal    = "500"
+	CodeUnavailable = "503"
+)
+
+// ErrUnavailable: no node answered.
+var ErrUnavailable = errors.New("client: no node answers")
+
+// Error is a refusal by a node.
+type Error struct {
+	Code string
+	Text string
+	Hint string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("node: %s (%s)", e.Text, e.Code) }
+
+// TranscriptRequest asks for one agent's messages; "" is the root.
+type TranscriptRequest struct {
+	RunID string `json:"run_id"`
+	Agent string `json:"agent,omitempty"`
+}

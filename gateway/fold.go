@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Fold reads a run's supervisor from its log, as it stands now.
+func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
+	at := mailbox.At(run, mailbox.Super)
+	m := &life.Supervisor{Addr: at}
+	l := life.New(at, "", mailbox.Epoch{}, m)
+	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		l.Next(e)
+		return nil
+	})
+	if err != nil {
+		return supervisor.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, nil
+}
+
+// FoldAgent reads one agent from its log.
+func FoldAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (agent.State, error) {
+	m := &life.Agent{Addr: at}
+	l := life.New(at, "", mailbox.Epoch{}, m)
+	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		l.Next(e)
+		return nil
+	})
+	if err != nil {
+		return agent.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, nil
+}
+
+// pageBytes is the most bytes of events in one reply.
+const pageBytes = 512 << 10
+
+// past is one event with what it is ordered by.
+type past struct {
+	at    string
+	stamp int64
+	n     uint64
+	raw   json.RawMessage
+}
+
+// events tells again what happened in a run after a cursor, from its logs: in
+// order per log, and by time between logs.
+func (c *Control) events(ctx context.Context, r client.EventsRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	t := teller{cfg: c.cfg, from: r.From, lives: map[mailbox.Address]*told{}}
+	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.next); err != nil {
+		return nil, fmt.Errorf("gateway: read %s: %w", r.RunID, err)
+	}
+	return t.page(), nil
+}
+
+type teller struct {
+	cfg   Config
+	from  client.Cursor
+	lives map[mailbox.Address]*told
+	list  []past
+}
+
+// told is a log that is folded to tell its events.
+type told struct {
+	life  *life.Life
+	agent *life.Agent // nil for a supervisor
+}
+
+func (t *teller) next(m mailbox.Message) error {
+	l := t.lives[m.To]
+	if l == nil {
+		l = &told{}
+		if m.To.Agent() == mailbox.Super {
+			l.life = life.New(m.To, "", mailbox.Epoch{}, &life.Supervisor{Addr: m.To, Watch: true})
+		} else {
+			l.agent = &life.Agent{Addr: m.To, Watch: true}
+			l.life = life.New(m.To, "", mailbox.Epoch{}, l.agent)
+		}
+		t.lives[m.To] = l
+	}
+	r := l.life.Next(m)
+	if r.N <= t.from[string(m.To)] {
+		return nil
+	}
+	parent := ""
+	if l.agent != nil {
+		parent = string(l.agent.State.Task.Parent)
+	}
+	for _, e := range life.Tell(m.To, parent, t.cfg.Name, r.N, l.life.At, r.Notes) {
+		raw, err := Encode(e, t.cfg.Bare)
+		if err != nil {
+			return err
+		}
+		t.list = append(t.list, past{at: string(m.To), stamp: l.life.At, n: r.N, raw: raw})
+	}
+	return nil
+}
+
+// page cuts what was told to what fits a reply, at the end of an entry.
+func (t *teller) page() client.EventsPage {
+	slices.SortStableFunc(t.list, func(a, b past) int {
+		return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.at, b.at))
+	})
+	page := client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}}
+	size := 0
+	for i, p := range t.list {
+		size += len(p.raw)
+		whole := i == 0 || t.list[i-1].at != p.at || t.list[i-1].n != p.n
+		if size > pageBytes && whole && i > 0 {
+			page.More = true
+			break
+		}
+		page.Events = append(page.Events, p.raw)
+		page.Cursor[p.at] = p.n
+	}
+	return page
+}
+
+// Encode makes the document of an event, cut to what fits a message.
+func Encode(e life.Event, bare bool) ([]byte, error) {
+	if bare {
+		e.Data = agent.Bare(e.Data)
+	}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: event %s: %w", e.ID, err)
+	}
+	if len(raw) > eventBytesMax && !bare {
+		return Encode(e, true)
+	}
+	return raw, nil
+}
+
+const eventBytesMax = 400 << 10
+
+// Transcript is one agent's messages.
+type Transcript struct {
+	Agent    agent.ID        `json:"agent"`
+	Name     string          `json:"name"`
+	System   string          `json:"system"`
+	Messages []model.Message `json:"messages"`
+}
+
+func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" {
+		r.Agent = string(agent.Root)
+	}
+	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	return Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History}, nil
+}

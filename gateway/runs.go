@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+)
+
+// Runs is the index of runs: a hint for lists, kept in a key-value bucket. The
+// truth about a run is in its log.
+type Runs struct{ kv jetstream.KeyValue }
+
+// indexBytesMax is the most bytes of one row; the result's text is cut to fit.
+const indexBytesMax = 192 << 10
+
+// OpenRuns opens the bucket, and makes it if it is not there.
+func OpenRuns(ctx context.Context, nc *nats.Conn, names bus.Names) (*Runs, error) {
+	kv, err := openBucket(ctx, nc, names.RunBucket())
+	if err != nil {
+		return nil, err
+	}
+	return &Runs{kv}, nil
+}
+
+func openBucket(ctx context.Context, nc *nats.Conn, name string) (jetstream.KeyValue, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	kv, err := js.KeyValue(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			kv, err = js.KeyValue(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gateway: bucket %s: %w", name, err)
+	}
+	return kv, nil
+}
+
+// Own records that this process owns the logs. The revision of that write
+// orders its lives after those of all owners before.
+func Own(ctx context.Context, nc *nats.Conn, names bus.Names, owner string) (revision uint64, err error) {
+	kv, err := openBucket(ctx, nc, names.ShardBucket())
+	if err != nil {
+		return 0, err
+	}
+	revision, err = kv.PutString(ctx, "all", owner)
+	if err != nil {
+		return 0, fmt.Errorf("gateway: own the shards: %w", err)
+	}
+	return revision, nil
+}
+
+// Put writes a row.
+func (r *Runs) Put(ctx context.Context, i client.RunInfo) error {
+	data, err := json.Marshal(i)
+	if err == nil && len(data) > indexBytesMax && i.Result != nil {
+		short := *i.Result
+		short.Text = short.Text[:min(len(short.Text), indexBytesMax/4)]
+		i.Result = &short
+		data, err = json.Marshal(i)
+	}
+	if err != nil {
+		return fmt.Errorf("gateway: index %s: %w", i.RunID, err)
+	}
+	if _, err := r.kv.Put(ctx, i.RunID, data); err != nil {
+		return fmt.Errorf("gateway: index %s: %w", i.RunID, err)
+	}
+	return nil
+}
+
+// Get reads a row; ok is false if there is none.
+func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
+	e, err := r.kv.Get(ctx, run)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrInvalidKey):
+		return i, false, nil
+	case err != nil:
+		return i, false, fmt.Errorf("gateway: index %s: %w", run, err)
+	}
+	if err := json.Unmarshal(e.Value(), &i); err != nil {
+		return i, false, nil // a row that does not decode is as good as none
+	}
+	return i, true, nil
+}
+
+// List reads all rows, newest first.
+func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
+	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, fmt.Errorf("gateway: list runs: %w", err)
+	}
+	defer func() { _ = w.Stop() }() // its consumer is ephemeral
+	list := []client.RunInfo{}
+	for {
+		select {
+		case e := <-w.Updates():
+			if e == nil {
+				slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
+				return list, nil
+			}
+			var i client.RunInfo
+			if json.Unmarshal(e.Value(), &i) == nil {
+				list = append(list, i)
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("gateway: list runs: %w", ctx.Err())
+		}
+	}
+}

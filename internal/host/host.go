@@ -1,0 +1,258 @@
+// Package host puts a whole node into a process: the bus, the durable logs,
+// the actors and the doors. cmd/node and the in-process node of cmd/cli are
+// this and their flags.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Config of a Host. The zero value is an embedded server in the user's state
+// directory, without any directory that clients may name.
+type Config struct {
+	// Bus is an external NATS; if none is Given, the server is embedded.
+	Bus bus.Options
+	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
+	StateDir string
+	// Port of the embedded server: 0 is 4222 or else a free one.
+	Port int
+	// Lazy gives up durability against the death of the machine.
+	Lazy bool
+	// Roots are the directories that clients may name.
+	Roots []string
+	// Name of the node. Default: the host's name.
+	Name string
+	// Model is the route to use when a request names none ("provider/model").
+	Model string
+	// Env reads the environment. Default os.Getenv.
+	Env func(string) string
+	// Bare leaves out of events what people, models and tools said.
+	Bare bool
+	// ResumeAll continues every unfinished run; otherwise only those that are
+	// asked for.
+	ResumeAll bool
+	Logger    *slog.Logger // default: discard
+}
+
+// Host is a running node.
+type Host struct {
+	cfg      Config
+	names    bus.Names
+	embedded *bus.Embedded
+	owner    *nats.Conn // logs, leases, index
+	reader   *nats.Conn
+	doors    *nats.Conn // answers requests; may not write logs
+	post     *jetstream.Post
+	node     *actors.Node
+	control  *gateway.Control
+	runs     *gateway.Runs
+	models   *models
+	inside   []*nats.Conn   // of clients in this process
+	writing  sync.WaitGroup // rows of the index
+}
+
+// ErrOwned is bus.ErrOwned: another process has the state directory.
+var ErrOwned = bus.ErrOwned
+
+const openTimeout = 30 * time.Second
+
+// Start starts a node. The caller must Close it.
+func Start(ctx context.Context, cfg Config) (*Host, error) {
+	cfg = cfg.withDefaults()
+	names, err := bus.NewNames("")
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
+	if err := h.open(ctx); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Env == nil {
+		c.Env = os.Getenv
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Name == "" {
+		c.Name, _ = os.Hostname() // empty without one: then the default of actors holds
+	}
+	return c
+}
+
+func (h *Host) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := h.connect(); err != nil {
+		return err
+	}
+	var err error
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, Logger: h.cfg.Logger}); err != nil {
+		return err
+	}
+	if h.runs, err = gateway.OpenRuns(ctx, h.owner, h.names); err != nil {
+		return err
+	}
+	lease, err := gateway.Own(ctx, h.owner, h.names, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
+	if err != nil {
+		return err
+	}
+	h.node, err = actors.Start(context.Background(), actors.Config{
+		Name: h.cfg.Name, Post: h.post, Lease: lease, Model: h.models.client, Tools: h.tools,
+		Events: h.publish, Over: h.over, Logger: h.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
+		Build: h.build, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	if h.cfg.ResumeAll {
+		return h.resumeAll(ctx)
+	}
+	return nil
+}
+
+// connect opens the three connections: an embedded server's own, or to an
+// external server with the given credentials.
+func (h *Host) connect() error {
+	dial := func(bus.Role) (*nats.Conn, error) { return bus.Connect(h.cfg.Bus) }
+	if !h.cfg.Bus.Given() {
+		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
+			Lazy: h.cfg.Lazy, Names: h.names, Logger: h.cfg.Logger})
+		if err != nil {
+			return err
+		}
+		h.embedded = e
+		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r) }
+	}
+	var err error
+	if h.owner, err = dial(bus.RoleNode); err != nil {
+		return err
+	}
+	if h.reader, err = dial(bus.RoleNode); err != nil {
+		return err
+	}
+	h.doors, err = dial(bus.RoleService)
+	return err
+}
+
+// publish sends one event to observers. Core NATS does not wait for them.
+func (h *Host) publish(e life.Event) {
+	subject, err := h.names.Event(e.Run, e.Agent, e.Kind)
+	if err == nil {
+		var raw []byte
+		if raw, err = gateway.Encode(e, h.cfg.Bare); err == nil {
+			err = h.owner.Publish(subject, raw)
+		}
+	}
+	if err != nil {
+		h.cfg.Logger.Warn("an event was not published", "event", e.ID, "error", err)
+	}
+}
+
+// over writes the result into the index, beside the actor that says it.
+func (h *Host) over(run string, r supervisor.Result) {
+	h.writing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+		defer cancel()
+		info, _, err := h.runs.Get(ctx, run)
+		if err == nil {
+			info.RunID, info.State, info.Result = run, "finished", &r
+			err = h.runs.Put(ctx, info)
+		}
+		if err != nil {
+			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
+		}
+	})
+}
+
+// Unfinished lists the runs that have not ended.
+func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
+	list, err := h.runs.List(ctx)
+	var open []client.RunInfo
+	for _, i := range list {
+		if i.State != "finished" {
+			open = append(open, i)
+		}
+	}
+	return open, err
+}
+
+func (h *Host) resumeAll(ctx context.Context) error {
+	open, err := h.Unfinished(ctx)
+	for _, i := range open {
+		err = errors.Join(err, h.node.Resume(ctx, i.RunID))
+	}
+	return err
+}
+
+// Resume continues one run.
+func (h *Host) Resume(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
+
+// URL is where the embedded server listens; "" for an external one.
+func (h *Host) URL() string {
+	if h.embedded == nil {
+		return ""
+	}
+	return h.embedded.URL()
+}
+
+// Client is a client inside the process.
+func (h *Host) Client() (*client.Client, error) {
+	if h.embedded == nil {
+		return client.New(h.owner, h.names), nil
+	}
+	nc, err := h.embedded.Connect(bus.RoleClient)
+	if err != nil {
+		return nil, err
+	}
+	h.inside = append(h.inside, nc)
+	return client.New(nc, h.names), nil
+}
+
+// Close stops the node. What was under way is taken up from the logs by the
+// next owner.
+func (h *Host) Close() error {
+	var errs []error
+	if h.control != nil {
+		errs = append(errs, h.control.Close())
+	}
+	if h.node != nil {
+		h.node.Stop()
+	}
+	h.writing.Wait()
+	if h.post != nil {
+		errs = append(errs, h.post.Close())
+	}
+	for _, nc := range append(h.inside, h.doors, h.reader, h.owner) {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	if h.embedded != nil {
+		errs = append(errs, h.embedded.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,434 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// TestScripts plays testdata/*.txt: one event in, the run and what is told out.
+// `go test ./supervisor -rewrite` records what the machine does; read the
+// difference before you commit it.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if filepath.Ext(path) != ".txt" {
+			return
+		}
+		p := &play{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			return p.line(t, d)
+		})
+	})
+}
+
+// play is a script as it is played.
+type play struct {
+	state supervisor.State
+	n     uint64
+	at    int64
+	notes bool
+}
+
+func (p *play) line(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	if v := value(t, d, "at"); v != "" {
+		at, err := time.ParseDuration(v)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Pos, err)
+		}
+		p.at = at.Milliseconds()
+	}
+	switch d.Cmd {
+	case "new":
+		*p = play{}
+		return ""
+	case "notes":
+		p.notes = true
+		return ""
+	case "members":
+		return members(p.state)
+	case "result":
+		return result(p.state.Result())
+	case "repeat":
+		return p.repeat(t, d)
+	}
+	e := supervisor.Event{At: p.at, From: agent.ID(value(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: fact(t, d)}
+	return p.step(t, e)
+}
+
+// repeat plays the line of its input for i from 1 to times.
+func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	out := ""
+	for i := range number(t, d, "times", 1) {
+		for _, line := range strings.Split(d.Input, "\n") {
+			head, body, _ := strings.Cut(strings.ReplaceAll(line, "$i", strconv.Itoa(i+1)), " | ")
+			cmd, args, err := datadriven.ParseLine(head)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			out = p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: body})
+		}
+	}
+	return out
+}
+
+// step steps the machine and checks what must hold in every script.
+func (p *play) step(t *testing.T, e supervisor.Event) string {
+	t.Helper()
+	p.n++
+	e.N = p.n
+	before := p.state
+	after, effects := supervisor.Step(before, e)
+	p.state = after
+	var b strings.Builder
+	b.WriteString(where(after))
+	for _, fx := range effects {
+		b.WriteString("  " + effect(fx) + "\n")
+	}
+	if p.notes {
+		for _, n := range supervisor.Notes(before, e, after, effects) {
+			fmt.Fprintf(&b, "  * %s\n", n.Kind)
+		}
+	}
+	checkPool(t, after)
+	return b.String()
+}
+
+func where(s supervisor.State) string {
+	phase := string(s.Phase)
+	if phase == "" {
+		phase = "(not opened)"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s live=%d", phase, s.Live)
+	if s.Waiting() > 0 {
+		fmt.Fprintf(&b, " waiting=%d", s.Waiting())
+	}
+	if s.Parked > 0 {
+		fmt.Fprintf(&b, " parked=%d", s.Parked)
+	}
+	if s.Cancel != nil {
+		fmt.Fprintf(&b, " canceled stopped=%d", s.Stopped)
+	}
+	fmt.Fprintf(&b, " spent=%d held=%d kept=%d", s.Pool.Spent.Tokens, s.Pool.Held.Tokens, s.Pool.Kept.Tokens)
+	if s.Pool.Limit.Nano > 0 {
+		fmt.Fprintf(&b, " nano=%d/%d", s.Pool.Spent.Nano, s.Pool.Limit.Nano)
+	}
+	if s.Pool.Limit.Calls != supervisor.CallsMax {
+		fmt.Fprintf(&b, " calls=%d+%d/%d", s.Pool.Spent.Calls, s.Pool.Held.Calls, s.Pool.Limit.Calls)
+	}
+	if s.Pool.Unknown.Tokens > 0 {
+		fmt.Fprintf(&b, " unknown=%d", s.Pool.Unknown.Tokens)
+	}
+	if !s.Pool.Overrun.Zero() {
+		fmt.Fprintf(&b, " overrun=%d", s.Pool.Overrun.Tokens)
+	}
+	if s.Phase == supervisor.Over {
+		b.WriteString(" reason=" + string(s.Outcome.Reason))
+	}
+	return b.String() + "\n"
+}
+
+func effect(fx supervisor.Effect) string {
+	switch e := fx.(type) {
+	case supervisor.Tell:
+		return fmt.Sprintf("tell %s %s", e.To, told(e.Fact))
+	case supervisor.Publish:
+		return "publish"
+	case supervisor.Arm:
+		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
+	case supervisor.Disarm:
+		return "disarm " + e.Timer
+	}
+	return fmt.Sprintf("%T", fx)
+}
+
+func told(f agent.Fact) string {
+	switch f := f.(type) {
+	case agent.Submitted:
+		return submitted(f.Task)
+	case agent.Granted:
+		if f.Closing {
+			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Lease, f.Why, f.Output, f.Detail))
+		}
+		return fmt.Sprintf("granted %d output=%d calls=%d", f.Lease, f.Output, f.Calls)
+	case agent.Denied:
+		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Lease, f.Why, f.Detail))
+	case agent.Returned:
+		return fmt.Sprintf("returned %s error=%t %q", f.Call, f.Error, f.Text)
+	case agent.StopAllowed:
+		return fmt.Sprintf("stop-allowed %d", f.Proposal)
+	case agent.StopVetoed:
+		return fmt.Sprintf("stop-vetoed %d final=%t %q", f.Proposal, f.Final, f.Why)
+	case agent.Canceled:
+		return strings.TrimSpace(fmt.Sprintf("canceled now=%t %s %s", f.Now, f.As, f.Why))
+	}
+	return f.Kind()
+}
+
+// submitted prints what a member was given: its task, its rights, its limits.
+func submitted(t agent.Task) string {
+	var tools []string
+	for _, spec := range t.Tools {
+		tools = append(tools, spec.Name)
+	}
+	out := fmt.Sprintf("submitted %s depth=%d agent=%s tools=(%s)", t.ID, t.Depth, t.Name, strings.Join(tools, " "))
+	l := t.Limits
+	for _, limit := range []struct {
+		name  string
+		value int64
+	}{{"turns", int64(l.Turns)}, {"calls", int64(l.Calls)}, {"tokens", l.Tokens}, {"nano", l.Nano}} {
+		if limit.value > 0 {
+			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
+		}
+	}
+	if t.Caller != "" {
+		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
+	}
+	return out + fmt.Sprintf(" %q", t.Goal)
+}
+
+func members(s supervisor.State) string {
+	var b strings.Builder
+	s.Members(func(m supervisor.Member) {
+		state := "live"
+		if m.Done {
+			state = "done reason=" + string(m.Outcome.Reason)
+		} else if m.Query != nil {
+			state = "parked query=" + m.Query.Query
+		}
+		a := s.Pool.Account(string(m.ID))
+		fmt.Fprintf(&b, "%s %s %s children=%d turns=%d rights=(%s) spent=%d held=%d kept=%d\n", m.ID, m.Name, state, m.Children, m.Turns,
+			strings.Join(m.Rights, " "), a.Spent.Tokens, a.Held.Tokens, a.Kept.Tokens)
+	})
+	return b.String()
+}
+
+func result(r supervisor.Result) string {
+	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
+		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text)
+}
+
+// checkPool: the sums of a pool are the sums of its accounts, and nothing but a
+// provider's overrun is committed beyond the limit.
+func checkPool(t *testing.T, s supervisor.State) {
+	t.Helper()
+	var spent, held, kept budget.Amount
+	s.Members(func(m supervisor.Member) {
+		a := s.Pool.Account(string(m.ID))
+		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
+	})
+	if spent != s.Pool.Spent || held != s.Pool.Held || kept != s.Pool.Kept {
+		t.Errorf("the accounts hold %v+%v+%v, the pool says %v+%v+%v", spent, held, kept, s.Pool.Spent, s.Pool.Held, s.Pool.Kept)
+	}
+}
+
+// fact makes the event of a line.
+func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
+	t.Helper()
+	switch d.Cmd {
+	case "opened":
+		return opened(t, d)
+	case "reserve":
+		ask := budget.Ask{Input: int64(number(t, d, "input", 100)), Output: int64(number(t, d, "output", 1000)), OutputMin: 64,
+			Closing: int64(number(t, d, "closing", 100)), Calls: int64(number(t, d, "calls", 0)), Final: d.HasArg("final"), Price: price(t, d)}
+		return agent.Reserve{Lease: number(t, d, "lease", 1), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
+	case "settle":
+		s := agent.Settle{Lease: number(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: number(t, d, "lease", 1)}
+		s.Used = budget.Amount{Tokens: int64(number(t, d, "used", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0))}
+		s.Usage = model.Usage{Input: s.Used.Tokens}
+		return s
+	case "delegate":
+		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input}
+	case "propose-stop":
+		return agent.ProposeStop{Proposal: number(t, d, "proposal", 1), Text: d.Input}
+	case "park":
+		return agent.Park{Query: value(t, d, "query"), Reason: agent.ResumeUnsafe, Question: d.Input}
+	case "unpark":
+		return agent.Unpark{Query: value(t, d, "query")}
+	case "finish":
+		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input}
+		o.Partial = o.Reason != agent.Completed
+		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Usage: model.Usage{Input: int64(number(t, d, "tokens", 0))}, Node: "n1"}
+	}
+	return command(t, d)
+}
+
+// command makes the events that do not come from an agent.
+func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
+	t.Helper()
+	switch d.Cmd {
+	case "back":
+		return agent.Back{Node: "n2"}
+	case "canceled":
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: agent.ID(value(t, d, "of"))}
+	case "policy":
+		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
+	case "limits":
+		return supervisor.LimitSet{Limits: limits(t, d)}
+	case "woke":
+		return agent.Woke{Timer: value(t, d, "timer")}
+	case "resumed":
+		return agent.Resumed{Life: value(t, d, "life"), Damaged: d.Input}
+	}
+	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
+	return nil
+}
+
+// opened reads a run line by line: `goal …`, `tools a b`, `agent NAME key=(a b) …`, `rule …`.
+func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
+	t.Helper()
+	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: agent.Rules, Limits: limits(t, d),
+		Model: agent.Model{Name: "script/one", Price: price(t, d)}, RootTurns: number(t, d, "root-turns", 0)}
+	var rules []string
+	for _, line := range strings.Split(d.Input, "\n") {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "":
+		case "goal":
+			o.Goal = rest
+		case "tools":
+			for _, name := range strings.Fields(rest) {
+				o.Tools = append(o.Tools, model.ToolSpec{Name: name, Class: model.Read})
+			}
+		case "agent":
+			o.Definitions = append(o.Definitions, definition(t, d, rest))
+		case "rule":
+			rules = append(rules, rest)
+		case "caller":
+			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
+		default:
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule and caller, not %q", d.Pos, word)
+		}
+	}
+	if len(o.Definitions) == 0 {
+		o.Definitions = []supervisor.Definition{{Name: "lead"}}
+	}
+	if len(rules) > 0 {
+		o.Policy = policy(t, d, strings.Join(rules, "\n"))
+	}
+	return o
+}
+
+// definition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) tokens=N calls=N turns=N`.
+func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.Definition {
+	t.Helper()
+	name, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	in := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
+	list := func(key string) []string {
+		arg, ok := in.Arg(key)
+		if !ok {
+			return nil
+		}
+		if len(arg.Vals) == 1 && arg.Vals[0] == "" {
+			return []string{}
+		}
+		return arg.Vals
+	}
+	def := supervisor.Definition{Name: name, Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
+		Calls: number(t, in, "calls", 0)}
+	if m := value(t, in, "model"); m != "" {
+		def.Model = &agent.Model{Name: m, Price: price(t, in)}
+	}
+	return def
+}
+
+// policy reads rules, one a line: `NAME on=stop when=(answer lacks x, turns < 3) why=…`.
+func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy {
+	t.Helper()
+	p := supervisor.Policy{Version: number(t, d, "version", 1)}
+	for _, line := range strings.Split(text, "\n") {
+		head, why, _ := strings.Cut(line, " why=")
+		name, args, err := datadriven.ParseLine(head)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Pos, err)
+		}
+		if name == "" {
+			continue
+		}
+		in := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
+		r := supervisor.Rule{Name: name, On: value(t, in, "on"), Agent: value(t, in, "agent"), Why: why}
+		when, _ := in.Arg("when")
+		for _, text := range when.Vals {
+			w := strings.SplitN(text, " ", 3)
+			c := supervisor.Condition{Fact: w[0], Op: w[1], Text: w[2]}
+			if c.Fact != "answer" {
+				c.Text = ""
+				c.Number, err = strconv.ParseFloat(w[2], 64)
+				if err != nil {
+					t.Fatalf("%s: %v", d.Pos, err)
+				}
+			}
+			r.When = append(r.When, c)
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	if err := p.Validate(); err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	return p
+}
+
+func limits(t *testing.T, d *datadriven.TestData) supervisor.Limits {
+	t.Helper()
+	return supervisor.Limits{Tokens: int64(number(t, d, "tokens", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0)),
+		Depth: number(t, d, "depth", 0), Children: number(t, d, "children", 0), Agents: number(t, d, "agents", 0)}
+}
+
+// price is price=IN/OUT in billionths of a dollar; without it it is unknown.
+func price(t *testing.T, d *datadriven.TestData) budget.Price {
+	t.Helper()
+	in, out, ok := strings.Cut(value(t, d, "price"), "/")
+	if !ok {
+		return budget.Price{}
+	}
+	p := budget.Price{Known: true}
+	for _, part := range []struct {
+		text string
+		into *int64
+	}{{in, &p.Input}, {out, &p.Output}} {
+		n, err := strconv.ParseInt(part.text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: price: %v", d.Pos, err)
+		}
+		*part.into = n
+	}
+	return p
+}
+
+func value(t *testing.T, d *datadriven.TestData, key string) string {
+	t.Helper()
+	if arg, ok := d.Arg(key); ok {
+		return arg.SingleVal(t)
+	}
+	return ""
+}
+
+func number(t *testing.T, d *datadriven.TestData, key string, without int) int {
+	t.Helper()
+	v := value(t, d, key)
+	if v == "" {
+		return without
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		t.Fatalf("%s: %s: %v", d.Pos, key, err)
+	}
+	return n
+}
