@@ -136,6 +136,9 @@ func Start(ctx context.Context, cfg Config) (*Mock, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !json.Valid(cfg.Fixtures) { // the mock would start without any
+		return nil, fmt.Errorf("%w: the fixtures are not JSON", ErrStart)
+	}
 	if cfg.ChunkSize == 0 {
 		cfg.ChunkSize = defaultChunkSize
 	}

@@ -182,9 +182,8 @@ func TestAMissingToolIsNamed(t *testing.T) {
 	}
 }
 
-func TestAMockThatCannotStartSaysSo(t *testing.T) {
-	m, err := mockprovider.Start(t.Context(), mockprovider.Config{Fixtures: []byte("{"), Dir: t.TempDir(), Log: t.Output()})
-	if !errors.Is(err, mockprovider.ErrStart) {
-		t.Errorf("%+v, %v", m, err)
+func TestBrokenFixturesAreNamed(t *testing.T) {
+	if _, err := mockprovider.Start(t.Context(), mockprovider.Config{Fixtures: []byte("{"), Dir: t.TempDir()}); !errors.Is(err, mockprovider.ErrStart) {
+		t.Error(err)
 	}
 }
