@@ -10,7 +10,7 @@ import (
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
 	s.Life, s.Node = f.Life, f.Node
-	if s.Phase == Done || s.Phase == "" {
+	if s.Phase == Done || s.Phase == "" && f.Damaged == "" {
 		return s, nil
 	}
 	fx := []Effect{Back{Node: f.Node, Lease: f.Lease, Begun: f.Begun}}
