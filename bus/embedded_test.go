@@ -133,91 +133,97 @@ func (v violations) refused(t *testing.T, nc *nats.Conn) bool {
 	}
 }
 
-// TestPermissions is who may do what: p publish, s subscribe.
+// may is who may do what: p publish, s subscribe.
+var may = []struct {
+	subject                          string
+	service, client, observer, quiet string
+}{
+	{"troupe.box.default.3.run.root", "", "", "", ""},
+	{"troupe.box.>", "", "", "", ""},
+	{"$KV.troupe_shards.default.3", "", "", "", ""},
+	{"$O.troupe_blobs.C.x", "", "", "", ""},
+	{"$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+	{"$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+	{"$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+	{"$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+	{"$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
+	{"$JS.API.DIRECT.GET.KV_troupe_shards", "", "", "", ""},
+	{"$JS.ACK.x", "", "", "", ""},
+	{"$JS.FC.x", "", "", "", ""},
+	{"$JS.EVENT.ADVISORY.>", "", "", "", ""},
+	{"$SYS.REQ.SERVER.PING", "", "", "", ""},
+	{"troupe.evt.run.root.turn.started", "", "s", "s", "s"},
+	{"troupe.evt.>", "", "s", "s", "s"},
+	{"troupe.cmd.run", "s", "p", "p", ""},
+	{"troupe.cmd.drain", "s", "p", "p", ""},
+	{"agents.prompt.troupe.me.coder", "s", "p", "p", ""},
+	{"agents.hb.troupe.me.coder", "ps", "s", "s", "s"},
+	{"$SRV.PING", "s", "ps", "ps", "ps"},
+	{"$SRV.INFO.troupe", "s", "ps", "ps", "ps"},
+	{"_INBOX.abc.1", "p", "", "s", "s"},
+	{"_INBOX_client.abc.1", "p", "s", "", ""},
+	{"_INBOX_node.abc.1", "p", "", "", ""},
+	{"_INBOX_service.abc.1", "s", "", "", ""},
+	{"other", "", "", "", ""},
+	{">", "", "", "", ""},
+	{"*", "", "", "", ""},
+	{"troupe.>", "", "", "", ""},
+}
+
 func TestPermissions(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{DontListen: true})
 	quiet := start(t, bus.EmbeddedConfig{DontListen: true, QuietObservers: true})
-	table := []struct {
-		subject                          string
-		service, client, observer, quiet string
-	}{
-		{"troupe.box.default.3.run.root", "", "", "", ""},
-		{"troupe.box.>", "", "", "", ""},
-		{"$KV.troupe_shards.default.3", "", "", "", ""},
-		{"$O.troupe_blobs.C.x", "", "", "", ""},
-		{"$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-		{"$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-		{"$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-		{"$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-		{"$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-		{"$JS.API.DIRECT.GET.KV_troupe_shards", "", "", "", ""},
-		{"$JS.ACK.x", "", "", "", ""},
-		{"$JS.FC.x", "", "", "", ""},
-		{"$JS.EVENT.ADVISORY.>", "", "", "", ""},
-		{"$SYS.REQ.SERVER.PING", "", "", "", ""},
-		{"troupe.evt.run.root.turn.started", "", "s", "s", "s"},
-		{"troupe.evt.>", "", "s", "s", "s"},
-		{"troupe.cmd.run", "s", "p", "p", ""},
-		{"troupe.cmd.drain", "s", "p", "p", ""},
-		{"agents.prompt.troupe.me.coder", "s", "p", "p", ""},
-		{"agents.hb.troupe.me.coder", "ps", "s", "s", "s"},
-		{"$SRV.PING", "s", "ps", "ps", "ps"},
-		{"$SRV.INFO.troupe", "s", "ps", "ps", "ps"},
-		{"_INBOX.abc.1", "p", "", "s", "s"},
-		{"_INBOX_client.abc.1", "p", "s", "", ""},
-		{"_INBOX_node.abc.1", "p", "", "", ""},
-		{"_INBOX_service.abc.1", "s", "", "", ""},
-		{"other", "", "", "", ""},
-		{">", "", "", "", ""},
-		{"*", "", "", "", ""},
-		{"troupe.>", "", "", "", ""},
-	}
 	for _, who := range []struct {
-		name  string
-		on    *bus.Embedded
-		role  bus.Role
-		rules func(i int) string
+		name string
+		on   *bus.Embedded
+		role bus.Role
+		rule func(i int) string
 	}{
-		{"service", e, bus.RoleService, func(i int) string { return table[i].service }},
-		{"client", e, bus.RoleClient, func(i int) string { return table[i].client }},
-		{"observer", e, bus.RoleObserver, func(i int) string { return table[i].observer }},
-		{"quiet observer", quiet, bus.RoleObserver, func(i int) string { return table[i].quiet }},
+		{"service", e, bus.RoleService, func(i int) string { return may[i].service }},
+		{"client", e, bus.RoleClient, func(i int) string { return may[i].client }},
+		{"observer", e, bus.RoleObserver, func(i int) string { return may[i].observer }},
+		{"quiet observer", quiet, bus.RoleObserver, func(i int) string { return may[i].quiet }},
 	} {
 		t.Run(who.name, func(t *testing.T) {
 			said := make(violations, 16)
 			nc := dial(t, who.on, who.role, said.option())
-			for i, row := range table {
-				got := ""
-				// A wildcard is nothing that can be published to.
-				if !strings.ContainsAny(row.subject, "*>") {
-					if err := nc.Publish(row.subject, []byte("x")); err != nil {
-						t.Fatal(err)
-					}
-					if !said.refused(t, nc) {
-						got += "p"
-					}
-				}
-				sub, err := nc.SubscribeSync(row.subject)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !said.refused(t, nc) {
-					got += "s"
-				}
-				if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {
-					t.Fatal(err)
-				}
-				if got != who.rules(i) {
-					t.Errorf("%s: allowed %q, want %q", row.subject, got, who.rules(i))
+			for i, row := range may {
+				if got := allowed(t, nc, said, row.subject); got != who.rule(i) {
+					t.Errorf("%s: allowed %q, want %q", row.subject, got, who.rule(i))
 				}
 			}
 		})
 	}
 	// The node may do all of it: everything else in this repository shows that.
-	nc := dial(t, e, bus.RoleNode)
-	if err := bus.CheckJetStream(t.Context(), nc); err != nil {
+	if err := bus.CheckJetStream(t.Context(), dial(t, e, bus.RoleNode)); err != nil {
 		t.Error(err)
 	}
+}
+
+// allowed tries a subject.
+func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) string {
+	t.Helper()
+	got := ""
+	// A wildcard is nothing that can be published to.
+	if !strings.ContainsAny(subject, "*>") {
+		if err := nc.Publish(subject, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if !said.refused(t, nc) {
+			got += "p"
+		}
+	}
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !said.refused(t, nc) {
+		got += "s"
+	}
+	if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // TestAnswerIntoALog: an observer asks for an answer on a subject that only the

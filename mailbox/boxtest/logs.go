@@ -1,0 +1,237 @@
+package boxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+func bounds(t *testing.T, p mailbox.Post) {
+	var place []uint64
+	for i := range 6 {
+		place = append(place, put(t, p, "run.a", fmt.Sprint(i)))
+		put(t, p, "run.b", "other")
+		put(t, p, "run.a2", "other")
+	}
+	for _, c := range []struct {
+		after, through uint64
+		want           []string
+	}{
+		{0, 0, []string{"0", "1", "2", "3", "4", "5"}},
+		{place[1], 0, []string{"2", "3", "4", "5"}},
+		{place[1], place[3], []string{"2", "3"}},
+		{place[1], place[3] + 1, []string{"2", "3"}},
+		{0, place[0], []string{"0"}},
+		{place[5], 0, nil},
+		{place[5] + 1000, 0, nil},
+		{place[2], place[2], nil},
+		{place[3], place[1], nil},
+		{place[4], place[5] + 1000, []string{"5"}},
+	} {
+		if got := texts(read(t, p, "run.a", c.after, c.through)); !slices.Equal(got, c.want) {
+			t.Errorf("(%d, %d]: %v, want %v", c.after, c.through, got, c.want)
+		}
+	}
+}
+
+func errorOfEach(t *testing.T, p mailbox.Post) {
+	for i := range 5 {
+		put(t, p, "run.a", fmt.Sprint(i))
+	}
+	enough := errors.New("enough")
+	seen := 0
+	err := p.Read(context60(t), "run.a", 0, 0, func(mailbox.Message) error {
+		if seen++; seen == 2 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || seen != 2 {
+		t.Errorf("%v after %d messages", err, seen)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Read(ctx, "run.a", 0, 0, func(mailbox.Message) error { return nil }); err == nil {
+		t.Error("read with an ended context")
+	}
+}
+
+func addresses(t *testing.T, p mailbox.Post) {
+	ctx := context60(t)
+	for _, at := range []mailbox.Address{"r1.super", "r1.root", "r1.root-1-0", "r2.root"} {
+		put(t, p, at, "x")
+		put(t, p, at, "y")
+	}
+	for run, want := range map[string][]mailbox.Address{
+		"r1": {"r1.root", "r1.root-1-0", "r1.super"},
+		"r2": {"r2.root"},
+		"r":  nil,
+		"":   {"r1.root", "r1.root-1-0", "r1.super", "r2.root"},
+	} {
+		got, err := p.Addresses(ctx, run)
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("run %q: %v, %v", run, got, err)
+		}
+	}
+}
+
+func purge(t *testing.T, p mailbox.Post) {
+	ctx := context60(t)
+	put(t, p, "run.a", "1")
+	last := put(t, p, "run.a", "2")
+	put(t, p, "run.b", "1")
+	if err := p.Purge(ctx, "run.a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Purge(ctx, "run.never"); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, p, "run.a", 0, 0); len(got) > 0 {
+		t.Errorf("after a purge: %v", texts(got))
+	}
+	if got := read(t, p, "run.b", 0, 0); len(got) != 1 {
+		t.Errorf("the neighbour: %v", texts(got))
+	}
+	if got, err := p.Addresses(ctx, "run"); err != nil || !slices.Equal(got, []mailbox.Address{"run.b"}) {
+		t.Errorf("addresses: %v, %v", got, err)
+	}
+	if place := put(t, p, "run.a", "3"); place <= last {
+		t.Errorf("place %d again, after %d", place, last)
+	}
+	if got := texts(read(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"3"}) {
+		t.Errorf("after a purge and an append: %v", got)
+	}
+}
+
+func canceled(t *testing.T, p mailbox.Post) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := refused(t, p, ctx, "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
+		t.Error(err)
+	}
+	// With the cancel at any moment, done is called once.
+	const n = 500
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	calls := make(chan error, 2*n)
+	for i := range n {
+		p.Append(ctx, "run.a", fmt.Appendf(nil, "%d", i), func(_ uint64, err error) { calls <- err })
+		if i == n/2 {
+			cancel()
+		}
+	}
+	for range n {
+		select {
+		case err := <-calls:
+			if err != nil && !errors.Is(err, mailbox.ErrClosed) {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("an append has no answer")
+		}
+	}
+	put(t, p, "run.a", "last") // the Post goes on
+	if len(calls) > 0 {
+		t.Errorf("%d answers too many", len(calls))
+	}
+}
+
+func tooLarge(t *testing.T, p mailbox.Post) {
+	put(t, p, "run.a", strings.Repeat("x", mailbox.EntryBytesMax))
+	err := refused(t, p, t.Context(), "run.a", make([]byte, mailbox.EntryBytesMax+1))
+	if !errors.Is(err, mailbox.ErrTooLarge) {
+		t.Error(err)
+	}
+	if got := read(t, p, "run.a", 0, 0); len(got) != 1 || len(got[0].Data) != mailbox.EntryBytesMax {
+		t.Errorf("%d entries", len(got))
+	}
+}
+
+// readWhileAppending: a read ends though the log goes on growing.
+func readWhileAppending(t *testing.T, p mailbox.Post) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var grown sync.WaitGroup
+	grown.Add(1)
+	var next func()
+	next = func() {
+		p.Append(ctx, "run.a", []byte("x"), func(_ uint64, err error) {
+			if err != nil {
+				grown.Done()
+				return
+			}
+			go next()
+		})
+	}
+	next()
+	last := 0
+	for range 30 {
+		n := len(read(t, p, "run.a", 0, 0))
+		if n < last {
+			t.Errorf("%d entries, %d before", n, last)
+		}
+		last = n
+	}
+	cancel()
+	grown.Wait()
+}
+
+func readRun(t *testing.T, p mailbox.Store) {
+	ctx := context60(t)
+	want := map[mailbox.Address][]string{}
+	for i := range 200 {
+		at := mailbox.At("r1", fmt.Sprintf("a%d", i%23))
+		put(t, p, at, fmt.Sprint(i))
+		want[at] = append(want[at], fmt.Sprint(i))
+		put(t, p, mailbox.At("r2", "a"), "other")
+	}
+	got := map[mailbox.Address][]mailbox.Message{}
+	err := p.ReadRun(ctx, "r1", func(m mailbox.Message) error {
+		got[m.To] = append(got[m.To], m)
+		return nil
+	})
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d addresses, %v", len(got), err)
+	}
+	for at := range want {
+		if !slices.Equal(texts(got[at]), want[at]) {
+			t.Errorf("%s: %v, want %v", at, texts(got[at]), want[at])
+		}
+		same(t, got[at], read(t, p, at, 0, 0))
+	}
+	enough := errors.New("enough")
+	if err := p.ReadRun(ctx, "r1", func(mailbox.Message) error { return enough }); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	if err := p.ReadRun(ctx, "none", func(mailbox.Message) error { return enough }); err != nil {
+		t.Error(err)
+	}
+}
+
+func room(t *testing.T, p mailbox.Store) {
+	put(t, p, "run.a", strings.Repeat("x", 10_000))
+	used, most, err := p.Room(context60(t))
+	if err != nil || used < 10_000 || most > 0 && used > most {
+		t.Errorf("used %d of %d, %v", used, most, err)
+	}
+}
+
+func closed(t *testing.T, p mailbox.Store) {
+	put(t, p, "run.a", "x")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := refused(t, p, t.Context(), "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
+		t.Error(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+}

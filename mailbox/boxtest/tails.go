@@ -1,0 +1,200 @@
+package boxtest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// orderPerAddress: one append after another's done stands behind it, however
+// many others append elsewhere.
+func orderPerAddress(t *testing.T, p mailbox.Post) {
+	const writers, each = 16, 50
+	c, _ := collect(t, p)
+	var all sync.WaitGroup
+	for w := range writers {
+		to := mailbox.At("run", fmt.Sprintf("a%d", w))
+		all.Add(1)
+		var next func(i int)
+		next = func(i int) {
+			calls := 0
+			p.Append(t.Context(), to, []byte(fmt.Sprint(i)), func(place uint64, err error) {
+				if calls++; calls > 1 || err != nil {
+					t.Errorf("done: call %d, %v", calls, err)
+				}
+				if i+1 < each && err == nil {
+					go next(i + 1)
+					return
+				}
+				all.Done()
+			})
+		}
+		next(0)
+	}
+	all.Wait()
+	c.wait(t, writers*each)
+	var want []string
+	for i := range each {
+		want = append(want, fmt.Sprint(i))
+	}
+	for w := range writers {
+		at := mailbox.At("run", fmt.Sprintf("a%d", w))
+		got := read(t, p, at, 0, 0)
+		if !slices.Equal(texts(got), want) {
+			t.Errorf("%s: %v", at, texts(got))
+		}
+		same(t, c.at(at), got)
+	}
+}
+
+func tailSeesAll(t *testing.T, p mailbox.Post) {
+	put(t, p, "run.a", "before")
+	put(t, p, "run.b", "before")
+	c, _ := collect(t, p)
+	const n = 300
+	for i := range n {
+		put(t, p, mailbox.At("run", string(rune('a'+i%7))), fmt.Sprint(i))
+	}
+	c.wait(t, n)
+	for i := range 7 {
+		at := mailbox.At("run", string(rune('a'+i)))
+		stored := read(t, p, at, 0, 0)
+		if i < 2 {
+			stored = stored[1:]
+		}
+		same(t, c.at(at), stored)
+	}
+}
+
+// tailStartsAtOnce: what is appended the moment after Tail returned is seen,
+// and nothing twice, also with appends under way.
+func tailStartsAtOnce(t *testing.T, p mailbox.Post) {
+	for i := range 20 {
+		to := mailbox.At("run", fmt.Sprintf("a%d", i))
+		put(t, p, to, "before")
+		c, stop := collect(t, p)
+		place := put(t, p, to, "after")
+		c.wait(t, 1)
+		if got := c.at(to); got[0].Place != place {
+			t.Fatalf("round %d: got %v, want place %d", i, got, place)
+		}
+		stop()
+	}
+}
+
+func twoTails(t *testing.T, p mailbox.Post) {
+	one, stop := collect(t, p)
+	put(t, p, "run.a", "1")
+	two, _ := collect(t, p)
+	put(t, p, "run.a", "2")
+	one.wait(t, 2)
+	two.wait(t, 1)
+	stop()
+	put(t, p, "run.a", "3")
+	two.wait(t, 2)
+	if got := texts(one.at("run.a")); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("one: %v", got)
+	}
+	if got := texts(two.at("run.a")); !slices.Equal(got, []string{"2", "3"}) {
+		t.Errorf("two: %v", got)
+	}
+}
+
+// appendFromDeliver: a chain of appends, each made by the delivery of the one before.
+func appendFromDeliver(t *testing.T, p mailbox.Post) {
+	const hops = 200
+	c := &collector{by: map[mailbox.Address][]mailbox.Message{}}
+	c.some = sync.NewCond(&c.mu)
+	stop, err := p.Tail(t.Context(), func(m mailbox.Message) {
+		c.take(m)
+		if n := len(m.Data); n < hops {
+			to := mailbox.At("run", fmt.Sprintf("a%d", n%5))
+			p.Append(t.Context(), to, append(slices.Clone(m.Data), 'x'), func(_ uint64, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	put(t, p, "run.a", "x")
+	c.wait(t, hops)
+}
+
+func stopEnds(t *testing.T, p mailbox.Post) {
+	c, stop := collect(t, p)
+	put(t, p, "run.a", "1")
+	c.wait(t, 1)
+	stop()
+	put(t, p, "run.a", "2")
+	d, _ := collect(t, p)
+	put(t, p, "run.a", "3")
+	d.wait(t, 1)
+	c.wait(t, 1)
+}
+
+func manyAddresses(t *testing.T, p mailbox.Post) {
+	const many, each = 2000, 3
+	c, _ := collect(t, p)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	places := map[mailbox.Address]map[uint64]bool{}
+	for i := range many * each {
+		to := mailbox.At(fmt.Sprintf("r%d", i%10), fmt.Sprintf("a%d", i%many))
+		all.Add(1)
+		p.Append(t.Context(), to, fmt.Appendf(nil, "%d", i), func(place uint64, err error) {
+			defer all.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			if places[to] == nil {
+				places[to] = map[uint64]bool{}
+			}
+			if err != nil || places[to][place] {
+				t.Errorf("%s: place %d twice, or %v", to, place, err)
+			}
+			places[to][place] = true
+		})
+	}
+	all.Wait()
+	c.wait(t, many*each)
+	got, err := p.Addresses(context60(t), "")
+	if err != nil || len(got) != many {
+		t.Fatalf("%d addresses, %v", len(got), err)
+	}
+	for at, want := range places {
+		tail := c.at(at)
+		for i, m := range tail {
+			if !want[m.Place] || i > 0 && m.Place <= tail[i-1].Place {
+				t.Fatalf("%s: %v", at, tail)
+			}
+		}
+		if len(tail) != each {
+			t.Fatalf("%s: %d of %d", at, len(tail), each)
+		}
+	}
+	for i := range 100 {
+		at := mailbox.At(fmt.Sprintf("r%d", i%10), fmt.Sprintf("a%d", i))
+		same(t, c.at(at), read(t, p, at, 0, 0))
+	}
+}
+
+// unknownBytes: a Post carries bytes; what they mean is the reader's concern.
+func unknownBytes(t *testing.T, p mailbox.Post) {
+	c, _ := collect(t, p)
+	want := []string{"", "\x00", "\xdd\xff\xff\xff\xff", "NATS/1.0 100 Idle Heartbeat\r\n\r\n", "{}"}
+	for _, data := range want {
+		put(t, p, "run.a", data)
+	}
+	c.wait(t, len(want))
+	got := read(t, p, "run.a", 0, 0)
+	if !slices.Equal(texts(got), want) {
+		t.Errorf("%q", texts(got))
+	}
+	same(t, c.at("run.a"), got)
+}
