@@ -16,6 +16,7 @@ const (
 	AbandonGrace     = 2 * time.Second // how long a canceled tool may take to return before it is abandoned
 	ParallelDefault  = 4
 	DescriptionBytes = 1024
+	WholeBytesMax    = 4 << 20 // what is kept of a result that is clipped
 )
 
 // Call is what a tool is told about the call it serves.
@@ -35,6 +36,9 @@ type Call struct {
 type Result struct {
 	Text  string
 	Error bool
+	// Whole is set by Set.Call when Text is a clipped form of it: masked, valid
+	// UTF-8, at most WholeBytesMax. A caller may keep it as a blob.
+	Whole string
 }
 
 // Tool is one thing a model may call. Call returns an error only for what the

@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of git_blame.
+const (
+	blameLinesDefault = 200
+	blameLinesMax     = 400
+	blameLineBytes    = 300
+	blameFileMax      = 8 << 20
+)
+
+type blameArgs struct {
+	Path string `json:"path"`
+	From int    `json:"from,omitempty" jsonschema:"first line, from 1"`
+	To   int    `json:"to,omitempty" jsonschema:"last line"`
+}
+
+// gitBlame makes git_blame: who last changed each line of a file as it is in HEAD.
+//
+//	hash<TAB>author<TAB>date<TAB>lineno<TAB>text   clipped at 300 bytes
+//	[lines A-B of N]
+//
+// 200 lines by default, 400 at most. Changes that are not committed are not seen.
+func (p *place) gitBlame() (tool.Tool, error) {
+	return reader("git_blame", "Who last changed each line of a file, as committed.",
+		func(ctx context.Context, in blameArgs) (string, error) { return answer(p.blameText(ctx, in)) })
+}
+
+func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
+	path, err := p.gitPath(in.Path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := p.history(ctx); err != nil {
+		return "", err
+	}
+	text, err := p.committed(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	from := max(in.From, 1)
+	to := in.To
+	if to < from {
+		to = from + blameLinesDefault - 1
+	}
+	to = min(to, from+blameLinesMax-1, len(text))
+	if from > to {
+		return fmt.Sprintf("[lines 0-0 of %d]", len(text)), nil
+	}
+	out, err := p.git(ctx, gitBytesMax, "blame", "--line-porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", from, to), "HEAD", "--", path)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	last := blamed(&b, out.text, text)
+	fmt.Fprintf(&b, "[lines %d-%d of %d]", from, last, len(text))
+	return b.String(), nil
+}
+
+// committed are the lines of a file as it is in HEAD, masked.
+func (p *place) committed(ctx context.Context, path string) ([]string, error) {
+	out, err := p.git(ctx, blameFileMax, "cat-file", "blob", "HEAD:./"+path)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a file of the last commit", shown(path))
+	}
+	if binary(out.text) {
+		return nil, fmt.Errorf("binary file: %d bytes", len(out.text))
+	}
+	masked := p.cfg.Mask.Lines(path)
+	var text []string
+	for line := range bytes.Lines(out.text) {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		text = append(text, clipLine(masked.Line(line), blameLineBytes))
+	}
+	return text, nil
+}
+
+// blamed writes what `git blame --line-porcelain` says: for each line a head
+// "hash old new", fields, and the line itself after a tab.
+func blamed(b *strings.Builder, porcelain []byte, text []string) (last int) {
+	hash, author, date, n := "", "", "", 0
+	for line := range bytes.Lines(porcelain) {
+		s := strings.TrimSuffix(string(line), "\n")
+		key, value, _ := strings.Cut(s, " ")
+		switch {
+		case strings.HasPrefix(s, "\t"):
+			if n < 1 || n > len(text) || b.Len() > readBytesMax {
+				return last
+			}
+			fmt.Fprintf(b, "%s\t%s\t%s\t%d\t%s\n", hash, author, date, n, text[n-1])
+			last = n
+		case key == "author":
+			author = field(value)
+		case key == "author-time":
+			if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
+				date = time.Unix(seconds, 0).UTC().Format(time.DateOnly)
+			}
+		case len(key) >= 40 && strings.Trim(key, "0123456789abcdef") == "":
+			hash = key[:hashShown]
+			if f := strings.Fields(value); len(f) >= 2 {
+				n = lines(f[1])
+			}
+		}
+	}
+	return last
+}

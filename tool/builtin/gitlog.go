@@ -1,0 +1,106 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of git_log.
+const (
+	logCommitsDefault = 30
+	logCommitsMax     = 500
+	logCountMax       = 10_000           // commits are counted up to here
+	gitPatience       = 15 * time.Second // then what git has found so far is the answer
+	hashShown         = 12
+)
+
+var errSlow = errors.New("git took too long")
+
+type logArgs struct {
+	Path  string `json:"path,omitempty" jsonschema:"only commits that changed it"`
+	Limit int    `json:"limit,omitempty" jsonschema:"default 30"`
+}
+
+// gitLog makes git_log, newest first:
+//
+//	hash<TAB>YYYY-MM-DD<TAB>author<TAB>subject     12 characters of the hash
+//	[N commits shown of T(; shallow clone)]        the last line
+//
+// T is "10000 or more" where counting stopped. Without commits, repository or
+// git the result is [no commits], [not a git repository] or [git is not installed].
+func (p *place) gitLog() (tool.Tool, error) {
+	return reader("git_log", "Commits, newest first: hash, date, author, subject.",
+		func(ctx context.Context, in logArgs) (string, error) { return answer(p.logText(ctx, in)) })
+}
+
+func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
+	path, err := p.gitPath(in.Path)
+	if err != nil {
+		return "", err
+	}
+	repo, err := p.history(ctx)
+	if err != nil {
+		return "", err
+	}
+	limit := min(in.Limit, logCommitsMax)
+	if limit <= 0 {
+		limit = logCommitsDefault
+	}
+	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD"}
+	out, slow, err := p.patiently(ctx, append(args, repo.scope(path)...)...)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	n := 0
+	for record := range bytes.SplitSeq(out.text, []byte{0}) {
+		f := strings.SplitN(string(record), "\x1f", 4)
+		if len(f) < 4 || len(f[0]) < hashShown {
+			continue
+		}
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], field(f[1]), field(f[2]), field(f[3]))
+		n++
+	}
+	fmt.Fprintf(&b, "[%d commits shown of %s", n, p.count(ctx, repo, path, n, n < limit && !slow))
+	if repo.shallow {
+		b.WriteString("; shallow clone")
+	}
+	b.WriteString("]")
+	return b.String(), nil
+}
+
+// count is how many commits there are, as text; all says that n is all of them.
+func (p *place) count(ctx context.Context, repo repository, path string, n int, all bool) string {
+	if all {
+		return strconv.Itoa(n)
+	}
+	args := []string{"rev-list", "--count", "--max-count=" + strconv.Itoa(logCountMax), "HEAD"}
+	out, slow, err := p.patiently(ctx, append(args, repo.scope(path)...)...)
+	total, wrong := strconv.Atoi(strings.TrimSpace(string(out.text)))
+	if err != nil || slow || wrong != nil {
+		return strconv.Itoa(n) + " or more"
+	}
+	if total == logCountMax {
+		return strconv.Itoa(total) + " or more"
+	}
+	return strconv.Itoa(total)
+}
+
+// patiently runs a git command for a limited time; slow says that it was ended
+// then, and that what it printed is a beginning.
+func (p *place) patiently(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
+	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
+	defer cancel()
+	out, err = p.git(limited, gitBytesMax, args...)
+	if errors.Is(err, errSlow) && ctx.Err() == nil {
+		return out, true, nil
+	}
+	return out, false, err
+}

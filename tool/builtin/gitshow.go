@@ -1,0 +1,146 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/mask"
+)
+
+// Limits of git_show.
+const (
+	showFilesMax  = 200      // files listed
+	showPatchMax  = 48 << 10 // bytes of a patch shown
+	showLineBytes = 400      // of a line of a patch are shown
+	showReadMax   = 8 << 20  // bytes of a patch read
+)
+
+type showArgs struct {
+	Rev  string `json:"rev"`
+	Path string `json:"path,omitempty" jsonschema:"show the patch of this path"`
+}
+
+// gitShow makes git_show:
+//
+//	commit <hash>
+//	author <name>
+//	date YYYY-MM-DD
+//	subject <text>
+//
+// then, without a path, one line for each file and a last line:
+//
+//	added<TAB>deleted<TAB>path             "-" for both in a binary file; 200 at most
+//	[N files, +A -D]
+//
+// and with a path its patch, clipped at 48 KiB with the last line
+// [patch clipped: N bytes]. A merge is compared with its first parent.
+func (p *place) gitShow() (tool.Tool, error) {
+	return reader("git_show", "One commit: its files and counts, or the patch of one path.",
+		func(ctx context.Context, in showArgs) (string, error) { return answer(p.showText(ctx, in)) })
+}
+
+func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
+	path, err := p.gitPath(in.Path)
+	if err != nil {
+		return "", err
+	}
+	repo, err := p.history(ctx)
+	if err != nil {
+		return "", err
+	}
+	hash, err := p.revision(ctx, in.Rev)
+	if err != nil {
+		return "", err
+	}
+	head, err := p.git(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", hash)
+	if err != nil {
+		return "", err
+	}
+	f := strings.SplitN(strings.TrimSpace(string(head.text)), "\x1f", 4)
+	if len(f) != 4 {
+		return "", fmt.Errorf("git show: no commit %s", in.Rev)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "commit %s\nauthor %s\ndate %s\nsubject %s\n", field(f[0]), field(f[2]), field(f[1]), field(f[3]))
+	what := []string{"-z", "--numstat"}
+	if in.Path != "" {
+		what = []string{"--patch", "--src-prefix=a/", "--dst-prefix=b/"}
+	}
+	args := append(repo.roots(), "show", "--format=", "-m", "--first-parent", "-M", "--relative", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules")
+	args = append(append(args, what...), hash)
+	out, err := p.git(ctx, showReadMax, append(args, repo.scope(path)...)...)
+	if err != nil {
+		return "", err
+	}
+	if in.Path != "" {
+		p.patch(&b, out)
+	} else {
+		counts(&b, out.text)
+	}
+	return b.String(), nil
+}
+
+// counts lists the files of a commit.
+func counts(b *strings.Builder, text []byte) {
+	tokens := bytes.Split(text, []byte{0})
+	files, added, deleted := 0, 0, 0
+	for i := 0; i < len(tokens); i++ {
+		f := strings.SplitN(strings.TrimPrefix(string(tokens[i]), "\n"), "\t", 3)
+		if len(f) != 3 {
+			continue
+		}
+		if f[2] == "" {
+			if i += 2; i >= len(tokens) {
+				break
+			}
+			f[2] = string(tokens[i])
+		}
+		files++
+		added += lines(f[0])
+		deleted += lines(f[1])
+		if files <= showFilesMax {
+			fmt.Fprintf(b, "%s\t%s\t%s\n", f[0], f[1], shown(f[2]))
+		}
+	}
+	if files > showFilesMax {
+		fmt.Fprintf(b, "[%d more files]\n", files-showFilesMax)
+	}
+	fmt.Fprintf(b, "[%d files, +%d -%d]", files, added, deleted)
+}
+
+// patch shows a patch. Each file in it is masked as that file would be.
+func (p *place) patch(b *strings.Builder, out gitOutput) {
+	limit := b.Len() + showPatchMax
+	var masked *mask.Lines
+	inHunk := false
+	for line := range bytes.Lines(out.text) {
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case bytes.HasPrefix(line, []byte("diff --git ")):
+			masked, inHunk = p.cfg.Mask.Lines(""), false
+			if at := bytes.LastIndex(line, []byte(" b/")); at >= 0 {
+				masked = p.cfg.Mask.Lines(strings.Trim(string(line[at+3:]), `"`))
+			}
+		case masked == nil:
+		case bytes.HasPrefix(line, []byte("@@")):
+			inHunk = true
+			if at := bytes.LastIndex(line, []byte("@@")); at > 0 {
+				line = append(bytes.Clone(line[:at+2]), masked.Line(line[at+2:])...)
+			}
+		case inHunk && len(line) > 0:
+			line = append([]byte{line[0]}, masked.Line(line[1:])...)
+		}
+		text := clipLine(line, showLineBytes) + "\n"
+		if b.Len()+len(text) > limit {
+			fmt.Fprintf(b, "[patch clipped: %d bytes]", len(out.text))
+			return
+		}
+		b.WriteString(text)
+	}
+	if out.cut {
+		fmt.Fprintf(b, "[patch clipped: more than %d bytes]", len(out.text))
+	}
+}

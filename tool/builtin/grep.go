@@ -1,0 +1,212 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/needle"
+)
+
+// Limits of grep.
+const (
+	grepMatchesMax  = 100     // lines shown
+	grepLineBytes   = 300     // of a line are shown
+	grepFileMax     = 2 << 20 // larger files are skipped
+	grepPatternMax  = 16 << 10
+	grepWorkers     = 4
+	grepLinesPerCtx = 4096
+)
+
+type grepArgs struct {
+	Pattern string `json:"pattern" jsonschema:"RE2 regular expression"`
+	Path    string `json:"path,omitempty" jsonschema:"file or directory, default ."`
+	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go or src/**/*.{ts,js}"`
+}
+
+// grep makes grep. Matching lines, sorted by path, then line:
+//
+//	path:line:text   clipped at 300 bytes with the suffix " …[line clipped]"
+//
+// and a last line, of which the parts in parentheses appear when they are true:
+//
+//	[M matches in F files; S files searched(; first 100 shown)(; K large files skipped)]
+//
+// M counts lines. Binary files and files of more than 2 MiB are not searched.
+// A glob without a slash is matched with the name of a file alone.
+func (p *place) grep() (tool.Tool, error) {
+	return reader("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
+		func(ctx context.Context, in grepArgs) (string, error) {
+			if len(in.Pattern) > grepPatternMax {
+				return "", fmt.Errorf("the pattern is %d bytes, at most %d are allowed", len(in.Pattern), grepPatternMax)
+			}
+			re, err := regexp.Compile(in.Pattern)
+			if err != nil {
+				return "", fmt.Errorf("pattern: %w", err)
+			}
+			names, err := p.chosen(ctx, in.Path, in.Glob)
+			if err != nil {
+				return "", err
+			}
+			s := &search{p: p, re: re, words: prefilter(in.Pattern), names: names, found: make([]found, len(names))}
+			if err := s.run(ctx); err != nil {
+				return "", err
+			}
+			return s.text(), nil
+		})
+}
+
+// chosen are the files that a path and a glob name. A file named by its path is
+// searched also when git ignores it.
+func (p *place) chosen(ctx context.Context, dir, glob string) ([]string, error) {
+	dir, err := p.local(dir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := p.exists(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{dir}, nil
+	}
+	names, err := p.universe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names = within(names, dir)
+	if glob == "" {
+		return names, nil
+	}
+	match, err := matcher(glob, true)
+	if err != nil {
+		return nil, fmt.Errorf("glob: %w", err)
+	}
+	var kept []string
+	for _, name := range names {
+		if match(name) || dir != "." && match(strings.TrimPrefix(name, dir+"/")) {
+			kept = append(kept, name)
+		}
+	}
+	return kept, nil
+}
+
+// search is one grep over many files.
+type search struct {
+	p     *place
+	re    *regexp.Regexp
+	words *needle.Set // nil: every line needs the regular expression
+	names []string
+	found []found // by index of names: each worker writes its own
+}
+
+type found struct {
+	lines    []string
+	matches  int
+	searched bool
+	large    bool
+}
+
+// run shares the files out to a few workers.
+func (s *search) run(ctx context.Context) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range grepWorkers {
+		workers.Go(func() {
+			buffer := make([]byte, 0, 64<<10)
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(s.names) {
+					return
+				}
+				buffer = s.file(ctx, i, buffer[:0])
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+// file searches one file and returns the buffer to use again.
+func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
+	name := s.names[i]
+	size, ok := s.p.size(name)
+	if !ok {
+		return buffer // gone, a link or a submodule: not searched
+	}
+	if size > grepFileMax {
+		s.found[i].large = true
+		return buffer
+	}
+	f, _, err := s.p.open(name)
+	if err != nil {
+		return buffer
+	}
+	defer func() { _ = f.Close() }()
+	b := bytes.NewBuffer(buffer)
+	if _, err := b.ReadFrom(io.LimitReader(f, grepFileMax+1)); err != nil {
+		return buffer
+	}
+	if data := b.Bytes(); !binary(data) {
+		s.found[i] = s.lines(ctx, name, data)
+	}
+	return b.Bytes()
+}
+
+func (s *search) lines(ctx context.Context, name string, data []byte) found {
+	result := found{searched: true}
+	masked := s.p.cfg.Mask.Lines(name)
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if n%grepLinesPerCtx == 0 && ctx.Err() != nil {
+			break
+		}
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		line = masked.Line(line)
+		if s.words != nil && !s.words.Any(line) || !s.re.Match(line) {
+			continue
+		}
+		result.matches++
+		if len(result.lines) < grepMatchesMax {
+			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", shown(name), n, clipLine(line, grepLineBytes)))
+		}
+	}
+	return result
+}
+
+func (s *search) text() string {
+	var b strings.Builder
+	lines, matches, files, searched, large := 0, 0, 0, 0, 0
+	for _, f := range s.found {
+		matches += f.matches
+		if f.searched {
+			searched++
+		}
+		if f.large {
+			large++
+		}
+		if f.matches > 0 {
+			files++
+		}
+		for _, line := range f.lines[:min(len(f.lines), grepMatchesMax-lines)] {
+			b.WriteString(line)
+			lines++
+		}
+	}
+	fmt.Fprintf(&b, "[%d matches in %d files; %d files searched", matches, files, searched)
+	if matches > lines {
+		fmt.Fprintf(&b, "; first %d shown", lines)
+	}
+	if large > 0 {
+		fmt.Fprintf(&b, "; %d large files skipped", large)
+	}
+	b.WriteString("]")
+	return b.String()
+}

@@ -1,0 +1,191 @@
+package builtin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of git_numstat.
+const (
+	numstatCommitsDefault = 300
+	numstatCommitsMax     = 5000
+	numstatFilesMax       = 20
+	numstatAuthorsMax     = 10
+	numstatLargeMax       = 5
+)
+
+type numstatArgs struct {
+	Limit int `json:"limit,omitempty" jsonschema:"commits, default 300"`
+}
+
+// gitNumstat makes git_numstat, about the newest commits that are no merges:
+//
+//	# files
+//	commits<TAB>added<TAB>deleted<TAB>authors<TAB>path                           20, by commits, then changed lines
+//	# authors
+//	commits<TAB>name                                                             10
+//	# large commits
+//	hash<TAB>date<TAB>author<TAB>added<TAB>deleted<TAB>files<TAB>subject         5, by changed lines
+//	[N commits(; shallow clone)]
+//
+// Files that are no longer there are left out; a renamed file counts under its
+// new name from the renaming on. The commits at the border of a shallow clone count, but what they seem
+// to add does not. Without history the result is as that of git_log.
+func (p *place) gitNumstat() (tool.Tool, error) {
+	return reader("git_numstat", "Where the history changed most: hot files, authors, large commits.",
+		func(ctx context.Context, in numstatArgs) (string, error) { return answer(p.numstatText(ctx, in)) })
+}
+
+// change is one commit and what it did to files.
+type change struct {
+	hash, date, author, subject string
+	files                       []fileChange
+	added, deleted              int
+}
+
+type fileChange struct {
+	path           string
+	added, deleted int
+}
+
+func (p *place) numstatText(ctx context.Context, in numstatArgs) (string, error) {
+	repo, err := p.history(ctx)
+	if err != nil {
+		return "", err
+	}
+	limit := min(in.Limit, numstatCommitsMax)
+	if limit <= 0 {
+		limit = numstatCommitsDefault
+	}
+	args := append(repo.roots(), "log", "-z", "-M", "--numstat", "--no-merges", "--relative", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
+		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD")
+	out, slow, err := p.patiently(ctx, append(args, repo.scope(".")...)...)
+	if err != nil {
+		return "", err
+	}
+	changes := parseNumstat(out.text)
+	var b strings.Builder
+	b.WriteString("# files\n")
+	p.hotFiles(&b, changes)
+	b.WriteString("# authors\n")
+	authors(&b, changes)
+	b.WriteString("# large commits\n")
+	largeCommits(&b, changes)
+	fmt.Fprintf(&b, "[%d commits", len(changes))
+	if repo.shallow {
+		b.WriteString("; shallow clone")
+	}
+	if slow || out.cut {
+		b.WriteString("; older ones not read")
+	}
+	b.WriteString("]")
+	return b.String(), nil
+}
+
+// parseNumstat reads `git log -z --numstat`: a commit is a token that begins
+// with 0x1e, a file is "added\tdeleted\tpath", and a renamed one has an empty
+// path and two more tokens, the old and the new path.
+func parseNumstat(text []byte) []change {
+	var changes []change
+	tokens := bytes.Split(text, []byte{0})
+	for i := 0; i < len(tokens); i++ {
+		token := strings.TrimPrefix(string(tokens[i]), "\n")
+		if head, ok := strings.CutPrefix(token, "\x1e"); ok {
+			if f := strings.SplitN(head, "\x1f", 4); len(f) == 4 && len(f[0]) >= hashShown {
+				changes = append(changes, change{hash: f[0][:hashShown], date: field(f[1]), author: field(f[2]), subject: field(f[3])})
+			}
+			continue
+		}
+		f := strings.SplitN(token, "\t", 3)
+		if len(f) != 3 || len(changes) == 0 {
+			continue
+		}
+		fc := fileChange{path: f[2], added: lines(f[0]), deleted: lines(f[1])}
+		if fc.path == "" {
+			if i += 2; i >= len(tokens) {
+				break
+			}
+			fc.path = string(tokens[i])
+		}
+		last := &changes[len(changes)-1]
+		last.files = append(last.files, fc)
+		last.added += fc.added
+		last.deleted += fc.deleted
+	}
+	return changes
+}
+
+// lines reads a count; "-", which stands for a binary file, is 0.
+func lines(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (p *place) hotFiles(b *strings.Builder, changes []change) {
+	type hot struct {
+		path                    string
+		commits, added, deleted int
+		authors                 map[string]bool
+	}
+	byPath := map[string]*hot{}
+	for _, c := range changes {
+		for _, f := range c.files {
+			h := byPath[f.path]
+			if h == nil {
+				h = &hot{path: f.path, authors: map[string]bool{}}
+				byPath[f.path] = h
+			}
+			h.commits++
+			h.added += f.added
+			h.deleted += f.deleted
+			h.authors[c.author] = true
+		}
+	}
+	files := slices.SortedFunc(maps.Values(byPath), func(a, b *hot) int {
+		return cmp.Or(cmp.Compare(b.commits, a.commits), cmp.Compare(b.added+b.deleted, a.added+a.deleted), cmp.Compare(a.path, b.path))
+	})
+	n := 0
+	for _, h := range files {
+		if n == numstatFilesMax {
+			return
+		}
+		if _, there := p.size(h.path); there {
+			fmt.Fprintf(b, "%d\t%d\t%d\t%d\t%s\n", h.commits, h.added, h.deleted, len(h.authors), shown(h.path))
+			n++
+		}
+	}
+}
+
+func authors(b *strings.Builder, changes []change) {
+	commits := map[string]int{}
+	for _, c := range changes {
+		commits[c.author]++
+	}
+	names := slices.SortedFunc(maps.Keys(commits), func(x, y string) int {
+		return cmp.Or(cmp.Compare(commits[y], commits[x]), cmp.Compare(x, y))
+	})
+	for _, name := range names[:min(len(names), numstatAuthorsMax)] {
+		fmt.Fprintf(b, "%d\t%s\n", commits[name], name)
+	}
+}
+
+func largeCommits(b *strings.Builder, changes []change) {
+	sorted := slices.Clone(changes)
+	slices.SortStableFunc(sorted, func(x, y change) int { return cmp.Compare(y.added+y.deleted, x.added+x.deleted) })
+	for _, c := range sorted[:min(len(sorted), numstatLargeMax)] {
+		if c.added+c.deleted > 0 {
+			fmt.Fprintf(b, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", c.hash, c.date, c.author, c.added, c.deleted, len(c.files), c.subject)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package builtin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of read_file.
+const (
+	readLinesDefault = 200
+	readLineBytes    = 400       // of a line are shown
+	readBytesMax     = 56 << 10  // of one result: it stays below the limit of a result, which would cut its middle out
+	readWholeMax     = 8 << 20   // larger files are read only as far as asked
+	lineBytesKept    = 16 << 10  // of a line are looked at for secrets before it is clipped
+	readBuffer       = 256 << 10 // bytes
+	ctxEvery         = 1024      // lines between two looks at the context
+)
+
+type readArgs struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"lines, default 200"`
+}
+
+// readFile makes read_file:
+//
+//	<lineno><TAB><text>   each line, without its line end (LF or CRLF); clipped
+//	                      at 400 bytes with the suffix " …[line clipped]"
+//	[lines A-B of N]      the last line; [lines 0-0 of N] when there are none
+//
+// B may be less than asked for when the lines are long. N is "?" for a file of
+// more than 8 MiB whose end was not reached. A binary file is an error result,
+// "binary file: N bytes".
+func (p *place) readFile() (tool.Tool, error) {
+	return reader("read_file", "Read lines of a text file, as lineno<TAB>text.",
+		func(ctx context.Context, in readArgs) (string, error) {
+			name, err := p.local(in.Path)
+			if err != nil {
+				return "", err
+			}
+			f, info, err := p.open(name)
+			if err != nil {
+				return "", err
+			}
+			defer func() { _ = f.Close() }()
+			return p.window(ctx, f, info.Size(), name, in)
+		})
+}
+
+// window reads a file line by line and keeps the lines that were asked for.
+func (p *place) window(ctx context.Context, f *os.File, size int64, name string, in readArgs) (string, error) {
+	first := max(in.Offset, 1)
+	limit := in.Limit
+	if limit <= 0 {
+		limit = readLinesDefault
+	}
+	r := bufio.NewReaderSize(f, readBuffer)
+	if head, _ := r.Peek(sniffBytes); binary(head) {
+		return "", fmt.Errorf("binary file: %d bytes", size)
+	}
+	lines := p.cfg.Mask.Lines(name)
+	var b strings.Builder
+	n, shownFrom, shownTo, open := 0, 0, 0, true
+	for {
+		line, err := nextLine(r)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", plainly(name, err)
+		}
+		n++
+		if n%ctxEvery == 0 && ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if !open {
+			continue
+		}
+		masked := lines.Line(line) // also before the first line shown: a key may have begun there
+		if n < first {
+			continue
+		}
+		text := strconv.Itoa(n) + "\t" + clipLine(masked, readLineBytes) + "\n"
+		if open = n-first < limit && b.Len()+len(text) <= readBytesMax; open {
+			b.WriteString(text)
+			shownTo = n
+			if shownFrom == 0 {
+				shownFrom = n
+			}
+		} else if size > readWholeMax {
+			fmt.Fprintf(&b, "[lines %d-%d of ?]", shownFrom, shownTo)
+			return b.String(), nil
+		}
+	}
+	fmt.Fprintf(&b, "[lines %d-%d of %d]", shownFrom, shownTo, n)
+	return b.String(), nil
+}
+
+// nextLine reads a line without its end. Of a long line only the beginning is
+// kept; the rest is read and dropped. The result is valid until the next call.
+func nextLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		kept := bytes.Clone(line[:lineBytesKept])
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = r.ReadSlice('\n')
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return kept, nil
+	}
+	if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
+		return nil, err
+	}
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	return line[:min(len(line), lineBytesKept)], nil
+}

@@ -1,0 +1,120 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool/proc"
+)
+
+// CommandConfig describes a tool that is a shell command.
+type CommandConfig struct {
+	Name, Description string
+	// Command is given to /bin/sh -c. Arguments reach it only as JSON on stdin:
+	// nothing that a model wrote is ever part of a command line.
+	Command string
+	// Class is the effect class. Default model.Effect: what nothing is known
+	// about is not run twice.
+	Class model.Class
+	// Schema is the JSON Schema of the arguments. Default: an object of anything.
+	Schema string
+	// Dir is where it runs. Default: the directory of the process.
+	Dir string
+	// Env are further "NAME=value" entries. Of the process's own environment it
+	// gets PATH, HOME, LANG and TMPDIR only.
+	Env []string
+	// Timeout of a call. Default TimeoutDefault.
+	Timeout time.Duration
+	// Output is the most bytes of a result. Default OutputBytesMax.
+	Output int
+}
+
+// stderrShown is how much of the end of stderr a failed command's result has.
+const stderrShown = 2000
+
+var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// Command makes a tool of a shell command. It reads its arguments as JSON from
+// stdin, its stdout is the result, and a non-zero exit is an error result with
+// the exit code and the end of stderr. It runs in a process group of its own,
+// all of which is killed when the call ends, in whatever way.
+//
+// The command finds in its environment TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
+// TROUPE_KEY (the same for every attempt of a call) and TROUPE_ATTEMPT.
+func Command(cfg CommandConfig) (Tool, error) {
+	if strings.TrimSpace(cfg.Command) == "" {
+		return nil, fmt.Errorf("%w: %s has no command", ErrSpec, cfg.Name)
+	}
+	if cfg.Class == "" {
+		cfg.Class = model.Effect
+	}
+	if cfg.Schema == "" {
+		cfg.Schema = `{"type":"object"}`
+	}
+	t := &command{cfg}
+	if _, err := compile(t); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+type command struct{ cfg CommandConfig }
+
+func (t *command) Spec() model.ToolSpec {
+	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class}
+}
+
+func (t *command) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
+
+func (t *command) Call(ctx context.Context, c Call) (Result, error) {
+	out, err := proc.Run(ctx, proc.Spec{
+		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
+		Dir:       t.cfg.Dir,
+		Env:       t.env(c),
+		Stdin:     c.Args,
+		StdoutMax: WholeBytesMax,
+	})
+	text := string(out.Stdout)
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, proc.ErrNotFound)):
+		return Result{Text: text}, err
+	case err != nil:
+		return Result{Text: text}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
+	case out.Exit == 0:
+		return Result{Text: text}, nil
+	}
+	how := "exit code " + strconv.Itoa(out.Exit)
+	if out.Exit < 0 {
+		how = "ended by a signal"
+	}
+	failure := fmt.Sprintf("%s failed: %s", t.cfg.Name, how)
+	if end := lastBytes(strings.TrimSpace(string(out.Stderr)), stderrShown); end != "" {
+		failure += "; stderr: " + end
+	}
+	return Result{Text: text}, errors.New(failure)
+}
+
+func (t *command) env(c Call) []string {
+	var env []string
+	for _, name := range passedOn {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	env = append(env, t.cfg.Env...)
+	return append(env, "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_CALL="+c.ID, "TROUPE_KEY="+c.Key,
+		"TROUPE_ATTEMPT="+strconv.Itoa(c.Attempt))
+}
+
+func lastBytes(s string, n int) string {
+	if len(s) > n {
+		s = "…" + s[len(s)-n:]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

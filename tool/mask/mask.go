@@ -1,0 +1,291 @@
+// Package mask replaces the values of secrets in text, in place: the lines stay
+// the lines they were and the rest of each line stays verbatim.
+//
+// A secret is found by its shape (the token of a known issuer, a private key, a
+// random-looking value given to a name like "password"), by being one of the
+// values a Masker was made with, or by standing in a file that is known to hold
+// nothing else (.env, *.pem, *.key, id_rsa). Masking is deterministic, and
+// masking masked text changes nothing.
+package mask
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool/needle"
+)
+
+// Replacement stands where a secret stood.
+const Replacement = "[masked]"
+
+// ValueBytesMin is the shortest exact value that is masked: shorter ones would
+// take ordinary words out of ordinary text.
+const ValueBytesMin = 6
+
+// Config of a Masker.
+type Config struct {
+	// Values are secrets to find wherever they stand, raw or encoded (base64,
+	// URL, JSON). Default: none. Values shorter than ValueBytesMin are ignored.
+	Values []string
+}
+
+// Masker masks text. It is safe for concurrent use.
+type Masker struct {
+	values []string // longest first, with their encodings
+	words  *needle.Set
+}
+
+// New makes a Masker that finds secrets by shape and by the given values.
+func New(cfg Config) *Masker {
+	m := &Masker{}
+	for _, v := range cfg.Values {
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin {
+				m.values = append(m.values, encodings(line)...)
+			}
+		}
+	}
+	slices.SortFunc(m.values, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	m.values = slices.Compact(m.values)
+	words := slices.Clone(ruleWords)
+	for _, v := range m.values {
+		words = append(words, needle.Word{Text: v, Tag: tagValue})
+	}
+	m.words = needle.New(words)
+	return m
+}
+
+// encodings are the forms in which a value travels.
+func encodings(v string) []string {
+	forms := []string{v, base64.StdEncoding.EncodeToString([]byte(v)), base64.RawURLEncoding.EncodeToString([]byte(v)),
+		url.QueryEscape(v), url.PathEscape(v)}
+	if quoted, err := json.Marshal(v); err == nil {
+		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	}
+	return forms
+}
+
+// Text masks a whole text.
+func (m *Masker) Text(s string) string {
+	if s == "" {
+		return s
+	}
+	lines, changed := m.Lines(""), false
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		body := strings.TrimSuffix(line, "\n")
+		shown := string(lines.Line([]byte(body)))
+		changed = changed || shown != body
+		b.WriteString(shown)
+		b.WriteString(line[len(body):])
+	}
+	if !changed {
+		return s
+	}
+	return b.String()
+}
+
+// Lines masks the lines of one file, which must come in order from the first:
+// the body of a private key is known only by the line above it.
+type Lines struct {
+	m    *Masker
+	kind kind
+	key  int  // lines that may still belong to a private key
+	body bool // one of them did
+}
+
+type kind int
+
+const (
+	plain  kind = iota
+	env         // NAME=value: every value is masked
+	keying      // a key file: every line is masked but its frame
+)
+
+var (
+	envName = regexp.MustCompile(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
+	keyName = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
+)
+
+// Lines starts on a file; path may be "" for text of unknown origin.
+func (m *Masker) Lines(path string) *Lines {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	switch {
+	case envName.MatchString(name):
+		return &Lines{m: m, kind: env}
+	case keyName.MatchString(name):
+		return &Lines{m: m, kind: keying}
+	}
+	return &Lines{m: m}
+}
+
+var (
+	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
+	keyEnd   = []byte("-----END ")
+	keyBody  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{16,})(?:\\[nr])*["'+;,\s]*$`)
+	keyTail  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{2,})(?:\\[nr])*["'+;,\s]*$`)
+	keyHead  = regexp.MustCompile(`^\s*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:.*)?$`)
+)
+
+// keyLinesMax is the most lines that a private key may have: a frame that is
+// never closed must not take the rest of a file with it.
+const keyLinesMax = 400
+
+// Line is the masked form of the next line, given without its newline. The
+// result may share memory with the argument.
+func (l *Lines) Line(line []byte) []byte {
+	switch l.kind {
+	case env:
+		return envLine(line)
+	case keying:
+		return keyLine(line)
+	}
+	if l.key > 0 {
+		if masked, within := l.inKey(line); within {
+			return masked
+		}
+	}
+	tags := l.m.words.Tags(line)
+	if tags == 0 {
+		return line
+	}
+	if tags&tagKey != 0 {
+		if at := keyBegin.FindIndex(line); at != nil && !bytes.Contains(line[at[1]:], keyEnd) {
+			l.key, l.body = keyLinesMax, false
+		}
+	}
+	var spans []span
+	if tags&tagValue != 0 {
+		spans = l.m.exact(line)
+	}
+	return replace(line, find(line, tags, spans))
+}
+
+// inKey masks a line between the frame lines of a private key; within is false
+// for a line that cannot be part of one, which ends the key: a frame that
+// source code merely mentions has no body.
+func (l *Lines) inKey(line []byte) (masked []byte, within bool) {
+	l.key--
+	if end := bytes.Index(line, keyEnd); end >= 0 {
+		l.key, l.body = 0, false
+		return line, false
+	}
+	if keyHead.Match(line) {
+		return line, false
+	}
+	body := keyBody
+	if l.body {
+		body = keyTail // the last line of a body is short
+	}
+	at := body.FindSubmatchIndex(line)
+	if at == nil {
+		l.key, l.body = 0, false
+		return line, false
+	}
+	l.body = true
+	return replace(line, []span{{at[2], at[3]}}), true
+}
+
+func (m *Masker) exact(line []byte) []span {
+	var spans []span
+	for _, v := range m.values {
+		for from := 0; ; {
+			at := bytes.Index(line[from:], []byte(v))
+			if at < 0 {
+				break
+			}
+			spans = append(spans, span{from + at, from + at + len(v)})
+			from += at + len(v)
+		}
+	}
+	return spans
+}
+
+var envAssign = regexp.MustCompile(`^\s*#*\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*`)
+
+// envLine masks the value of an assignment. A line that is neither that, a
+// comment nor blank is the inside of a value.
+func envLine(line []byte) []byte {
+	if at := envAssign.FindIndex(line); at != nil {
+		value := bytes.TrimSpace(line[at[1]:])
+		if len(value) == 0 || string(value) == Replacement {
+			return line
+		}
+		return append(slices.Clone(line[:at[1]]), Replacement...)
+	}
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || text[0] == '#' {
+		return line
+	}
+	return []byte(Replacement)
+}
+
+func keyLine(line []byte) []byte {
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || bytes.HasPrefix(text, []byte("-----")) && bytes.HasSuffix(text, []byte("-----")) {
+		return line
+	}
+	return []byte(Replacement)
+}
+
+// span is a part of a line: from, to.
+type span struct{ from, to int }
+
+// replace puts Replacement in place of each span; spans that touch become one.
+func replace(line []byte, spans []span) []byte {
+	if len(spans) == 0 {
+		return line
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return b.to - a.to
+	})
+	out := make([]byte, 0, len(line))
+	done := 0
+	for i, s := range spans {
+		if i > 0 && s.from <= done {
+			done = max(done, s.to)
+			continue
+		}
+		out = append(out, line[done:s.from]...)
+		out = append(out, Replacement...)
+		done = s.to
+	}
+	return append(out, line[done:]...)
+}
+
+// EnvValues are the values of a .env file that are worth looking for elsewhere:
+// those of names that speak of secrets and those that look random. "production"
+// and "8080" are not, or they would be masked wherever they stand.
+func EnvValues(text string) []string {
+	var values []string
+	for line := range strings.Lines(text) {
+		at := envAssign.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		value := strings.Trim(strings.TrimSpace(line[at[1]:]), `"'`)
+		named := secretName.MatchString(line[:at[1]]) && len(value) >= envNamedMin
+		if value != Replacement && nonPlaceholder(value) && (named || len(value) >= longValue && random(value)) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// envNamedMin is the shortest value of a name like PASSWORD that is looked for elsewhere.
+const envNamedMin = 8
+
+var secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|credential|auth`)

@@ -1,0 +1,158 @@
+package mask
+
+import (
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool/needle"
+)
+
+// rule finds one family of secrets. The value is the first group that matched,
+// or the whole match where the pattern has no group.
+type rule struct {
+	words   []string // one of them is in every line that the pattern can match
+	pattern *regexp.Regexp
+	judge   func(value string) bool // nil: every match is a secret
+	tag     uint64
+}
+
+const (
+	tagValue uint64 = 1 << 63 // an exact value
+	tagKey   uint64 = 1 << 62 // the frame of a private key
+)
+
+func issued(pattern string, words ...string) rule {
+	return rule{words: words, pattern: regexp.MustCompile(pattern)}
+}
+
+func guessed(judge func(string) bool, pattern string, words ...string) rule {
+	return rule{words: words, pattern: regexp.MustCompile(pattern), judge: judge}
+}
+
+const nameLike = `(?i)[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:api|access|private|secret|auth|account|encryption|signing|client|master|app)[_-]?key|credentials?|authorization)` +
+	`(?:s|[_-]?\d{1,3}|[_-](?:prod|dev|test|staging|live|value|base64|b64|hash|key|string))?`
+
+var nameWords = []string{"passwd", "password", "passphrase", "pwd", "secret", "token", "apikey", "api_key", "api-key", "accesskey",
+	"access_key", "access-key", "privatekey", "private_key", "private-key", "authkey", "auth_key", "auth-key", "accountkey", "account_key",
+	"account-key", "encryptionkey", "encryption_key", "encryption-key", "signingkey", "signing_key", "signing-key", "clientkey",
+	"client_key", "client-key", "masterkey", "master_key", "master-key", "appkey", "app_key", "app-key", "credential", "authorization"}
+
+// rules are those of known issuers, then those that guess by name.
+var rules = []rule{
+	issued(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "akia", "asia", "abia", "acca"),
+	issued(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	issued(`\bglpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
+	issued(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
+	issued(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
+	issued(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
+	guessed(random, `\bsk-[A-Za-z0-9_-]{20,}`, "sk-"),
+	issued(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "aiza", "ya29.", "gocspx-"),
+	issued(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyj"),
+	issued(`\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}`, "npm_", "hf_", "dckr_pat_", "pypi-"),
+	issued(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "sg."),
+	issued(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "private key"),
+	guessed(nonPlaceholder, `[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`, "://"),
+	guessed(random, `(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})`, "bearer", "basic"),
+	guessed(random, nameLike+`["']?\]?\s*(?:[:=]{1,3}>?|=>)\s*[bru]?"([^"\s]{8,})"`, nameWords...),
+	guessed(random, nameLike+`["']?\]?\s*(?:[:=]{1,3}>?|=>)\s*[bru]?'([^'\s]{8,})'`, nameWords...),
+	guessed(random, nameLike+"[\"']?\\]?\\s*(?:[:=]{1,3}>?|=>)\\s*`([^`\\s]{8,})`", nameWords...),
+	guessed(bare, nameLike+"[\"']?\\s*(?:=|:)\\s*([^\\s\"'`,;<>(){}\\[\\]|&]{8,})(?:[\\s\"'`,;<&|]|$)", nameWords...),
+	guessed(random, nameLike+`\\?"\s*:\s*\\"([^"\\\s]{8,})\\"`, nameWords...),
+	guessed(random, `(?i)<[\w.-]*(?:password|passwd|secret|token|api[_-]?key)>([^<\s]{8,})</`, "password>", "passwd>", "secret>", "token>", "key>"),
+}
+
+var ruleWords = func() []needle.Word {
+	words := []needle.Word{{Text: "PRIVATE KEY", Tag: tagKey}}
+	for i := range rules {
+		rules[i].tag = 1 << i
+		for _, w := range rules[i].words {
+			words = append(words, needle.Word{Text: w, Tag: rules[i].tag})
+		}
+	}
+	return words
+}()
+
+// find adds the spans of all rules whose words the line holds.
+func find(line []byte, tags uint64, spans []span) []span {
+	for _, r := range rules {
+		if tags&r.tag == 0 {
+			continue
+		}
+		for _, at := range r.pattern.FindAllSubmatchIndex(line, -1) {
+			from, to := at[0], at[1]
+			for g := 2; g+1 < len(at); g += 2 {
+				if at[g] >= 0 {
+					from, to = at[g], at[g+1]
+					break
+				}
+			}
+			if r.judge == nil || r.judge(string(line[from:to])) {
+				spans = append(spans, span{from, to})
+			}
+		}
+	}
+	return spans
+}
+
+var (
+	placeholders = regexp.MustCompile(`(?i)\$\{|\{\{|\$\(|^\$[A-Z_]|%[svdq]|%\(|example|change_?me|placeholder|your[-_]|x{4,}|\*{3}|\.\.\.|dummy|\[masked\]|getenv|environ|process\.env|^<.*>$`)
+	pathLike     = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://|\.{0,2}/|[A-Za-z]:\\)`)
+	letters      = regexp.MustCompile(`[A-Za-z]`)
+	digits       = regexp.MustCompile(`[0-9]`)
+	symbols      = regexp.MustCompile(`[!@#$%^&*+=?~]`)
+	identifier   = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+	digitsInside = regexp.MustCompile(`[0-9][^0-9]`)
+	hexOnly      = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+)
+
+// Entropy, in bits a byte, from which a value looks random. English words of
+// this length reach about 2.5 to 3; random base64 over 4.
+const (
+	entropyQuoted = 2.5
+	entropyBare   = 2.9
+	entropyLong   = 3.5
+	longValue     = 20
+)
+
+func nonPlaceholder(v string) bool { return !placeholders.MatchString(v) }
+
+// random reports whether a value looks made by a machine or for a login, not
+// written as a word, a path or a reference to somewhere else.
+func random(v string) bool {
+	if !nonPlaceholder(v) || pathLike.MatchString(v) || strings.ContainsAny(v, "(){}") {
+		return false
+	}
+	if hexOnly.MatchString(v) {
+		return true
+	}
+	e := entropy(v)
+	mixed := letters.MatchString(v) && (digits.MatchString(v) || symbols.MatchString(v))
+	upper := strings.ToLower(v) != v && strings.ToUpper(v) != v
+	return mixed && e >= entropyQuoted || len(v) >= longValue && upper && e >= entropyLong && !strings.ContainsAny(v, "._-/ ")
+}
+
+// bare judges a value without quotes, which in source code is an expression and
+// in a configuration file a value.
+func bare(v string) bool {
+	if !random(v) || !digits.MatchString(v) || entropy(v) < entropyBare {
+		return false
+	}
+	return !identifier.MatchString(v) || !strings.Contains(v, ".") && digitsInside.MatchString(v)
+}
+
+// entropy is Shannon's, in bits a byte.
+func entropy(v string) float64 {
+	var count [256]int
+	for i := range len(v) {
+		count[v[i]]++
+	}
+	sum := 0.0
+	for _, n := range count {
+		if n > 0 {
+			p := float64(n) / float64(len(v))
+			sum -= p * math.Log2(p)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,137 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Errors of making tools. ErrArgs is also what a call with arguments that do
+// not fit is answered with.
+var (
+	ErrName      = errors.New("tool: name must be 1 to 64 letters, digits, _ or -")
+	ErrDuplicate = errors.New("tool: name is used twice")
+	ErrSpec      = errors.New("tool: bad spec")
+	ErrArgs      = errors.New("tool: the arguments do not fit the schema")
+)
+
+// Limits are the limits of one tool. A Tool may say its own by a method
+// Limits() Limits; zero fields mean the defaults.
+type Limits struct {
+	Timeout time.Duration // default TimeoutDefault
+	Output  int           // bytes of Result.Text; default OutputBytesMax
+	// Parallel says whether calls may run beside others. Default: a tool of
+	// class model.Read may, any other may not.
+	Parallel *bool
+	// Output schema: when not empty, a result that is no error must be JSON
+	// that fits it.
+	Schema string
+}
+
+// Option changes the limits of a tool made by New.
+type Option func(*Limits)
+
+// Timeout bounds one call.
+func Timeout(d time.Duration) Option { return func(l *Limits) { l.Timeout = d } }
+
+// OutputLimit bounds the bytes of one result.
+func OutputLimit(bytes int) Option { return func(l *Limits) { l.Output = bytes } }
+
+// Parallel overrides whether calls may run beside others.
+func Parallel(safe bool) Option { return func(l *Limits) { l.Parallel = &safe } }
+
+// OutputSchema makes results that are not JSON of this schema error results.
+func OutputSchema(schema string) Option { return func(l *Limits) { l.Schema = schema } }
+
+// New makes a tool of a Go function. In is a struct: its exported fields become
+// the arguments, with json names, `omitempty` for what may be left out, and a
+// `jsonschema:"…"` tag for the description. Unknown arguments are refused.
+//
+// The schema is kept short, because it is sent with every model call: the rule
+// that unknown arguments are refused is applied here and not written in it.
+func New[In any](name, description string, class model.Class, call func(ctx context.Context, in In, c Call) (string, error), opts ...Option) (Tool, error) {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, name, err)
+	}
+	if schema.Type != "object" {
+		return nil, fmt.Errorf("%w: the input of %s must be a struct", ErrSpec, name)
+	}
+	compact(schema)
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, name, err)
+	}
+	f := &function[In]{
+		spec: model.ToolSpec{Name: name, Description: description, Schema: string(text), Class: class},
+		call: call,
+	}
+	for _, o := range opts {
+		o(&f.limits)
+	}
+	if _, err := compile(f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// compact takes out of a generated schema what only costs tokens.
+func compact(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Schema = ""
+	if refusesAll(s.AdditionalProperties) {
+		s.AdditionalProperties = nil
+	}
+	if slices.Equal(s.Types, []string{"null", "array"}) {
+		s.Type, s.Types = "array", nil
+	}
+	for _, p := range s.Properties {
+		compact(p)
+	}
+	compact(s.Items)
+	compact(s.AdditionalProperties)
+}
+
+// refusesAll recognizes the schema `false`, which is {"not": {}}.
+func refusesAll(s *jsonschema.Schema) bool {
+	if s == nil || s.Not == nil {
+		return false
+	}
+	text, err := json.Marshal(s)
+	return err == nil && string(text) == "false"
+}
+
+type function[In any] struct {
+	spec   model.ToolSpec
+	limits Limits
+	call   func(context.Context, In, Call) (string, error)
+}
+
+func (f *function[In]) Spec() model.ToolSpec { return f.spec }
+
+func (f *function[In]) Limits() Limits { return f.limits }
+
+func (f *function[In]) Call(ctx context.Context, c Call) (Result, error) {
+	var in In
+	d := json.NewDecoder(bytes.NewReader(c.Args))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrArgs, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Result{}, fmt.Errorf("%w: more than one JSON value", ErrArgs)
+	}
+	text, err := f.call(ctx, in, c)
+	return Result{Text: text}, err
+}

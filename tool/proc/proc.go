@@ -1,0 +1,166 @@
+// Package proc runs one external program so that nothing of it is left behind:
+// in a process group of its own that is killed as a whole, with an explicit
+// environment, bounded memory for what it prints, and no more time than its
+// context gives.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Limits of one program.
+const (
+	// StdoutBytesMax and StderrBytesMax are kept unless the Spec says otherwise.
+	StdoutBytesMax = 1 << 20
+	StderrBytesMax = 16 << 10
+	// TermGrace is how long a group may take to end after SIGTERM, before SIGKILL.
+	TermGrace = time.Second
+	// DrainGrace is how long output is still read after the program has ended:
+	// something that left the group may hold the pipe open for ever.
+	DrainGrace = 300 * time.Millisecond
+)
+
+// ErrNotFound means that there is no such program.
+var ErrNotFound = errors.New("proc: program not found")
+
+// Spec says what to run.
+type Spec struct {
+	Argv  []string // never empty; no shell is involved unless Argv names one
+	Dir   string
+	Env   []string // the whole environment; nil is an empty one
+	Stdin []byte
+	// StdoutMax bounds what is kept of stdout. Default StdoutBytesMax.
+	StdoutMax int
+	// HeadOnly keeps the beginning of stdout only, instead of both ends.
+	HeadOnly bool
+}
+
+// Output is what a program left.
+type Output struct {
+	Stdout      []byte // both ends with a mark between them where it was too long
+	StdoutBytes int64  // all that was printed
+	Cut         bool   // Stdout is not all of it
+	Stderr      []byte // the end of it
+	Exit        int    // -1 when a signal ended it
+}
+
+// Run runs a program to its end, or kills its group when ctx ends, and then
+// returns the cause of ctx. A non-zero exit is no error: see Output.Exit.
+func Run(ctx context.Context, spec Spec) (Output, error) {
+	if err := ctx.Err(); err != nil {
+		return Output{}, context.Cause(ctx)
+	}
+	if spec.StdoutMax <= 0 {
+		spec.StdoutMax = StdoutBytesMax
+	}
+	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	cmd.Dir, cmd.Env = spec.Dir, spec.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	cmd.Stdin = bytes.NewReader(spec.Stdin)
+	cmd.WaitDelay = DrainGrace // for stdin that nobody reads
+	ownGroup(cmd)
+	head := spec.StdoutMax * 3 / 4
+	if spec.HeadOnly {
+		head = spec.StdoutMax
+	}
+	stdout, err := pipe(head, spec.StdoutMax-head)
+	if err != nil {
+		return Output{}, fmt.Errorf("proc: stdout: %w", err)
+	}
+	stderr, err := pipe(0, StderrBytesMax)
+	if err != nil {
+		stdout.close()
+		return Output{}, fmt.Errorf("proc: stderr: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = stdout.w, stderr.w
+	if err := cmd.Start(); err != nil {
+		stdout.close()
+		stderr.close()
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
+			return Output{}, fmt.Errorf("%w: %s", ErrNotFound, spec.Argv[0])
+		}
+		return Output{}, fmt.Errorf("proc: start %s: %w", spec.Argv[0], err)
+	}
+	stdout.start()
+	stderr.start()
+	err = wait(ctx, cmd)
+	stdout.drain()
+	stderr.drain()
+	out := Output{Stderr: stderr.kept.bytes(), StdoutBytes: stdout.kept.total, Exit: cmd.ProcessState.ExitCode()}
+	out.Stdout, out.Cut = stdout.kept.bytes(), stdout.kept.lost() > 0
+	return out, err
+}
+
+// wait returns when the leader has ended and its group is gone.
+func wait(ctx context.Context, cmd *exec.Cmd) error {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err, canceled error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		canceled = context.Cause(ctx)
+		terminate(cmd)
+		timer := time.NewTimer(TermGrace)
+		select {
+		case err = <-ended:
+			timer.Stop()
+		case <-timer.C:
+			kill(cmd)
+			err = <-ended
+		}
+	}
+	kill(cmd) // what the leader left running in its group
+	if canceled != nil {
+		return canceled
+	}
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	return fmt.Errorf("proc: wait: %w", err)
+}
+
+// sink reads a pipe and keeps both ends of what comes.
+type sink struct {
+	r, w *os.File
+	kept ends
+	done chan struct{}
+}
+
+func pipe(head, tail int) (*sink, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &sink{r: r, w: w, kept: ends{headMax: head, tailMax: tail}, done: make(chan struct{})}, nil
+}
+
+func (s *sink) close() {
+	_ = s.r.Close()
+	_ = s.w.Close()
+}
+
+func (s *sink) start() {
+	_ = s.w.Close()
+	go func() {
+		defer close(s.done)
+		_, _ = io.Copy(&s.kept, s.r)
+	}()
+}
+
+// drain waits for the end of the pipe, but not for ever.
+func (s *sink) drain() {
+	_ = s.r.SetReadDeadline(time.Now().Add(DrainGrace))
+	<-s.done
+	_ = s.r.Close()
+}

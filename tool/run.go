@@ -1,0 +1,143 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Causes of the context of a call that ran out of time: the tool's own, or that
+// of the one who asked.
+var (
+	errTimeout  = errors.New("tool: timed out")
+	errDeadline = errors.New("tool: deadline passed")
+)
+
+// run calls the tool within its time. A tool that does not come back is left
+// behind: nothing can stop a goroutine, so the result says that it may still run.
+func (e *entry) run(ctx context.Context, c Call) Result {
+	if ctx.Err() != nil {
+		return Result{Text: e.spec.Name + " was canceled before it started", Error: true}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Timeout, errTimeout)
+	defer cancel()
+	if !c.Deadline.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, c.Deadline, errDeadline)
+		defer stop()
+	}
+	c.Deadline, _ = ctx.Deadline()
+	if c.Metric == nil {
+		c.Metric = func(string, float64) {}
+	}
+	done := make(chan Result, 1)
+	go e.guarded(ctx, c, done)
+	select {
+	case r := <-done:
+		return r
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(AbandonGrace)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r
+	case <-grace.C:
+		return Result{Error: true, Text: fmt.Sprintf("%s %s and did not stop within %s; it was abandoned and may still be running, so what it did is unknown",
+			e.spec.Name, e.ended(ctx), AbandonGrace)}
+	}
+}
+
+// ended says why the context of a call is over.
+func (e *entry) ended(ctx context.Context) string {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		return "timed out after " + e.limits.Timeout.String()
+	case errors.Is(cause, errDeadline), errors.Is(cause, context.DeadlineExceeded):
+		return "ran into the deadline of the call"
+	}
+	return "was canceled"
+}
+
+// guarded always sends exactly one result, also when the tool panics or ends
+// its goroutine.
+func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
+	r := Result{Text: e.spec.Name + " ended without a result", Error: true}
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{Text: fmt.Sprintf("%s crashed: %v", e.spec.Name, p), Error: true}
+		}
+		done <- r
+	}()
+	got, err := e.tool.Call(ctx, c)
+	if err == nil {
+		r = got
+		return
+	}
+	text := readable(e.spec.Name, err)
+	if ctx.Err() != nil {
+		text = e.spec.Name + " " + e.ended(ctx)
+		if !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
+			text += ": " + err.Error()
+		}
+	}
+	if got.Text != "" {
+		text = strings.TrimRight(got.Text, "\n") + "\n" + text
+	}
+	r = Result{Text: text, Error: true}
+}
+
+// readable is an error as a model reads it: without the name of a Go package.
+func readable(name string, err error) string {
+	text := err.Error()
+	if errors.Is(err, ErrArgs) {
+		return fmt.Sprintf("the arguments do not fit the schema of %s%s", name, strings.TrimPrefix(text, ErrArgs.Error()))
+	}
+	return text
+}
+
+// finish makes of what a tool returned what a model may read: valid UTF-8, of
+// the promised schema, without secrets and within the limit.
+func (s *Set) finish(e *entry, r Result) Result {
+	r.Whole = ""
+	if !utf8.ValidString(r.Text) {
+		text, bad := valid(r.Text)
+		r = Result{Error: true, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
+	}
+	if e.result != nil && !r.Error {
+		var v any
+		err := json.Unmarshal([]byte(r.Text), &v)
+		if err == nil {
+			err = e.result.Validate(v)
+		}
+		if err != nil {
+			r = Result{Error: true, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
+		}
+	}
+	r.Text = s.mask.Text(r.Text)
+	if len(r.Text) > e.limits.Output {
+		whole := r.Text
+		r.Text = Clip(whole, e.limits.Output)
+		r.Whole = Clip(whole, WholeBytesMax)
+	}
+	return r
+}
+
+// valid replaces every byte that is not UTF-8 and counts them.
+func valid(s string) (text string, bad int) {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			bad++
+		}
+		b.WriteRune(r)
+		i += size
+	}
+	return b.String(), bad
+}

@@ -1,0 +1,182 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool/mask"
+)
+
+// Set is the tools that an agent has. It never changes and is safe for
+// concurrent use.
+type Set struct {
+	tools map[string]*entry
+	specs []model.ToolSpec
+	mask  *mask.Masker
+}
+
+// entry is a tool with everything that is derived from it.
+type entry struct {
+	tool   Tool
+	spec   model.ToolSpec
+	limits Limits
+	args   *jsonschema.Resolved
+	result *jsonschema.Resolved // nil: any text
+}
+
+// NewSet makes a set. Results are masked for what looks like a secret; see Masked.
+func NewSet(tools ...Tool) (*Set, error) {
+	s := &Set{tools: map[string]*entry{}, mask: mask.New(mask.Config{})}
+	for _, t := range tools {
+		e, err := compile(t)
+		if err != nil {
+			return nil, err
+		}
+		if s.tools[e.spec.Name] != nil {
+			return nil, fmt.Errorf("%w: %s", ErrDuplicate, e.spec.Name)
+		}
+		s.tools[e.spec.Name] = e
+	}
+	s.list()
+	return s, nil
+}
+
+func (s *Set) list() {
+	s.specs = nil
+	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
+		s.specs = append(s.specs, s.tools[name].spec)
+	}
+}
+
+// Masked is the same set with another masker, one that knows exact values.
+func (s *Set) Masked(m *mask.Masker) *Set {
+	return &Set{tools: s.tools, specs: s.specs, mask: m}
+}
+
+// Only is the set of those tools whose name is allowed.
+func (s *Set) Only(allowed func(name string) bool) *Set {
+	sub := &Set{tools: map[string]*entry{}, mask: s.mask}
+	for name, e := range s.tools {
+		if allowed(name) {
+			sub.tools[name] = e
+		}
+	}
+	sub.list()
+	return sub
+}
+
+// Specs is what a model is told, sorted by name. The caller may keep and change it.
+func (s *Set) Specs() []model.ToolSpec { return slices.Clone(s.specs) }
+
+// Lookup finds a tool by its name.
+func (s *Set) Lookup(name string) (Tool, bool) {
+	e := s.tools[name]
+	if e == nil {
+		return nil, false
+	}
+	return e.tool, true
+}
+
+// Parallel reports whether calls of a tool may run beside others; an unknown
+// tool may not.
+func (s *Set) Parallel(name string) bool {
+	e := s.tools[name]
+	return e != nil && *e.limits.Parallel
+}
+
+var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// compile checks a tool and fills in its defaults.
+func compile(t Tool) (*entry, error) {
+	e := &entry{tool: t, spec: t.Spec()}
+	if !nameForm.MatchString(e.spec.Name) {
+		return nil, fmt.Errorf("%w: %q", ErrName, e.spec.Name)
+	}
+	if n := len(e.spec.Description); n > DescriptionBytes {
+		return nil, fmt.Errorf("%w: the description of %s is %d bytes, at most %d are allowed", ErrSpec, e.spec.Name, n, DescriptionBytes)
+	}
+	if !slices.Contains([]model.Class{model.Read, model.Idempotent, model.Effect, model.Irreversible}, e.spec.Class) {
+		return nil, fmt.Errorf("%w: %s has the effect class %q; use read, idempotent, effect or irreversible", ErrSpec, e.spec.Name, e.spec.Class)
+	}
+	if l, ok := t.(interface{ Limits() Limits }); ok {
+		e.limits = l.Limits()
+	}
+	if e.limits.Timeout <= 0 {
+		e.limits.Timeout = TimeoutDefault
+	}
+	if e.limits.Output <= 0 {
+		e.limits.Output = OutputBytesMax
+	}
+	if e.limits.Parallel == nil {
+		safe := e.spec.Class == model.Read
+		e.limits.Parallel = &safe
+	}
+	var err error
+	if e.args, err = resolve(e.spec.Schema); err != nil {
+		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, e.spec.Name, err)
+	}
+	if kind := e.args.Schema().Type; kind != "object" {
+		return nil, fmt.Errorf("%w: the schema of %s must have the type object, not %q", ErrSpec, e.spec.Name, kind)
+	}
+	if e.limits.Schema != "" {
+		if e.result, err = resolve(e.limits.Schema); err != nil {
+			return nil, fmt.Errorf("%w: output schema of %s: %w", ErrSpec, e.spec.Name, err)
+		}
+	}
+	return e, nil
+}
+
+// resolve compiles a schema and tries it once, so that one that can check
+// nothing is refused here and not at every call.
+func resolve(text string) (*jsonschema.Resolved, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		return nil, err
+	}
+	r, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
+		return nil, err
+	}
+	return r, nil
+}
+
+// check reports what is wrong with arguments.
+func (e *entry) check(args []byte) error {
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		return fmt.Errorf("%w: not valid JSON: %w", ErrArgs, err)
+	}
+	if err := e.args.Validate(v); err != nil {
+		return fmt.Errorf("%w: %w", ErrArgs, err)
+	}
+	return nil
+}
+
+// Call runs a tool. Whatever goes wrong is in the Result, as text that a model
+// can read: Call itself does not fail, does not panic, and returns at the
+// latest AbandonGrace after the tool's timeout or the end of ctx.
+func (s *Set) Call(ctx context.Context, name string, c Call) Result {
+	e := s.tools[name]
+	if e == nil {
+		known := slices.Sorted(maps.Keys(s.tools))
+		return Result{Text: fmt.Sprintf("unknown tool %.64q; the tools are: %s", name, strings.Join(known, ", ")), Error: true}
+	}
+	if len(strings.TrimSpace(string(c.Args))) == 0 {
+		c.Args = []byte("{}")
+	}
+	if err := e.check(c.Args); err != nil {
+		return s.finish(e, Result{Text: readable(name, err) + "; the tool did not run", Error: true})
+	}
+	return s.finish(e, e.run(ctx, c))
+}
