@@ -159,6 +159,10 @@ func purpose(p page) string {
 		switch {
 		case plain && (len(parts) == 0 && strings.HasPrefix(l.text, "#")):
 			parts = append(parts, text)
+		case plain && strings.HasPrefix(l.text, "#"): // the next chapter
+			if paragraph != "" {
+				return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
+			}
 		case underline.MatchString(l.text) && len(parts) == 0 && paragraph != "":
 			parts, paragraph = append(parts, strings.TrimSpace(paragraph)), ""
 		case plain:

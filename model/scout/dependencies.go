@@ -130,13 +130,14 @@ func images(s search, a *answer) {
 			from = append(from, h)
 		}
 	}
-	claim(a, from, low, "Image without a fixed version in %s")
-	claim(a, uses, low, "CI action that follows a branch in %s")
+	claim(a, from, low, "Image without a fixed version in %s", "")
+	claim(a, uses, low, "CI action that follows a branch in %s", "")
 }
 
-// claim adds one finding about these lines; none when there are none.
-func claim(a *answer, hits []hit, sev severity, title string) {
-	f := finding{Kind: kindDependency, Severity: sev, Title: fmt.Sprintf(title, plural(len(hits), "place"))}
+// claim adds one finding about these lines; none when there are none. Without a
+// detail it gets the one of its kind.
+func claim(a *answer, hits []hit, sev severity, title, detail string) {
+	f := finding{Kind: kindDependency, Severity: sev, Title: fmt.Sprintf(title, plural(len(hits), "place")), Detail: detail}
 	for _, h := range hits {
 		if quotable(h.text) && len(f.Evidence) < repeatsMax {
 			f.Evidence = append(f.Evidence, h.evidence())

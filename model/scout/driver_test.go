@@ -48,17 +48,6 @@ func agentNamed(name string) scout.Agent {
 	return all[slices.IndexFunc(all, func(a scout.Agent) bool { return a.Name == name })]
 }
 
-// specs are what a real tool costs: a sentence and a schema.
-func specs(names []string) []model.ToolSpec {
-	var all []model.ToolSpec
-	for _, n := range names {
-		all = append(all, model.ToolSpec{Name: n, Class: model.Read,
-			Description: "Does what its name says to the files of the directory, and shows at most a hundred lines of what it found there.",
-			Schema:      `{"type":"object","properties":{"path":{"type":"string","description":"relative to the directory"},"pattern":{"type":"string"},"limit":{"type":"integer"}},"required":["path"],"additionalProperties":false}`})
-	}
-	return all
-}
-
 const loopMax = 40
 
 // run plays one agent to its end and returns its final text.

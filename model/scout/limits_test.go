@@ -32,14 +32,14 @@ func largeRepository(t *testing.T, files int) string {
 
 func TestAWholeRunKeepsToItsTokens(t *testing.T) {
 	dir := largeRepository(t, 5000)
-	d := newDriver(t, directoryTools(dir))
+	d := newDriver(t, directoryTools(t, dir))
 	d.run("coordinator", task)
 	readReport(t, dir)
 	t.Logf("%d tokens on 5,000 files: %v", d.total(), d.tokens)
 	if d.total() > runLimit {
 		t.Errorf("%d tokens: %v", d.total(), d.tokens)
 	}
-	if small := newDriver(t, directoryTools(sampleRepository(t))); small.run("coordinator", task) == "" || small.total() > runAim {
+	if small := newDriver(t, directoryTools(t, sampleRepository(t))); small.run("coordinator", task) == "" || small.total() > runAim {
 		t.Errorf("%d tokens for a small repository", small.total())
 	}
 	if n := len(readFile(t, dir, "report.md")) + len(readFile(t, dir, "report.json")); n > 9000 {
@@ -50,7 +50,7 @@ func TestAWholeRunKeepsToItsTokens(t *testing.T) {
 func TestEveryOutputLimitIsKept(t *testing.T) {
 	dir := sampleRepository(t)
 	for _, limit := range []int64{64, 80, 100, 150, 250, 400, 768, 1024, 2048, 4096} {
-		d := newDriver(t, directoryTools(dir))
+		d := newDriver(t, directoryTools(t, dir))
 		d.maxOutput = limit // complete checks every reply
 		if text := d.run("coordinator", task); text == "" {
 			t.Errorf("limit %d: no answer", limit)

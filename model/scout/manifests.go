@@ -48,13 +48,13 @@ func readGoMod(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: Go %s; %d direct, %d indirect", m.path, orUnknown(version), len(deps), indirect)
-	claim(a, pseudo, low, "Untagged commit instead of a release in %s")
-	claim(a, local, medium, "`replace` with a directory of this machine in %s")
+	claim(a, pseudo, low, "Untagged commit instead of a release in %s", "pinned, but to a state that nobody released")
+	claim(a, local, medium, "`replace` with a directory of this machine in %s", "builds only where that directory is")
 	abandonedIn(a, deps)
 	if len(deps) > 0 {
 		crowd(a, m, len(deps), deps[0].hit)
 		if !m.locked("go.sum") {
-			claim(a, []hit{deps[0].hit}, medium, "No go.sum beside "+m.path+" (%s)")
+			claim(a, []hit{deps[0].hit}, medium, "No go.sum beside "+m.path+" (%s)", "what is downloaded is not checked")
 		}
 	}
 }
@@ -113,8 +113,8 @@ func readPackageJSON(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d for production, %d for development", m.path, len(deps)-dev, dev)
-	claim(a, free, medium, "Any version accepted in %s")
-	claim(a, elsewhere, medium, "Dependency from outside the registry in %s")
+	claim(a, free, medium, "Any version accepted in %s", "")
+	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
 	if len(hooks) > 0 {
 		a.add(finding{Kind: kindDependency, Severity: low, Title: "A script runs at install time", Detail: "whoever installs this runs it unasked",
 			Evidence: []evidence{hooks[0].evidence()}})
@@ -163,8 +163,8 @@ func readRequirements(m manifest, a *answer) {
 	if len(free)*2 > len(deps) && !sideManifest.MatchString(m.path) {
 		sev = medium
 	}
-	claim(a, free, sev, "Version not pinned in %s of "+m.path)
-	claim(a, elsewhere, medium, "Dependency from outside the registry in %s")
+	claim(a, free, sev, "Version not pinned in %s of "+m.path, "")
+	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
 	abandonedIn(a, deps)
 }
 
@@ -191,7 +191,7 @@ func readPyproject(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
-	claim(a, free, low, "Any version accepted in %s of "+m.path)
+	claim(a, free, low, "Any version accepted in %s of "+m.path, "")
 	abandonedIn(a, deps)
 	if len(deps) > 0 && !m.locked("poetry.lock", "uv.lock", "Pipfile.lock", "requirements.txt", "pdm.lock") {
 		a.add(finding{Kind: kindDependency, Severity: low, Title: "No lock file beside " + m.path,
@@ -226,8 +226,8 @@ func readCargo(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
-	claim(a, free, medium, "Any version accepted in %s")
-	claim(a, elsewhere, low, "Dependency from git in %s")
+	claim(a, free, medium, "Any version accepted in %s", "")
+	claim(a, elsewhere, low, "Dependency from git in %s", "")
 	abandonedIn(a, deps)
 	if len(deps) > 0 && !m.locked("Cargo.lock") {
 		a.add(finding{Kind: kindDependency, Severity: low, Title: "No Cargo.lock beside " + m.path,
@@ -247,7 +247,7 @@ func readPom(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d dependencies in the lines read", m.path, count)
-	claim(a, free, medium, "Version that changes under the build in %s")
+	claim(a, free, medium, "Version that changes under the build in %s", "")
 }
 
 var gradleDep = regexp.MustCompile(`^\s*(api|implementation|compile|compileOnly|runtimeOnly|testImplementation|kapt)\b[ (]+["'][^"']+:([^"':]*)["']`)
@@ -266,7 +266,7 @@ func readGradle(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d dependencies", m.path, count)
-	claim(a, free, medium, "Version that changes under the build in %s")
+	claim(a, free, medium, "Version that changes under the build in %s", "")
 }
 
 var gemLine = regexp.MustCompile(`^\s*gem\s+["']([\w-]+)["'](.*)$`)
@@ -283,7 +283,7 @@ func readGemfile(m manifest, a *answer) {
 		}
 	}
 	a.fact(factManifest, "`%s`: %d gems", m.path, len(deps))
-	claim(a, elsewhere, low, "Dependency from git in %s")
+	claim(a, elsewhere, low, "Dependency from git in %s", "")
 	if len(deps) > 0 && !m.locked("Gemfile.lock") {
 		a.add(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("No Gemfile.lock beside %s", m.path), Evidence: []evidence{deps[0].evidence()}})
 	}

@@ -108,7 +108,7 @@ func (r reportFile) kinds() map[string]bool {
 
 func TestARepositoryIsInvestigated(t *testing.T) {
 	dir := sampleRepository(t)
-	d := newDriver(t, directoryTools(dir))
+	d := newDriver(t, directoryTools(t, dir))
 	text := d.run("coordinator", task)
 	r := readReport(t, dir)
 	for _, kind := range []string{"churn", "marker", "risky-call", "swallowed-error", "dependency"} {
@@ -153,7 +153,7 @@ func TestLogsAreInvestigated(t *testing.T) {
 	}
 	writeFile(t, dir, "gateway.log", gateway.String())
 	writeFile(t, dir, "payments.log", payments.String())
-	d := newDriver(t, directoryTools(dir))
+	d := newDriver(t, directoryTools(t, dir))
 	d.run("coordinator", "Investigate these logs and write report.md")
 	r := readReport(t, dir)
 	for _, kind := range []string{"error-cluster", "gap", "trace", "restart"} {
@@ -184,7 +184,7 @@ func TestOtherPlaces(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			newDriver(t, directoryTools(c.dir)).run("coordinator", task)
+			newDriver(t, directoryTools(t, c.dir)).run("coordinator", task)
 			if r := readReport(t, c.dir); len(r.Findings) != c.findings {
 				t.Errorf("%d findings: %+v", len(r.Findings), r.Findings)
 			}
@@ -201,7 +201,7 @@ func TestOtherPlaces(t *testing.T) {
 func TestGarbageResultsAreSurvivedAndSaid(t *testing.T) {
 	for _, garbage := range []string{"\x00\xff\xfe", "[", "{}", "::::\n\t\t\t\n[]", strings.Repeat("a:1:b\n", 2000), "[9999999999999999999999 matches in 1 files; 1 files searched]"} {
 		tools := map[string]toolFunc{}
-		for name := range directoryTools("") {
+		for name := range directoryTools(t, t.TempDir()) {
 			tools[name] = func(map[string]any) (string, bool) { return garbage, false }
 		}
 		d := newDriver(t, tools)
@@ -214,7 +214,7 @@ func TestGarbageResultsAreSurvivedAndSaid(t *testing.T) {
 func TestAReportThatIsNotOursIsLeftAlone(t *testing.T) {
 	dir := sampleRepository(t)
 	writeFile(t, dir, "report.md", "my own thoughts\n")
-	text := newDriver(t, directoryTools(dir)).run("coordinator", task)
+	text := newDriver(t, directoryTools(t, dir)).run("coordinator", task)
 	if readFile(t, dir, "report.md") != "my own thoughts\n" || !strings.Contains(text, "report.md was not written: ") {
 		t.Error(text)
 	}
@@ -234,7 +234,7 @@ func TestThePromptNamesTheReport(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "docs/a.txt", "hello there\n")
-		newDriver(t, directoryTools(dir)).run("coordinator", prompt)
+		newDriver(t, directoryTools(t, dir)).run("coordinator", prompt)
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
 			t.Errorf("%q: %v", prompt, err)
 		}
@@ -243,7 +243,7 @@ func TestThePromptNamesTheReport(t *testing.T) {
 
 func TestAQuestionIsAnsweredInText(t *testing.T) {
 	dir := sampleRepository(t)
-	text := newDriver(t, directoryTools(dir)).run("coordinator", "What is in here?")
+	text := newDriver(t, directoryTools(t, dir)).run("coordinator", "What is in here?")
 	if !strings.Contains(text, "I only investigate directories") || !strings.Contains(text, "A git repository") {
 		t.Error(text)
 	}

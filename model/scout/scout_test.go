@@ -51,7 +51,7 @@ func TestWithoutToolsItSawNothing(t *testing.T) {
 func TestWhenEveryToolFailsItSawNothing(t *testing.T) {
 	broken := func(map[string]any) (string, bool) { return "unknown tool", true }
 	tools := map[string]toolFunc{}
-	for name := range directoryTools(t.TempDir()) {
+	for name := range directoryTools(t, t.TempDir()) {
 		tools[name] = broken
 	}
 	d := newDriver(t, tools)
@@ -177,7 +177,7 @@ func TestTheSameRequestHasTheSameReply(t *testing.T) {
 	dir := sampleRepository(t)
 	var texts, reports []string
 	for range 2 {
-		d := newDriver(t, directoryTools(dir))
+		d := newDriver(t, directoryTools(t, dir))
 		texts = append(texts, d.run("coordinator", task))
 		reports = append(reports, readFile(t, dir, "report.md")+readFile(t, dir, "report.json"))
 	}
@@ -189,7 +189,7 @@ func TestTheSameRequestHasTheSameReply(t *testing.T) {
 func TestAClosingTurnSaysWhatWasFound(t *testing.T) {
 	dir := sampleRepository(t)
 	for turns := range 4 {
-		d := newDriver(t, directoryTools(dir))
+		d := newDriver(t, directoryTools(t, dir))
 		d.turnsMax = turns
 		if turns == 0 {
 			d.turnsMax = -1 // the driver's 0 is no cap
@@ -225,7 +225,7 @@ func TestAClosingChildStillAnswersInLinesThatMerge(t *testing.T) {
 
 func TestChildrenThatFailAreLimits(t *testing.T) {
 	dir := sampleRepository(t)
-	tools := directoryTools(dir)
+	tools := directoryTools(t, dir)
 	tools["delegate"] = func(args map[string]any) (string, bool) {
 		switch args["agent"] {
 		case "historian":
