@@ -43,6 +43,7 @@ type Task struct {
 	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
 	Hashes      map[string]string `msgpack:"x,omitempty"` // of prompt and tools, for F4
+	Writable    []string          `msgpack:"u,omitempty"` // paths that may be written without approval
 	Commands    []Command         `msgpack:"z,omitempty"` // tools of an agent file that the shell runs
 }
 

@@ -78,6 +78,9 @@ func closing(s State, ending Reason, why Transition) (State, []Effect) {
 func (s State) ask() budget.Ask {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
+	if len(s.Task.Tools) == 0 {
+		calls = 0 // it takes none from those who need them
+	}
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}

@@ -39,7 +39,8 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 		if err := sub.SetPendingLimits(watchAhead, -1); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
-		if err := c.nc.FlushWithContext(ctx); err != nil {
+		// The server must have the subscription before the past is fetched.
+		if err := c.nc.FlushTimeout(replyTimeout); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
 	}

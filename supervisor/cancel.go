@@ -14,8 +14,9 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 		return s, nil
 	}
 	if f.Of != "" && f.Of != agent.Root {
-		return s, s.tellBelow(f)
+		return s.cancelBelow(f)
 	}
+	f.Of = ""
 	if s.Cancel != nil {
 		if s.Cancel.Now || !f.Now {
 			return s, nil
@@ -36,16 +37,21 @@ func (s State) tellAll(f agent.Canceled) []Effect {
 	return fx
 }
 
-func (s State) tellBelow(f agent.Canceled) []Effect {
+// cancelBelow stops one agent and what is below it. They are marked, so that a
+// Delegate of theirs that is under way begins nothing.
+func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	of := f.Of
 	f.Of = ""
 	var fx []Effect
+	next := s
 	s.Members(func(m Member) {
 		if !m.Done && (m.ID == of || strings.HasPrefix(string(m.ID), string(of)+"-")) {
+			m.Stopping = true
+			next = next.put(m)
 			fx = append(fx, Tell{To: m.ID, Fact: f})
 		}
 	})
-	return fx
+	return next, fx
 }
 
 // park notes that a member waits for a person.

@@ -28,11 +28,28 @@ func opened(s State, f Opened) (State, []Effect) {
 	t := s.task(m, def, f.Goal)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
 	if !ok {
-		return s.over(agent.Outcome{Reason: agent.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
-			Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", agent.FirstAsk(t).Input+t.Limits.WithDefaults(0).Closing)})
+		return s.over(s.tooLittle(t))
 	}
 	s.Pool = pool
 	return join(s, m, t)
+}
+
+// tooLittle: the limits do not cover even the closing turn of the root.
+func (s State) tooLittle(t agent.Task) agent.Outcome {
+	ask := agent.FirstAsk(t)
+	need := ask.Price.Bound(ask.Input, ask.Closing)
+	o := agent.Outcome{Reason: agent.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
+		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
+	room := s.Pool.Limit.Room(budget.Amount{})
+	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
+	switch {
+	case money == budget.Unlimited:
+	case !ask.Price.Known:
+		o.Reason, o.Detail = agent.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
+	case need.Nano > money:
+		o.Reason, o.Detail = agent.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
+	}
+	return o
 }
 
 func ownLimit(l agent.Limits) budget.Limit { return budget.Limit{Tokens: l.Tokens, Nano: l.Nano} }
@@ -46,10 +63,11 @@ func (s State) over(o agent.Outcome) (State, []Effect) {
 // join makes a member and gives it its task.
 func join(s State, m Member, t agent.Task) (State, []Effect) {
 	s.Live++
+	m.Sign = s.Now + FirstSignMS
 	s = s.put(m)
 	return s, []Effect{
 		Tell{To: m.ID, Fact: agent.Submitted{Task: t}},
-		Arm{Timer: signTimer + string(m.ID), Due: s.Now + FirstSignMS},
+		Arm{Timer: signTimer + string(m.ID), Due: m.Sign},
 	}
 }
 
@@ -89,7 +107,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	t := agent.Task{
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
-		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace,
+		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
 		Limits: tighter(def.Limits, s.Run.Agent),
 	}
 	if def.Model != nil {
@@ -159,7 +177,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	def, known := s.definition(name)
 	l := s.Run.Limits
 	switch {
-	case s.Cancel != nil || s.Phase != Live || parent.Done:
+	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done:
 		return refuse("the run was canceled")
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
@@ -171,10 +189,14 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("an agent may have %d live children", l.Children)
 	case s.Count() >= l.Agents:
 		return refuse("a run may have %d agents", l.Agents)
+	case !s.Pool.Overrun.Zero():
+		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
 	m := Member{ID: f.Child, Parent: from, Call: f.Call, Name: name, Depth: parent.Depth + 1}
 	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
 	t := s.task(m, def, f.Goal)
+	above := s.Pool.Account(string(from)).Limit // a child never has more than its parent
+	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano})
 	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
 	if !fits {
 		return refuse("the budget does not cover another agent")
@@ -230,7 +252,7 @@ func end(s State, m Member) (State, []Effect) {
 		}
 	}
 	fx = append(fx, s.orphans(m)...)
-	if m.ID == agent.Root {
+	if m.ID == agent.Root && s.Phase != Over {
 		s.Outcome = m.Outcome
 		s.Phase = Closing
 	}
@@ -246,7 +268,11 @@ func end(s State, m Member) (State, []Effect) {
 func answer(m Member) agent.Returned {
 	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text}
 	if m.Outcome.Partial {
-		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]\n%s", m.Outcome.Reason, m.Outcome.Text)
+		text := m.Outcome.Text
+		if text == "" {
+			text, r.Error = m.Outcome.Detail, true
+		}
+		r.Text = strings.TrimSpace(fmt.Sprintf("[stopped early: %s — this result is partial]\n%s", m.Outcome.Reason, text))
 		switch m.Outcome.Reason {
 		case agent.MaxTurns, agent.MaxToolCalls, agent.TokenBudget, agent.CostBudget, agent.Timeout, agent.Vetoed,
 			agent.MaxOutputTokens, agent.DiminishingReturns:
@@ -302,6 +328,9 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 	if !ok || !known || m.Seen || m.Done {
 		return s, nil
 	}
+	if s.Now < m.Sign { // the stamp of the log counts, not the clock of a node
+		return s, []Effect{Arm{Timer: f.Timer, Due: m.Sign}}
+	}
 	m.Outcome = agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: "no sign of life"}
 	s, fx := end(s, m)
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: "no sign of life", Now: true}}}, fx...)
@@ -318,12 +347,15 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 		s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged}
 		return s, append(fx, Publish{})
 	}
+	next := s
 	s.Members(func(m Member) {
 		if !m.Seen && !m.Done {
-			fx = append(fx, Arm{Timer: signTimer + string(m.ID), Due: s.Now + FirstSignMS})
+			m.Sign = s.Now + FirstSignMS
+			next = next.put(m)
+			fx = append(fx, Arm{Timer: signTimer + string(m.ID), Due: m.Sign})
 		}
 	})
-	return s, fx
+	return next, fx
 }
 
 // damaged gives up a member whose log lost its tail: nothing of it may act

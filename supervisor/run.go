@@ -87,6 +87,7 @@ type Opened struct {
 	Criteria     []string         `msgpack:"q,omitempty" json:"criteria,omitempty"`
 	Trace        string           `msgpack:"w,omitempty" json:"trace,omitempty"`
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
+	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	Rules        int              `msgpack:"u" json:"rules"`
 }
 
@@ -133,6 +134,8 @@ type Member struct {
 	Deny     []string
 	Children int // live ones
 	Seen     bool
+	Sign     int64 // until when its first letter must come
+	Stopping bool  // canceled alone, without the run
 	Done     bool
 	Turns    int
 	Calls    int

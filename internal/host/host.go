@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -47,7 +48,10 @@ type Config struct {
 	// ResumeAll continues every unfinished run; otherwise only those that are
 	// asked for.
 	ResumeAll bool
-	Logger    *slog.Logger // default: discard
+	// Still runs nothing: logs are read for those who ask, and commands are
+	// appended for the next owner.
+	Still  bool
+	Logger *slog.Logger // default: discard
 }
 
 // Host is a running node.
@@ -63,6 +67,7 @@ type Host struct {
 	control  *gateway.Control
 	runs     *gateway.Runs
 	models   *models
+	places   places
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index
 }
@@ -116,8 +121,12 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var post mailbox.Post = h.post
+	if h.cfg.Still {
+		post = still{h.post}
+	}
 	h.node, err = actors.Start(context.Background(), actors.Config{
-		Name: h.cfg.Name, Post: h.post, Lease: lease, Model: h.models.client, Tools: h.tools,
+		Name: h.cfg.Name, Post: post, Lease: lease, Model: h.models.client, Tools: h.tools,
 		Events: h.publish, Over: h.over, Logger: h.cfg.Logger,
 	})
 	if err != nil {
@@ -156,6 +165,13 @@ func (h *Host) connect() error {
 	}
 	h.doors, err = dial(bus.RoleService)
 	return err
+}
+
+// still is logs whose entries wake nobody.
+type still struct{ *jetstream.Post }
+
+func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
+	return func() {}, nil
 }
 
 // publish sends one event to observers. Core NATS does not wait for them.

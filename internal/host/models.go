@@ -1,0 +1,51 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/pick"
+	"github.com/troupe-run/troupe/model/scout"
+)
+
+// models finds the client of a route once and keeps it.
+type models struct {
+	cfg   Config
+	scout model.Client
+
+	mu    sync.Mutex
+	known map[string]pick.Choice
+}
+
+func newModels(cfg Config) *models {
+	return &models{cfg: cfg, scout: scout.New(), known: map[string]pick.Choice{}}
+}
+
+// choose picks the model of a new run.
+func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) {
+	c, err := pick.Choose(ctx, pick.Config{Model: named, Setting: m.cfg.Model, Env: m.cfg.Env, Scout: m.scout})
+	if err != nil {
+		return c, fmt.Errorf("model: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[c.Name()] = c
+	return c, nil
+}
+
+// client is what the actors ask with every attempt: the same route gets the
+// same client, and never another model's.
+func (m *models) client(route string) (model.Client, string, error) {
+	m.mu.Lock()
+	c, ok := m.known[route]
+	m.mu.Unlock()
+	if !ok {
+		var err error
+		if c, err = m.choose(context.Background(), route); err != nil {
+			return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
+		}
+	}
+	return c.Client, c.Model, nil
+}

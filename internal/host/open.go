@@ -1,0 +1,199 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/pick"
+	"github.com/troupe-run/troupe/model/scout"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Limits of a run that names none.
+const (
+	ScoutTokens   = 60_000
+	ModelTokens   = 1_000_000
+	PaidNano      = 1_000_000_000 // one US dollar, for a paid key without a limit
+	PromptMax     = 64 << 10
+	hardGraceMS   = 60_000
+	usdNano       = 1e9
+	coordinatorID = "coordinator"
+)
+
+func bad(hint, format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// build makes the first entry of a run from what a client asked: after it,
+// nothing but the log decides what the run is.
+func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	var none supervisor.Opened
+	a := client.RunAccepted{RunID: r.RunID}
+	if strings.TrimSpace(r.Prompt) == "" {
+		return none, a, bad("troupe run \"what to do\"", "there is no prompt")
+	}
+	if len(r.Prompt) > PromptMax {
+		return none, a, bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
+	}
+	if r.Policy != nil {
+		if err := r.Policy.Validate(); err != nil {
+			return none, a, bad("see docs/policy.md", "%v", err)
+		}
+	}
+	dir, err := h.directory(r.Dir)
+	if err != nil {
+		return none, a, err
+	}
+	choice, err := h.models.choose(context.Background(), r.Model)
+	if err != nil {
+		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
+	}
+	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
+		Model: route(choice, r), Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
+		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes)}
+	if r.Policy != nil {
+		o.Policy = *r.Policy
+	}
+	o.Limits, o.Agent = limits(r, choice)
+	if o.Limits.Nano > 0 && !choice.Price.Known {
+		return none, a, bad("give --max-tokens instead of --max-budget-usd", "the price of %s is unknown, so a limit in money cannot be kept", choice.Name())
+	}
+	if err := h.cast(&o, r, &a); err != nil {
+		return none, a, err
+	}
+	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
+	return o, a, nil
+}
+
+func route(c pick.Choice, r client.RunRequest) agent.Model {
+	return agent.Model{Name: c.Name(), Window: c.Window, Price: c.Price, Temperature: r.Temperature, Effort: r.Effort}
+}
+
+func writable(yes bool) []string {
+	if yes {
+		return []string{"**"}
+	}
+	return []string{"report.md", "report.json"}
+}
+
+// limits are those of the request, and the defaults where it names none.
+func limits(r client.RunRequest, c pick.Choice) (supervisor.Limits, agent.Limits) {
+	l := supervisor.Limits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
+		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents}
+	if l.Tokens == 0 {
+		l.Tokens = ModelTokens
+		if c.Provider == pick.Builtin {
+			l.Tokens = ScoutTokens
+		}
+	}
+	if l.Nano == 0 && c.Paid && r.MaxTokens == 0 && c.Price.Known {
+		l.Nano = PaidNano
+	}
+	var a agent.Limits
+	if c.MaxOutput > 0 {
+		a.Output = min(agent.OutputDefault, c.MaxOutput)
+	}
+	if d := r.TimeoutMS; d > 0 {
+		a.SoftMS, a.HardMS = d, d+max(hardGraceMS, d/3)
+	}
+	return l, a
+}
+
+// directory checks that a client may name a directory: it lies under a root.
+func (h *Host) directory(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if !filepath.IsAbs(dir) {
+		return "", bad("send an absolute path", "dir %q is not absolute", dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", bad("name a directory that is there", "dir: %v", errors.Unwrap(err))
+	}
+	for _, root := range h.cfg.Roots {
+		root, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+			return real, nil
+		}
+	}
+	return "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s is not under a root of this node", dir),
+		Hint: "start the node with --root " + dir + ", or run with another --store-dir"}
+}
+
+// cast decides who plays: the built-in agents and those of agent files, and
+// what tools there are.
+func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) error {
+	files, err := h.agentFiles(r.Agents)
+	if err != nil {
+		return err
+	}
+	for _, b := range scout.Agents() {
+		o.Definitions = append(o.Definitions, supervisor.Definition{Name: b.Name, Description: b.Description, System: b.System,
+			Tools: rights(b), Offer: b.Tools, Delegates: b.Delegates,
+			Limits: agent.Limits{Turns: b.MaxTurns, Output: b.MaxOutput}})
+	}
+	for _, f := range files {
+		o.Definitions = slices.DeleteFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == f.definition.Name })
+		o.Definitions = append(o.Definitions, f.definition)
+		o.Commands = append(o.Commands, f.commands...)
+		o.Tools = append(o.Tools, f.specs...)
+		a.Notes = append(a.Notes, f.notes...)
+	}
+	if o.Root == "" {
+		o.Root = coordinatorID
+	}
+	if !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root }) {
+		return bad("`troupe agents list` shows the agents", "there is no agent %q", o.Root)
+	}
+	specs, err := h.specs(o.Workspace)
+	if err != nil {
+		return err
+	}
+	o.Tools = append(append(specs, delegateSpec(o.Definitions)), o.Tools...)
+	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
+		return len(r.AllowedTools) > 0 && !slices.Contains(r.AllowedTools, s.Name) || slices.Contains(r.DisallowedTools, s.Name)
+	})
+	return nil
+}
+
+// rights: the built-in coordinator may pass on what it does not use itself;
+// its children have just what they are offered.
+func rights(b scout.Agent) []string {
+	if b.Name == coordinatorID {
+		return nil
+	}
+	return b.Tools
+}
+
+// delegateSpec tells the model whom it can delegate to.
+func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
+	var b strings.Builder
+	b.WriteString("Give a task to a child agent and wait for its answer. Several calls in one reply run side by side. Agents:")
+	for _, d := range defs {
+		if d.Name != coordinatorID {
+			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
+		}
+	}
+	return model.ToolSpec{Name: "delegate", Description: clipText(b.String(), delegateTextMax), Class: model.Read,
+		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}
+}
+
+const delegateTextMax = 1024
+
+func clipText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

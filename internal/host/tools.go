@@ -1,0 +1,87 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/builtin"
+)
+
+// places keeps the tools of each directory: they hold it open.
+type places struct {
+	mu    sync.Mutex
+	known map[string][]tool.Tool
+}
+
+func (p *places) tools(dir string, writable []string) ([]tool.Tool, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	key := dir + "\x00" + strings.Join(writable, "\x00")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if tools, ok := p.known[key]; ok {
+		return tools, nil
+	}
+	tools, err := builtin.Dir(dir, builtin.Config{Writable: writable})
+	if err != nil {
+		return nil, err
+	}
+	if p.known == nil {
+		p.known = map[string][]tool.Tool{}
+	}
+	p.known[key] = tools
+	return tools, nil
+}
+
+// tools makes the set of one agent: the tools of its directory and the
+// commands of its agent file. What it may call was decided when it was
+// submitted; the set only does it.
+func (h *Host) tools(t agent.Task) (*tool.Set, error) {
+	tools, err := h.places.tools(t.Workspace, t.Writable)
+	if err != nil {
+		return nil, err
+	}
+	tools = slices.Clone(tools)
+	for _, c := range t.Commands {
+		i := slices.IndexFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == c.Name })
+		spec := t.Tools[i]
+		cmd, err := tool.Command(tool.CommandConfig{Name: spec.Name, Description: spec.Description, Command: c.Line,
+			Class: spec.Class, Schema: spec.Schema, Dir: t.Workspace})
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
+		}
+		tools = append(tools, cmd)
+	}
+	return tool.NewSet(tools...)
+}
+
+// specs describes the tools of a directory.
+func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
+	tools, err := h.places.tools(dir, writable(false))
+	if err != nil {
+		return nil, bad("name a directory that can be read", "dir: %v", err)
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	return set.Specs(), nil
+}
+
+// cast member of an agent file.
+type fileAgent struct {
+	definition supervisor.Definition
+	commands   []agent.Command
+	specs      []model.ToolSpec
+	notes      []string
+}
+
+// agentFiles reads the agent files of a directory that a client named.
+func (h *Host) agentFiles(dir string) ([]fileAgent, error) { return nil, nil }
