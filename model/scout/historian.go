@@ -13,21 +13,22 @@ import (
 var historian = job{name: "historian", wants: historianWants, answer: historianAnswer}
 
 var (
-	askNumstat = want{name: toolNumstat, args: map[string]any{}, label: "change counts"}
+	askNumstat = want{name: toolNumstat, args: map[string]any{"limit": commitsCounted}, label: "change counts"}
 	askLog     = want{name: toolLog, args: map[string]any{"limit": recentShown}, label: "recent commits"}
 )
 
 const (
-	recentShown   = 8
-	hotShown      = 3  // hot files that become findings
-	hotAsked      = 5  // hot files asked about: some may be gone
-	hotCommitsMin = 8  // fewer commits make no hot spot
-	hotStrong     = 30 // commits of a medium one
-	historyMin    = 12 // commits below which the history tells nothing
-	ownerShare    = 60 // percent of one author that is a risk
-	largeLines    = 3000
-	largeShown    = 2
-	untestedShown = 3
+	recentShown    = 8
+	commitsCounted = 500 // newest commits whose changes are counted
+	hotShown       = 3   // hot files that become findings
+	hotAsked       = 5   // hot files asked about: some may be gone
+	hotCommitsMin  = 8   // fewer commits make no hot spot
+	hotStrong      = 30  // commits of a medium one
+	historyMin     = 12  // commits below which the history tells nothing
+	ownerShare     = 60  // percent of one author that is a risk
+	largeLines     = 3000
+	largeShown     = 2
+	untestedShown  = 3
 )
 
 func historianWants(t *talk) []want {
@@ -215,11 +216,9 @@ var bots = regexp.MustCompile(`(?i)\[bot\]|^(dependabot|renovate|github-actions|
 // owners tells how the commits are spread over author names.
 func owners(h history, l history, a *answer) {
 	var people []author
-	sum := 0
 	for _, p := range h.authors {
 		if !bots.MatchString(p.name) {
 			people = append(people, p)
-			sum += p.commits
 		}
 	}
 	slices.SortStableFunc(people, func(x, y author) int { return y.commits - x.commits })
@@ -232,7 +231,7 @@ func owners(h history, l history, a *answer) {
 		if i < 3 {
 			shares = append(shares, fmt.Sprintf("%s %d %%", p.name, p.commits*100/h.total))
 		}
-		if half*2 < sum {
+		if half*2 < h.total {
 			half += p.commits
 			busFactor++
 		}
@@ -241,7 +240,11 @@ func owners(h history, l history, a *answer) {
 	if l.total > h.total {
 		of = "the last " + thousands(int64(h.total))
 	}
-	a.fact(factAuthors, "%s; half of %s commits come from %s", strings.Join(shares, ", "), of, plural(busFactor, "name"))
+	names := plural(busFactor, "name")
+	if half*2 < h.total {
+		names = "more than " + names // the list of authors ends before the half is reached
+	}
+	a.fact(factAuthors, "%s; half of %s commits come from %s", strings.Join(shares, ", "), of, names)
 	top := people[0]
 	share := top.commits * 100 / h.total
 	if share < ownerShare || len(people) == 1 && h.total < hotStrong {
