@@ -75,6 +75,10 @@ const (
 // while others still hold some: below it the agent waits for them.
 const CallsAtOnce = 8
 
+// callsShare: while others hold calls, a lease takes at most this part of what
+// is left, so that a few leases do not make everyone else wait.
+const callsShare = 8
+
 // Account returns an agent's account; the zero Account if it has none.
 func (p Pool) Account(who string) Account {
 	if p.accounts == nil {
@@ -104,11 +108,17 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 		}
 	}
 	keep := first.closingBound(first.Input)
-	if !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
+	if !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
 		return p, false
 	}
 	p.Kept = p.Kept.Plus(keep)
 	return p.with(who, Account{Limit: own, Kept: keep}), true
+}
+
+// priced: what has no price cannot be kept under a limit in money. Its cost is
+// unknown, never zero.
+func (p Pool) priced(own Limit, k Ask) bool {
+	return k.Price.Known || p.Limit.Nano == 0 && own.Nano == 0
 }
 
 // room is what nobody has a claim on.
@@ -128,6 +138,9 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 		a = p.Account(who)
 	case lease == a.Open:
 		return p, Grant{Verdict: Stale}
+	}
+	if !p.priced(a.Limit, k) {
+		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // its own is at its disposal
 	room := least(p.room(), a.Limit.Room(a.Spent))
@@ -152,6 +165,9 @@ func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 	if !k.Final {
 		out, short := outputThatFits(k, room)
 		calls := min(k.Calls, room.Calls)
+		if busy { // leave some for those who think at the same time
+			calls = min(calls, max(CallsAtOnce, room.Calls/callsShare))
+		}
 		if calls < min(k.Calls, CallsAtOnce) && (busy || calls < 1) {
 			short, out = ShortCalls, 0
 		}
@@ -200,9 +216,9 @@ func outputThatFits(k Ask, room Amount) (int64, Short) {
 	return max(out, 0), short
 }
 
-// Settle closes a lease with what it really cost. Settling again, or a lease
-// that is closed, changes nothing but an overrun: what is billed beyond the
-// lease is booked. Settling a lease that was never seen closes it for good.
+// Settle closes a lease with what it really cost; what is billed beyond the
+// lease is an overrun. Settling again, or a lease that is closed, changes
+// nothing. Settling a lease that was never seen closes it for good.
 func (p Pool) Settle(who string, lease int, used Amount) Pool {
 	a := p.Account(who)
 	if lease <= a.Closed {
