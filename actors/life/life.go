@@ -196,7 +196,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	if len(e.Items) == 0 {
 		return nil
 	}
-	inForce := e.Epoch == l.force && e.Start == l.forcer
+	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer
 	// An entry of a life whose Resumed never came counts too: that one is gone.
 	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out)
 	if e.Items[0].Kind == "resumed" {
