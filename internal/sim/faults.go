@@ -263,11 +263,19 @@ func (s *sim) rot() {
 		data = []byte{0}
 	}
 	data[s.IntN(len(data))] ^= byte(1 << s.IntN(8))
+	if e, err := mailbox.Decode(a.log[i].Data); err == nil && e.From == a.addr && e.Items[0].Kind == "resumed" {
+		// One bit of a Resumed can make it a later claim, and all after it
+		// superseded, whose hashes are only logged (PROTOCOL P13).
+		data[0] = unreadable
+	}
 	s.note("rot in entry %d of %s", i+1, a.id)
 	a.log = append(a.log[:0:0], a.log...)
 	a.log[i].Data = data
 	a.shadow.again()
 }
+
+// unreadable is a byte that no entry begins with.
+const unreadable = 0xc1
 
 // spoil marks an actor whose log is no longer what it was.
 func (s *sim) spoil(a *actor, keep int) {

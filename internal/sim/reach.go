@@ -84,6 +84,7 @@ const (
 	RefusedUnknown
 	RefusedBudget
 	RefusedCanceled
+	RefusedOverrun
 	OrphanStopped
 	CancelInQueue
 	ReturnedAfterEnd
@@ -100,6 +101,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"closing turn by veto", "the final veto", "a veto", "malformed end", "cut and continued", "cut once too often", "a retry",
 	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by Back", "damaged by hash",
 	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
+	"refused by overrun",
 	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end"}
 
 // String names a place.

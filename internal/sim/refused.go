@@ -21,6 +21,7 @@ var refusals = []struct {
 	{"live children", RefusedChildren},
 	{"a run may have", RefusedAgents},
 	{"budget does not cover", RefusedBudget},
+	{"a provider billed", RefusedOverrun},
 }
 
 func (s *sim) reachRefused(t life.Letter) {

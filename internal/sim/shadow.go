@@ -36,10 +36,13 @@ type shadow struct {
 	covered uint64                     // the highest floor that a life in force claimed
 
 	// Of a log that was spoiled.
-	cut    uint64 // it was cut to so many entries
-	heard  uint64 // the supervisor had heard of so many
-	rotten bool
-	done   bool // its agent had ended before
+	cut     uint64 // it was cut to so many entries
+	heard   uint64 // the supervisor had heard of so many
+	regrown uint64 // the first Resumed after that
+	rotten  bool
+	done    bool // its agent had ended before
+	alarmed bool // the damage was noticed
+	late    bool // but only after its end
 }
 
 // letter is one that the log made its actor send.
@@ -150,7 +153,7 @@ func (s *sim) landed(at *actor, e mailbox.Entry, closed bool) {
 		key := letterKey{e.From, item.N, item.I}
 		t := from.shadow.byKey[key]
 		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
-			if !from.hurt && !s.super.hurt {
+			if !from.hurt && !s.super.hurt && !at.hurt {
 				s.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
 			}
 			continue
@@ -174,11 +177,23 @@ func (w *shadow) Ended() bool {
 func (w *shadow) Step(f life.Fact) life.Stepped {
 	s, a := w.sim, w.actor
 	key := w.identify(f)
-	if f.From != "" && f.Damaged == false {
+	if f.From != "" && !f.Damaged {
 		if w.applied[key] && !a.hurt {
 			s.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
+	}
+	if f.Kind == "resumed" && a.hurt {
+		w.resumed(f)
+	}
+	if sender := s.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
+		m, _ := w.super.State.Member(agent.ID(f.From.Agent()))
+		sender.shadow.alarmed, sender.shadow.late = true, m.Done
+		if !sender.hurt {
+			s.fail("the log of %s is whole and is called short", sender.id)
+		}
+	}
+	if f.From != "" && !f.Damaged {
 		w.high[f.From] = max(w.high[f.From], key.n)
 	}
 	var out life.Stepped
@@ -200,6 +215,16 @@ func (w *shadow) Step(f life.Fact) life.Stepped {
 		w.byKey[l.letterKey] = l
 	}
 	return out
+}
+
+// resumed notes where a spoiled log goes on, and whether that is noticed.
+func (w *shadow) resumed(f life.Fact) {
+	if w.regrown == 0 && f.N > w.cut {
+		w.regrown = f.N
+	}
+	if read[agent.Resumed](w.sim, f).Damaged != "" && !w.alarmed {
+		w.alarmed, w.late = true, w.Ended()
+	}
 }
 
 // identify finds the item of the entry that is being stepped.
@@ -269,12 +294,18 @@ func (s *sim) finalAgent(a *actor) {
 
 // finalHurt: a spoiled log that could be known as such ends log_damaged.
 func (s *sim) finalHurt(a *actor) {
-	st := a.shadow.agent.State
+	w := &a.shadow
+	// What others send may have filled the gap before the next Resumed: then
+	// nobody can see that the log was shorter (a limit of PROTOCOL P13).
+	known := w.rotten || w.regrown > 0 && w.heard >= w.regrown
+	if known && !w.alarmed && !w.done {
+		s.fail("the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and nobody noticed", a.id, w.rotten, w.cut, w.heard)
+	}
 	m, _ := s.super.shadow.super.State.Member(a.id)
+	st := w.agent.State
 	halted := st.Outcome.Reason == agent.LogDamaged || m.Outcome.Reason == agent.LogDamaged
-	known := a.shadow.rotten || a.shadow.heard > a.shadow.cut
-	if known && !halted && !a.shadow.done {
-		s.fail("the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and it ends %s as if nothing had been",
-			a.id, a.shadow.rotten, a.shadow.cut, a.shadow.heard, st.Outcome.Reason)
+	canceled := st.Cancel != nil && st.Cancel.As == ""
+	if w.alarmed && !w.late && !halted && !canceled {
+		s.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
 	}
 }

@@ -24,6 +24,8 @@ type shell struct {
 	came    bool
 	frozen  bool
 	lost    bool // it knows that its lease has run out
+	// Before the entry that it reads now it had read a cancel, or had ended.
+	canceled, ended bool
 	dead    bool
 	closing bool // Closed is posted
 	timers  []timer
@@ -104,6 +106,9 @@ func (s *sim) send(sh *shell, to mailbox.Address, data []byte, name string, lett
 func (s *sim) read(sh *shell) {
 	m := sh.actor.log[sh.life.N]
 	phase := sh.life.Phase
+	if sh.agent != nil {
+		sh.canceled, sh.ended = sh.agent.State.Cancel != nil, sh.agent.State.Phase == agent.Done
+	}
 	r := sh.life.Next(m)
 	s.note("read %s %s #%d", sh.actor.id, sh.start, sh.life.N)
 	s.compare(sh)

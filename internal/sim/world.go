@@ -30,7 +30,7 @@ func (s *sim) callModel(sh *shell, e agent.CallModel) {
 	s.note("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
 	s.mayBegin(sh, "CallModel")
 	key := leaseKey{a.id, e.Lease}
-	if s.ledger.called[key]++; s.ledger.called[key] > 1 {
+	if s.ledger.called[key]++; s.ledger.called[key] > 1 && !a.hurt {
 		s.fail("%s: lease %d is used by two model calls", a.id, e.Lease)
 	}
 	if !a.hurt {
@@ -59,13 +59,13 @@ func (s *sim) checkCovered(sh *shell, key leaseKey, e agent.CallModel) {
 	}
 }
 
-// mayBegin: nothing begins once this life has read a cancel, or is done.
+// mayBegin: nothing begins once this life has read a cancel, or is done. (A
+// Granted and a Canceled that share an entry are one reading.)
 func (s *sim) mayBegin(sh *shell, what string) {
-	st := sh.agent.State
-	if st.Cancel != nil {
+	if sh.canceled {
 		s.fail("%s: %s begins after the cancel was read", sh.actor.id, what)
 	}
-	if st.Phase == agent.Done {
+	if sh.ended {
 		s.fail("%s: %s begins after the end", sh.actor.id, what)
 	}
 }
@@ -129,7 +129,8 @@ func (s *sim) finishModel(r *run) {
 		return
 	}
 	if reply.UsageKnown {
-		s.ledger.bills[key.who] += reply.Usage.Total()
+		// What is beyond the lease is known only if the reply is ever read.
+		s.ledger.bills[key.who] += min(reply.Usage.Total(), promptTokens(r.request)+r.request.MaxOutput)
 	} else {
 		s.bill(r)
 	}
