@@ -96,6 +96,29 @@ func (p Pool) with(who string, a Account) Pool {
 	return p
 }
 
+// Bounds of what an Ask may name: far beyond any model, and small enough that
+// no product of two overflows.
+const (
+	askTokensMax = 1 << 30
+	askNanoMax   = 1 << 24 // for one token
+	usedMax      = 1 << 50
+)
+
+// sane: no number of the Ask is negative or beyond anything real.
+func (k Ask) sane() bool {
+	for _, n := range [...]int64{k.Input, k.Output, k.OutputMin, k.Closing, k.Calls} {
+		if n < 0 || n > askTokensMax {
+			return false
+		}
+	}
+	for _, n := range [...]int64{k.Price.Input, k.Price.Output, k.Price.CacheRead, k.Price.CacheWrite} {
+		if n < 0 || n > askNanoMax {
+			return false
+		}
+	}
+	return true
+}
+
 // closingBound is what a closing turn with that prompt can cost.
 func (k Ask) closingBound(prompt int64) Amount { return k.Price.Bound(prompt, k.Closing) }
 
@@ -108,7 +131,7 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 		}
 	}
 	keep := first.closingBound(first.Input)
-	if !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
+	if !first.sane() || !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
 		return p, false
 	}
 	p.Kept = p.Kept.Plus(keep)
@@ -126,20 +149,21 @@ func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Ke
 
 func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
-// Reserve asks for a lease. The same lease asked again gets the same answer as
-// long as it is open; a closed one stays closed.
+// Reserve asks for a lease. A lease that was asked for before is Stale, whether
+// it is still open or closed: a closed one stays closed.
 func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	a := p.Account(who)
 	switch {
-	case lease <= a.Closed:
+	case lease <= a.Closed, lease <= a.Open:
 		return p, Grant{Verdict: Stale}
-	case a.Open != 0 && lease != a.Open:
+	case a.Open != 0:
 		p = p.Lose(who, a.Open, 0)
 		a = p.Account(who)
-	case lease == a.Open:
-		return p, Grant{Verdict: Stale}
 	}
-	if !p.priced(a.Limit, k) {
+	switch {
+	case !k.sane():
+		return p, Grant{Verdict: Denied, Short: ShortTokens}
+	case !p.priced(a.Limit, k):
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // its own is at its disposal
@@ -224,9 +248,13 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 	if lease <= a.Closed {
 		return p
 	}
-	held := Amount{}
+	if a.Open != 0 && lease > a.Open { // an earlier one is over, too
+		p = p.Lose(who, a.Open, 0)
+		a = p.Account(who)
+	}
 	if lease == a.Open {
-		held = a.Held
+		held := a.Held
+		used = Amount{Tokens: min(max(0, used.Tokens), usedMax), Nano: min(max(0, used.Nano), usedMax), Calls: min(max(0, used.Calls), held.Calls)}
 		p.Held = p.Held.Minus(held)
 		a.Open, a.Held = 0, Amount{}
 		over := used.Over(held)
@@ -249,7 +277,7 @@ func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	}
 	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}
 	p.Unknown = p.Unknown.Plus(lost)
-	lost.Calls = min(calls, a.Held.Calls)
+	lost.Calls = calls
 	return p.Settle(who, lease, lost)
 }
 
