@@ -1,9 +1,12 @@
+//go:build unix
+
 package actors_test
 
 import (
 	"context"
 	"fmt"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,7 +137,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 		b.Fatal(err)
 	}
 	defer node.Stop()
-	began := time.Now()
+	began, cpu := time.Now(), cpuTime()
 	for i := range s.runs {
 		o := opened(fmt.Sprintf("r%d", i), look, delegate)
 		o.RootTurns = s.turns + 1
@@ -154,6 +157,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 		turns += r.Turns
 	}
 	took := time.Since(began)
+	cpu = cpuTime() - cpu
 	entries := int64(0)
 	for i := range s.runs {
 		err := post.ReadRun(context.Background(), fmt.Sprintf("r%d", i), func(mailbox.Message) error { entries++; return nil })
@@ -163,6 +167,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 	}
 	b.ReportMetric(float64(turns)/took.Seconds(), "turns/s")
 	b.ReportMetric(float64(took.Microseconds())/float64(turns), "µs/turn")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(turns), "cpu-µs/turn")
 	b.ReportMetric(float64(entries)/float64(turns), "entries/turn")
 	b.ReportMetric(0, "ns/op")
 }
@@ -214,6 +219,15 @@ func BenchmarkIdleAgent(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/agents, "B/run")
 		node.Stop()
 	}
+}
+
+// cpuTime is what this process has used of the processors, user and system.
+func cpuTime() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func heap() uint64 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-run/troupe/actors/crew"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
@@ -86,7 +87,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, system: actor.NewActorSystem(quiet)}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
-	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg) }, actor.WithSupervisor(stopOnPanic))
+	hands := crew.New(context.WithoutCancel(ctx))
+	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
+		actor.WithDispatcher(hands))
 	n.router = n.system.Root.Spawn(props)
 	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, delivered{m}) })
 	if err != nil {

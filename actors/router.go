@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-run/troupe/actors/crew"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -22,6 +23,7 @@ type (
 type router struct {
 	ctx    context.Context
 	cfg    Config
+	hands  *crew.Crew
 	shells map[mailbox.Address]*place
 	pids   map[string]mailbox.Address
 	gone   map[mailbox.Address]struct{}
@@ -36,8 +38,8 @@ type place struct {
 	results []worked // that came while there was no shell
 }
 
-func newRouter(ctx context.Context, cfg Config) *router {
-	return &router{ctx: ctx, cfg: cfg, shells: map[mailbox.Address]*place{}, pids: map[string]mailbox.Address{},
+func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
+	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*place{}, pids: map[string]mailbox.Address{},
 		gone: map[mailbox.Address]struct{}{}}
 }
 
@@ -79,7 +81,8 @@ func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	p.starts++
 	epoch := mailbox.Epoch{Lease: r.cfg.Lease, Start: p.starts}
 	self := c.Self()
-	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) })
+	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) },
+		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = at
 	for _, w := range p.results {
