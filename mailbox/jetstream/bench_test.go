@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -146,4 +147,34 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkOpen is from nothing to a mailbox with a tail: the start of a node.
+func BenchmarkOpen(b *testing.B) {
+	for b.Loop() {
+		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), Port: bus.FreePort})
+		if err != nil {
+			b.Fatal(err)
+		}
+		nc, err := e.Connect(bus.RoleNode)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p, err := jetstream.Open(b.Context(), nc, jetstream.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		stop, err := p.Tail(b.Context(), func(mailbox.Message) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		stop()
+		err = p.Close()
+		nc.Close()
+		if err := errors.Join(err, e.Close()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -71,8 +72,7 @@ func (p *Post) lastOf(ctx context.Context, stream int, subject string) (uint64, 
 }
 
 // Read implements mailbox.Post. The leader says where the log ends; what is
-// read is read up to there, whichever server the consumer is on. each is called
-// from another goroutine, but never after Read returned.
+// read is read up to there, whichever server the consumer is on.
 func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
 	subject, stream, err := p.home(at)
 	if err != nil {
@@ -88,21 +88,62 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	if end <= after {
 		return nil
 	}
-	var failed error
-	f := p.follow(stream, []string{subject}, after+1, func(m mailbox.Message) bool {
-		if m.Place <= end {
-			failed = each(m)
-		}
-		return failed == nil && m.Place < end
-	})
-	purged := func(ctx context.Context) bool {
+	part := part{stream: stream, filter: subject, next: after + 1}
+	part.want = func(m mailbox.Message) (take, more bool) { return m.Place <= end, m.Place < end }
+	part.over = func(ctx context.Context) bool { // it was purged
 		last, err := p.lastOf(ctx, stream, subject)
 		return err == nil && last < end
 	}
-	if err := f.run(ctx, purged); err != nil {
+	if err := p.read(ctx, part, each); err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
 	}
-	return failed
+	return nil
+}
+
+// part is what a read is to take out of a stream.
+type part struct {
+	stream int
+	filter string
+	next   uint64
+	// want says whether a message belongs to it, and whether others follow.
+	want func(mailbox.Message) (take, more bool)
+	// over is asked now and then whether what is missing has gone away.
+	over func(context.Context) bool
+}
+
+// readAhead is how many messages a reader may be ahead of its caller.
+const readAhead = 64
+
+// read calls each on the caller's goroutine, so that a panic in it is the
+// caller's to recover.
+func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	messages := make(chan mailbox.Message, readAhead)
+	ended := make(chan error, 1)
+	f := p.follow(part.stream, []string{part.filter}, part.next, func(m mailbox.Message) bool {
+		take, more := part.want(m)
+		if take {
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				return false
+			}
+		}
+		return more
+	})
+	go func() {
+		ended <- f.run(ctx, part.over)
+		close(messages)
+	}()
+	for m := range messages {
+		if err := each(m); err != nil {
+			cancel()
+			<-ended
+			return err
+		}
+	}
+	return <-ended
 }
 
 // ReadRun implements mailbox.Store: one consumer per stream that has entries
@@ -135,30 +176,19 @@ func (p *Post) readSome(ctx context.Context, stream int, filter string, each fun
 	if err != nil || count == 0 {
 		return err
 	}
-	var failed error
-	var seen uint64
-	var mu sync.Mutex
-	f := p.follow(stream, []string{filter}, 1, func(m mailbox.Message) bool {
+	var seen atomic.Uint64
+	part := part{stream: stream, filter: filter, next: 1}
+	part.want = func(m mailbox.Message) (take, more bool) {
 		if m.Place > end {
-			return false
+			return false, false
 		}
-		mu.Lock()
-		seen++
-		done := seen >= count || m.Place == end
-		mu.Unlock()
-		failed = each(m)
-		return failed == nil && !done
-	})
-	purged := func(ctx context.Context) bool {
+		return true, seen.Add(1) < count && m.Place < end
+	}
+	part.over = func(ctx context.Context) bool { // something was purged
 		left, _, err := p.count(ctx, stream, filter)
-		mu.Lock()
-		defer mu.Unlock()
-		return err == nil && left <= seen
+		return err == nil && left <= seen.Load()
 	}
-	if err := f.run(ctx, purged); err != nil {
-		return err
-	}
-	return failed
+	return p.read(ctx, part, each)
 }
 
 // count asks the leader how many entries there are under a filter, and for the

@@ -1,0 +1,139 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// DefaultBlobBytesMax is the most bytes of all blobs together.
+	DefaultBlobBytesMax = 2 << 30
+	// BucketBytesMax is the most bytes of one key-value bucket.
+	BucketBytesMax = 64 << 20
+	// MarkerTTL is how long the mark of an expired key stays; without one the
+	// server takes no TTL for a key at all.
+	MarkerTTL = time.Minute
+	// TTLMin is the shortest TTL of a key; the server cuts TTLs to whole seconds.
+	TTLMin = time.Second
+)
+
+// ErrRevision: the key has another revision than the one expected, or another
+// write to it is under way. On replicated buckets the server says so also to
+// the only writer (code 10164): it is no verdict, so read the key and decide by
+// the value.
+var ErrRevision = errors.New("bus: the key has another revision")
+
+// BucketConfig is how the buckets are made.
+type BucketConfig struct {
+	// BlobBytesMax is the most bytes of all blobs. Default DefaultBlobBytesMax.
+	BlobBytesMax int64
+	// Names of the buckets. Default: prefix "troupe".
+	Names Names
+	// Replicas of each. Default 1.
+	Replicas int
+}
+
+// Buckets are the state that is shared beside the logs.
+type Buckets struct {
+	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see Renew).
+	Shards, Nodes jetstream.KeyValue
+	// Runs is the index of runs: a hint, the truth is in the logs.
+	Runs jetstream.KeyValue
+	// Blobs are payloads too large for an entry, by hash.
+	Blobs jetstream.ObjectStore
+}
+
+// OpenBuckets makes what is missing. In all of them reads go to the leader:
+// the client library makes buckets whose reads may come from a follower that is
+// behind.
+func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Buckets, error) {
+	if cfg.BlobBytesMax == 0 {
+		cfg.BlobBytesMax = DefaultBlobBytesMax
+	}
+	var b Buckets
+	for _, kv := range []struct {
+		to     *jetstream.KeyValue
+		bucket string
+	}{
+		{&b.Shards, cfg.Names.ShardBucket()}, {&b.Nodes, cfg.Names.NodeBucket()}, {&b.Runs, cfg.Names.RunBucket()},
+	} {
+		_, err := js.KeyValue(ctx, kv.bucket)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+				Bucket: kv.bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas,
+			})
+		}
+		if err == nil {
+			err = fromLeader(ctx, js, "KV_"+kv.bucket)
+		}
+		if err == nil {
+			*kv.to, err = js.KeyValue(ctx, kv.bucket)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bus: bucket %s: %w", kv.bucket, err)
+		}
+	}
+	if err := b.openBlobs(ctx, js, cfg); err != nil {
+		return nil, fmt.Errorf("bus: blobs %s: %w", cfg.Names.BlobStore(), err)
+	}
+	return &b, nil
+}
+
+func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) error {
+	name := cfg.Names.BlobStore()
+	_, err := js.ObjectStore(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+			Bucket: name, MaxBytes: cfg.BlobBytesMax, Replicas: cfg.Replicas,
+		})
+	}
+	if err == nil {
+		err = fromLeader(ctx, js, "OBJ_"+name)
+	}
+	if err == nil {
+		b.Blobs, err = js.ObjectStore(ctx, name)
+	}
+	return err
+}
+
+// fromLeader turns direct reads of a stream off.
+func fromLeader(ctx context.Context, js jetstream.JetStream, stream string) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	cfg := s.CachedInfo().Config
+	if !cfg.AllowDirect {
+		return nil
+	}
+	cfg.AllowDirect = false
+	_, err = js.UpdateStream(ctx, cfg)
+	return err
+}
+
+// Renew writes a key that has the given revision, and its TTL again. The Update
+// of the client library drops the TTL: a lease renewed with it never ends.
+func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
+	subject, err := KVSubject(bucket, key)
+	if err != nil {
+		return 0, fmt.Errorf("bus: renew: %w", err)
+	}
+	ack, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value},
+		jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithMsgTTL(max(ttl, TTLMin)))
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeSequenceInProcess) {
+		return 0, fmt.Errorf("bus: renew %s: %w: %w", key, ErrRevision, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bus: renew %s: %w", key, err)
+	}
+	return ack.Sequence, nil
+}
+
+// codeSequenceInProcess is what replicated streams answer instead of 10071.
+const codeSequenceInProcess = 10164

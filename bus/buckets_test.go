@@ -1,0 +1,98 @@
+package bus_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+func buckets(t *testing.T) (*bus.Buckets, jetstream.JetStream, *nats.Conn) {
+	t.Helper()
+	e := start(t, bus.EmbeddedConfig{DontListen: true, Lazy: true})
+	nc := dial(t, e, bus.RoleNode)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{}) // what is there is fine
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, js, nc
+}
+
+// TestBucketsFromLeader: no read of shared state asks for a direct get.
+func TestBucketsFromLeader(t *testing.T) {
+	b, _, nc := buckets(t)
+	direct, err := nc.SubscribeSync("$JS.API.DIRECT.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range []jetstream.KeyValue{b.Shards, b.Nodes, b.Runs} {
+		if _, err := kv.Put(t.Context(), "a.1", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := kv.Get(t.Context(), "a.1"); err != nil || string(got.Value()) != "x" {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	if _, err := b.Blobs.PutString(t.Context(), "run/hash", "blob"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Blobs.GetString(t.Context(), "run/hash"); err != nil || got != "blob" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := direct.Pending(); n != 0 {
+		t.Errorf("%d direct reads", n)
+	}
+}
+
+func TestRenew(t *testing.T) {
+	b, js, _ := buckets(t)
+	bucket := bus.Names{}.ShardBucket()
+	watch, err := b.Shards.Watch(t.Context(), "default.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := b.Shards.Create(t.Context(), "default.1", []byte("me"), jetstream.KeyTTL(bus.TTLMin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, bus.TTLMin)
+	if err != nil || next <= revision {
+		t.Fatalf("%d after %d, %v", next, revision, err)
+	}
+	if _, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, bus.TTLMin); !errors.Is(err, bus.ErrRevision) {
+		t.Error(err)
+	}
+	if _, err := bus.Renew(t.Context(), js, bucket, "a.*", nil, 0, bus.TTLMin); !errors.Is(err, bus.ErrToken) {
+		t.Error(err)
+	}
+	// Renewed, it still ends by itself.
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case e := <-watch.Updates():
+			if e == nil || e.Operation() == jetstream.KeyValuePut {
+				continue
+			}
+			if err := watch.Stop(); err != nil {
+				t.Error(err)
+			}
+			return
+		case <-late:
+			t.Fatal("the lease does not end")
+		}
+	}
+}
