@@ -10,11 +10,17 @@ import (
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
 	s.Life, s.Node = f.Life, f.Node
-	if s.Phase == Done || s.Phase == "" && f.Damaged == "" {
+	if f.Damaged == "" && (s.Phase == Done || s.Phase == "") {
 		return s, nil
 	}
 	fx := []Effect{Back{Node: f.Node, Lease: f.Lease, Begun: f.Begun}}
-	if f.Damaged != "" {
+	switch {
+	case f.Damaged != "" && s.Phase == Done:
+		// The end that this log tells of may never have been: the supervisor
+		// hears of one in any case, and heeds the first.
+		o := Outcome{Reason: LogDamaged, Text: s.Outcome.Text, Partial: true, Detail: f.Damaged}
+		return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node})
+	case f.Damaged != "":
 		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
 		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
