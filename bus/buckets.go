@@ -11,10 +11,12 @@ import (
 )
 
 const (
+	// DefaultLogBytesMax is the most bytes of all logs of a pool together.
+	DefaultLogBytesMax = 2 << 30
 	// DefaultBlobBytesMax is the most bytes of all blobs together.
 	DefaultBlobBytesMax = 2 << 30
 	// BucketBytesMax is the most bytes of one key-value bucket.
-	BucketBytesMax = 64 << 20
+	BucketBytesMax = 16 << 20
 	// MarkerTTL is how long the mark of an expired key stays; without one the
 	// server takes no TTL for a key at all.
 	MarkerTTL = time.Minute

@@ -29,6 +29,9 @@ const (
 	// DiskMargin is what is left free on the disk: a full disk shows as
 	// publishes without an answer, a full stream as a clear error.
 	DiskMargin = 1 << 30
+	// StoreMin is the least that JetStream must be able to keep; with less a
+	// node could not even end its runs in order.
+	StoreMin = 96 << 20
 	// MemoryMax bounds streams in memory (there are none but consumers' state).
 	MemoryMax = 256 << 20
 	// PayloadMax is the largest message the embedded server takes.
@@ -122,6 +125,10 @@ func (e *Embedded) start() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
+	if e.storeMax < StoreMin {
+		return fmt.Errorf("%w: there is room for %d MiB in %s, %d MiB are needed: free some disk space or choose another directory",
+			ErrStart, e.storeMax>>20, e.cfg.StateDir, StoreMin>>20)
+	}
 	port := e.cfg.Port
 	if port == 0 {
 		port = DefaultPort
@@ -208,6 +215,14 @@ func (e *Embedded) URL() string {
 // StoreMax is the most bytes that JetStream may keep here; streams reserve
 // their limits out of it.
 func (e *Embedded) StoreMax() int64 { return e.storeMax }
+
+// Shares divides StoreMax: what the logs and the blobs may reserve beside the
+// buckets, each at most its default.
+func (e *Embedded) Shares() (logs, blobs int64) {
+	const buckets = 3
+	half := (e.storeMax - buckets*BucketBytesMax) / 2
+	return min(half, DefaultLogBytesMax), min(half, DefaultBlobBytesMax)
+}
 
 // StateDir is the directory that is owned.
 func (e *Embedded) StateDir() string { return e.cfg.StateDir }

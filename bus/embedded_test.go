@@ -417,6 +417,43 @@ func TestStoreMax(t *testing.T) {
 	}
 }
 
+// TestSmallStore: on a small disk everything still finds its place.
+func TestSmallStore(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{DontListen: true, Lazy: true, StoreMax: bus.StoreMin})
+	js, err := jetstream.New(dial(t, e, bus.RoleNode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, blobs := e.Shares()
+	if logs <= 0 || blobs <= 0 {
+		t.Fatalf("%d, %d", logs, blobs)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOGS", MaxBytes: logs}); err != nil {
+		t.Error(err)
+	}
+	if _, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{BlobBytesMax: blobs}); err != nil {
+		t.Error(err)
+	}
+	_, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, StoreMax: bus.StoreMin - 1})
+	if !errors.Is(err, bus.ErrStart) {
+		t.Error(err)
+	}
+}
+
+// TestNoPassword: who says nothing is an observer.
+func TestNoPassword(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
+	said := make(violations, 16)
+	nc := connect(t, bus.Options{Servers: e.URL(), Extra: []nats.Option{said.option()}})
+	for subject, want := range map[string]string{
+		"troupe.evt.>": "s", "troupe.box.default.1.run.a": "", "$JS.API.INFO": "", "troupe.cmd.list": "p", "_INBOX.x": "s",
+	} {
+		if got := allowed(t, nc, said, subject); got != want {
+			t.Errorf("%s: %q, want %q", subject, got, want)
+		}
+	}
+}
+
 // TestSurvives: what was acknowledged is there after a restart.
 func TestSurvives(t *testing.T) {
 	dir := t.TempDir()

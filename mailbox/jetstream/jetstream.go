@@ -27,7 +27,7 @@ import (
 const (
 	DefaultShards     = 64
 	DefaultStreams    = 8
-	DefaultBytesMax   = 2 << 30
+	DefaultBytesMax   = bus.DefaultLogBytesMax
 	DefaultRetryAfter = 5 * time.Second
 	DefaultHeartbeat  = 2 * time.Second
 )
