@@ -32,9 +32,12 @@ type Limits struct {
 	// Parallel says whether calls may run beside others. Default: a tool of
 	// class model.Read may, any other may not.
 	Parallel *bool
-	// Output schema: when not empty, a result that is no error must be JSON
-	// that fits it.
+	// Schema, when not empty, is that of the result: one that is no error must
+	// be JSON that fits it.
 	Schema string
+	// Masked says that the tool masks secrets itself, knowing what file a line
+	// is from; then only exact values are masked after it.
+	Masked bool
 }
 
 // Option changes the limits of a tool made by New.
@@ -51,6 +54,9 @@ func Parallel(safe bool) Option { return func(l *Limits) { l.Parallel = &safe } 
 
 // OutputSchema makes results that are not JSON of this schema error results.
 func OutputSchema(schema string) Option { return func(l *Limits) { l.Schema = schema } }
+
+// MasksItself says that the tool's results need no further masking by shape.
+func MasksItself() Option { return func(l *Limits) { l.Masked = true } }
 
 // New makes a tool of a Go function. In is a struct: its exported fields become
 // the arguments, with json names, `omitempty` for what may be left out, and a

@@ -118,7 +118,11 @@ func (s *Set) finish(e *entry, r Result) Result {
 			r = Result{Error: true, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
 		}
 	}
-	r.Text = s.mask.Text(r.Text)
+	if e.limits.Masked {
+		r.Text = s.mask.Values(r.Text)
+	} else {
+		r.Text = s.mask.Text(r.Text)
+	}
 	if len(r.Text) > e.limits.Output {
 		whole := r.Text
 		r.Text = Clip(whole, e.limits.Output)

@@ -88,7 +88,7 @@ func Dir(root string, cfg Config) ([]tool.Tool, error) {
 func reader[In any](name, description string, call func(ctx context.Context, in In) (string, error)) (tool.Tool, error) {
 	return tool.New(name, description, model.Read, func(ctx context.Context, in In, _ tool.Call) (string, error) {
 		return call(ctx, in)
-	})
+	}, tool.MasksItself())
 }
 
 // dotenvBytesMax bounds what is read of a .env file for its values.

@@ -95,6 +95,15 @@ func (m *Masker) Text(s string) string {
 	return b.String()
 }
 
+// Values masks only the exact values, in text whose secrets by shape are
+// already masked with more knowledge of where the text is from.
+func (m *Masker) Values(s string) string {
+	if len(m.values) == 0 {
+		return s
+	}
+	return string(replace([]byte(s), m.exact([]byte(s))))
+}
+
 // Lines masks the lines of one file, which must come in order from the first:
 // the body of a private key is known only by the line above it.
 type Lines struct {
@@ -108,13 +117,15 @@ type kind int
 
 const (
 	plain  kind = iota
+	source      // code: a value without quotes is an expression
 	env         // NAME=value: every value is masked
 	keying      // a key file: every line is masked but its frame
 )
 
 var (
-	envName = regexp.MustCompile(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
-	keyName = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
+	envName    = regexp.MustCompile(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
+	sourceName = regexp.MustCompile(`(?i)\.(go|py|[cm]?jsx?|[cm]?tsx?|java|kts?|scala|groovy|c|h|cc|cpp|cxx|hpp|m|mm|cs|fs|rs|rb|php|pl|pm|swift|lua|dart|exs?|erl|hs|ml|clj|zig|nim|jl|vue|svelte|proto)$`)
+	keyName    = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
 )
 
 // Lines starts on a file; path may be "" for text of unknown origin.
@@ -125,6 +136,8 @@ func (m *Masker) Lines(path string) *Lines {
 		return &Lines{m: m, kind: env}
 	case keyName.MatchString(name):
 		return &Lines{m: m, kind: keying}
+	case sourceName.MatchString(name):
+		return &Lines{m: m, kind: source}
 	}
 	return &Lines{m: m}
 }
@@ -168,7 +181,7 @@ func (l *Lines) Line(line []byte) []byte {
 	if tags&tagValue != 0 {
 		spans = l.m.exact(line)
 	}
-	return replace(line, find(line, tags, spans))
+	return replace(line, l.find(line, tags, spans))
 }
 
 // inKey masks a line between the frame lines of a private key; within is false

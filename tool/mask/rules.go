@@ -1,8 +1,10 @@
 package mask
 
 import (
+	"bytes"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/tool/needle"
@@ -13,6 +15,9 @@ import (
 type rule struct {
 	words   []string // one of them is in every line that the pattern can match
 	pattern *regexp.Regexp
+	with    byte                    // a character that the line must have too; 0: none
+	after   bool                    // the pattern is tried directly behind each word, and nowhere else
+	config  bool                    // not for source code, where such a value is an expression
 	judge   func(value string) bool // nil: every match is a secret
 	tag     uint64
 }
@@ -22,46 +27,63 @@ const (
 	tagKey   uint64 = 1 << 62 // the frame of a private key
 )
 
+// issued finds tokens whose form is that of one issuer. Case counts.
 func issued(pattern string, words ...string) rule {
 	return rule{words: words, pattern: regexp.MustCompile(pattern)}
 }
 
-func guessed(judge func(string) bool, pattern string, words ...string) rule {
-	return rule{words: words, pattern: regexp.MustCompile(pattern), judge: judge}
+// named finds what is given to a name, directly behind a word of the name.
+func named(judge func(string) bool, pattern string, words ...string) rule {
+	return rule{words: words, pattern: regexp.MustCompile("^(?i:" + pattern + ")"), after: true, judge: judge}
 }
 
-const nameLike = `(?i)[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:api|access|private|secret|auth|account|encryption|signing|client|master|app)[_-]?key|credentials?|authorization)` +
-	`(?:s|[_-]?\d{1,3}|[_-](?:prod|dev|test|staging|live|value|base64|b64|hash|key|string))?`
+const (
+	// nameEnd is how a name may go on behind its word.
+	nameEnd = `(?:s|[_-]?\d{1,3}|[_-](?:prod|dev|test|staging|live|value|base64|b64|hash|key|string))?["']?\]?`
+	assign  = `\s*(?:[:=]{1,3}>?|=>)\s*`
+	quoted  = "[bru]?(?:\"([^\"\\s]{8,})\"|'([^'\\s]{8,})'|`([^`\\s]{8,})`)"
+	escaped = `\\?"\s*:\s*\\"([^"\\\s]{8,})\\"`
+	bareEnd = "\\s*[=:]\\s*([^\\s\"'`,;<>(){}\\[\\]|&]{8,})(?:[\\s\"'`,;<&|]|$)"
+	element = `>([^<\s]{8,})</`
+	scheme  = `\s+([A-Za-z0-9._~+/=-]{16,})`
+)
 
-var nameWords = []string{"passwd", "password", "passphrase", "pwd", "secret", "token", "apikey", "api_key", "api-key", "accesskey",
-	"access_key", "access-key", "privatekey", "private_key", "private-key", "authkey", "auth_key", "auth-key", "accountkey", "account_key",
-	"account-key", "encryptionkey", "encryption_key", "encryption-key", "signingkey", "signing_key", "signing-key", "clientkey",
-	"client_key", "client-key", "masterkey", "master_key", "master-key", "appkey", "app_key", "app-key", "credential", "authorization"}
+var nameWords = func() []string {
+	words := []string{"passwd", "password", "passphrase", "pwd", "secret", "token", "credential", "authorization"}
+	for _, w := range []string{"api", "access", "private", "secret", "auth", "account", "encryption", "signing", "client", "master", "app"} {
+		words = append(words, w+"key", w+"_key", w+"-key")
+	}
+	return words
+}()
 
 // rules are those of known issuers, then those that guess by name.
 var rules = []rule{
-	issued(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "akia", "asia", "abia", "acca"),
+	issued(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
 	issued(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
 	issued(`\bglpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
 	issued(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
 	issued(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
 	issued(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
-	guessed(random, `\bsk-[A-Za-z0-9_-]{20,}`, "sk-"),
-	issued(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "aiza", "ya29.", "gocspx-"),
-	issued(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyj"),
+	{words: []string{"sk-"}, pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), judge: random},
+	issued(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "AIza", "ya29.", "GOCSPX-"),
+	issued(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyJ"),
 	issued(`\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}`, "npm_", "hf_", "dckr_pat_", "pypi-"),
-	issued(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "sg."),
-	issued(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "private key"),
-	guessed(nonPlaceholder, `[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`, "://"),
-	guessed(random, `(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})`, "bearer", "basic"),
-	guessed(random, nameLike+`["']?\]?\s*(?:[:=]{1,3}>?|=>)\s*[bru]?"([^"\s]{8,})"`, nameWords...),
-	guessed(random, nameLike+`["']?\]?\s*(?:[:=]{1,3}>?|=>)\s*[bru]?'([^'\s]{8,})'`, nameWords...),
-	guessed(random, nameLike+"[\"']?\\]?\\s*(?:[:=]{1,3}>?|=>)\\s*`([^`\\s]{8,})`", nameWords...),
-	guessed(bare, nameLike+"[\"']?\\s*(?:=|:)\\s*([^\\s\"'`,;<>(){}\\[\\]|&]{8,})(?:[\\s\"'`,;<&|]|$)", nameWords...),
-	guessed(random, nameLike+`\\?"\s*:\s*\\"([^"\\\s]{8,})\\"`, nameWords...),
-	guessed(random, `(?i)<[\w.-]*(?:password|passwd|secret|token|api[_-]?key)>([^<\s]{8,})</`, "password>", "passwd>", "secret>", "token>", "key>"),
+	issued(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "SG."),
+	issued(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "PRIVATE KEY"),
+	{words: []string{"://"}, with: '@', pattern: regexp.MustCompile(`[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`), judge: nonPlaceholder},
+	named(random, scheme, "bearer", "basic"),
+	named(random, nameEnd+assign+quoted, nameWords...),
+	named(random, nameEnd+escaped, nameWords...),
+	named(random, element, "password", "passwd", "secret", "token", "apikey", "api_key", "api-key"),
+	inConfig(named(bare, nameEnd+bareEnd, nameWords...)),
 }
 
+func inConfig(r rule) rule {
+	r.config = true
+	return r
+}
+
+// ruleWords also numbers the rules.
 var ruleWords = func() []needle.Word {
 	words := []needle.Word{{Text: "PRIVATE KEY", Tag: tagKey}}
 	for i := range rules {
@@ -74,25 +96,53 @@ var ruleWords = func() []needle.Word {
 }()
 
 // find adds the spans of all rules whose words the line holds.
-func find(line []byte, tags uint64, spans []span) []span {
+func (l *Lines) find(line []byte, tags uint64, spans []span) []span {
+	behind := uint64(0)
 	for _, r := range rules {
-		if tags&r.tag == 0 {
-			continue
-		}
-		for _, at := range r.pattern.FindAllSubmatchIndex(line, -1) {
-			from, to := at[0], at[1]
-			for g := 2; g+1 < len(at); g += 2 {
-				if at[g] >= 0 {
-					from, to = at[g], at[g+1]
-					break
-				}
-			}
-			if r.judge == nil || r.judge(string(line[from:to])) {
-				spans = append(spans, span{from, to})
+		switch {
+		case tags&r.tag == 0 || r.config && l.kind == source || r.with != 0 && bytes.IndexByte(line, r.with) < 0:
+		case r.after:
+			behind |= r.tag
+		case holds(line, r.words):
+			for _, at := range r.pattern.FindAllSubmatchIndex(line, -1) {
+				spans = r.add(spans, line, at, 0)
 			}
 		}
 	}
+	if behind == 0 {
+		return spans
+	}
+	l.m.words.Each(line, func(end int, tags uint64) {
+		for _, r := range rules {
+			if tags&behind&r.tag == 0 {
+				continue
+			}
+			if at := r.pattern.FindSubmatchIndex(line[end:]); at != nil {
+				spans = r.add(spans, line, at, end)
+			}
+		}
+	})
 	return spans
+}
+
+// add judges a match; offset is where in the line the pattern was tried.
+func (r rule) add(spans []span, line []byte, at []int, offset int) []span {
+	from, to := at[0], at[1]
+	for g := 2; g+1 < len(at); g += 2 {
+		if at[g] >= 0 {
+			from, to = at[g], at[g+1]
+			break
+		}
+	}
+	if r.judge != nil && !r.judge(string(line[offset+from:offset+to])) {
+		return spans
+	}
+	return append(spans, span{offset + from, offset + to})
+}
+
+// holds checks the case that the words' automaton ignores.
+func holds(line []byte, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(line, []byte(w)) })
 }
 
 var (
@@ -103,6 +153,7 @@ var (
 	symbols      = regexp.MustCompile(`[!@#$%^&*+=?~]`)
 	identifier   = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
 	digitsInside = regexp.MustCompile(`[0-9][^0-9]`)
+	number       = regexp.MustCompile(`^[-+]?(?:0[xX][0-9a-fA-F_]+|[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?)$`)
 	hexOnly      = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
 )
 
@@ -120,7 +171,7 @@ func nonPlaceholder(v string) bool { return !placeholders.MatchString(v) }
 // random reports whether a value looks made by a machine or for a login, not
 // written as a word, a path or a reference to somewhere else.
 func random(v string) bool {
-	if !nonPlaceholder(v) || pathLike.MatchString(v) || strings.ContainsAny(v, "(){}") {
+	if !nonPlaceholder(v) || number.MatchString(v) || pathLike.MatchString(v) || strings.ContainsAny(v, "(){}") {
 		return false
 	}
 	if hexOnly.MatchString(v) {

@@ -113,6 +113,18 @@ func (s *Set) Tags(text []byte) uint64 {
 	return tags
 }
 
+// Each calls hit for every word in text, in the order of their ends: end is the
+// offset after the word, tags are those of all words that end there.
+func (s *Set) Each(text []byte, hit func(end int, tags uint64)) {
+	var state int32
+	for i, b := range text {
+		state = s.next[int(state)*s.columns+int(s.class[b])]
+		if tags := s.tags[state]; tags != 0 {
+			hit(i+1, tags)
+		}
+	}
+}
+
 // Any reports whether text holds a word. Every word needs a tag that is not 0.
 func (s *Set) Any(text []byte) bool {
 	var state int32
