@@ -29,7 +29,7 @@ func (cfg Config) ollama(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Price: free}
+	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Bound: Documented, Price: free}
 	if strings.HasSuffix(name, "cloud") {
 		c.Price = budget.Price{} // runs at Ollama's, on a plan we do not know
 	}

@@ -64,6 +64,17 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
+// Bound says how sure it is that an attempt is billed for no more than its
+// request and Request.MaxOutput.
+type Bound string
+
+// Bounds. What runs here counts itself; the providers' APIs document the limit
+// on output, thinking included. There is none without one among our providers.
+const (
+	Exact      Bound = "exact"
+	Documented Bound = "documented"
+)
+
 // Choice is a model that can be called.
 type Choice struct {
 	Provider string
@@ -72,6 +83,7 @@ type Choice struct {
 	Client   model.Client
 	// Paid: requests go to the provider itself with a key.
 	Paid bool
+	Bound Bound
 	// Price is known for listed models at the provider's own address and for
 	// what runs here; see PricesAsOf.
 	Price budget.Price
@@ -183,7 +195,7 @@ func (cfg Config) openai(name, why string) (Choice, error) {
 // provider itself, the same name may cost something else.
 func hosted(c Choice, own, paid bool) Choice {
 	facts := factsOf(c.Provider, c.Model)
-	c.Window, c.MaxOutput, c.Paid = facts.window, facts.output, paid
+	c.Window, c.MaxOutput, c.Paid, c.Bound = facts.window, facts.output, paid, Documented
 	if own {
 		c.Price = facts.price
 	}
@@ -207,14 +219,14 @@ func (cfg Config) script(path, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}
-	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Price: free}, nil
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Bound: Exact, Price: free}, nil
 }
 
 func (cfg Config) builtin(why string) (Choice, error) {
 	if cfg.Scout == nil {
 		return Choice{}, fmt.Errorf("%w: %s, and there is no built-in one", ErrNoModel, why)
 	}
-	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Price: free}, nil
+	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Bound: Exact, Price: free}, nil
 }
 
 func (cfg Config) env(name string) string { return strings.TrimSpace(cfg.Env(name)) }

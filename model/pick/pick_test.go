@@ -50,7 +50,7 @@ func choose(t *testing.T, cfg pick.Config) pick.Choice {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(c.Why, secret) || strings.Contains(c.Why, "\n") || c.Why == "" || c.Client == nil {
+	if strings.Contains(c.Why, secret) || strings.Contains(c.Why, "\n") || c.Why == "" || c.Client == nil || c.Bound == "" {
 		t.Errorf("%+v", c)
 	}
 	return c
