@@ -124,9 +124,6 @@ type Woke struct {
 type Resumed struct {
 	Life string `msgpack:"s"`
 	Node string `msgpack:"n,omitempty"`
-	// Lease and Begun are the epoch that this life claims.
-	Lease uint64 `msgpack:"l,omitempty"`
-	Begun uint64 `msgpack:"b,omitempty"`
 	// Damaged is set by the shell when the log is not whole.
 	Damaged string `msgpack:"d,omitempty"`
 }
@@ -249,9 +246,10 @@ type Finish struct {
 // Back tells the supervisor how long the agent's log is (PROTOCOL P13), and
 // which life says so: the letter of an earlier life may be sent again.
 type Back struct {
-	Node  string `msgpack:"n,omitempty"`
-	Lease uint64 `msgpack:"l,omitempty"`
-	Begun uint64 `msgpack:"b,omitempty"`
+	Life string `msgpack:"s,omitempty"`
+	Node string `msgpack:"n,omitempty"`
+	// Damaged: the log is not whole, as its own hashes say.
+	Damaged string `msgpack:"d,omitempty"`
 }
 
 // Kind words of asks.

@@ -13,14 +13,12 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	if f.Damaged == "" && (s.Phase == Done || s.Phase == "") {
 		return s, nil
 	}
-	fx := []Effect{Back{Node: f.Node, Lease: f.Lease, Begun: f.Begun}}
-	switch {
-	case f.Damaged != "" && s.Phase == Done:
-		// The end that this log tells of may never have been: the supervisor
-		// hears of one in any case, and heeds the first.
-		o := Outcome{Reason: LogDamaged, Text: s.Outcome.Text, Partial: true, Detail: f.Damaged}
-		return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node})
-	case f.Damaged != "":
+	fx := []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged}}
+	if s.Phase == Done {
+		// The end that a damaged log tells of may never have been heard of.
+		return s, fx
+	}
+	if f.Damaged != "" {
 		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
 		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))

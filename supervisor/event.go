@@ -100,7 +100,7 @@ func Step(s State, e Event) (State, []Effect) {
 		return early(s, e)
 	}
 	if e.Damaged {
-		return damaged(s, e.From)
+		return damaged(s, e.From, "the log of "+string(e.From)+" is shorter than what was heard from it")
 	}
 	switch f := e.Fact.(type) {
 	case agent.Reserve:

@@ -317,7 +317,12 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 		return s, nil
 	}
 	m.Node = f.Node
-	return s.put(m).seen(m, nil)
+	s, fx := s.put(m).seen(m, nil)
+	if f.Damaged != "" {
+		s, more := damaged(s, from, f.Damaged)
+		return s, append(fx, more...)
+	}
+	return s, fx
 }
 
 // woke takes a timer. A member without any sign of life is given up: its
@@ -360,12 +365,15 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 
 // damaged gives up a member whose log lost its tail: nothing of it may act
 // again, and the run halts.
-func damaged(s State, from agent.ID) (State, []Effect) {
+func damaged(s State, from agent.ID, detail string) (State, []Effect) {
 	m, ok := s.Member(from)
-	if !ok || m.Done || s.Phase == Over {
+	if ok && m.Done { // it may not know that it has ended
+		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}
+	}
+	if !ok || s.Phase == Over {
 		return s, nil
 	}
-	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: "the log of " + string(from) + " is shorter than what was heard from it"}
+	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail}
 	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: agent.LogDamaged})
 	s, more := end(s, m)
 	return s, append(fx, more...)

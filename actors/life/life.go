@@ -107,11 +107,11 @@ type Life struct {
 }
 
 // mark is the watermark of one sender: the last letter that was read of it,
-// and the latest life that it said Back in.
+// and the lives that it said Back in.
 type mark struct {
-	n    uint64
-	i    int
-	back mailbox.Epoch
+	n     uint64
+	i     int
+	lives map[string]struct{}
 }
 
 func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i }
@@ -287,8 +287,9 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	m := l.marks[e.From]
 	for _, item := range e.Items {
-		back := backEpoch(item)
-		damaged := back.Higher(m.back) && item.N <= m.n
+		life := backLife(item)
+		_, heard := m.lives[life]
+		damaged := life != "" && !heard && item.N <= m.n
 		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
 			l.Dropped++
 			continue
@@ -296,8 +297,11 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 		if !damaged {
 			m.n, m.i = item.N, item.I
 		}
-		if back.Higher(m.back) {
-			m.back = back
+		if life != "" && !heard {
+			if m.lives == nil {
+				m.lives = map[string]struct{}{}
+			}
+			m.lives[life] = struct{}{}
 		}
 		l.marks[e.From] = m
 		letters = append(letters, l.step(item, e.From, damaged, out)...)
@@ -305,15 +309,16 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 	return letters
 }
 
-// backEpoch is the life that a Back speaks of. A Back is sent again after a
+// backLife is the life that a Back speaks of. A Back is sent again after a
 // crash like any letter; only one of a life not heard of before says how long
-// the sender's log is now.
-func backEpoch(item mailbox.Item) mailbox.Epoch {
+// the sender's log is now. (Epochs do not tell lives apart: a lease bucket that
+// is made anew uses them again.)
+func backLife(item mailbox.Item) string {
 	var b agent.Back
 	if item.Kind != b.Kind() || mailbox.Unmarshal(item.Body, &b) != nil {
-		return mailbox.Epoch{}
+		return ""
 	}
-	return mailbox.Epoch{Lease: b.Lease, Start: b.Begun}
+	return b.Life
 }
 
 var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
@@ -332,7 +337,7 @@ func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *
 
 // Claim is the entry that begins this life.
 func (l *Life) Claim(node string, damaged string) (mailbox.Entry, error) {
-	return l.Own("resumed", l.Start, agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Lease: l.Epoch.Lease, Begun: l.Epoch.Start})
+	return l.Own("resumed", l.Start, agent.Resumed{Life: l.Start, Node: node, Damaged: damaged})
 }
 
 // Own makes an entry of this life. key tells entries of one kind apart.
