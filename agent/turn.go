@@ -18,9 +18,18 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.Began = s.Now
-	s = s.say(model.Message{Role: model.User, Text: f.Task.Goal})
+	s = s.say(f.Task.prompt())
 	s, fx := reserve(s, "")
 	return s, append(fx, s.clocks()...)
+}
+
+// prompt is the message that opens the transcript. No provider takes an empty one.
+func (t Task) prompt() model.Message {
+	text := t.Goal
+	if strings.TrimSpace(text) == "" {
+		text = "(no goal was given)"
+	}
+	return model.Message{Role: model.User, Text: text}
 }
 
 // clocks arms the time limits. They stand still while a person is asked.
@@ -91,7 +100,7 @@ func (s State) ask() budget.Ask {
 // FirstAsk is the Ask of a task's first turn: what a child is admitted by.
 func FirstAsk(t Task) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t}.say(model.Message{Role: model.User, Text: t.Goal})
+	s := State{Task: t}.say(t.prompt())
 	return s.ask()
 }
 

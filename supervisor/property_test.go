@@ -1,0 +1,390 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// kinds are the words of a supervisor's log.
+var kinds = []string{"opened", "reserve", "reserve", "reserve", "settle", "settle", "delegate", "delegate", "propose_stop", "park", "unpark",
+	"finish", "back", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
+
+// source makes events from bytes.
+type source struct {
+	data []byte
+	s    supervisor.State
+}
+
+func (r *source) byte() byte {
+	if len(r.data) == 0 {
+		return 0
+	}
+	b := r.data[0]
+	r.data = r.data[1:]
+	return b
+}
+
+// someone is a member, or nearly one.
+func (r *source) someone() agent.ID {
+	var ids []agent.ID
+	r.s.Members(func(m supervisor.Member) { ids = append(ids, m.ID) })
+	b := int(r.byte())
+	if len(ids) == 0 || b > 250 {
+		return "stranger"
+	}
+	return ids[b%len(ids)]
+}
+
+var numbers = []int64{0, 1, 2, 3, 10, 100, 700, 4096, 20000, -1, -5000, 1 << 40, -1 << 62, 1 << 62}
+
+// fill writes bytes into a fact, field by field.
+func (r *source) fill(v reflect.Value, name string) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				r.fill(v.Field(i), v.Type().Field(i).Name)
+			}
+		}
+	case reflect.String:
+		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "sign/root", "(", "1-0"}[int(r.byte())%11])
+	case reflect.Int, reflect.Int64:
+		b := r.byte()
+		if name == "Lease" || b < 160 {
+			v.SetInt(int64(b % 8))
+			return
+		}
+		v.SetInt(numbers[int(b)%len(numbers)])
+	case reflect.Bool:
+		v.SetBool(r.byte() > 180)
+	case reflect.Slice:
+		n := int(r.byte()) % 4
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			r.fill(v.Index(i), name)
+		}
+	}
+}
+
+// event decodes the next event from the bytes, as a log would.
+func (r *source) event() supervisor.Event {
+	kind := kinds[int(r.byte())%len(kinds)]
+	if r.s.Phase == "" && r.byte() > 20 {
+		kind = "opened"
+	}
+	e := supervisor.Event{At: r.s.Now + int64(r.byte())*1000, Damaged: r.byte() > 252}
+	f, ok, err := supervisor.Decode(kind, func(into any) error {
+		r.fill(reflect.ValueOf(into).Elem(), "")
+		r.aim(into, &e)
+		return nil
+	})
+	if !ok || err != nil {
+		panic(fmt.Sprintf("%s: %v %v", kind, ok, err))
+	}
+	e.Fact = f
+	if _, ask := f.(agent.Ask); ask && e.From == "" {
+		e.From = r.someone()
+	}
+	return e
+}
+
+// aim makes a fact one that means something, most of the time.
+func (r *source) aim(into any, e *supervisor.Event) {
+	if r.byte() > 220 {
+		return
+	}
+	e.From = r.someone()
+	switch f := into.(type) {
+	case *supervisor.Opened:
+		*f = supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}, {Name: "helper"}},
+			Tools: []model.ToolSpec{{Name: "delegate"}}, Limits: supervisor.Limits{Tokens: 60000, Depth: 4}}
+		e.From = ""
+	case *agent.Reserve:
+		f.Lease = r.s.Pool.Account(string(e.From)).Closed + 1
+		f.Ask = budget.Ask{Input: 100, Output: 1000 * int64(r.byte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.byte() % 64)}
+	case *agent.Settle:
+		f.Lease = r.s.Pool.Account(string(e.From)).Open
+	case *agent.Delegate:
+		*f = agent.Delegate{Call: "1-0", Child: agent.ID(fmt.Sprintf("%s-%d-0", e.From, r.byte())), Name: "helper", Goal: "Look."}
+	case *agent.Canceled, *supervisor.PolicySet, *supervisor.LimitSet, *agent.Woke, *agent.Resumed, *agent.Checkpoint, *agent.Closed:
+		e.From = ""
+	}
+}
+
+// walk steps a supervisor through the events of the bytes and checks what must
+// hold after each step.
+func walk(data []byte) error {
+	r := &source{data: data}
+	var s supervisor.State
+	published := 0
+	for n := uint64(1); len(r.data) > 0; n++ {
+		r.s = s
+		e := r.event()
+		e.N = n
+		next, effects := supervisor.Step(s, e)
+		supervisor.Notes(s, e, next, effects)
+		if err := holds(s, next, effects); err != nil {
+			return fmt.Errorf("step %d, %T: %w", n, e.Fact, err)
+		}
+		if slices.Contains(effects, supervisor.Effect(supervisor.Publish{})) {
+			published++
+		}
+		if published > 1 {
+			return fmt.Errorf("step %d, %T: the result is published twice", n, e.Fact)
+		}
+		s = next
+	}
+	return nil
+}
+
+// holds checks one step of a supervisor.
+func holds(before, after supervisor.State, effects []supervisor.Effect) error {
+	var spent, held, kept budget.Amount
+	live, parked := 0, 0
+	after.Members(func(m supervisor.Member) {
+		a := after.Pool.Account(string(m.ID))
+		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
+		if !m.Done {
+			live++
+		}
+		if m.Query != nil {
+			parked++
+		}
+	})
+	p := after.Pool
+	switch {
+	case spent != p.Spent || held != p.Held || kept != p.Kept:
+		return fmt.Errorf("accounts %v+%v+%v, pool %v+%v+%v", spent, held, kept, p.Spent, p.Held, p.Kept)
+	case live != after.Live || parked != after.Parked:
+		return fmt.Errorf("%d live and %d parked members, the state says %d and %d", live, parked, after.Live, after.Parked)
+	case before.Phase == supervisor.Over && after.Phase != supervisor.Over:
+		return fmt.Errorf("a run that was over is %s", after.Phase)
+	case after.Waiting() > 0 && after.Cancel == nil && p.Held.Zero():
+		return fmt.Errorf("%d wait and nobody holds anything", after.Waiting())
+	}
+	was := before.Pool.Spent.Plus(before.Pool.Held).Minus(before.Pool.Overrun)
+	now := p.Spent.Plus(p.Held).Minus(p.Overrun)
+	if limit := p.Limit.Tokens; limit > 0 && now.Tokens > limit && now.Tokens > was.Tokens {
+		return fmt.Errorf("%d tokens committed under a limit of %d, before it were %d", now.Tokens, limit, was.Tokens)
+	}
+	if limit := p.Limit.Calls; limit > 0 && now.Calls > limit && now.Calls > was.Calls {
+		return fmt.Errorf("%d calls committed under a limit of %d, before it were %d", now.Calls, limit, was.Calls)
+	}
+	for _, fx := range effects {
+		tell, ok := fx.(supervisor.Tell)
+		if !ok {
+			continue
+		}
+		if _, grant := tell.Fact.(agent.Granted); grant && before.Cancel != nil {
+			return fmt.Errorf("a lease for %s after the cancel", tell.To)
+		}
+		if _, child := tell.Fact.(agent.Submitted); child && before.Cancel != nil {
+			return fmt.Errorf("%s begins after the cancel", tell.To)
+		}
+	}
+	return nil
+}
+
+// FuzzStep: any bytes are facts, and no fact makes the supervisor panic, lose
+// count of its pool, or commit more than the limit (G1, P24).
+func FuzzStep(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0, 100, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := walk(data); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStepAnyFacts is FuzzStep's short form for every test run.
+func TestStepAnyFacts(t *testing.T) {
+	for seed := range uint64(3000) {
+		if err := walk(noise(seed, 900)); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// noise is n bytes that a seed gives.
+func noise(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 2))
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+// TestTwoFutures: a run is a value: two futures stepped from one do not
+// interfere.
+func TestTwoFutures(t *testing.T) {
+	for seed := range uint64(300) {
+		past, _ := follow(supervisor.State{}, noise(3*seed, 2*int(seed)))
+		was := show(past)
+		alone, events := follow(past, noise(3*seed+1, 150))
+		_, others := follow(past, noise(3*seed+2, 150))
+		one, two := past, past
+		for i := range max(len(events), len(others)) {
+			if i < len(events) {
+				one, _ = supervisor.Step(one, events[i])
+			}
+			if i < len(others) {
+				two, _ = supervisor.Step(two, others[i])
+			}
+		}
+		if got, want := show(one), show(alone); got != want {
+			t.Fatalf("seed %d: beside another future it came out as\n%s\nalone as\n%s", seed, got, want)
+		}
+		if got := show(past); got != was {
+			t.Fatalf("seed %d: the past changed to\n%s\nfrom\n%s", seed, got, was)
+		}
+	}
+}
+
+// follow steps a State through the events of the bytes, and returns them.
+func follow(s supervisor.State, data []byte) (supervisor.State, []supervisor.Event) {
+	r := &source{data: data}
+	var events []supervisor.Event
+	for len(r.data) > 0 {
+		r.s = s
+		e := r.event()
+		events = append(events, e)
+		s, _ = supervisor.Step(s, e)
+	}
+	return s, events
+}
+
+func show(s supervisor.State) string {
+	out := fmt.Sprintf("%s %+v %+v waiting=%d %+v %+v\n", where(s), s.Run.Limits, s.Run.Policy, s.Waiting(), s.Cancel != nil, result(s.Result()))
+	s.Members(func(m supervisor.Member) {
+		query := agent.Park{}
+		if m.Query != nil {
+			query, m.Query = *m.Query, nil
+		}
+		out += fmt.Sprintf("%+v %+v %+v\n", m, query, s.Pool.Account(string(m.ID)))
+	})
+	return out
+}
+
+// TestChildHasNoMore: whatever the definitions say, a child's tools, rights,
+// caps and depth are at most its parent's, all the way down (E6).
+func TestChildHasNoMore(t *testing.T) {
+	names := []string{"search", "charge", "write", "delegate", "shell"}
+	some := func(t *rapid.T, label string) []string {
+		if rapid.IntRange(0, 3).Draw(t, label+" given") == 0 {
+			return nil
+		}
+		return rapid.SliceOfDistinct(rapid.SampledFrom(names), func(s string) string { return s }).Draw(t, label)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: supervisor.Limits{Depth: 5}}
+		for _, n := range names {
+			o.Tools = append(o.Tools, model.ToolSpec{Name: n})
+		}
+		agents := []string{"a", "b", "c", "d"}
+		for _, name := range agents {
+			d := supervisor.Definition{Name: name, Tools: some(t, "tools"), Deny: some(t, "deny"), Offer: some(t, "offer")}
+			d.Limits.Tokens = rapid.SampledFrom([]int64{0, 0, 5000, 20000, 90000}).Draw(t, "tokens")
+			o.Definitions = append(o.Definitions, d)
+		}
+		s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: o})
+		ids := []agent.ID{agent.Root}
+		for i := range rapid.IntRange(1, 12).Draw(t, "delegations") {
+			from := rapid.SampledFrom(ids).Draw(t, "from")
+			child := agent.ID(fmt.Sprintf("%s-%d-0", from, i))
+			next, effects := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
+				Name: rapid.SampledFrom(agents).Draw(t, "agent"), Goal: "Look."}})
+			for _, fx := range effects {
+				if tell, ok := fx.(supervisor.Tell); ok && tell.To == child {
+					atMost(t, next, from, child, tell.Fact.(agent.Submitted).Task)
+					ids = append(ids, child)
+				}
+			}
+			s = next
+		}
+	})
+}
+
+func atMost(t *rapid.T, s supervisor.State, from, child agent.ID, task agent.Task) {
+	p, _ := s.Member(from)
+	c, _ := s.Member(child)
+	for _, right := range c.Rights {
+		if !slices.Contains(p.Rights, right) || slices.Contains(p.Deny, right) {
+			t.Fatalf("%s has %q, its parent has %v and is denied %v", child, right, p.Rights, p.Deny)
+		}
+	}
+	for _, tool := range task.Tools {
+		if !slices.Contains(c.Rights, tool.Name) {
+			t.Fatalf("%s is offered %q, its rights are %v", child, tool.Name, c.Rights)
+		}
+	}
+	for _, denied := range p.Deny {
+		if !slices.Contains(c.Deny, denied) {
+			t.Fatalf("%s may have %q again, which was denied above it", child, denied)
+		}
+	}
+	above, own := s.Pool.Account(string(from)).Limit.Tokens, s.Pool.Account(string(child)).Limit.Tokens
+	if above > 0 && (own == 0 || own > above) {
+		t.Fatalf("%s may spend %d, its parent %d", child, own, above)
+	}
+	if c.Depth != p.Depth+1 || c.Depth >= 5 {
+		t.Fatalf("%s is at depth %d under %d", child, c.Depth, p.Depth)
+	}
+}
+
+// crowd is a run with many members.
+func crowd(tb testing.TB, members int) supervisor.State {
+	tb.Helper()
+	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
+		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
+		Limits: supervisor.Limits{Agents: 1 << 20, Children: 1 << 20}}})
+	for i := range members {
+		s, _ = supervisor.Step(s, supervisor.Event{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: agent.ID(fmt.Sprintf("root-%d-0", i)), Goal: "Look."}})
+	}
+	return s
+}
+
+// TestCost: a reservation in a run of 10,000 members allocates at most three
+// times what it does in one of 100 (P24).
+func TestCost(t *testing.T) {
+	ask := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
+	cost := func(members int) float64 {
+		s := crowd(t, members)
+		return testing.AllocsPerRun(200, func() {
+			next, _ := supervisor.Step(s, supervisor.Event{From: "root-50-0", Fact: agent.Reserve{Lease: 1, Ask: ask, Turn: 1}})
+			supervisor.Step(next, supervisor.Event{From: "root-50-0", Fact: agent.Settle{Lease: 1, Used: budget.Amount{Tokens: 300}}})
+		})
+	}
+	few, many := cost(100), cost(10_000)
+	if many > 3*few {
+		t.Errorf("%.0f allocations in a run of 100, %.0f in one of 10,000", few, many)
+	}
+}
+
+// TestSubtypes: every stop reason has the word that scripts read (A7).
+func TestSubtypes(t *testing.T) {
+	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,
+		"error_max_tool_calls": true, "error_timeout": true, "error_needs_human": true, "error_provider": true, "error_refused": true,
+		"error_cancelled": true, "error_during_execution": true}
+	fallen := []agent.Reason{agent.ToolFailure, agent.LogDamaged}
+	for _, r := range agent.Reasons() {
+		word := supervisor.Subtype(r)
+		if !words[word] {
+			t.Errorf("%s: unknown subtype %q", r, word)
+		}
+		if fell := word == "error_during_execution"; fell != slices.Contains(fallen, r) {
+			t.Errorf("%s is %q", r, word)
+		}
+	}
+}
