@@ -1,0 +1,245 @@
+// Package agentfile reads agent definitions: Markdown files with YAML front
+// matter, in the form that other agent tools already use. The body is the
+// system prompt; what is ours alone stands under the one key x-troupe.
+//
+// A file that another tool accepts is accepted here: keys that are not known
+// become notes. A known key with a value of the wrong type is an error, because
+// going on without it would give the agent other limits than its author wrote.
+package agentfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of one file.
+const (
+	FileBytesMax        = 1 << 20
+	FrontMatterBytesMax = 128 << 10
+	depthMax            = 32 // of nested YAML
+	problemsMax         = 20 // reported for one file
+)
+
+// Errors. A message names the file, the line, and what to write instead.
+var (
+	ErrTooLarge    = errors.New("agentfile: too large")
+	ErrFrontMatter = errors.New("agentfile: bad front matter")
+	// ErrNoFrontMatter is for a Markdown file that is no agent definition.
+	ErrNoFrontMatter = errors.New("agentfile: no front matter")
+	ErrField         = errors.New("agentfile: bad field")
+)
+
+// Definition is one agent as its file describes it. The zero value of a field
+// means that the file does not say.
+type Definition struct {
+	Path        string // of the file
+	Name        string // [a-z0-9_-]{1,64}; the file's name without .md where the file does not say
+	Description string
+	Prompt      string // the body, without leading and trailing blank lines
+
+	// Tools are those it may use: nil for all that its parent has, empty for none.
+	Tools           []ToolRef
+	DisallowedTools []ToolRef
+	Model           string // "" and "inherit" both come as ""
+	PermissionMode  Mode
+	MaxTurns        int
+	Skills          []string
+	MCPServers      []MCPServer
+	Effort          string
+
+	Budget      Budget
+	Delegates   []string // names of agents it may call; nil: not said, empty: none
+	Timeout     time.Duration
+	Fallback    []string // models, "provider/model", tried in this order
+	Temperature *float64
+	Placement   Placement
+	// OutputSchema is a path relative to the file, or JSON text that begins with "{".
+	OutputSchema string
+	Export       bool
+	// Policy is JSON text; the supervisor's package reads it.
+	Policy string
+	// Commands are tools of its own. Dir and Env are the caller's to fill in.
+	Commands []tool.CommandConfig
+
+	// Other holds known keys that troupe keeps and does not act on: hooks,
+	// memory, color and the like.
+	Other map[string]any
+}
+
+// Budget limits an agent. Zero: no limit of its own.
+type Budget struct {
+	Tokens int64
+	USD    float64
+	Share  float64 // of its parent's budget, above 0 up to 1
+}
+
+// Placement says which nodes may run an agent.
+type Placement struct {
+	Pool string
+}
+
+// MCPServer is named, or defined in the file.
+type MCPServer struct {
+	Name   string
+	Config map[string]any // nil: by its name in .mcp.json
+}
+
+// Mode is what happens with calls that need permission.
+type Mode string
+
+// Modes.
+const (
+	ModeDefault     Mode = "default"
+	ModeAcceptEdits Mode = "acceptEdits"
+	ModeDontAsk     Mode = "dontAsk"
+	ModeBypass      Mode = "bypassPermissions"
+	ModePlan        Mode = "plan"
+)
+
+var modes = map[string]Mode{
+	"default": ModeDefault, "acceptedits": ModeAcceptEdits, "accept-edits": ModeAcceptEdits, "dontask": ModeDontAsk,
+	"dont-ask": ModeDontAsk, "bypasspermissions": ModeBypass, "bypass": ModeBypass, "plan": ModePlan,
+}
+
+// Note is something about a file that its author should know and that stops nothing.
+type Note struct {
+	Path string
+	Line int // 0: the file as a whole
+	Text string
+}
+
+func (n Note) String() string {
+	if n.Line == 0 {
+		return n.Path + ": " + n.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", n.Path, n.Line, n.Text)
+}
+
+var (
+	fence    = regexp.MustCompile(`^---[ \t]*\r?$`)
+	nameForm = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+)
+
+// Parse reads one file. path is used for messages and for the default name.
+// On error the Definition is what could be read.
+func Parse(path string, data []byte) (Definition, []Note, error) {
+	def := Definition{Path: path}
+	if len(data) > FileBytesMax {
+		return def, nil, fmt.Errorf("%w: %s is %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, path, len(data), FileBytesMax)
+	}
+	front, body, err := split(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	if err != nil {
+		return def, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	def.Prompt = strings.ToValidUTF8(strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n"), "\uFFFD")
+	d := &decoder{path: path, def: &def}
+	root, err := d.parse(front)
+	if err != nil {
+		def.Name = fileName(path)
+		return def, d.notes, err
+	}
+	d.fields(root, "", topFields)
+	d.complete()
+	return def, d.notes, errors.Join(d.problems...)
+}
+
+// split separates the front matter, which must begin in the first line.
+func split(data []byte) (front, body []byte, err error) {
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if !fence.Match(first) {
+		return nil, nil, fmt.Errorf("%w: the first line must be ---", ErrNoFrontMatter)
+	}
+	for at := 0; at < len(rest); {
+		line := rest[at:]
+		end := bytes.IndexByte(line, '\n')
+		if end >= 0 {
+			line = line[:end]
+		} else {
+			end = len(line)
+		}
+		if fence.Match(line) {
+			if at > FrontMatterBytesMax {
+				return nil, nil, fmt.Errorf("%w: the front matter is %d bytes, at most %d are read", ErrTooLarge, at, FrontMatterBytesMax)
+			}
+			return rest[:at], rest[min(at+end+1, len(rest)):], nil
+		}
+		at += end + 1
+	}
+	return nil, nil, fmt.Errorf("%w: it is not closed; end it with a line ---", ErrFrontMatter)
+}
+
+// complete fills in and checks what the keys together must give.
+func (d *decoder) complete() {
+	if d.def.Name == "" {
+		d.def.Name = fileName(d.path)
+	}
+	if !nameForm.MatchString(d.def.Name) {
+		d.problem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as %q", d.def.Name, proper(d.def.Name))
+	}
+	if strings.TrimSpace(d.def.Description) == "" {
+		d.problem(0, "description is missing; say in a sentence when to call this agent")
+	}
+	if d.def.Prompt == "" {
+		d.note(0, "the body is empty: the agent has no system prompt of its own")
+	}
+	own := map[string]bool{}
+	for _, c := range d.def.Commands {
+		own[c.Name] = true
+	}
+	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
+		if !ref.known() && !own[ref.Name] {
+			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, suggest(ref.Name, builtinTools))
+		}
+	}
+}
+
+// fileName is the name of an agent whose file does not say one.
+func fileName(path string) string {
+	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return strings.ToLower(strings.ReplaceAll(stem, " ", "-"))
+}
+
+var improper = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// proper is the nearest allowed name.
+func proper(name string) string {
+	name = strings.Trim(improper.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	if name == "" {
+		return "my-agent"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// parse reads YAML to a mapping. What is no valid YAML is tried again with long
+// texts quoted: other tools accept a description with a colon in it.
+func (d *decoder) parse(front []byte) (*yaml.Node, error) {
+	root, err := document(front)
+	if err != nil {
+		if lenient, changed := quoteTexts(front); changed {
+			if again, retry := document(lenient); retry == nil {
+				d.note(0, "the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \"")
+				root, err = again, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", d.path, ErrFrontMatter, yamlLine(err))
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", d.path, root.Line+1, ErrFrontMatter)
+	}
+	if line, what := forbidden(root, 0); what != "" {
+		return nil, fmt.Errorf("%s:%d: %w: %s", d.path, line+1, ErrFrontMatter, what)
+	}
+	return root, nil
+}

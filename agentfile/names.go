@@ -1,0 +1,129 @@
+package agentfile
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ToolRef is a tool as a definition names it, with the part in parentheses:
+// "Bash(git log:*)" is {shell, "git log:*"}.
+type ToolRef struct {
+	Name string // ours: see ToolName
+	Args string // "" : any arguments
+}
+
+// builtinTools are the names that troupe knows.
+var builtinTools = []string{"append_run_journal_entry", "ask_human", "delegate", "edit_file", "get_run_journal", "git_blame", "git_log",
+	"git_numstat", "git_show", "glob", "grep", "http_get", "list_dir", "read_file", "read_result", "send_message", "shell", "skill",
+	"update_run_journal", "write_file"}
+
+// aliases are the names that other tools use, in lower case.
+var aliases = map[string]string{
+	"read": "read_file", "write": "write_file", "edit": "edit_file", "multiedit": "edit_file", "bash": "shell", "exec": "shell",
+	"glob": "glob", "grep": "grep", "ls": "list_dir", "list": "list_dir", "webfetch": "http_get", "task": "delegate", "agent": "delegate",
+	"skill": "skill", "askuserquestion": "ask_human",
+}
+
+// ToolName is our name of a tool that other programs may call otherwise: Read is
+// read_file. A name that is not known stays as it is.
+func ToolName(name string) string {
+	lower := strings.ToLower(name)
+	if ours, ok := aliases[lower]; ok {
+		return ours
+	}
+	if slices.Contains(builtinTools, lower) {
+		return lower
+	}
+	return name
+}
+
+var refForm = regexp.MustCompile(`^([^()\s]+)\s*(?:\((.*)\))?$`)
+
+// refs is never nil: an empty list of tools means none.
+func refs(items []string) []ToolRef {
+	list := []ToolRef{}
+	for _, item := range items {
+		ref := ToolRef{Name: item}
+		if m := refForm.FindStringSubmatch(item); m != nil {
+			ref = ToolRef{Name: ToolName(m[1]), Args: m[2]}
+		}
+		list = append(list, ref)
+	}
+	return list
+}
+
+func (r ToolRef) known() bool {
+	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, "mcp__") || strings.ContainsRune(r.Name, '*')
+}
+
+// names reports whether a reference means a tool. "mcp__server" means all tools
+// of that server, and * stands for anything.
+func (r ToolRef) names(tool string) bool {
+	if before, after, ok := strings.Cut(r.Name, "*"); ok {
+		return len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
+	}
+	return r.Name == tool || strings.HasPrefix(r.Name, "mcp__") && strings.HasPrefix(tool, r.Name+"__")
+}
+
+// Allows reports whether the definition lets its agent have a tool at all, under
+// some arguments at least. A tool of its own is allowed unless it is disallowed;
+// a ref in DisallowedTools that names arguments forbids only those, so it does
+// not count here.
+func (d Definition) Allows(tool string) bool {
+	for _, r := range d.DisallowedTools {
+		if r.Args == "" && r.names(tool) {
+			return false
+		}
+	}
+	if d.Tools == nil {
+		return true
+	}
+	for _, c := range d.Commands {
+		if c.Name == tool {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.Tools, func(r ToolRef) bool { return r.names(tool) })
+}
+
+// suggestDistance is how many letters a misspelled name may differ by.
+const suggestDistance = 2
+
+// suggest names the known word that was probably meant, or nothing.
+func suggest(name string, known []string) string {
+	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
+	best, nearest := suggestDistance+1, ""
+	for _, k := range known {
+		if n := distance(plain(name), plain(k), best); n < best && n <= len(k)/2 {
+			best, nearest = n, k
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return "; did you mean " + nearest + "?"
+}
+
+// distance is Levenshtein's, cut off at limit.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return min(row[len(b)], limit)
+}
