@@ -82,7 +82,7 @@ type Choice struct {
 	Why      string // one line for people, without secrets
 	Client   model.Client
 	// Paid: requests go to the provider itself with a key.
-	Paid bool
+	Paid  bool
 	Bound Bound
 	// Price is known for listed models at the provider's own address and for
 	// what runs here; see PricesAsOf.
