@@ -35,6 +35,11 @@ func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) 
 	return c, nil
 }
 
+// named finds the model that an agent file names.
+func (m *models) named(route string) (pick.Choice, error) {
+	return m.choose(context.Background(), route)
+}
+
 // client is what the actors ask with every attempt: the same route gets the
 // same client, and never another model's.
 func (m *models) client(route string) (model.Client, string, error) {

@@ -134,21 +134,13 @@ func (h *Host) directory(dir string) (string, error) {
 // cast decides who plays: the built-in agents and those of agent files, and
 // what tools there are.
 func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) error {
-	files, err := h.agentFiles(r.Agents)
-	if err != nil {
-		return err
-	}
 	for _, b := range scout.Agents() {
 		o.Definitions = append(o.Definitions, supervisor.Definition{Name: b.Name, Description: b.Description, System: b.System,
 			Tools: rights(b), Offer: b.Tools, Delegates: b.Delegates,
 			Limits: agent.Limits{Turns: b.MaxTurns, Output: b.MaxOutput}})
 	}
-	for _, f := range files {
-		o.Definitions = slices.DeleteFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == f.definition.Name })
-		o.Definitions = append(o.Definitions, f.definition)
-		o.Commands = append(o.Commands, f.commands...)
-		o.Tools = append(o.Tools, f.specs...)
-		a.Notes = append(a.Notes, f.notes...)
+	if err := h.recruit(o, r, a); err != nil {
+		return err
 	}
 	if o.Root == "" {
 		o.Root = coordinatorID

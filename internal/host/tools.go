@@ -8,7 +8,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/builtin"
 )
@@ -74,14 +73,3 @@ func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
 	}
 	return set.Specs(), nil
 }
-
-// cast member of an agent file.
-type fileAgent struct {
-	definition supervisor.Definition
-	commands   []agent.Command
-	specs      []model.ToolSpec
-	notes      []string
-}
-
-// agentFiles reads the agent files of a directory that a client named.
-func (h *Host) agentFiles(dir string) ([]fileAgent, error) { return nil, nil }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// logs are the entries of a run as they lie in the store while nobody runs it.
+type logs []stored
+
+type stored struct {
+	to    mailbox.Address
+	at    int64
+	entry mailbox.Entry
+}
+
+func readLogs(s stage) (list logs, err error) {
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closed := e.Close(); err == nil {
+			err = closed
+		}
+	}()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{})
+	if err != nil {
+		return nil, err
+	}
+	err = post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
+		entry, err := mailbox.Decode(m.Data)
+		list = append(list, stored{m.To, m.At, entry})
+		return err
+	})
+	if closed := post.Close(); err == nil {
+		err = closed
+	}
+	return list, err
+}
+
+func (l logs) opened() bool { return len(l) > 0 }
+
+// last names the newest entry.
+func (l logs) last() string {
+	var newest stored
+	for _, s := range l {
+		if s.at >= newest.at && len(s.entry.Items) > 0 {
+			newest = s
+		}
+	}
+	if newest.to == "" {
+		return "(none)"
+	}
+	return fmt.Sprintf("%s %s", newest.to.Agent(), newest.entry.Items[len(newest.entry.Items)-1].Kind)
+}
+
+// unknown: some call was started and never returned.
+func (l logs) unknown() bool {
+	open := map[string]bool{}
+	for _, s := range l {
+		for _, item := range s.entry.Items {
+			body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
+			fact, ok, err := agent.Decode(item.Kind, body)
+			if !ok || err != nil {
+				continue
+			}
+			switch f := fact.(type) {
+			case agent.Started:
+				open[string(s.to)+f.Call] = true
+			case agent.Returned:
+				delete(open, string(s.to)+f.Call)
+			}
+		}
+	}
+	return len(open) > 0
+}

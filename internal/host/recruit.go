@@ -1,0 +1,121 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// recruit adds the agents of agent files: those of the directory that the
+// client names and, for an agent that is not built in, those of the places
+// where people keep them. Commands count only in the named directory: a
+// repository that is looked at must not bring command lines of its own.
+func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) error {
+	given, err := h.directory(r.Agents)
+	if err != nil {
+		return err
+	}
+	var named, found []agentfile.Definition
+	var notes []agentfile.Note
+	if given != "" {
+		if named, notes, err = agentfile.Load(given); err != nil {
+			return bad("`troupe agents validate` shows all that is wrong", "%v", err)
+		}
+	}
+	builtIn := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == r.Agent })
+	if r.Agent != "" && !builtIn && !slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == r.Agent }) {
+		// What is broken there is another matter, unless it is the agent asked for.
+		found, _, _ = agentfile.Load(agentfile.Dirs(o.Workspace)...)
+		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return d.Name != r.Agent })
+	}
+	for _, n := range notes {
+		a.Notes = append(a.Notes, n.String())
+	}
+	for _, d := range found {
+		if len(d.Commands) > 0 {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: its commands are off; name the directory with --agents to allow them", d.Path))
+			d.Commands = nil
+		}
+		named = append(named, d)
+	}
+	for _, d := range named {
+		if d.Model != "" && !strings.Contains(d.Model, "/") {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: model %q is not PROVIDER/MODEL; the run's model is taken", d.Path, d.Model))
+			d.Model = ""
+		}
+		if err := h.enlist(o, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enlist adds one agent and its commands.
+func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
+	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates,
+		Limits: agent.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
+	if !strings.HasPrefix(def.System, "agent: ") {
+		def.System = "agent: " + d.Name + "\n" + def.System
+	}
+	if ms := d.Timeout.Milliseconds(); ms > 0 {
+		def.Limits.SoftMS, def.Limits.HardMS = ms, ms+max(hardGraceMS, ms/3)
+	}
+	if d.Tools != nil {
+		def.Tools = names(d.Tools)
+	}
+	def.Deny = names(d.DisallowedTools)
+	if d.Model != "" {
+		m := o.Model
+		m.Name = d.Model
+		choice, err := h.models.named(d.Model)
+		if err != nil {
+			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
+		}
+		m.Window, m.Price = choice.Window, choice.Price
+		def.Model = &m
+	}
+	for _, c := range d.Commands {
+		if err := addCommand(o, d.Path, c); err != nil {
+			return err
+		}
+		if def.Tools != nil && !slices.Contains(def.Tools, c.Name) {
+			def.Tools = append(def.Tools, c.Name)
+		}
+	}
+	o.Definitions = slices.DeleteFunc(o.Definitions, func(known supervisor.Definition) bool { return known.Name == d.Name })
+	o.Definitions = append(o.Definitions, def)
+	return nil
+}
+
+func names(refs []agentfile.ToolRef) []string {
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = r.Name
+	}
+	return list
+}
+
+// addCommand adds a command tool. Two agents may share one if it is the same.
+func addCommand(o *supervisor.Opened, path string, cfg tool.CommandConfig) error {
+	t, err := tool.Command(cfg)
+	if err != nil {
+		return bad("change x-troupe.tools in "+path, "tool %s: %v", cfg.Name, err)
+	}
+	spec, command := t.Spec(), agent.Command{Name: cfg.Name, Line: cfg.Command}
+	i := slices.IndexFunc(o.Tools, func(known model.ToolSpec) bool { return known.Name == spec.Name })
+	if i < 0 {
+		o.Tools, o.Commands = append(o.Tools, spec), append(o.Commands, command)
+		return nil
+	}
+	if o.Tools[i] != spec || !slices.Contains(o.Commands, command) {
+		return bad("give one of them another name", "%s: another agent has a different tool %q", path, cfg.Name)
+	}
+	return nil
+}
