@@ -1,0 +1,15 @@
+# Targets for those who work on troupe. `go test ./...` needs none of them.
+DURATION ?= 10m
+KILLS ?= 50
+SEEDS ?= 1000000
+
+.PHONY: build check sim mutants chaos fuzz bench e2e picture
+build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
+check:    ; bash .ci/run
+sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
+mutants:  ; go run ./internal/sim/mutants
+chaos:    ; go run ./internal/chaos -kills $(KILLS)
+fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
+bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
+e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...
+picture:  build ; sh docs/picture.sh
