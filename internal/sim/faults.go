@@ -229,7 +229,9 @@ func (s *sim) garbage() {
 	s.append(a.addr, s.encode(e), "garbage "+string(e.From)+" "+kind)
 }
 
-// truncate takes the tail of an agent's log away, while nobody holds it.
+// truncate takes the tail of an agent's log away, while nobody holds it. The
+// next claim is the first thing that is appended: where others fill the gap
+// before it, PROTOCOL P13 cannot see that the log was shorter.
 func (s *sim) truncate() {
 	a := s.actors[s.IntN(len(s.actors))]
 	if a == s.super || a.closed || a.hurt || len(a.log) < 2 {
@@ -243,6 +245,10 @@ func (s *sim) truncate() {
 	s.note("truncate %s to %d entries", a.id, keep)
 	a.log = a.log[:keep:keep]
 	a.shadow.again()
+	s.takeover(a)
+	claim := s.flights[len(s.flights)-1]
+	claim.landed, claim.acked = 1, true
+	s.append(a.addr, claim.data, claim.name)
 }
 
 // rot changes a byte of an entry that a later claim covers.
@@ -284,4 +290,3 @@ func (s *sim) spoil(a *actor, keep int) {
 	a.shadow.heard = s.super.shadow.high[a.addr]
 	a.shadow.done = a.shadow.Ended()
 }
-

@@ -15,28 +15,28 @@ type Fault uint32
 
 // The kinds of faults.
 const (
-	Crash     Fault = 1 << iota // a shell dies between two steps; what it had in flight may land later
-	Panic                       // a shell dies and starts again under the same lease
-	LostAck                     // an append lands, its acknowledgement does not: the same bytes again
-	Ghost                       // a copy of an append lands later, at any time, from the dead too
-	Failing                     // an append fails while its process lives: the same bytes again
-	TwoHolders                  // a second shell starts while the first one lives
-	Zombie                      // a shell is frozen, others may take over, it thaws later
-	Unfenced                    // a thawed shell does not notice that its lease has run out
-	Bucket                      // the lease bucket is made anew: revisions start low again
-	Cancel                      // the run, or one agent, is canceled: at a boundary or now
-	Tiny                        // a budget of a few calls
-	Overrun                     // the provider bills beyond its rules
-	Storm                       // models delegate wherever they can
-	Truncate                    // an agent's log loses its tail at a crash
-	Rot                         // bytes under a claimed floor change at a crash
-	Garbage                     // bytes, strangers' letters and forged entries in logs
-	Steer                       // users speak to running agents
-	Clock                       // short time limits, early timers, stamps that go back
-	Veto                        // a policy speaks against stops and turns, and is replaced
-	Limits                      // the limits of the live run are changed
-	Slow                        // a child gives no sign of life for a long time
-	faultsAll Fault = 1<<iota - 1
+	Crash      Fault = 1 << iota // a shell dies between two steps; what it had in flight may land later
+	Panic                        // a shell dies and starts again under the same lease
+	LostAck                      // an append lands, its acknowledgement does not: the same bytes again
+	Ghost                        // a copy of an append lands later, at any time, from the dead too
+	Failing                      // an append fails while its process lives: the same bytes again
+	TwoHolders                   // a second shell starts while the first one lives
+	Zombie                       // a shell is frozen, others may take over, it thaws later
+	Unfenced                     // a thawed shell does not notice that its lease has run out
+	Bucket                       // the lease bucket is made anew: revisions start low again
+	Cancel                       // the run, or one agent, is canceled: at a boundary or now
+	Tiny                         // a budget of a few calls
+	Overrun                      // the provider bills beyond its rules
+	Storm                        // models delegate wherever they can
+	Truncate                     // an agent's log loses its tail at a crash
+	Rot                          // bytes under a claimed floor change at a crash
+	Garbage                      // bytes, strangers' letters and forged entries in logs
+	Steer                        // users speak to running agents
+	Clock                        // short time limits, early timers, stamps that go back
+	Veto                         // a policy speaks against stops and turns, and is replaced
+	Limits                       // the limits of the live run are changed
+	Slow                         // a child gives no sign of life for a long time
+	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",

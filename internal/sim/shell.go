@@ -26,10 +26,10 @@ type shell struct {
 	lost    bool // it knows that its lease has run out
 	// Before the entry that it reads now it had read a cancel, or had ended.
 	canceled, ended bool
-	dead    bool
-	closing bool // Closed is posted
-	timers  []timer
-	posted  int
+	dead            bool
+	closing         bool // Closed is posted
+	timers          []timer
+	posted          int
 }
 
 type timer struct {

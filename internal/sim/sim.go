@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // Options of a run.
@@ -229,6 +230,15 @@ func (s *sim) encode(e mailbox.Entry) []byte {
 
 func (s *sim) describe() string {
 	text := ""
+	if s.super != nil {
+		st := s.super.shadow.super.State
+		text = fmt.Sprintf(" run %s, live %d, waiting %d;", st.Phase, st.Live, st.Waiting())
+		st.Members(func(m supervisor.Member) {
+			if !m.Done {
+				text += fmt.Sprintf(" %s is not done;", m.ID)
+			}
+		})
+	}
 	for _, a := range s.actors {
 		text += fmt.Sprintf(" %s(%d entries, closed %v", a.addr.Agent(), len(a.log), a.closed)
 		if st := a.shadow.agent; st != nil {
@@ -241,4 +251,3 @@ func (s *sim) describe() string {
 	}
 	return text
 }
-
