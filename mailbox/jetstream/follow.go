@@ -41,14 +41,13 @@ type follower struct {
 	broken  chan string
 	done    chan struct{}
 
-	mu      sync.Mutex
-	sub     *nats.Subscription
-	name    string // of the consumer
-	pending uint64 // messages that were there when it was made
-	next    uint64 // stream sequence of the first message not yet delivered
-	seen    uint64 // consumer sequence of the last message
-	active  bool   // something came since this was last set to false
-	ended   bool
+	mu     sync.Mutex
+	sub    *nats.Subscription
+	name   string // of the consumer
+	next   uint64 // stream sequence of the first message not yet delivered
+	seen   uint64 // consumer sequence of the last message
+	active bool   // something came since this was last set to false
+	ended  bool
 }
 
 func (p *Post) follow(stream int, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
@@ -105,11 +104,9 @@ func (f *follower) attach(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	c, err := f.stream.CreatePushConsumer(within, cfg)
-	if err != nil {
+	if _, err := f.stream.CreatePushConsumer(within, cfg); err != nil {
 		return fmt.Errorf("consumer: %w", err)
 	}
-	f.pending = c.CachedInfo().NumPending + c.CachedInfo().Delivered.Consumer
 	return nil
 }
 
@@ -266,7 +263,6 @@ func (f *follower) control(m *nats.Msg) {
 type stamp struct {
 	stream, consumer uint64
 	at               int64 // nanoseconds
-	pending          uint64
 }
 
 // parseStamp reads the reply subject of a stored message:
@@ -288,7 +284,7 @@ func parseStamp(reply string) (stamp, error) {
 	}
 	var s stamp
 	var err error
-	for i, to := range []*uint64{&s.stream, &s.consumer, nil, &s.pending} {
+	for i, to := range []*uint64{&s.stream, &s.consumer, nil} {
 		if to == nil {
 			s.at, err = strconv.ParseInt(field[at+i], 10, 64)
 		} else {
