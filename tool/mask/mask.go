@@ -45,7 +45,7 @@ func New(cfg Config) *Masker {
 	m := &Masker{}
 	for _, v := range cfg.Values {
 		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin {
+			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin && !strings.Contains(Replacement, line) {
 				m.values = append(m.values, encodings(line)...)
 			}
 		}
@@ -164,9 +164,7 @@ func (l *Lines) Line(line []byte) []byte {
 		return keyLine(line)
 	}
 	if l.key > 0 {
-		if masked, within := l.inKey(line); within {
-			return masked
-		}
+		line = l.inKey(line)
 	}
 	tags := l.m.words.Tags(line)
 	if tags == 0 {
@@ -177,36 +175,47 @@ func (l *Lines) Line(line []byte) []byte {
 			l.key, l.body = keyLinesMax, false
 		}
 	}
-	var spans []span
-	if tags&tagValue != 0 {
-		spans = l.m.exact(line)
+	// What stands beside a masked value may be a secret only then: look again.
+	for range passesMax {
+		var spans []span
+		if tags&tagValue != 0 {
+			spans = l.m.exact(line)
+		}
+		if spans = l.find(line, tags, spans); len(spans) == 0 {
+			break
+		}
+		line = replace(line, spans)
+		tags = l.m.words.Tags(line)
 	}
-	return replace(line, l.find(line, tags, spans))
+	return line
 }
 
-// inKey masks a line between the frame lines of a private key; within is false
-// for a line that cannot be part of one, which ends the key: a frame that
-// source code merely mentions has no body.
-func (l *Lines) inKey(line []byte) (masked []byte, within bool) {
+// passesMax bounds how often one line is looked at.
+const passesMax = 8
+
+// inKey masks a line between the frame lines of a private key. A line that
+// cannot be part of one ends the key: a frame that source code merely mentions
+// has no body.
+func (l *Lines) inKey(line []byte) []byte {
 	l.key--
-	if end := bytes.Index(line, keyEnd); end >= 0 {
-		l.key, l.body = 0, false
-		return line, false
-	}
 	if keyHead.Match(line) {
-		return line, false
+		return line
+	}
+	if bytes.Contains(line, []byte(Replacement)) {
+		l.body = true
+		return line
 	}
 	body := keyBody
 	if l.body {
 		body = keyTail // the last line of a body is short
 	}
 	at := body.FindSubmatchIndex(line)
-	if at == nil {
+	if at == nil || bytes.Contains(line, keyEnd) {
 		l.key, l.body = 0, false
-		return line, false
+		return line
 	}
 	l.body = true
-	return replace(line, []span{{at[2], at[3]}}), true
+	return replace(line, []span{{at[2], at[3]}})
 }
 
 func (m *Masker) exact(line []byte) []span {

@@ -59,9 +59,9 @@ var nameWords = func() []string {
 // rules are those of known issuers, then those that guess by name.
 var rules = []rule{
 	issued(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
-	issued(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-	issued(`\bglpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
-	issued(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
+	issued(`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	issued(`glpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
+	issued(`xox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
 	issued(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
 	issued(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
 	{words: []string{"sk-"}, pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), judge: random},
