@@ -10,12 +10,12 @@ import (
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
 	s.Life, s.Node = f.Life, f.Node
-	if f.Damaged == "" && (s.Phase == Done || s.Phase == "") {
+	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
 	fx := []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged}}
 	if s.Phase == Done {
-		// The end that a damaged log tells of may never have been heard of.
+		// The end that a spoiled log tells of may never have been heard of.
 		return s, fx
 	}
 	if f.Damaged != "" {
