@@ -1,0 +1,129 @@
+package archtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// families are the rows of the list of behaviours: letter, and how many.
+var families = []struct {
+	letter string
+	rows   int
+}{{"A", 29}, {"B", 6}, {"C", 9}, {"D", 7}, {"E", 6}, {"F", 7}, {"G", 7}, {"H", 5}, {"I", 4}, {"J", 3}}
+
+// claimsMax is how many rows one test may claim: one that shows everything
+// shows nothing in particular.
+const claimsMax = 3
+
+// row is a line of a table of docs/behaviours.md.
+type row struct {
+	id, promise, rest string
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// readBehaviours returns the rows of both tables.
+func readBehaviours(t *testing.T) (shown, notYet []row) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "docs", "behaviours.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var into *[]row
+	for i, line := range strings.Split(string(data), "\n") {
+		switch {
+		case line == "## Shown":
+			into = &shown
+		case line == "## Not yet":
+			into = &notYet
+		case strings.HasPrefix(line, "|") && into != nil && !strings.HasPrefix(line, "| id ") && !strings.HasPrefix(line, "|---"):
+			cells := strings.Split(strings.Trim(line, "|"), "|")
+			if len(cells) != 3 {
+				t.Errorf("docs/behaviours.md:%d: a row has an id, a promise, and what shows it", i+1)
+				continue
+			}
+			*into = append(*into, row{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])})
+		}
+	}
+	return shown, notYet
+}
+
+// TestEveryRowIsListed: each behaviour is in one of the two tables.
+func TestEveryRowIsListed(t *testing.T) {
+	shown, notYet := readBehaviours(t)
+	listed := map[string]int{}
+	for _, r := range slices.Concat(shown, notYet) {
+		listed[r.id]++
+		if r.promise == "" || r.rest == "" {
+			t.Errorf("docs/behaviours.md: row %s says nothing", r.id)
+		}
+	}
+	for _, f := range families {
+		for i := range f.rows {
+			id := fmt.Sprint(f.letter, i+1)
+			switch n := listed[id]; {
+			case n == 0:
+				t.Errorf("docs/behaviours.md: row %s is in neither table", id)
+			case n > 1:
+				t.Errorf("docs/behaviours.md: row %s is listed %d times", id, n)
+			}
+			delete(listed, id)
+		}
+	}
+	for id := range listed {
+		t.Errorf("docs/behaviours.md: there is no row %s", id)
+	}
+}
+
+// TestShownByTests: what is said to be shown is shown by a test that exists,
+// by a script that names the row, and no test claims everything.
+func TestShownByTests(t *testing.T) {
+	shown, _ := readBehaviours(t)
+	claims := map[string][]string{}
+	for _, r := range shown {
+		names := quoted.FindAllStringSubmatch(r.rest, -1)
+		if len(names) == 0 {
+			t.Errorf("docs/behaviours.md: row %s is shown by nothing", r.id)
+		}
+		for _, name := range names {
+			claims[name[1]] = append(claims[name[1]], r.id)
+			if err := shows(name[1], r.id); err != nil {
+				t.Errorf("docs/behaviours.md: row %s: %v", r.id, err)
+			}
+		}
+	}
+	for name, rows := range claims {
+		if len(rows) > claimsMax {
+			t.Errorf("docs/behaviours.md: %s claims %v, at most %d rows", name, rows, claimsMax)
+		}
+	}
+}
+
+// shows reports why a test is not there, or not about the row.
+func shows(name, id string) error {
+	path, test, isTest := strings.Cut(name, ":")
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	if isTest {
+		if !strings.HasSuffix(path, "_test.go") || !strings.Contains(string(data), "\nfunc "+test+"(") {
+			return fmt.Errorf("there is no %s in %s", test, path)
+		}
+		return nil
+	}
+	if !strings.Contains(path, "/testdata/") {
+		return fmt.Errorf("%s is neither a test nor a script", name)
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	rows, _, _ := strings.Cut(strings.TrimPrefix(line, "# "), ":")
+	if !slices.Contains(strings.Split(rows, ", "), id) {
+		return fmt.Errorf("%s says that it is about %s, not about %s", path, rows, id)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package archtest
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Limits of shape.
+const (
+	fileLinesMax = 400
+	testLinesMax = 800
+	funcLinesMax = 70
+)
+
+// TestFileSize: a file that outgrows its limit holds two ideas.
+func TestFileSize(t *testing.T) {
+	for _, f := range sources(t) {
+		lines, most := strings.Count(f.text, "\n"), fileLinesMax
+		if f.test {
+			most = testLinesMax
+		}
+		if lines > most {
+			t.Errorf("%s has %d lines, at most %d: it holds more than one idea", f.path, lines, most)
+		}
+	}
+}
+
+// TestFuncSize: a function fits on a screen.
+func TestFuncSize(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			if n := f.fset.Position(fn.End()).Line - f.fset.Position(fn.Pos()).Line + 1; n > funcLinesMax {
+				t.Errorf("%s: %s has %d lines, at most %d: it must fit on a screen", f.line(fn), fn.Name.Name, n, funcLinesMax)
+			}
+		}
+	}
+}
+
+// TestPackageComment: each package says what it is, in one place.
+func TestPackageComment(t *testing.T) {
+	said := map[string][]string{}
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		key := f.dir + " " + f.ast.Name.Name
+		if said[key] == nil {
+			said[key] = []string{}
+		}
+		if f.ast.Doc == nil {
+			continue
+		}
+		said[key] = append(said[key], f.path)
+		text, want := f.ast.Doc.Text(), "Package "+f.ast.Name.Name+" "
+		command := f.ast.Name.Name == "main" && strings.HasPrefix(text, "Command ")
+		if !strings.HasPrefix(text, want) && !command {
+			t.Errorf("%s: the package comment should begin with %q", f.path, want)
+		}
+	}
+	for key, files := range said {
+		dir, name, _ := strings.Cut(key, " ")
+		if len(files) != 1 {
+			t.Errorf("%s: package %s has %d package comments %v, it should have one", dir, name, len(files), files)
+		}
+	}
+}
+
+// TestPackageNames: a package is a noun of the domain, not a drawer.
+func TestPackageNames(t *testing.T) {
+	drawers := []string{"types", "common", "util", "utils", "core", "events", "pkg", "helpers", "base", "misc"}
+	for _, f := range sources(t) {
+		for _, name := range []string{strings.TrimSuffix(f.ast.Name.Name, "_test"), path.Base(f.dir)} {
+			if slices.Contains(drawers, name) {
+				t.Errorf("%s: package %q is a drawer; a type lives beside its use", f.path, name)
+			}
+		}
+	}
+}
