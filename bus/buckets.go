@@ -86,6 +86,15 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 	return &b, nil
 }
 
+// ConnectBuckets is OpenBuckets over a connection.
+func ConnectBuckets(ctx context.Context, nc *nats.Conn, cfg BucketConfig) (*Buckets, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	return OpenBuckets(ctx, js, cfg)
+}
+
 func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) error {
 	name := cfg.Names.BlobStore()
 	_, err := js.ObjectStore(ctx, name)

@@ -189,7 +189,7 @@ func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error)
 
 func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 	info, err := c.known(ctx, r.RunID)
-	if err != nil || info.State == "finished" {
+	if err != nil {
 		return info, err
 	}
 	return c.fold(ctx, info)
@@ -200,6 +200,9 @@ func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo
 	s, err := Fold(ctx, c.cfg.Post, info.RunID)
 	if err != nil {
 		return info, err
+	}
+	if s.Phase == "" {
+		return info, nil // its log is gone, or not yet there: the row is all there is
 	}
 	result := s.Result()
 	info.Result = &result

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
@@ -19,59 +18,27 @@ import (
 // truth about a run is in its log.
 type Runs struct{ kv jetstream.KeyValue }
 
-// indexBytesMax is the most bytes of one row; the result's text is cut to fit.
-const indexBytesMax = 192 << 10
-
-// OpenRuns opens the bucket, and makes it if it is not there.
-func OpenRuns(ctx context.Context, nc *nats.Conn, names bus.Names) (*Runs, error) {
-	kv, err := openBucket(ctx, nc, names.RunBucket())
-	if err != nil {
-		return nil, err
-	}
-	return &Runs{kv}, nil
-}
-
-func openBucket(ctx context.Context, nc *nats.Conn, name string) (jetstream.KeyValue, error) {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
-	kv, err := js.KeyValue(ctx, name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
-		if errors.Is(err, jetstream.ErrBucketExists) {
-			kv, err = js.KeyValue(ctx, name)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("gateway: bucket %s: %w", name, err)
-	}
-	return kv, nil
-}
+// OpenRuns opens the index.
+func OpenRuns(b *bus.Buckets) *Runs { return &Runs{b.Runs} }
 
 // Own records that this process owns the logs. The revision of that write
 // orders its lives after those of all owners before.
-func Own(ctx context.Context, nc *nats.Conn, names bus.Names, owner string) (revision uint64, err error) {
-	kv, err := openBucket(ctx, nc, names.ShardBucket())
-	if err != nil {
-		return 0, err
-	}
-	revision, err = kv.PutString(ctx, "all", owner)
+func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
+	revision, err = b.Shards.PutString(ctx, "all", owner)
 	if err != nil {
 		return 0, fmt.Errorf("gateway: own the shards: %w", err)
 	}
 	return revision, nil
 }
 
-// Put writes a row.
+// Put writes a row: a summary. What a run said, and who took part, is in its log.
 func (r *Runs) Put(ctx context.Context, i client.RunInfo) error {
-	data, err := json.Marshal(i)
-	if err == nil && len(data) > indexBytesMax && i.Result != nil {
+	if i.Result != nil {
 		short := *i.Result
-		short.Text = short.Text[:min(len(short.Text), indexBytesMax/4)]
+		short.Text, short.Agents = "", nil
 		i.Result = &short
-		data, err = json.Marshal(i)
 	}
+	data, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("gateway: index %s: %w", i.RunID, err)
 	}

@@ -110,14 +110,20 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.connect(); err != nil {
 		return err
 	}
+	var logs, blobs int64
+	if h.embedded != nil {
+		logs, blobs = h.embedded.Shares() // of a disk that may be small
+	}
 	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, Logger: h.cfg.Logger}); err != nil {
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Logger: h.cfg.Logger}); err != nil {
 		return err
 	}
-	if h.runs, err = gateway.OpenRuns(ctx, h.owner, h.names); err != nil {
+	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+	if err != nil {
 		return err
 	}
-	lease, err := gateway.Own(ctx, h.owner, h.names, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
+	h.runs = gateway.OpenRuns(buckets)
+	lease, err := gateway.Own(ctx, buckets, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
 	if err != nil {
 		return err
 	}
