@@ -147,6 +147,10 @@ func early(s State, e Event) (State, []Effect) {
 		return s, []Effect{Publish{}}
 	case agent.Resumed:
 		s.Life = f.Life
+		if f.Damaged != "" { // nobody knows any more what the run was
+			s.Began = s.Now
+			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
+		}
 	}
 	return s, nil
 }
