@@ -54,6 +54,13 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	return err
 }
 
+// flush waits until the server knows of what was subscribed.
+func (c *Client) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
+	return c.nc.FlushWithContext(ctx)
+}
+
 type watcher struct {
 	client *Client
 	run    string

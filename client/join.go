@@ -74,7 +74,7 @@ func (c *Client) Watch(ctx context.Context, each func(Event)) (stop func(), err 
 		}
 	})
 	if err == nil {
-		err = c.nc.FlushWithContext(ctx)
+		err = c.flush(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/term"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var r client.CancelRequest
+	c := &cobra.Command{
+		Use: "cancel RUN", Args: exactly("RUN"),
+		Short: "Stop a run, wait for its end, and say who stopped",
+		Long: `Stop a run at its next safe boundary: model calls and tools that are under way come
+to their end. --now aborts them. The run ends with a result either way.`,
+		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			r.RunID, r.Why = args[0], "canceled by a person"
+			// Without a node one is needed: only a run that lives can end.
+			return a.visit(toRun, func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, r) })
+		},
+	}
+	c.Flags().BoolVar(&r.Now, "now", false, "abort what is under way")
+	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and what is below it")
+	return c
+}
+
+// canceled is what cancel prints.
+type canceled struct {
+	Run     string             `json:"run_id"`
+	Agent   string             `json:"agent,omitempty"`
+	Stopped []string           `json:"stopped"`
+	Orphans []string           `json:"orphans"`
+	Already bool               `json:"already_finished"`
+	Result  *supervisor.Result `json:"result,omitempty"`
+}
+
+// cancelTimeout is how long the end of a run is waited for; tools may take a minute.
+const cancelTimeout = 90 * time.Second
+
+func (a *app) cancel(ctx context.Context, s *seat, r client.CancelRequest) error {
+	ctx, end := context.WithTimeout(ctx, cancelTimeout)
+	defer end()
+	before, err := s.Get(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	if before.State == "finished" {
+		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Already: true, Result: before.Result})
+	}
+	if r.Agent != "" && !has(before.Result, r.Agent) {
+		return usage("troupe tree "+r.RunID+" shows the agents", "run %s has no agent %q", r.RunID, r.Agent)
+	}
+	if err := s.Cancel(ctx, r); err != nil {
+		return err
+	}
+	if s.host != nil {
+		// The cancel is in the log before the run wakes up.
+		if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {
+			return err
+		}
+	}
+	live := alive(before.Result, r.Agent)
+	for {
+		info, err := s.Get(ctx, r.RunID)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return &failure{exitFailed, fmt.Errorf("%s did not stop within %s", r.RunID, cancelTimeout), "--now aborts what is under way"}
+		case err != nil:
+			return err
+		}
+		left := alive(info.Result, r.Agent)
+		if info.State == "finished" || r.Agent != "" && len(left) == 0 {
+			return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Stopped: stopped(live, info.Result), Orphans: left, Result: info.Result})
+		}
+		if err := pause(ctx, askPause); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+func has(r *supervisor.Result, id string) bool {
+	for _, m := range agents(r) {
+		if string(m.ID) == id {
+			return true
+		}
+	}
+	return false
+}
+
+func agents(r *supervisor.Result) []supervisor.AgentResult {
+	if r == nil {
+		return nil
+	}
+	return r.Agents
+}
+
+// alive are the agents, at or below one, that have not finished.
+func alive(r *supervisor.Result, below string) []string {
+	ids := []string{}
+	for _, m := range agents(r) {
+		under := below == "" || string(m.ID) == below || strings.HasPrefix(string(m.ID), below+"-")
+		if m.Phase != "done" && under {
+			ids = append(ids, string(m.ID))
+		}
+	}
+	return ids
+}
+
+// stopped are those that were alive and no longer are.
+func stopped(before []string, r *supervisor.Result) []string {
+	ids := []string{}
+	for _, id := range before {
+		for _, m := range agents(r) {
+			if string(m.ID) == id && m.Phase == "done" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+func (a *app) sayCanceled(c canceled) error {
+	if c.Stopped == nil {
+		c.Stopped = []string{}
+	}
+	if c.Orphans == nil {
+		c.Orphans = []string{}
+	}
+	if a.output != "table" {
+		return a.printData(c)
+	}
+	if c.Already {
+		return a.print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
+	}
+	text := fmt.Sprintf("%d of %d stopped, %d orphans", len(c.Stopped), len(c.Stopped)+len(c.Orphans), len(c.Orphans))
+	for _, m := range agents(c.Result) {
+		for _, id := range c.Stopped {
+			if string(m.ID) == id {
+				text += fmt.Sprintf("\n  %s  %s  %s", term.Line(id), term.Line(m.Name), term.Line(string(m.Reason)))
+			}
+		}
+	}
+	return a.print(text)
+}
+
+func (a *app) steerCommand() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "steer RUN TEXT", Args: exactly("RUN", "TEXT"),
+		Short:       "Say something to an agent at work; it hears it at its next turn",
+		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				if err := s.Steer(ctx, client.SteerRequest{RunID: args[0], Agent: who, Text: args[1]}); err != nil {
+					return err
+				}
+				return a.recorded(ctx, s, args[0])
+			})
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	return c
+}
+
+func (a *app) answerCommand() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "answer RUN QUERY approve|deny|skip|TEXT", Args: exactly("RUN", "QUERY", "ANSWER"),
+		Short:       "Answer a question that an agent waits for",
+		Example:     "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				if err := s.Answer(ctx, answerRequest(args[0], who, args[1], args[2])); err != nil {
+					return err
+				}
+				return a.recorded(ctx, s, args[0])
+			})
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "agent that asks (default: the one that asked QUERY)")
+	return c
+}
+
+// recorded says that a command is in the log, and whether anybody acts on it.
+func (a *app) recorded(_ context.Context, s *seat, run string) error {
+	if s.host != nil && !a.quiet {
+		a.say("recorded; no node is running: troupe run --resume " + run + " continues the run")
+	}
+	if a.output == "table" {
+		return nil
+	}
+	return a.printData(map[string]any{"run_id": run, "recorded": true, "running": s.host == nil})
+}
+
+func (a *app) questionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "questions", Args: none,
+		Short:       "List what agents wait for a person to answer",
+		Example:     "  troupe questions\n  troupe questions -o json",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				list, err := s.Questions(ctx)
+				if err != nil {
+					return err
+				}
+				if a.output != "table" {
+					return a.printData(list)
+				}
+				rows := make([][]string, len(list))
+				for i, q := range list {
+					rows[i] = []string{term.Line(q.RunID), term.Line(q.Agent), term.Line(q.Query), term.Line(q.Reason), term.Line(q.Question)}
+				}
+				return a.table([]string{"RUN", "AGENT", "QUERY", "WHY", "QUESTION"}, rows)
+			})
+		},
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/term"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitBudget      = 3
+	exitLimit       = 4
+	exitHuman       = 5
+	exitNoNode      = 6
+	exitProvider    = 7
+	exitRefused     = 8
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
+
+// exitCode is the code of a result; terminated says that SIGTERM ended it.
+func exitCode(r agent.Reason, terminated bool) int {
+	switch supervisor.Subtype(r) {
+	case "success":
+		return exitOK
+	case "error_max_tokens", "error_max_budget_usd":
+		return exitBudget
+	case "error_max_turns", "error_max_tool_calls", "error_timeout":
+		return exitLimit
+	case "error_needs_human":
+		return exitHuman
+	case "error_provider":
+		return exitProvider
+	case "error_refused":
+		return exitRefused
+	case "error_cancelled":
+		if terminated {
+			return exitTerminated
+		}
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// failure is why the process ends with a code. Without err, everything was said.
+type failure struct {
+	code int
+	err  error
+	hint string
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit %d", f.code)
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+func usage(hint, format string, args ...any) error {
+	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// ended is a code without a message: the result said it.
+func ended(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &failure{code: code}
+}
+
+// explain gives every error a code, and a remedy where one is known.
+func explain(err error) *failure {
+	var known *failure
+	if errors.As(err, &known) {
+		return known
+	}
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused):
+		return &failure{code: refusalCode(refused.Code), err: errors.New(refused.Text), hint: refused.Hint}
+	case errors.Is(err, bus.ErrNoServer):
+		return &failure{exitNoNode, err, "start it, name another with -s, or leave -s out to run a server in process"}
+	case errors.Is(err, bus.ErrCredentials):
+		return &failure{exitNoNode, err, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"}
+	case errors.Is(err, bus.ErrNoJetStream):
+		return &failure{exitNoNode, err, "enable JetStream on the server (nats-server -js) or for this account"}
+	case errors.Is(err, bus.ErrStart):
+		return &failure{exitNoNode, err, "another --store-dir or --nats-port may help; -v shows what the server says"}
+	case errors.Is(err, bus.ErrOwned):
+		return &failure{exitNoNode, err, "wait for the other process, or use another --store-dir"}
+	case client.Lost(err):
+		return &failure{exitNoNode, errors.New("no troupe node answers"), "start one with troupe-node, or leave -s out to run one in process"}
+	case errors.Is(err, context.Canceled):
+		return &failure{code: exitInterrupted, err: errors.New("interrupted")}
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return &failure{code: exitUsage, err: err}
+	}
+	return &failure{code: exitFailed, err: err}
+}
+
+func refusalCode(code string) int {
+	switch code {
+	case client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict:
+		return exitUsage
+	case client.CodeUnavailable:
+		return exitNoNode
+	}
+	return exitFailed
+}
+
+// report writes a failure to stderr: two lines, or one JSON document if JSON
+// was asked for.
+func (a *app) report(f *failure) {
+	if f.err == nil {
+		return
+	}
+	text := plainError(f.err)
+	if a.asJSON || strings.Contains(a.output, "json") {
+		doc := struct {
+			Type  string `json:"type"`
+			Error string `json:"error"`
+			Hint  string `json:"hint,omitempty"`
+			Exit  int    `json:"exit_code"`
+		}{"error", text, f.hint, f.code}
+		if raw, err := json.Marshal(doc); err == nil {
+			a.say(string(term.CleanJSON(raw)))
+			return
+		}
+	}
+	a.say(a.errors.Red("error:") + " " + term.Line(text))
+	if f.hint != "" {
+		a.say(a.errors.Yellow("hint:") + " " + term.Line(f.hint))
+	}
+}
+
+// plainError is an error without the names of packages in front.
+func plainError(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"bus: ", "client: ", "host: ", "gateway: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// say writes a line to stderr. There is nobody to tell that it failed.
+func (a *app) say(line string) { _, _ = io.WriteString(a.err, line+"\n") }

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/term"
+)
+
+// visit does something on a node, and closes what it opened.
+func (a *app) visit(why purpose, do func(ctx context.Context, s *seat) error) error {
+	sig := catch()
+	defer sig.stop()
+	s, err := a.sit(sig.starting, why)
+	if err != nil {
+		return err
+	}
+	err = do(s.ctx, s)
+	if errors.Is(context.Cause(s.ctx), errGone) {
+		err = errors.Join(client.ErrUnavailable, err)
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (a *app) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Args: none,
+		Short:       "List the runs, newest first",
+		Example:     "  troupe list\n  troupe list -o json | jq -r '.[] | select(.state != \"finished\") | .run_id'",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				list, err := s.List(ctx)
+				if err != nil {
+					return err
+				}
+				if a.output != "table" {
+					return a.printData(list)
+				}
+				rows := make([][]string, len(list))
+				for i, r := range list {
+					rows[i] = runRow(r)
+				}
+				return a.table([]string{"RUN", "STATE", "STOP", "AGENTS", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}, rows)
+			})
+		},
+	}
+}
+
+const titleColumns = 50
+
+func runRow(r client.RunInfo) []string {
+	row := []string{term.Line(r.RunID), term.Line(r.State), "-", "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
+	if d := r.Result; d != nil {
+		row[2] = term.Line(string(d.Reason))
+		row[3], row[4] = fmt.Sprint(len(d.Agents)), fmt.Sprint(d.Turns)
+		row[5] = term.Tokens(d.Budget.Used) + "/" + term.Tokens(d.Budget.Limit)
+		row[6] = cost(d.CostUSD, d.CostKnown)
+	}
+	return row
+}
+
+func cost(usd float64, known bool) string {
+	switch {
+	case !known:
+		return "unknown"
+	case usd == 0:
+		return "-"
+	}
+	return fmt.Sprintf("$%.4f", usd)
+}
+
+func (a *app) resultCommand() *cobra.Command {
+	var wait bool
+	c := &cobra.Command{
+		Use: "result RUN", Args: exactly("RUN"),
+		Short:       "Print the result of a run; the exit code is that of the run",
+		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
+		Annotations: map[string]string{formats: runFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.result(ctx, s, args[0], wait) })
+		},
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
+	return c
+}
+
+func (a *app) result(ctx context.Context, s *seat, run string, wait bool) error {
+	info, err := s.Get(ctx, run)
+	for err == nil && wait && info.State != "finished" {
+		if s.host != nil {
+			return notRunning(run)
+		}
+		if info, err = s.Wait(ctx, run); err == nil && info.State == "parked" {
+			err = pause(ctx, askPause) // it ends once somebody has answered
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if info.Result == nil {
+		return errors.New("the run has no result yet")
+	}
+	if info.State == "live" {
+		info.Result.Partial = true
+		if a.output == "text" {
+			return &failure{exitFailed, fmt.Errorf("run %s has not ended", run), "troupe result --wait waits for it"}
+		}
+	}
+	if err := a.printResult(*info.Result); err != nil {
+		return err
+	}
+	return ended(exitCode(info.Result.Reason, false))
+}
+
+// notRunning: nobody continues the run that is to be waited for.
+func notRunning(run string) error {
+	return &failure{exitNoNode, fmt.Errorf("no node runs %s", run), "troupe run --resume " + run + " continues it"}
+}
+
+func (a *app) treeCommand() *cobra.Command {
+	var follow bool
+	c := &cobra.Command{
+		Use: "tree RUN", Args: exactly("RUN"),
+		Short:       "Show the agents of a run",
+		Example:     "  troupe tree 01k9z3\n  troupe tree -f 01k9z3\n  troupe tree -o json 01k9z3 | jq '.agents[] | {id, tokens}'",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				if follow && a.output == "table" {
+					return a.detachable(a.treeLive(ctx, s, args[0]))
+				}
+				return a.tree(ctx, s, args[0])
+			})
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "draw it again until the run has ended; Ctrl-C only detaches")
+	return c
+}
+
+// detachable: a Ctrl-C on something that only looks is its normal end.
+func (a *app) detachable(err error) error {
+	if errors.Is(err, context.Canceled) && !client.Lost(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *app) tree(ctx context.Context, s *seat, run string) error {
+	if a.output != "table" {
+		info, err := s.Get(ctx, run)
+		if err != nil {
+			return err
+		}
+		if info.Result == nil {
+			info.Result = &supervisor.Result{Type: "result", Run: run}
+		}
+		return a.printData(info.Result)
+	}
+	var t term.Tree
+	err := s.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
+		t.Take(e)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	width, _ := term.Size(a.out)
+	return a.put([]byte(strings.Join(t.Lines(a.style, time.Now(), width, allLines), "\n") + "\n"))
+}
+
+// allLines: what is not redrawn may be as long as it is.
+const allLines = 1 << 20
+
+// treeLive draws the tree until the run has ended.
+func (a *app) treeLive(ctx context.Context, s *seat, run string) error {
+	if s.host != nil || !term.Is(a.out, a.getenv) {
+		return a.tree(ctx, s, run)
+	}
+	live := term.Live{Out: a.out, Size: func() (int, int) { return term.Size(a.out) }}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, done := make(chan client.Event, watchAhead), make(chan error, 1)
+	go func() {
+		done <- s.Events(ctx, run, nil, true, func(e client.Event, _ []byte) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	var t term.Tree
+	draw := func() error {
+		width, height := live.Size()
+		return live.Draw(t.Lines(a.style, time.Now(), width-1, height-1))
+	}
+	tick := time.NewTicker(drawPause)
+	defer tick.Stop()
+	for {
+		select {
+		case e := <-events:
+			t.Take(e)
+		case <-tick.C:
+			if err := draw(); err != nil {
+				return err
+			}
+		case err := <-done:
+			for len(events) > 0 {
+				t.Take(<-events)
+			}
+			return errors.Join(err, draw())
+		}
+	}
+}
+
+func (a *app) transcriptCommand() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "transcript RUN", Args: exactly("RUN"),
+		Short:       "Show what an agent was told and what it said",
+		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent root-1-0 -o json",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				raw, err := s.Transcript(ctx, args[0], who)
+				if err != nil {
+					return err
+				}
+				if a.output != "table" {
+					return a.printJSON(raw)
+				}
+				return a.printTranscript(raw)
+			})
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	return c
+}

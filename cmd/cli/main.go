@@ -1,0 +1,43 @@
+// Package main is troupe: it starts runs and follows them, with a node in its
+// own process if there is none.
+package main
+
+import (
+	"os"
+
+	"github.com/troupe-run/troupe/term"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is main with an exit code.
+func run(args []string) int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	f := explain(err)
+	a.report(f)
+	return f.code
+}
+
+// app is what all commands share: the terminal, and the global flags.
+type app struct {
+	in, out, err *os.File
+	getenv       func(string) string
+
+	conn    connFlags
+	storeIn string // --store-dir
+	output  string
+	color   string
+	asJSON  bool
+	quiet   bool
+	verbose bool
+
+	model  string     // of the settings; a flag goes before it
+	style  term.Style // of stdout
+	errors term.Style // of stderr
+}

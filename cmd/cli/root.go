@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/settings"
+	"github.com/troupe-run/troupe/term"
+)
+
+// formats is the annotation of a command: which outputs it can write, the
+// default first.
+const formats = "formats"
+
+const (
+	dataFormats = "table json jsonl yaml"
+	runFormats  = "text json stream-json yaml"
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "troupe",
+		Short: "Run a tree of agents, and watch what they say to each other",
+		Long: `troupe runs agents as actors whose mailboxes are durable logs. A run survives the
+death of the process that hosts it, never spends more than its budget, and
+everything its agents say to each other can be watched on NATS.
+
+Without a NATS server and without a key, "troupe run" starts both in process.`,
+		Example: `  troupe run --dir . "Investigate this repository and write report.md"
+  troupe list
+  nats sub 'troupe.evt.>' --translate 'troupe fmt'`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              unknownCommand,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: a.prepare,
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	a.globals(root.PersistentFlags())
+	root.SetGlobalNormalizationFunc(spelling)
+	root.SetFlagErrorFunc(a.badFlag)
+	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
+		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
+		a.fmtCommand(), a.versionCommand())
+	return root
+}
+
+func (a *app) globals(f *pflag.FlagSet) {
+	a.conn.add(f)
+	f.StringVar(&a.storeIn, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.StringVarP(&a.output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
+	f.BoolVar(&a.asJSON, "json", false, "the same as -o json")
+	f.StringVar(&a.color, "color", "auto", "colour: auto, always, never")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "no progress on stderr")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does on stderr")
+}
+
+// connFlags are the flags of the nats CLI.
+type connFlags struct{ bus.Options }
+
+func (c *connFlags) add(f *pflag.FlagSet) {
+	f.StringVarP(&c.Servers, "server", "s", "", "NATS server URLs (NATS_URL)")
+	f.StringVar(&c.Context, "context", "", "nats CLI context (NATS_CONTEXT)")
+	f.StringVar(&c.Creds, "creds", "", "user credentials file (NATS_CREDS)")
+	f.StringVar(&c.NKey, "nkey", "", "user nkey seed file (NATS_NKEY)")
+	f.StringVar(&c.User, "user", "", "user name, or token without --password (NATS_USER)")
+	f.StringVar(&c.Password, "password", "", "password (NATS_PASSWORD)")
+	f.StringVar(&c.Token, "token", "", "token (NATS_TOKEN)")
+	f.StringVar(&c.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
+	f.StringVar(&c.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
+	f.StringVar(&c.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
+}
+
+// spelling accepts the names that other agent CLIs use: --allowedTools is
+// --allowed-tools, --output-format is --output.
+func spelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('-')
+			r = unicode.ToLower(r)
+		}
+		if r == '_' {
+			r = '-'
+		}
+		b.WriteRune(r)
+	}
+	if b.String() == "output-format" {
+		return "output"
+	}
+	return pflag.NormalizedName(b.String())
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "troupe --help lists the commands"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage(hint, "unknown command %q", args[0])
+}
+
+// badFlag says what is wrong with a flag, and what was probably meant.
+func (a *app) badFlag(c *cobra.Command, err error) error {
+	hint := fmt.Sprintf("%s --help lists the flags", c.CommandPath())
+	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := settings.Near(word, names); near != "" {
+			hint = "did you mean --" + near + "?"
+		}
+	}
+	return usage(hint, "%s", err)
+}
+
+// prepare reads the settings and decides on output and colour.
+func (a *app) prepare(c *cobra.Command, _ []string) error {
+	can := strings.Fields(c.Annotations[formats])
+	if len(can) > 0 {
+		if err := a.apply(c, can); err != nil {
+			return err
+		}
+		if err := a.chooseOutput(can); err != nil {
+			return err
+		}
+	}
+	on, err := term.Color(a.color, term.IsTTY(a.out), a.getenv)
+	if err != nil {
+		return usage("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.color)
+	}
+	a.style.On = on
+	a.errors.On, _ = term.Color(a.color, term.IsTTY(a.err), a.getenv) // the same word again
+	a.conn.Options = a.conn.FromEnv(a.getenv)
+	return nil
+}
+
+// apply sets the flags that were not given from the settings.
+func (a *app) apply(c *cobra.Command, can []string) error {
+	dir := "."
+	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
+		dir = f.Value.String()
+	}
+	found, err := settings.Load(settings.Places{Dir: dir, Getenv: a.getenv})
+	if err != nil {
+		return &failure{code: exitUsage, err: err, hint: "the keys are the long flags, with underscores"}
+	}
+	for _, s := range found {
+		f := c.Flags().Lookup(s.Flag())
+		switch {
+		case f == nil || f.Changed:
+			continue
+		case s.Key == "output" && !slices.Contains(can, s.Value):
+			continue // it was meant for other commands
+		case s.Key == "model":
+			a.model = s.Value // not as a flag: the node says where it was named
+			continue
+		}
+		if err := f.Value.Set(s.Value); err != nil {
+			return &failure{code: exitUsage, err: s.Error(err.Error())}
+		}
+	}
+	return nil
+}
+
+func (a *app) chooseOutput(can []string) error {
+	if a.asJSON {
+		if a.output != "" && a.output != "json" {
+			return usage("leave one of them out", "--json and -o %s contradict each other", a.output)
+		}
+		a.output = "json"
+	}
+	if a.output == "jsonl" && slices.Contains(can, "stream-json") {
+		a.output = "stream-json"
+	}
+	if a.output == "" {
+		a.output = can[0]
+	}
+	if !slices.Contains(can, a.output) {
+		bad := a.output
+		a.output = ""
+		return usage("use one of "+strings.Join(can, ", "), "this command cannot write %q", bad)
+	}
+	return nil
+}
+
+// exactly is how many arguments a command takes, with a message that names them.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return usage(c.CommandPath()+" --help shows an example", "%s takes %s, not %d arguments", c.Name(), strings.Join(names, " "), len(args))
+	}
+}
+
+func none(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(c.CommandPath()+" --help shows an example", "%s takes no arguments, not %q", c.Name(), args[0])
+}

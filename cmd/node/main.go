@@ -1,0 +1,256 @@
+// Package main is troupe-node: a node that runs what it is asked to, and
+// continues what its state directory holds, until it is told to stop.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/settings"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitNoBus  = 6
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is main with an exit code.
+func run(args []string) int {
+	n := &node{cfg: host.Config{ResumeAll: true}}
+	c := n.command()
+	c.SetArgs(args)
+	err := c.Execute()
+	if err == nil {
+		return 0
+	}
+	code, hint := explain(err)
+	say("error: " + oneLine(err.Error()))
+	if hint != "" {
+		say("hint: " + hint)
+	}
+	return code
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// say writes a line to stderr. There is nobody to tell that it failed.
+func say(line string) { _, _ = io.WriteString(os.Stderr, line+"\n") }
+
+// node is the flags of the command.
+type node struct {
+	cfg        host.Config
+	durability string
+	output     string
+	verbose    bool
+}
+
+func (n *node) command() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "troupe-node",
+		Short: "Run a troupe node",
+		Long: `Run a troupe node: with a NATS server of its own, or on the one that -s, --context
+or NATS_URL name. It continues the unfinished runs of its state directory.
+
+Clients may name only directories under --root. SIGTERM or Ctrl-C stops the node
+in order; what was under way is taken up by the next one. A second signal kills.
+
+Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStream.`,
+		Example: `  troupe-node --root ~/src
+  troupe-node --store-dir /var/lib/troupe --root /srv/repos --model anthropic/claude-sonnet-5-5
+  troupe-node --context prod --root /srv/repos`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("troupe-node takes no arguments, not %q", args[0])
+			}
+			return nil
+		},
+		PreRunE: func(c *cobra.Command, _ []string) error { return n.settle(c) },
+		RunE:    func(*cobra.Command, []string) error { return n.serve() },
+	}
+	f := c.Flags()
+	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
+	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process")
+	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
+	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
+	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
+	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
+	o := &n.cfg.Bus
+	f.StringVarP(&o.Servers, "server", "s", "", "NATS server URLs (NATS_URL)")
+	f.StringVar(&o.Context, "context", "", "nats CLI context (NATS_CONTEXT)")
+	f.StringVar(&o.Creds, "creds", "", "user credentials file (NATS_CREDS)")
+	f.StringVar(&o.NKey, "nkey", "", "user nkey seed file (NATS_NKEY)")
+	f.StringVar(&o.User, "user", "", "user name, or token without --password (NATS_USER)")
+	f.StringVar(&o.Password, "password", "", "password (NATS_PASSWORD)")
+	f.StringVar(&o.Token, "token", "", "token (NATS_TOKEN)")
+	f.StringVar(&o.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
+	f.StringVar(&o.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
+	f.StringVar(&o.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
+	return c
+}
+
+// errConfig marks what the operator must change.
+var errConfig = errors.New("configuration")
+
+// settle fills in the settings and checks what was given.
+func (n *node) settle(c *cobra.Command) error {
+	found, err := settings.Load(settings.Places{Dir: "."})
+	if err != nil {
+		return err
+	}
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir} {
+		s, ok := found[key]
+		if ok && !c.Flags().Changed(s.Flag()) {
+			*target = s.Value
+		}
+	}
+	switch n.durability {
+	case "sync":
+	case "lazy":
+		n.cfg.Lazy = true
+	default:
+		return fmt.Errorf("%w: --durability is sync or lazy, not %q", errConfig, n.durability)
+	}
+	if n.output != "text" && n.output != "json" {
+		return fmt.Errorf("%w: -o is text or json, not %q", errConfig, n.output)
+	}
+	if n.cfg.Port < bus.FreePort || n.cfg.Port > 1<<16-1 {
+		return fmt.Errorf("%w: --nats-port %d is no port", errConfig, n.cfg.Port)
+	}
+	for i, root := range n.cfg.Roots {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return fmt.Errorf("%w: --root: %w", errConfig, err)
+		}
+		if info, err := os.Stat(abs); err != nil {
+			return fmt.Errorf("%w: --root: %w", errConfig, err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("%w: --root %s is a file", errConfig, root)
+		}
+		n.cfg.Roots[i] = abs
+	}
+	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
+	n.cfg.Logger = n.logger()
+	return nil
+}
+
+func (n *node) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if n.verbose {
+		options.Level = slog.LevelDebug
+	}
+	if n.output == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+// serve runs the node until a signal.
+func (n *node) serve() error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopping := make(chan struct{})
+	go func() {
+		first := <-signals
+		cancel() // of a start that is under way
+		close(stopping)
+		<-signals
+		os.Exit(code(first))
+	}()
+	h, err := host.Start(ctx, n.cfg)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRun, err)
+	}
+	if err := n.ready(h); err != nil {
+		return fmt.Errorf("%w: %w", errRun, errors.Join(err, h.Close()))
+	}
+	<-stopping
+	n.cfg.Logger.Info("stopping; what is under way is taken up by the next node")
+	if err := h.Close(); err != nil {
+		return fmt.Errorf("%w: %w", errRun, err)
+	}
+	return nil
+}
+
+// code of a process that a signal killed.
+func code(s os.Signal) int {
+	if s == syscall.SIGTERM {
+		return 128 + int(syscall.SIGTERM)
+	}
+	return 128 + int(syscall.SIGINT)
+}
+
+// ready says on stdout that requests are answered, and where.
+func (n *node) ready(h *host.Host) error {
+	url, where := h.URL(), ""
+	if url == "" {
+		url = n.cfg.Bus.Servers
+		if url == "" {
+			url = "context " + n.cfg.Bus.Context
+		}
+	} else {
+		where = bus.StateDir(n.cfg.StateDir)
+	}
+	line := "ready " + url
+	if where != "" {
+		line += " store " + where
+	}
+	if n.output == "json" {
+		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "pid": os.Getpid(),
+			"roots": n.cfg.Roots, "durability": n.durability})
+		if err != nil {
+			return fmt.Errorf("ready: %w", err)
+		}
+		line = string(raw)
+	}
+	if _, err := fmt.Println(line); err != nil {
+		return fmt.Errorf("ready: %w", err)
+	}
+	return nil
+}
+
+// explain gives an error its code and a remedy.
+func explain(err error) (code int, hint string) {
+	switch {
+	case errors.Is(err, bus.ErrOwned):
+		return exitNoBus, "another node or a troupe run has the state directory; use another --store-dir"
+	case errors.Is(err, bus.ErrNoJetStream):
+		return exitNoBus, "enable JetStream on the server (nats-server -js) or for this account"
+	case errors.Is(err, bus.ErrCredentials):
+		return exitNoBus, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
+	case errors.Is(err, bus.ErrNoServer):
+		return exitNoBus, "start it, name another with -s, or leave -s out for a server in process"
+	case errors.Is(err, bus.ErrStart):
+		return exitNoBus, "another --nats-port or --store-dir may help; -v shows what the server says"
+	case errors.Is(err, settings.ErrSetting), errors.Is(err, errConfig):
+		return exitUsage, "troupe-node --help lists the flags"
+	case errors.Is(err, errRun):
+		return exitFailed, ""
+	}
+	return exitUsage, "troupe-node --help lists the flags"
+}
+
+// errRun marks what went wrong while the node ran.
+var errRun = errors.New("node")

@@ -1,0 +1,187 @@
+// Package settings finds what a command was not told by a flag: in the
+// environment (TROUPE_*), in troupe.yaml of the directory, in the user's file,
+// in this order. Whatever it does not know it refuses, and says where and what
+// was probably meant.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	// FileName is the file in the directory, and in the user's directory.
+	FileName = "troupe.yaml"
+	// FileBytesMax is the most that is read of a file.
+	FileBytesMax = 1 << 20
+	envPrefix    = "TROUPE_"
+)
+
+// ErrSetting is wrapped by every error about what a setting says.
+var ErrSetting = errors.New("setting")
+
+// kind is what a value must be.
+type kind int
+
+const (
+	text kind = iota
+	path
+	whole
+	number
+	duration
+)
+
+// keys are the settings, named as the long flags with underscores.
+var keys = map[string]kind{
+	"model": text, "store_dir": path, "color": text, "output": text,
+	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
+	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
+}
+
+// Setting is one value and where it was found.
+type Setting struct {
+	Key   string
+	Value string
+	From  string // TROUPE_MODEL, or troupe.yaml:3
+}
+
+// Flag is the name of the flag that goes before the setting.
+func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
+
+// Error says that a value does not do, and where it stands.
+func (s Setting) Error(why string) error {
+	return fmt.Errorf("%w %s: %s: %s", ErrSetting, s.From, s.Key, why)
+}
+
+// Places say where to look.
+type Places struct {
+	// Dir holds troupe.yaml; "" looks in none.
+	Dir string
+	// User is the user's file. Default: XDG_CONFIG_HOME/troupe/troupe.yaml.
+	User string
+	// Getenv reads the environment. Default os.Getenv.
+	Getenv func(string) string
+}
+
+// Load returns what is set, by key. The first place that says something wins.
+func Load(p Places) (map[string]Setting, error) {
+	if p.Getenv == nil {
+		p.Getenv = os.Getenv
+	}
+	if p.User == "" {
+		p.User = filepath.Join(xdg.ConfigHome, "troupe", FileName)
+	}
+	all := map[string]Setting{}
+	for key := range keys {
+		name := envPrefix + strings.ToUpper(key)
+		if v := p.Getenv(name); v != "" {
+			all[key] = Setting{key, v, name}
+		}
+	}
+	files := []string{p.User}
+	if p.Dir != "" {
+		files = []string{filepath.Join(p.Dir, FileName), p.User}
+	}
+	for _, file := range files {
+		found, err := read(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			if _, ok := all[s.Key]; !ok {
+				all[s.Key] = s
+			}
+		}
+	}
+	for _, s := range all {
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// read reads one file; one that is not there says nothing.
+func read(file string) ([]Setting, error) {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Size() > FileBytesMax {
+		err = fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), FileBytesMax)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w file %s: %w", ErrSetting, file, err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%w file %s: %w", ErrSetting, file, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return mapping(file, doc.Content[0])
+}
+
+func mapping(file string, n *yaml.Node) ([]Setting, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%w %s:%d: expected `key: value` lines", ErrSetting, file, n.Line)
+	}
+	var found []Setting
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		where := fmt.Sprintf("%s:%d", file, key.Line)
+		form, known := keys[key.Value]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
+		case seen[key.Value]:
+			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
+		case value.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
+		}
+		seen[key.Value] = true
+		if value.Value == "" || value.Tag == "!!null" {
+			continue
+		}
+		s := Setting{key.Value, value.Value, where}
+		if form == path && !filepath.IsAbs(s.Value) {
+			s.Value = filepath.Join(filepath.Dir(file), s.Value)
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+// check reports a value that is not of its kind.
+func (s Setting) check() error {
+	switch keys[s.Key] {
+	case whole:
+		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
+			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
+		}
+	case number:
+		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || v < 0 {
+			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
+		}
+	case duration:
+		if d, err := time.ParseDuration(s.Value); err != nil || d < 0 {
+			return s.Error(fmt.Sprintf("%q is not a duration such as 90s or 5m", s.Value))
+		}
+	}
+	return nil
+}
