@@ -167,8 +167,19 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // its own is at its disposal
-	room := least(p.room(), a.Limit.Room(a.Spent))
-	g, take, keep := decide(k, room, !p.Held.Zero())
+	own := a.Limit.Room(a.Spent)
+	// What its own cap forbids is not worth waiting for.
+	best, _, _ := decide(k, own, false)
+	switch best.Verdict {
+	case Granted:
+		k.Output, k.Calls = best.Output, best.Calls
+	case Closing:
+		k.Final = true
+	}
+	g, take, keep := decide(k, least(p.room(), own), best.Verdict != Denied && !p.Held.Zero())
+	if g.Short == "" {
+		g.Short = best.Short
+	}
 	if g.Verdict == Wait || g.Verdict == Denied {
 		p.Kept = p.Kept.Plus(a.Kept)
 		return p, g

@@ -52,7 +52,7 @@ func (s State) tooLittle(t agent.Task) agent.Outcome {
 	return o
 }
 
-func ownLimit(l agent.Limits) budget.Limit { return budget.Limit{Tokens: l.Tokens, Nano: l.Nano} }
+func ownLimit(l agent.Limits) budget.Limit { return budget.Limit{Tokens: l.Tokens, Nano: l.Nano, Calls: int64(l.Calls)} }
 
 // over ends a run that has no members.
 func (s State) over(o agent.Outcome) (State, []Effect) {
@@ -196,7 +196,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
 	t := s.task(m, def, f.Goal)
 	above := s.Pool.Account(string(from)).Limit // a child never has more than its parent
-	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano})
+	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano, Calls: int(above.Calls)})
 	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
 	if !fits {
 		return refuse("the budget does not cover another agent")

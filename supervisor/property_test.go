@@ -296,6 +296,7 @@ func TestChildHasNoMore(t *testing.T) {
 		for _, name := range agents {
 			d := supervisor.Definition{Name: name, Tools: some(t, "tools"), Deny: some(t, "deny"), Offer: some(t, "offer")}
 			d.Limits.Tokens = rapid.SampledFrom([]int64{0, 0, 5000, 20000, 90000}).Draw(t, "tokens")
+			d.Limits.Calls = rapid.SampledFrom([]int{0, 0, 3, 50}).Draw(t, "calls")
 			o.Definitions = append(o.Definitions, d)
 		}
 		s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: o})
@@ -334,9 +335,9 @@ func atMost(t *rapid.T, s supervisor.State, from, child agent.ID, task agent.Tas
 			t.Fatalf("%s may have %q again, which was denied above it", child, denied)
 		}
 	}
-	above, own := s.Pool.Account(string(from)).Limit.Tokens, s.Pool.Account(string(child)).Limit.Tokens
-	if above > 0 && (own == 0 || own > above) {
-		t.Fatalf("%s may spend %d, its parent %d", child, own, above)
+	above, own := s.Pool.Account(string(from)).Limit, s.Pool.Account(string(child)).Limit
+	if above.Tokens > 0 && (own.Tokens == 0 || own.Tokens > above.Tokens) || above.Calls > 0 && (own.Calls == 0 || own.Calls > above.Calls) {
+		t.Fatalf("%s may spend %+v, its parent %+v", child, own, above)
 	}
 	if c.Depth != p.Depth+1 || c.Depth >= 5 {
 		t.Fatalf("%s is at depth %d under %d", child, c.Depth, p.Depth)
