@@ -147,6 +147,7 @@ var (
 	keyEnd   = []byte("-----END ")
 	keyBody  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{16,})(?:\\[nr])*["'+;,\s]*$`)
 	keyTail  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{2,})(?:\\[nr])*["'+;,\s]*$`)
+	keyRun   = regexp.MustCompile(`[A-Za-z0-9+/=]{16,}`)
 	keyHead  = regexp.MustCompile(`^\s*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:.*)?$`)
 )
 
@@ -163,20 +164,30 @@ func (l *Lines) Line(line []byte) []byte {
 	case keying:
 		return keyLine(line)
 	}
-	if l.key > 0 {
+	within := l.key > 0
+	line = l.byRules(line)
+	if within && l.key > 0 {
 		line = l.inKey(line)
 	}
-	tags := l.m.words.Tags(line)
-	if tags == 0 {
-		return line
-	}
-	if tags&tagKey != 0 {
-		if at := keyBegin.FindIndex(line); at != nil && !bytes.Contains(line[at[1]:], keyEnd) {
-			l.key, l.body = keyLinesMax, false
-		}
-	}
-	// What stands beside a masked value may be a secret only then: look again.
+	return line
+}
+
+// passesMax bounds how often one line is looked at.
+const passesMax = 8
+
+// byRules masks what the line alone shows. What stands beside a masked value
+// may be a secret only then, so it looks again until there is nothing.
+func (l *Lines) byRules(line []byte) []byte {
 	for range passesMax {
+		tags := l.m.words.Tags(line)
+		if tags == 0 {
+			break
+		}
+		if tags&tagKey != 0 {
+			if at := keyBegin.FindIndex(line); at != nil && !bytes.Contains(line[at[1]:], keyEnd) {
+				l.key, l.body = keyLinesMax, false
+			}
+		}
 		var spans []span
 		if tags&tagValue != 0 {
 			spans = l.m.exact(line)
@@ -185,13 +196,9 @@ func (l *Lines) Line(line []byte) []byte {
 			break
 		}
 		line = replace(line, spans)
-		tags = l.m.words.Tags(line)
 	}
 	return line
 }
-
-// passesMax bounds how often one line is looked at.
-const passesMax = 8
 
 // inKey masks a line between the frame lines of a private key. A line that
 // cannot be part of one ends the key: a frame that source code merely mentions
@@ -201,21 +208,23 @@ func (l *Lines) inKey(line []byte) []byte {
 	if keyHead.Match(line) {
 		return line
 	}
-	if bytes.Contains(line, []byte(Replacement)) {
-		l.body = true
-		return line
-	}
 	body := keyBody
 	if l.body {
 		body = keyTail // the last line of a body is short
 	}
-	at := body.FindSubmatchIndex(line)
-	if at == nil || bytes.Contains(line, keyEnd) {
+	var spans []span
+	if at := body.FindSubmatchIndex(line); at != nil {
+		spans = append(spans, span{at[2], at[3]})
+	}
+	if bytes.Contains(line, keyEnd) || len(spans) == 0 && !bytes.Contains(line, []byte(Replacement)) {
 		l.key, l.body = 0, false
 		return line
 	}
 	l.body = true
-	return replace(line, []span{{at[2], at[3]}})
+	for _, at := range keyRun.FindAllIndex(line, -1) {
+		spans = append(spans, span{at[0], at[1]})
+	}
+	return replace(line, spans)
 }
 
 func (m *Masker) exact(line []byte) []span {
