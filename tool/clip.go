@@ -16,7 +16,9 @@ const lineSlack = 400
 // line ends where there are some near, and says how long it was:
 //
 //	[clipped: 123456 bytes, showing the first 40000 and last 20000]
-func Clip(s string, limit int) string {
+func Clip(s string, limit int) string { return clip(s, limit, int64(len(s))) }
+
+func clip(s string, limit int, size int64) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -38,5 +40,5 @@ func Clip(s string, limit int) string {
 	if head > 0 && s[head-1] != '\n' {
 		before = "\n"
 	}
-	return fmt.Sprintf("%s%s[clipped: %d bytes, showing the first %d and last %d]\n%s", s[:head], before, len(s), head, len(s)-tail, s[tail:])
+	return fmt.Sprintf("%s%s[clipped: %d bytes, showing the first %d and last %d]\n%s", s[:head], before, size, head, len(s)-tail, s[tail:])
 }

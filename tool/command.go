@@ -80,14 +80,17 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 		Stdin:     c.Args,
 		StdoutMax: WholeBytesMax,
 	})
-	text := string(out.Stdout)
+	r := Result{Text: string(out.Stdout)}
+	if out.Cut {
+		r.size = out.StdoutBytes
+	}
 	switch {
-	case err != nil && (ctx.Err() != nil || errors.Is(err, proc.ErrNotFound)):
-		return Result{Text: text}, err
+	case err != nil && ctx.Err() != nil:
+		return r, err
 	case err != nil:
-		return Result{Text: text}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
+		return r, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
 	case out.Exit == 0:
-		return Result{Text: text}, nil
+		return r, nil
 	}
 	how := "exit code " + strconv.Itoa(out.Exit)
 	if out.Exit < 0 {
@@ -97,7 +100,7 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 	if end := lastBytes(strings.TrimSpace(string(out.Stderr)), stderrShown); end != "" {
 		failure += "; stderr: " + end
 	}
-	return Result{Text: text}, errors.New(failure)
+	return r, errors.New(failure)
 }
 
 func (t *command) env(c Call) []string {

@@ -88,7 +88,7 @@ func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
 	if got.Text != "" {
 		text = strings.TrimRight(got.Text, "\n") + "\n" + text
 	}
-	r = Result{Text: text, Error: true}
+	r = Result{Text: text, Error: true, size: got.size}
 }
 
 // readable is an error as a model reads it: without the name of a Go package.
@@ -106,7 +106,7 @@ func (s *Set) finish(e *entry, r Result) Result {
 	r.Whole = ""
 	if !utf8.ValidString(r.Text) {
 		text, bad := valid(r.Text)
-		r = Result{Error: true, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
+		r = Result{Error: true, size: r.size, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
 	}
 	if e.result != nil && !r.Error {
 		var v any
@@ -115,7 +115,7 @@ func (s *Set) finish(e *entry, r Result) Result {
 			err = e.result.Validate(v)
 		}
 		if err != nil {
-			r = Result{Error: true, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
+			r = Result{Error: true, size: r.size, Text: fmt.Sprintf("[malformed result of %s: %v]\n%s", e.spec.Name, err, r.Text)}
 		}
 	}
 	if e.limits.Masked {
@@ -125,7 +125,7 @@ func (s *Set) finish(e *entry, r Result) Result {
 	}
 	if len(r.Text) > e.limits.Output {
 		whole := r.Text
-		r.Text = Clip(whole, e.limits.Output)
+		r.Text = clip(whole, e.limits.Output, max(r.size, int64(len(whole))))
 		r.Whole = Clip(whole, WholeBytesMax)
 	}
 	return r

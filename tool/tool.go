@@ -39,6 +39,9 @@ type Result struct {
 	// Whole is set by Set.Call when Text is a clipped form of it: masked, valid
 	// UTF-8, at most WholeBytesMax. A caller may keep it as a blob.
 	Whole string
+
+	// size is how long Text was before the middle of it was lost; 0: it is all there.
+	size int64
 }
 
 // Tool is one thing a model may call. Call returns an error only for what the

@@ -1,0 +1,110 @@
+//go:build unix
+
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+func command(t *testing.T, cfg tool.CommandConfig) *tool.Set {
+	t.Helper()
+	cfg.Name = "cmd"
+	one, err := tool.Command(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestACommandReadsItsArgumentsFromStdinInTheDirectoryOfTheRun(t *testing.T) {
+	dir := t.TempDir()
+	set := command(t, tool.CommandConfig{Command: "pwd; cat", Dir: dir, Schema: `{"type":"object","required":["q"]}`})
+	r := set.Call(t.Context(), "cmd", tool.Call{Args: []byte(`{"q":"; rm -rf /"}`)})
+	if r.Error || r.Text != dir+"\n"+`{"q":"; rm -rf /"}` {
+		t.Errorf("%+v", r)
+	}
+	if r := set.Call(t.Context(), "cmd", tool.Call{Args: []byte(`{}`)}); !r.Error || !strings.Contains(r.Text, `missing properties: ["q"]`) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACommandIsAnEffectUnlessItsAuthorSaysOtherwise(t *testing.T) {
+	if spec := command(t, tool.CommandConfig{Command: "true"}).Specs()[0]; spec.Class != model.Effect || spec.Schema != `{"type":"object"}` {
+		t.Errorf("%+v", spec)
+	}
+	if _, err := tool.Command(tool.CommandConfig{Name: "a", Command: " "}); !errors.Is(err, tool.ErrSpec) {
+		t.Error(err)
+	}
+}
+
+func TestACommandSeesOnlyTheEnvironmentItIsGiven(t *testing.T) {
+	t.Setenv("API_KEY_OF_THE_NODE", "x")
+	t.Setenv("HOME", "/home/of/node")
+	set := command(t, tool.CommandConfig{Command: `/usr/bin/env | grep -E '^(TROUPE_|HOME|EXTRA|API)' | sort`, Env: []string{"EXTRA=1"}})
+	r := set.Call(t.Context(), "cmd", tool.Call{Run: "r", Agent: "a", ID: "1-0", Key: "r.a.1-0", Attempt: 2})
+	want := "EXTRA=1\nHOME=/home/of/node\nTROUPE_AGENT=a\nTROUPE_ATTEMPT=2\nTROUPE_CALL=1-0\nTROUPE_KEY=r.a.1-0\nTROUPE_RUN=r\n"
+	if r.Error || r.Text != want {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFailedCommandSaysHowAndWhy(t *testing.T) {
+	set := command(t, tool.CommandConfig{Command: `echo partly; echo "no such table" >&2; exit 4`})
+	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "partly\ncmd failed: exit code 4; stderr: no such table" {
+		t.Errorf("%+v", r)
+	}
+	set = command(t, tool.CommandConfig{Command: `kill -9 $$`})
+	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "cmd failed: ended by a signal" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACommandIsKilledAtItsTimeout(t *testing.T) {
+	set := command(t, tool.CommandConfig{Command: `echo begun; exec sleep 300`, Timeout: 200 * time.Millisecond})
+	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "begun\ncmd timed out after 200ms" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACanceledCommandEndsBeforeItWouldBeAbandoned(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	up := filepath.Join(t.TempDir(), "up")
+	set := command(t, tool.CommandConfig{Command: `trap '' TERM; touch ` + up + `; while :; do sleep 0.05; done`})
+	go func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if _, err := os.Stat(up); err == nil {
+				cancel()
+				return
+			}
+		}
+	}()
+	if r := set.Call(ctx, "cmd", tool.Call{}); !r.Error || r.Text != "cmd was canceled" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheOutputOfACommandIsBoundedAndItsEndIsKept(t *testing.T) {
+	set := command(t, tool.CommandConfig{Command: `echo first; yes | head -c 20000000; echo last`, Output: 2000})
+	r := set.Call(t.Context(), "cmd", tool.Call{})
+	if r.Error || len(r.Text) > 2000 || len(r.Whole) > tool.WholeBytesMax || !strings.HasPrefix(r.Text, "first\ny\n") || !strings.HasSuffix(r.Text, "y\nlast\n") {
+		t.Errorf("%d bytes, whole %d", len(r.Text), len(r.Whole))
+	}
+	if !strings.Contains(r.Text, "[clipped: 20000011 bytes, showing the first ") {
+		t.Errorf("the size is not told: %s", r.Text)
+	}
+}
