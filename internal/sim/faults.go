@@ -132,6 +132,8 @@ func (s *sim) cancel() {
 	f := agent.Canceled{Why: "enough", Now: s.percent(50)}
 	a := s.actors[s.IntN(len(s.actors))]
 	switch {
+	case s.percent(5): // a child that may not be born yet
+		s.command(s.actor(mailbox.At(runName, "root-1-0")), "canceled", f)
 	case s.percent(50) || a == s.super:
 		s.command(s.super, "canceled", f)
 	case s.percent(70):

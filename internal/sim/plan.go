@@ -71,8 +71,8 @@ type temper struct {
 
 // Bounds of a plan.
 const (
-	faultStepsMin = 80
-	faultStepsMax = 420
+	faultStepsMin = 100
+	faultStepsMax = 460
 	rateMin       = 8
 	rateMax       = 70
 	runName       = "01SIM"
@@ -90,8 +90,8 @@ func newPlan(d dice, force *Fault) plan {
 	if force != nil {
 		p.faults = *force
 	}
-	p.temper = temper{final: oneOf(d, 10, 25, 50), delegate: oneOf(d, 10, 30, 50), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
-		cut: oneOf(d, 0, 4, 40), fail: oneOf(d, 0, 8, 30), unknownUsage: oneOf(d, 0, 8, 40), effect: oneOf(d, 10, 40, 70)}
+	p.temper = temper{final: oneOf(d, 10, 25, 40), delegate: oneOf(d, 10, 20, 40), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
+		cut: oneOf(d, 0, 4, 40), fail: oneOf(d, 0, 8, 30), unknownUsage: oneOf(d, 0, 8, 40), effect: oneOf(d, 20, 50, 80)}
 	if p.on(Storm) {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
@@ -129,10 +129,10 @@ func opened(d dice, p *plan) supervisor.Opened {
 	o := supervisor.Opened{
 		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: agent.Rules,
 		Model: agent.Model{Name: "sim/one"},
-		Agent: agent.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 1, 3, 6), Calls: oneOf(d, 0, 0, 0, 5),
+		Agent: agent.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
-		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 1, 2, 3),
-			Agents: oneOf(d, 4, 6, 9)},
+		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
+			Agents: oneOf(d, 4, 5, 6, 9)},
 		Definitions: []supervisor.Definition{
 			{Name: "lead", System: "You lead.", Limits: agent.Limits{Children: oneOf(d, 0, 0, 6)}},
 			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
@@ -144,7 +144,7 @@ func opened(d dice, p *plan) supervisor.Opened {
 		o.Model.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4}
 	}
 	if p.on(Tiny) {
-		o.Limits.Tokens = int64(d.between(700, 9000))
+		o.Limits.Tokens = int64(d.between(700, 12_000))
 		if d.percent(30) && o.Model.Price.Known {
 			o.Limits.Nano, o.Limits.Tokens = int64(d.between(3000, 40000)), 0
 		}

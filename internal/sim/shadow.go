@@ -91,6 +91,9 @@ func (w *shadow) feed() {
 	if err == nil && e.From == a.addr && e.Floor > 0 && !a.hurt && phase != life.Closed {
 		w.checkFloor(e)
 	}
+	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
+		s.reach.hit(StartedSuperseded)
+	}
 	r := w.life.Next(m)
 	if errors.Is(r.Err, life.ErrDamaged) {
 		if !a.hurt {
@@ -122,7 +125,17 @@ func (w *shadow) checkFloor(e mailbox.Entry) {
 	if e.Floor > uint64(len(w.actor.log)) {
 		w.sim.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
 	}
-	w.covered = max(w.covered, e.Floor)
+	if e.Start == w.inForce() { // of a superseded life it is only logged
+		w.covered = max(w.covered, e.Floor)
+	}
+}
+
+// inForce is the start that the log has in force.
+func (w *shadow) inForce() string {
+	if w.agent != nil {
+		return w.agent.State.Life
+	}
+	return w.super.State.Life
 }
 
 // spoiled: a letter that had arrived there may be gone.

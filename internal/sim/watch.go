@@ -30,9 +30,6 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	case "started":
 		e := read[agent.Started](s, f)
 		s.ledger.started[callKey{a.id, e.Call, e.Attempt}] = true
-		if e.Life != before.Life {
-			s.reach.hit(StartedSuperseded)
-		}
 	case "answered":
 		e := read[agent.Answered](s, f)
 		if before.Query.Query != "" && e.Query == before.Query.Query && e.Decision == "approve" {

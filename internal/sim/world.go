@@ -24,6 +24,11 @@ type run struct {
 	aborted bool
 }
 
+// first: the root has only just heard its task. It mostly asks for help.
+func (r *run) first() bool {
+	return r.shell.actor.id == agent.Root && len(r.request.Messages) == 1
+}
+
 // callModel begins an attempt, if every promise about it holds.
 func (s *sim) callModel(sh *shell, e agent.CallModel) {
 	a := sh.actor
@@ -163,6 +168,8 @@ func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
 		if s.percent(50) {
 			s.compose(&reply, r, t)
 		}
+	case r.first() && s.percent(85):
+		s.compose(&reply, r, t)
 	case s.percent(t.fail):
 		fail = &agent.Failed{Class: oneOf(s.dice, model.RateLimit, model.Overload, model.Network, model.Undecodable, model.Undecodable,
 			model.UnknownClass, model.TooLong, model.Refused, model.Network), Detail: "sorry", AfterMS: int64(s.IntN(1000))}
@@ -198,7 +205,7 @@ func (s *sim) meter(reply *model.Reply, r *run) {
 // compose writes a reply: a final text, or calls.
 func (s *sim) compose(reply *model.Reply, r *run, t temper) {
 	m := &reply.Message
-	first := r.shell.actor.id == agent.Root && len(r.request.Messages) == 1
+	first := r.first()
 	if s.percent(60) {
 		m.Text = oneOf(s.dice, "done", "it is so because", "42", "see below")
 	}
@@ -257,7 +264,7 @@ func (s *sim) call(t temper) model.ToolCall {
 // errand is the arguments of a delegation.
 func (s *sim) errand() string {
 	who := oneOf(s.dice, "", "hand", "clerk", "shy", "lead")
-	if s.permille(30) {
+	if s.permille(25) {
 		who = "nobody"
 	}
 	return `{"task":"t","agent":"` + who + `"}`
