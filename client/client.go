@@ -142,7 +142,12 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 }
 
 // pollPause is how long a waiter trusts events alone: they may be lost.
-const pollPause = 2 * time.Second
+// A watcher that hears nothing trusts them longer each time.
+const (
+	pollPause    = 2 * time.Second
+	pollPauseMax = 30 * time.Second
+	quietMax     = 4 // doublings of pollPause
+)
 
 // untilEnd reads events until one says that the run has ended or parked, or for pollPause.
 func untilEnd(ctx context.Context, sub *nats.Subscription) error {

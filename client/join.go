@@ -66,7 +66,7 @@ func Lost(err error) bool {
 // Watch calls each for the events of all runs from now on, from a goroutine of
 // its own, until stop is called. Events may be lost; those of one run are had
 // without a gap from Events.
-func (c *Client) Watch(ctx context.Context, each func(Event)) (stop func(), err error) {
+func (c *Client) Watch(each func(Event)) (stop func(), err error) {
 	sub, err := c.nc.Subscribe(c.names.Events(), func(m *nats.Msg) {
 		var e Event
 		if json.Unmarshal(m.Data, &e) == nil { // else it is not an event of ours
@@ -74,7 +74,7 @@ func (c *Client) Watch(ctx context.Context, each func(Event)) (stop func(), err 
 		}
 	})
 	if err == nil {
-		err = c.flush(ctx)
+		err = c.nc.FlushTimeout(replyTimeout)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)
