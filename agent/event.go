@@ -223,10 +223,10 @@ type ProposeStop struct {
 
 // Park says that the agent waits for a person, and what it asks.
 type Park struct {
-	Query    string `msgpack:"q"`
-	Question string `msgpack:"t"`
-	Reason   Reason `msgpack:"r"`
-	Call     string `msgpack:"c,omitempty"`
+	Query    string `msgpack:"q" json:"query"`
+	Question string `msgpack:"t" json:"question"`
+	Reason   Reason `msgpack:"r" json:"reason"`
+	Call     string `msgpack:"c,omitempty" json:"call,omitempty"`
 }
 
 // Unpark says that it no longer waits.

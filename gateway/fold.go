@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
@@ -134,7 +135,10 @@ func (t *teller) page() client.EventsPage {
 // Encode makes the document of an event, cut to what fits a message.
 func Encode(e life.Event, bare bool) ([]byte, error) {
 	if bare {
-		e.Data = agent.Bare(e.Data)
+		e.Data = supervisor.Bare(e.Data)
+		if _, delta := e.Data.(actors.Delta); delta {
+			e.Data = actors.Delta{} // nothing but text
+		}
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the schemas of events anew")
+
+// The checked-in schemas are what the Go types say, and no others lie there.
+func TestSchemasAreThoseOfTheTypes(t *testing.T) {
+	want := map[string][]byte{}
+	for _, kind := range append(slices.Sorted(maps.Keys(kinds())), envelope) {
+		s, err := schemaOf(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[filepath.Join("schemas", kind+".json")] = append(raw, '\n')
+	}
+	if *rewrite {
+		for path, raw := range want {
+			if err := os.WriteFile(path, raw, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files, err := filepath.Glob("schemas/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if want[path] == nil {
+			t.Errorf("%s is the schema of nothing", path)
+		}
+	}
+	for path, raw := range want {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%s is not what the types say (%v): go test ./gateway -rewrite", path, err)
+		}
+	}
+}
+
+var kindForm = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
+
+// Every kind that the code can publish is registered, and no other.
+func TestEveryKindIsRegistered(t *testing.T) {
+	registered, used := kinds(), map[string]bool{}
+	for _, dir := range []string{"../agent", "../supervisor", "../actors"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "kinds.go" {
+				continue
+			}
+			for _, text := range literals(t, path) {
+				if kindForm.MatchString(text) {
+					used[text] = true
+					if _, ok := registered[text]; !ok {
+						t.Errorf("%s says %q, which has no schema: add it to kinds.go", path, text)
+					}
+				}
+			}
+		}
+	}
+	for kind := range registered {
+		if !used[kind] {
+			t.Errorf("kind %s is registered, and nothing publishes it", kind)
+		}
+	}
+}
+
+func literals(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil {
+				texts = append(texts, text)
+			}
+		}
+		return true
+	})
+	return texts
+}
+
+func TestValidateEventRefuses(t *testing.T) {
+	good := `{"v":1,"id":"r.a#2.0","ts":"2026-01-02T03:04:05.000Z","run":"r","agent":"a","seq":2,"kind":"agent.resumed","data":{"phase":"acting","life":"x"}}`
+	if err := ValidateEvent([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string][2]string{
+		"not JSON":          {`{"v"`, `{"v`},
+		"not an object":     {good, `[]`},
+		"another version":   {`"v":1`, `"v":2`},
+		"no such kind":      {`agent.resumed`, `agent.exploded`},
+		"another's data":    {`agent.resumed`, `turn.started`},
+		"a missing field":   {`"phase":"acting",`, ``},
+		"an unknown field":  {`"life":"x"`, `"life":"x","death":"y"`},
+		"a wrong type":      {`"seq":2`, `"seq":"2"`},
+		"no data":           {`,"data":{"phase":"acting","life":"x"}`, ``},
+		"a missing address": {`"run":"r",`, ``},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if err := ValidateEvent([]byte(bad)); !errors.Is(err, ErrEvent) || bad == good {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Where content is off, no text of a person, a model or a tool is in an event.
+func TestBareEventsHaveNoContent(t *testing.T) {
+	const secret = "what was said"
+	query := &agent.Park{Question: secret}
+	for _, data := range []any{
+		agent.AgentStarted{Goal: secret}, agent.AgentParked{Question: secret}, agent.AgentFinished{Text: secret},
+		agent.Said{Text: secret}, agent.ToolNote{Args: secret, Text: secret}, agent.StopNote{Why: secret},
+		supervisor.RunStarted{Goal: secret}, supervisor.CancelNote{Why: secret},
+		supervisor.Result{Text: secret, Agents: []supervisor.AgentResult{{Query: query}}},
+		actors.Delta{Text: secret},
+	} {
+		raw, err := Encode(life.Event{Kind: "x", Data: data}, true)
+		if err != nil || bytes.Contains(raw, []byte(secret)) {
+			t.Errorf("%T: %s %v", data, raw, err)
+		}
+	}
+	if query.Question != secret {
+		t.Error("the caller's own data was changed")
+	}
+}
