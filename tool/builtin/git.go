@@ -32,7 +32,7 @@ var (
 
 // gitOptions come before every command. A repository is data that somebody else
 // wrote: nothing in it may run a program, change an index, or reach the network.
-var gitOptions = []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs",
+var gitOptions = []string{"--no-pager", "--no-optional-locks",
 	"-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never", "-c", "core.quotePath=false",
 	"-c", "log.showSignature=false", "-c", "diff.external=", "-c", "core.untrackedCache=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}
 
@@ -45,8 +45,12 @@ type gitOutput struct {
 // of what git said, errNoRepository, or proc.ErrNotFound. When ctx ends, what
 // had been printed comes with its cause.
 func (p *place) git(ctx context.Context, keep int, args ...string) (gitOutput, error) {
+	argv := append([]string{"git"}, gitOptions...)
+	if args[0] != "check-ignore" { // which refuses it
+		argv = append(argv, "--literal-pathspecs")
+	}
 	out, err := proc.Run(ctx, proc.Spec{
-		Argv:      append(append([]string{"git"}, gitOptions...), args...),
+		Argv:      append(argv, args...),
 		Dir:       p.dir,
 		Env:       gitEnv(),
 		StdoutMax: keep,
