@@ -91,6 +91,19 @@ func reader[In any](name, description string, call func(ctx context.Context, in 
 	}, tool.MasksItself())
 }
 
+// Secrets are the values of the .env files at the top of a directory that are to
+// be masked wherever they stand. Give them, with those that are configured, to
+// one Masker for Config.Mask and for tool.Set.Masked, so that tools that are
+// not of this package hide them too.
+func Secrets(root string) ([]string, error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("builtin: directory: %w", err)
+	}
+	defer func() { _ = r.Close() }()
+	return (&place{root: r}).dotenv(), nil
+}
+
 // dotenvBytesMax bounds what is read of a .env file for its values.
 const dotenvBytesMax = 64 << 10
 

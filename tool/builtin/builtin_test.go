@@ -236,6 +236,14 @@ func TestSecretsAreShownMaskedInPlace(t *testing.T) {
 	}
 }
 
+func TestTheSecretsOfADirectoryCanBeHiddenElsewhereToo(t *testing.T) {
+	b := dir(t, map[string]string{".env": "DB_PASSWORD=correcthorse\n", ".env.local": "API_TOKEN='battery staple'\nPORT=80\n", "a/.env": "X_KEY=not-at-the-top\n"})
+	got, err := builtin.Secrets(b.dir)
+	if err != nil || strings.Join(got, "|") != "correcthorse|battery staple" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
 func TestGrepCannotBeUsedToGuessASecret(t *testing.T) {
 	b := dir(t, map[string]string{"a.yml": `password: "Zx9Qw7Rt5Yu3"` + "\n"})
 	b.want(b.call("grep", `{"pattern":"Zx9"}`), "[0 matches in 0 files; 1 files searched]")
