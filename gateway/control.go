@@ -6,12 +6,17 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,10 +52,30 @@ type Config struct {
 type Control struct {
 	cfg Config
 	svc micro.Service
+
+	ctx  context.Context // of all requests
+	end  context.CancelFunc
+	open sync.WaitGroup // requests
 }
 
-// requestTimeout bounds one request.
-const requestTimeout = 12 * time.Second
+const (
+	// requestTimeout bounds one request.
+	requestTimeout = 12 * time.Second
+	// requestsAtOnce bounds the requests of one verb: a flood of one must not
+	// hold up the others, a cancel least of all.
+	requestsAtOnce = 64
+)
+
+// verb serves one endpoint: a request's bytes to a reply, or an error.
+type verb func(context.Context, []byte) (any, error)
+
+func (c *Control) verbs() map[string]verb {
+	return map[string]verb{
+		"run": handle(c.run), "get": handle(c.get), "list": handle(c.list), "cancel": handle(c.cancel),
+		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
+		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
+	}
+}
 
 // Serve answers `troupe.cmd.<verb>` until Close.
 func Serve(cfg Config) (*Control, error) {
@@ -58,30 +83,36 @@ func Serve(cfg Config) (*Control, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Control{cfg: cfg}
+	c.ctx, c.end = context.WithCancel(context.Background())
 	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	c.svc = svc
-	for verb, serve := range map[string]func(context.Context, []byte) (any, error){
-		"run": handle(c.run), "get": handle(c.get), "list": handle(c.list), "cancel": handle(c.cancel),
-		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
-		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
-	} {
+	for verb, serve := range c.verbs() {
 		subject, err := cfg.Names.Cmd(verb)
 		if err == nil {
 			err = svc.AddEndpoint(verb, micro.HandlerFunc(c.respond(verb, serve)), micro.WithEndpointSubject(subject))
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), svc.Stop())
+			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), c.Close())
 		}
+	}
+	// The server must know the endpoints before anybody is told that the node is up.
+	if err := cfg.Conn.Flush(); err != nil {
+		return nil, errors.Join(fmt.Errorf("gateway: %w", err), c.Close())
 	}
 	return c, nil
 }
 
-// Close stops answering.
-func (c *Control) Close() error { return c.svc.Stop() }
+// Close stops answering, and ends what is being answered.
+func (c *Control) Close() error {
+	err := c.svc.Stop()
+	c.end()
+	c.open.Wait()
+	return err
+}
 
 // semantic version of the service, for discovery.
 func version() string {
@@ -93,7 +124,7 @@ func version() string {
 
 // handle decodes a request strictly: an unknown field is a mistake of the
 // client, and the answer names it.
-func handle[R any](serve func(context.Context, R) (any, error)) func(context.Context, []byte) (any, error) {
+func handle[R any](serve func(context.Context, R) (any, error)) verb {
 	return func(ctx context.Context, data []byte) (any, error) {
 		var r R
 		if err := strict(data, &r); err != nil {
@@ -105,10 +136,18 @@ func handle[R any](serve func(context.Context, R) (any, error)) func(context.Con
 
 // respond answers one request in a goroutine of its own, so that a slow one
 // holds up nobody.
-func (c *Control) respond(verb string, serve func(context.Context, []byte) (any, error)) func(micro.Request) {
+func (c *Control) respond(verb string, serve verb) func(micro.Request) {
+	slots := make(chan struct{}, requestsAtOnce)
 	return func(r micro.Request) {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		select {
+		case slots <- struct{}{}:
+		default:
+			c.refuse(verb, r, &client.Error{Code: client.CodeLimit, Text: "too many requests at once", Hint: "ask again in a moment"})
+			return
+		}
+		c.open.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 			defer cancel()
 			reply, err := serve(ctx, r.Data())
 			if err == nil {
@@ -117,15 +156,12 @@ func (c *Control) respond(verb string, serve func(context.Context, []byte) (any,
 			if err != nil {
 				c.refuse(verb, r, err)
 			}
-		}()
+		})
 	}
 }
 
 func (c *Control) refuse(verb string, r micro.Request, err error) {
-	var known *client.Error
-	if !errors.As(err, &known) {
-		known = &client.Error{Code: client.CodeInternal, Text: err.Error()}
-	}
+	known := refusal(err)
 	header := micro.Headers{}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
@@ -133,6 +169,22 @@ func (c *Control) refuse(verb string, r micro.Request, err error) {
 	if err := r.Error(known.Code, known.Text, nil, micro.WithHeaders(header)); err != nil {
 		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
 	}
+}
+
+// refusal finds the code of an error: what the client can do about it.
+func refusal(err error) *client.Error {
+	var known *client.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
+	case errors.Is(err, mailbox.ErrFull):
+		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
+	}
+	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
 }
 
 // run opens a run. The log comes first: the index is written after it.
@@ -158,9 +210,11 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := c.cfg.Node.Open(ctx, opened); err != nil {
 		return nil, err
 	}
-	info := client.RunInfo{RunID: r.RunID, State: "live", Title: title(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
-		Started: time.Now().UTC().Format(time.RFC3339)}
-	return accepted, c.cfg.Runs.Put(ctx, info)
+	// A short run may be over, and in the index, before this.
+	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
+		i.Title, i.Model, i.Node, i.Started = title(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
+		i.State = cmp.Or(i.State, Live)
+	})
 }
 
 const titleBytes = 80
@@ -208,36 +262,73 @@ func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo
 	info.Result = &result
 	switch {
 	case s.Phase == supervisor.Over:
-		info.State = "finished"
+		info.State = Finished
 	case s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0:
-		info.State = "parked"
+		info.State = Parked
 	}
 	return info, nil
 }
 
-func (c *Control) list(ctx context.Context, _ struct{}) (any, error) { return c.cfg.Runs.List(ctx) }
+// listFolds is how many runs of a list are brought up to date; the others,
+// older ones, are told as the index has them.
+const listFolds = 64
 
-func (c *Control) command(ctx context.Context, run, to, request, kind string, body any) (any, error) {
-	if _, err := c.known(ctx, run); err != nil {
+func (c *Control) list(ctx context.Context, _ struct{}) (any, error) {
+	list, err := c.cfg.Runs.List(ctx)
+	folds := 0
+	for i := range list {
+		if list[i].State == Finished || folds == listFolds || err != nil {
+			continue
+		}
+		folds++
+		var info client.RunInfo
+		if info, err = c.fold(ctx, list[i]); info.State != Finished {
+			info.Result = nil // it has none yet
+		}
+		list[i] = info
+	}
+	return list, err
+}
+
+// command appends a request to an actor of a run that is not over. The agents
+// named must be there: an append to anybody else would make a log of nobody.
+func (c *Control) command(ctx context.Context, run, request string, to, of agent.ID, kind string, body any) (any, error) {
+	info, err := c.known(ctx, run)
+	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(bus.Token(to), bus.Token(request)); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "agent and request_id are made of a-z, 0-9, - and _"}
+	if err := bus.Token(request); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
 	}
-	return struct{}{}, c.cfg.Node.Command(ctx, mailbox.At(run, to), request, kind, body)
+	if info, err = c.fold(ctx, info); err != nil {
+		return nil, err
+	}
+	if info.Result == nil {
+		return nil, notFound(run)
+	}
+	for _, a := range []agent.ID{to, of} {
+		if a != "" && !slices.ContainsFunc(info.Result.Agents, func(r supervisor.AgentResult) bool { return r.ID == a }) {
+			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", a, run), Hint: "`troupe tree` shows the agents"}
+		}
+	}
+	switch {
+	case info.State == Finished && kind == agent.Canceled{}.Kind():
+		return struct{}{}, nil // so it is
+	case info.State == Finished:
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
+	}
+	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
+	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 
 func (c *Control) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: agent.ID(r.Agent)}
-	return c.command(ctx, r.RunID, mailbox.Super, r.Request, f.Kind(), f)
+	return c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f)
 }
 
 func (c *Control) steer(ctx context.Context, r client.SteerRequest) (any, error) {
-	if r.Agent == "" {
-		r.Agent = string(agent.Root)
-	}
 	f := agent.Steered{Text: r.Text}
-	return c.command(ctx, r.RunID, r.Agent, r.Request, f.Kind(), f)
+	return c.command(ctx, r.RunID, r.Request, cmp.Or(agent.ID(r.Agent), agent.Root), "", f.Kind(), f)
 }
 
 func (c *Control) policy(ctx context.Context, r client.PolicyRequest) (any, error) {
@@ -245,16 +336,25 @@ func (c *Control) policy(ctx context.Context, r client.PolicyRequest) (any, erro
 		return nil, &client.Error{Code: client.CodeBad, Text: err.Error()}
 	}
 	f := supervisor.PolicySet{Policy: r.Policy}
-	return c.command(ctx, r.RunID, mailbox.Super, r.Request, f.Kind(), f)
+	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
 func (c *Control) budget(ctx context.Context, r client.BudgetRequest) (any, error) {
+	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents)) < 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
+	}
 	f := supervisor.LimitSet{Limits: r.Limits}
-	return c.command(ctx, r.RunID, mailbox.Super, r.Request, f.Kind(), f)
+	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
+
+// decisions are what a person can decide about a call.
+var decisions = []string{"approve", "deny", "skip", "text"}
 
 // answer brings a person's decision to the agent that asked.
 func (c *Control) answer(ctx context.Context, r client.AnswerRequest) (any, error) {
+	if !slices.Contains(decisions, r.Decision) {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
+	}
 	info, err := c.known(ctx, r.RunID)
 	if err != nil {
 		return nil, err
@@ -265,7 +365,7 @@ func (c *Control) answer(ctx context.Context, r client.AnswerRequest) (any, erro
 	for _, a := range info.Result.Agents {
 		if a.Query != nil && a.Query.Query == r.Query && (r.Agent == "" || r.Agent == string(a.ID)) {
 			f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
-			return c.command(ctx, r.RunID, string(a.ID), r.Request, f.Kind(), f)
+			return c.command(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
 		}
 	}
 	return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
@@ -286,7 +386,7 @@ func (c *Control) questions(ctx context.Context, _ struct{}) (any, error) {
 	}
 	questions := []Question{}
 	for _, info := range list {
-		if info.State == "finished" {
+		if info.State == Finished {
 			continue
 		}
 		info, err := c.fold(ctx, info)
@@ -308,7 +408,11 @@ func strict(data []byte, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	err := d.Decode(into)
+	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("something follows the object")
+	}
+	if err != nil {
 		return fmt.Errorf("the request does not decode: %w", err)
 	}
 	return nil

@@ -31,36 +31,72 @@ func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, er
 	return revision, nil
 }
 
+// States of a row.
+const (
+	Live     = "live"
+	Parked   = "parked" // it waits for a person
+	Finished = "finished"
+)
+
 // Put writes a row: a summary. What a run said, and who took part, is in its log.
 func (r *Runs) Put(ctx context.Context, i client.RunInfo) error {
-	if i.Result != nil {
-		short := *i.Result
-		short.Text, short.Agents = "", nil
-		i.Result = &short
+	return r.Change(ctx, i.RunID, func(row *client.RunInfo) { *row = i })
+}
+
+// Change writes a row as change makes it from what it was: an empty one if
+// there is none. Others may write the same row at the same time, so change may
+// be called again.
+func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
+	for {
+		i, revision, err := r.get(ctx, run)
+		if err != nil {
+			return err
+		}
+		change(&i)
+		i.RunID = run
+		if i.Result != nil {
+			short := *i.Result
+			short.Text, short.Agents = "", nil
+			i.Result = &short
+		}
+		data, err := json.Marshal(i)
+		if err != nil {
+			return fmt.Errorf("gateway: index %s: %w", run, err)
+		}
+		_, err = r.kv.Update(ctx, run, data, revision) // revision 0: it must not be there
+		var api *jetstream.APIError
+		if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("gateway: index %s: %w", run, err)
+		}
+		return nil
 	}
-	data, err := json.Marshal(i)
-	if err != nil {
-		return fmt.Errorf("gateway: index %s: %w", i.RunID, err)
-	}
-	if _, err := r.kv.Put(ctx, i.RunID, data); err != nil {
-		return fmt.Errorf("gateway: index %s: %w", i.RunID, err)
-	}
-	return nil
 }
 
 // Get reads a row; ok is false if there is none.
 func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
+	if bus.Token(run) != nil {
+		return i, false, nil // no run has such an id
+	}
+	i, _, err = r.get(ctx, run)
+	return i, i.RunID != "", err
+}
+
+// get reads a row with its revision. One that does not decode is as good as none.
+func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision uint64, err error) {
 	e, err := r.kv.Get(ctx, run)
 	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrInvalidKey):
-		return i, false, nil
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return i, 0, nil
 	case err != nil:
-		return i, false, fmt.Errorf("gateway: index %s: %w", run, err)
+		return i, 0, fmt.Errorf("gateway: index %s: %w", run, err)
 	}
-	if err := json.Unmarshal(e.Value(), &i); err != nil {
-		return i, false, nil // a row that does not decode is as good as none
+	if json.Unmarshal(e.Value(), &i) != nil {
+		i = client.RunInfo{}
 	}
-	return i, true, nil
+	return i, e.Revision(), nil
 }
 
 // List reads all rows, newest first.

@@ -43,11 +43,12 @@ type call struct {
 	child     bool
 }
 
-// Busy reports whether a tool is running.
+// Busy reports whether a tool is running. An agent that asks a person runs
+// none: the call that it asks about was lost with the process that began it.
 func (t *Tree) Busy() bool {
 	for _, m := range t.agents {
 		for _, c := range m.calls {
-			if !c.child {
+			if !c.child && !m.asks {
 				return true
 			}
 		}

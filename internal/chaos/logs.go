@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
@@ -20,8 +22,16 @@ type stored struct {
 	entry mailbox.Entry
 }
 
+// lockWait is how long the lock of a killed process may still be held.
+const lockWait = 2 * time.Second
+
 func readLogs(s stage) (list logs, err error) {
 	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
+	for until := time.Now().Add(lockWait); errors.Is(err, bus.ErrOwned) && time.Now().Before(until); {
+		// A tool that was being forked when its parent died holds the lock until it execs.
+		time.Sleep(lockWait / 50)
+		e, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type provider struct {
 
 // thinkTime is how long the double takes before it answers, so that a kill can
 // meet a model call under way.
-const thinkTime = 15 * time.Millisecond
+const thinkTime = 80 * time.Millisecond
 
 func newProvider(turns int) *provider {
 	p := &provider{turns: turns}
