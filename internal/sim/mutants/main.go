@@ -1,0 +1,190 @@
+// Command mutants tests the simulator: it takes one rule after another out of
+// the program and lets the simulator play seeds until it notices.
+//
+//	go run ./internal/sim/mutants                 all mutants
+//	go run ./internal/sim/mutants -only no-clip   one of them (a part of its name)
+//	go run ./internal/sim/mutants -seeds 20000    longer
+//
+// Nothing in the tree is changed: a mutant is an overlay of patched copies in
+// a temporary directory, compiled into a test binary of its own. The command
+// fails when a mutant survives, when a patch no longer applies, and when the
+// program without a mutation does not pass.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of the flags.
+const (
+	seedsDefault = 3000
+	jobsDefault  = 2
+)
+
+type verdict struct {
+	mutant Mutant
+	seed   string // that killed it
+	why    string
+	took   time.Duration
+	err    error // it could not be tried
+}
+
+func main() {
+	seeds := flag.Int("seeds", seedsDefault, "seeds to play before a mutant counts as a survivor")
+	only := flag.String("only", "", "try only mutants with this in their name")
+	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
+	verbose := flag.Bool("v", false, "say what each mutant did")
+	flag.Parse()
+	root, err := moduleRoot()
+	if err == nil {
+		err = run(root, *seeds, *jobs, *only, *verbose)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	return filepath.Dir(strings.TrimSpace(string(out))), err
+}
+
+func run(root string, seeds, jobs int, only string, verbose bool) error {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	all := slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofRun)
+	verdicts := make([]verdict, len(all))
+	var wait sync.WaitGroup
+	turns := make(chan struct{}, jobs)
+	for i, m := range all {
+		if !strings.Contains(m.Name, only) {
+			continue
+		}
+		wait.Go(func() {
+			turns <- struct{}{}
+			verdicts[i] = try(root, filepath.Join(dir, strconv.Itoa(i)), m, seeds)
+			<-turns
+		})
+	}
+	wait.Wait()
+	return table(verdicts, verbose)
+}
+
+// table prints what became of the mutants.
+func table(verdicts []verdict, verbose bool) error {
+	tried, bad := 0, 0
+	fmt.Printf("%-32s %-10s %8s  %s\n", "mutant", "killed at", "seconds", "rule that it drops")
+	for _, v := range verdicts {
+		if v.mutant.Name == "" {
+			continue
+		}
+		tried++
+		end := v.seed
+		switch {
+		case v.err != nil:
+			end, bad = "BROKEN", bad+1
+		case v.mutant.Name == "none" && end != "":
+			end, bad = "FAILS "+end, bad+1
+		case v.mutant.Name == "none":
+			end = "passes"
+		case end == "":
+			end, bad = "SURVIVES", bad+1
+		}
+		fmt.Printf("%-32s %-10s %8.1f  %s\n", v.mutant.Name, end, v.took.Seconds(), v.mutant.Rule)
+		if v.err != nil {
+			fmt.Printf("    %v\n", v.err)
+		} else if verbose && v.why != "" {
+			fmt.Printf("    %s\n", v.why)
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d are not as they should be", bad, tried)
+	}
+	return nil
+}
+
+// killed is how the simulator's test says which seed failed.
+var killed = regexp.MustCompile(`seed (\d+), step \d+: (.*)`)
+
+// try compiles one mutant and plays seeds until one fails.
+func try(root, dir string, m Mutant, seeds int) (v verdict) {
+	v.mutant = m
+	begin := time.Now()
+	defer func() { v.took = time.Since(begin) }()
+	overlay, err := patch(root, dir, m)
+	if err != nil {
+		v.err = err
+		return v
+	}
+	binary := filepath.Join(dir, "sim.test")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./internal/sim")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)
+		return v
+	}
+	play := exec.Command(binary, "-test.run", "TestSeeds$", "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false")
+	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+	out, err := play.CombinedOutput()
+	if err == nil {
+		return v
+	}
+	found := killed.FindSubmatch(out)
+	if found == nil {
+		v.err = fmt.Errorf("the test failed without a seed: %w\n%s", err, out)
+		return v
+	}
+	v.seed, v.why = string(found[1]), string(found[2])
+	return v
+}
+
+// patch writes the changed files and the overlay that puts them in place.
+func patch(root, dir string, m Mutant) (overlay string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	changed := map[string]string{}
+	for _, e := range m.Edits {
+		text, ok := changed[e.File]
+		if !ok {
+			data, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return "", err
+			}
+			text = string(data)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return "", fmt.Errorf("its patch no longer applies: %d places in %s have %q", n, e.File, e.Old)
+		}
+		changed[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range changed {
+		name := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = name
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, data, 0o644)
+}

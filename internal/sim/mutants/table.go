@@ -1,0 +1,208 @@
+package main
+
+// Edit replaces one text, which must occur exactly once, in one file.
+type Edit struct{ File, Old, New string }
+
+// Mutant is the program without one of its rules.
+type Mutant struct {
+	Name  string
+	Rule  string // what it drops, with the rule of the protocol
+	Edits []Edit
+}
+
+const (
+	lifeGo     = "actors/life/life.go"
+	outboxGo   = "actors/life/outbox.go"
+	turnGo     = "agent/turn.go"
+	dispatchGo = "agent/dispatch.go"
+	resumeGo   = "agent/resume.go"
+	cancelGo   = "agent/cancel.go"
+	stopGo     = "agent/stop.go"
+	checkGo    = "agent/check.go"
+	recoverGo  = "agent/recover.go"
+	stateGo    = "agent/state.go"
+	poolGo     = "budget/pool.go"
+	moneyGo    = "supervisor/money.go"
+	membersGo  = "supervisor/members.go"
+	superGo    = "supervisor/cancel.go"
+	shellGo    = "internal/sim/shell.go"
+)
+
+// ofLives are the rules of lives, letters and logs.
+var ofLives = []Mutant{
+	{"acts-before-own-resumed", "P1: a shell only folds until it has read its own Resumed", []Edit{
+		{lifeGo, "	if l.Phase != Alive {\n		out.World = nil\n	}\n", ""}}},
+	{"restart-reuses-its-start", "P1: a restart under one lease is another start", []Edit{
+		{shellGo, "	a.starts++\n	s.launch(a, damaged)", "	s.launch(a, damaged)\n	last := a.shells[len(a.shells)-1]\n	last.start, last.life.Start = \"again\"+string(a.id), \"again\"+string(a.id)"},
+		{lifeGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
+	{"later-resumed-is-not-heeded", "P1: one that reads a later Resumed falls silent", []Edit{
+		{lifeGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
+	{"equal-epoch-comes-into-force", "P1: a claim must be higher than the one in force", []Edit{
+		{lifeGo, "	if !e.Epoch.Higher(l.force) {", "	if l.force.Higher(e.Epoch) {"}}},
+	{"superseded-entries-count", "P1, P8: a superseded life decides nothing", []Edit{
+		{lifeGo, "!inForce && item.Kind != \"returned\"", "false"}}},
+	{"zombie-started-obeyed", "P2: a Started counts only under the epoch in force", []Edit{
+		{lifeGo, "!inForce && item.Kind != \"returned\"", "!inForce && item.Kind != \"returned\" && item.Kind != \"started\""},
+		{dispatchGo, "s.Phase != Acting || f.Life != s.Life", "s.Phase != Acting"}}},
+	{"evidence-of-silent-dropped", "P4: what a tool returned counts whoever posts it", []Edit{
+		{lifeGo, "!inForce && item.Kind != \"returned\"", "!inForce"}}},
+	{"higher-epoch-not-reclaimed", "P5: a higher epoch in the log is claimed over", []Edit{
+		{lifeGo, "			out.Reclaim = true\n", ""}}},
+	{"watermark-skipped", "P6: what is not above the watermark was read before", []Edit{
+		{lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && false"}}},
+	{"watermark-without-index", "P6: letters of one entry are told apart", []Edit{
+		{lifeGo, "return n > m.n || n == m.n && i > m.i", "return n > m.n"}}},
+	{"gives-up-sending", "P6: the same bytes again until acknowledged", []Edit{
+		{"internal/sim/schedule.go", "		s.note(\"append fails, to be tried again: %s\", f.name)\n", "		f.acked = true\n"}}},
+	{"two-in-flight", "P6: one message in flight to one receiver", []Edit{
+		{outboxGo, "if !l.listed && l.flying == 0 && len(l.queue) > 0", "if !l.listed && len(l.queue) > 0"}}},
+	{"forgotten-lane-listed-twice", "P6: a lane is ready once", []Edit{
+		{outboxGo, "if len(l.queue) == 0 && !l.listed {", "if len(l.queue) == 0 {"}}},
+	{"floor-too-high", "P12: the floor is the acknowledged prefix", []Edit{
+		{outboxGo, "func (o *Outbox) Floor() uint64 { return o.floor }", "func (o *Outbox) Floor() uint64 {\n	if len(o.open) > 0 {\n		return o.open[0].n\n	}\n	return o.floor\n}"}}},
+	{"unsent-letters-forgotten", "P1, P12: letters above the floor go out after a takeover", []Edit{
+		{lifeGo, "		l.Phase, out.Came = Alive, true\n", "		l.Phase, out.Came = Alive, true\n		l.Outbox = Outbox{}\n"}}},
+	{"hash-check-dropped", "P13: a wrong hash is damage", []Edit{
+		{lifeGo, "		if counts {\n			out.Err = fmt.Errorf(\"%w: entry", "		if false {\n			out.Err = fmt.Errorf(\"%w: entry"}}},
+	{"hash-of-lost-life-only-logged", "P13: an entry of a life whose Resumed is gone counts", []Edit{
+		{lifeGo, " || e.Epoch.Higher(l.force), out)", ", out)"}}},
+	{"back-check-dropped", "P13: a log shorter than what was heard is damage", []Edit{
+		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && !heard && item.N <= m.n && false"}}},
+	{"back-check-off-by-one", "P13: a watermark met exactly is damage too", []Edit{
+		{lifeGo, "!heard && item.N <= m.n", "!heard && item.N < m.n"}}},
+	{"back-sent-again-is-damage", "P13: a Back sent again is no damage", []Edit{
+		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && item.N < m.n"}}},
+	{"facts-after-closed", "P14: after Closed nothing counts", []Edit{
+		{lifeGo, "	if l.Phase == Silent || l.Phase == Closed {\n		return out\n	}\n	e, err", "	if l.Phase == Silent {\n		return out\n	}\n	e, err"},
+		{turnGo, "	if s.Phase != \"\" {\n		return s, nil\n	}\n	s.Task = f.Task", "	if s.Phase != \"\" && s.Phase != Done {\n		return s, nil\n	}\n	s.Task = f.Task"}}},
+	{"closes-with-letters-out", "P14: an actor closes when all its letters are out", []Edit{
+		{lifeGo, "l.machine.Ended() && l.Outbox.Empty()", "l.machine.Ended()"}}},
+	{"commands-twice", "P9: a request counts once", []Edit{
+		{lifeGo, "		if known || item.ID == \"\"", "		if item.ID == \"\""}}},
+	{"forged-before-first-claim", "P8: an own entry belongs to a life", []Edit{
+		{lifeGo, "inForce := e.Start != \"\" && e.Epoch", "inForce := e.Epoch"}}},
+}
+
+// ofLoop are the rules of the agent loop.
+var ofLoop = []Mutant{
+	{"begins-from-the-reply", "P2: a side effect begins after its Started was read back", []Edit{
+		{dispatchGo, "		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}", "		c.Stage = Running\n		return s.with(i, c), s.callTool(c)"}}},
+	{"effect-run-again-alone", "P2: an unknown outcome goes to a person", []Edit{
+		{resumeGo, "c.Class == model.Read || c.Class == model.Idempotent:", "c.Class != \"\":"}}},
+	{"attempt-not-counted", "P4: results count per attempt", []Edit{
+		{dispatchGo, "c.Attempt, c.Life = c.Attempt+1, s.Life", "c.Attempt, c.Life = max(c.Attempt, 1), s.Life"}}},
+	{"late-result-of-other-attempt", "P4, P7: a result answers its own attempt", []Edit{
+		{dispatchGo, "c.Stage != Running || c.Attempt != f.Attempt {\n		return s, nil\n	}\n	s = s.with", "c.Stage != Running {\n		return s, nil\n	}\n	s = s.with"}}},
+	{"started-of-other-attempt", "P7: Started names its attempt", []Edit{
+		{dispatchGo, "c.Stage != Starting || c.Attempt != f.Attempt", "c.Stage == Ended"}}},
+	{"stale-stop-allowed", "P7: a verdict names its proposal", []Edit{
+		{stopGo, "	if s.Phase != Stopping || f.Proposal != s.Proposal {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
+	{"stale-grant", "P7: a grant names its lease", []Edit{
+		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open"}}},
+	{"stale-reply", "P7: a reply names its lease", []Edit{
+		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s, calls", "	if s.Phase != Thinking && s.Phase != Leasing {\n		return s, nil\n	}\n	s, calls"}}},
+	{"provider-ids-kept", "P7: call ids are ours, by turn and index", []Edit{
+		{turnGo, "fmt.Sprintf(\"%d-%d\", s.Turn+1, i)", "fmt.Sprintf(\"call_%d\", i)"}}},
+	{"lost-reply-waited-for", "P1: a model call of a lost life is over", []Edit{
+		{resumeGo, "	case Thinking:\n		return then(fx)(lostModelCall(s))\n", ""}}},
+	{"lost-lease-used-again", "P21: a lease is for one attempt", []Edit{
+		{resumeGo, "	return then(fx)(reserve(s, Resumption))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
+	{"call-after-cancel", "B5: after a cancel nothing begins", []Edit{
+		{dispatchGo, "c.Stage != Pending || s.Cancel != nil", "c.Stage != Pending"},
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n", "		case c.Stage == Starting:\n"}}},
+	{"started-after-cancel", "B5: what was about to begin does not", []Edit{
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n", "		case c.Stage == Pending:\n"}}},
+	{"grant-after-cancel", "B5: a grant that comes after the cancel is not used", []Edit{
+		{cancelGo, "	case Leasing:\n		return finishCanceled(s)\n", "	case Leasing:\n		return s, nil\n"},
+		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	s.Open"}}},
+	{"waiting-not-canceled", "B6: one that waits for a person is canceled", []Edit{
+		{cancelGo, "	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls", "	if s.Phase == Waiting {\n		return s, nil\n	}\n	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls"}}},
+	{"unknown-tool-runs", "A12: an unknown tool does not run", []Edit{
+		{checkGo, "	if !known {\n		return c.fail", "	if !known && t.Name == \"\" {\n		return c.fail"}}},
+	{"cut-args-run", "A11: cut arguments do not run", []Edit{
+		{checkGo, "	if t.Cut {\n", "	if t.Cut && t.Args == \"\" {\n"}}},
+	{"bad-args-run", "A14: arguments are validated", []Edit{
+		{checkGo, "if err := schema.Validate(args); err != nil {", "if err := schema.Validate(args); err != nil && t.Args == \"\" {"}}},
+	{"results-out-of-order", "C3: results enter in the order asked", []Edit{
+		{dispatchGo, "		results[i] = c.Result\n", "		results[len(results)-1-i] = c.Result\n"}}},
+	{"effect-beside-others", "C3: what is not safe runs alone", []Edit{
+		{dispatchGo, "			return false\n		case open && d.delegate():", "			return c.recorded() && !d.recorded()\n		case open && d.delegate():"}}},
+	{"tombstone-sent", "A15: a tombstone is never sent", []Edit{
+		{stateGo, "		if m.Tombstone || i > 0 &&", "		if i > 0 &&"},
+		{stateGo, "		if m.Tombstone {\n			continue\n		}\n		if n := len(sent)", "		if n := len(sent)"}}},
+	{"neighbours-not-joined", "A2: roles alternate", []Edit{
+		{stateGo, "n > 0 && m.Role == model.User && sent[n-1].Role == model.User", "n < 0"}}},
+	{"refused-calls-unanswered", "B2: every call has one result on every exit", []Edit{
+		{turnGo, "	return s.say(model.Message{Role: model.ToolRole, Results: results})", "	return s"}}},
+	{"no-clip", "style 8: clip before append", []Edit{
+		{stateGo, "s.History = append(slices.Clip(s.History), m)", "s.History = append(s.History, m)"}}},
+	{"no-clone", "style 8: clone before write", []Edit{
+		{stateGo, "	s.Calls = slices.Clone(s.Calls)\n	s.Calls[i] = c", "	s.Calls[i] = c"}}},
+	{"no-clone-of-history", "style 8: clone before a tombstone is set", []Edit{
+		{recoverGo, "	s.History = slices.Clone(s.History)\n	s.History[len(s.History)-1].Tombstone = true\n	s = s.say", "	s.History[len(s.History)-1].Tombstone = true\n	s = s.say"}}},
+	{"steers-not-clipped", "style 8: clip before append", []Edit{
+		{turnGo, "append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)", "append(s.Steers, f.Text)"}}},
+	{"early-timer-ends", "P11: a timer counts only if the stamp says so", []Edit{
+		{turnGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
+}
+
+// ofRun are the rules of the supervisor and the pool.
+var ofRun = []Mutant{
+	{"lost-call-is-free", "P21: unknown is spent", []Edit{
+		{poolGo, "	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}\n", "	lost := Amount{}\n"}}},
+	{"unseen-settlement-ignored", "P21: settling a lease that was never seen closes it for good", []Edit{
+		{poolGo, "		used = Amount{}\n	}\n	a.Closed", "		return p\n	}\n	a.Closed"}}},
+	{"closed-lease-reopens", "P7: closed leases stay closed", []Edit{
+		{poolGo, "	case lease <= a.Closed, lease <= a.Open:\n", "	case lease <= a.Open:\n"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"reserve\" && !m.below(item.N, item.I)"}}},
+	{"held-not-counted", "G1: what is held is not free", []Edit{
+		{poolGo, "return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))", "return p.Limit.Room(p.Spent.Plus(p.Kept))"}}},
+	{"closing-money-not-kept", "G3: a closing turn is kept for everyone", []Edit{
+		{poolGo, "			keep = k.closingBound(k.Input + out)\n", ""}}},
+	{"kept-not-returned", "G3: what was kept is free after the end", []Edit{
+		{poolGo, "	a.Kept = Amount{}\n	return p.with(who, a)", "	return p.with(who, a)"}}},
+	{"bound-without-tail", "P21: the bound covers what was added since the anchor", []Edit{
+		{stateGo, "		n += budget.Message(m)\n	}\n	return n", "		n += 0 * budget.Message(m)\n	}\n	return n"}}},
+	{"overrun-ends-nothing", "P22: an overrun ends the run by its closing path", []Edit{
+		{moneyGo, "!over.Zero()", "over.Tokens < 0"}}},
+	{"overrun-not-booked", "P22: an overrun is booked", []Edit{
+		{poolGo, "	p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano})", "	p.Overrun = p.Overrun.Plus(Amount{Tokens: 0 * over.Tokens})"}}},
+	{"queue-never-drained", "P21: who waits is answered when others settle", []Edit{
+		{moneyGo, "	for s.Waiting() > 0 && s.Cancel == nil {", "	for s.Waiting() > 1<<20 && s.Cancel == nil {"}}},
+	{"queue-overtaken", "P21: the queue is in order of arrival", []Edit{
+		{moneyGo, "		it := s.queue.Iterator()\n", "		it := s.queue.Iterator()\n		it.Last()\n"}}},
+	{"canceled-waiter-granted", "P7: a settlement takes its reservation out of the queue", []Edit{
+		{moneyGo, "	if m.waits != 0 {\n		if w", "	if m.waits > 1<<40 {\n		if w"}}},
+	{"grants-during-cancel", "B5: a canceled run grants nothing", []Edit{
+		{moneyGo, "	if s.Cancel != nil {\n		return s, fx", "	if s.Cancel != nil && s.Phase == Over {\n		return s, fx"}}},
+	{"drains-during-cancel", "B5: a canceled run grants nothing to those who wait", []Edit{
+		{moneyGo, "s.Waiting() > 0 && s.Cancel == nil", "s.Waiting() > 0"}}},
+	{"child-after-cancel", "B5: a Delegate after the cancel starts nothing", []Edit{
+		{membersGo, "	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done:", "	case s.Phase != Live || parent.Stopping || parent.Done:"}}},
+	{"child-of-a-stopping-parent", "B5: nor after the cancel of its parent", []Edit{
+		{membersGo, "s.Phase != Live || parent.Stopping || parent.Done:", "s.Phase != Live || parent.Done:"}}},
+	{"child-of-the-dead", "B5: nor after its parent's end", []Edit{
+		{membersGo, "	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done:", "	case s.Cancel != nil:"}}},
+	{"orphans-live-on", "B5: children end with their parent", []Edit{
+		{membersGo, "	if m.Children == 0 {\n		return nil", "	if m.Children >= 0 {\n		return nil"}}},
+	{"cancel-tells-only-the-root", "B5: a cancel reaches every member", []Edit{
+		{superGo, "		if !m.Done {\n			fx = append(fx, Tell{To: m.ID, Fact: f})", "		if m.ID == agent.Root && !m.Done {\n			fx = append(fx, Tell{To: m.ID, Fact: f})"}}},
+	{"live-children-unlimited", "G5: children per agent are limited", []Edit{
+		{membersGo, "	case parent.Children >= l.Children:", "	case parent.Children >= 1<<20:"}}},
+	{"children-never-counted-down", "G5: an ended child makes room", []Edit{
+		{membersGo, "		parent.Children--\n", ""}}},
+	{"agents-unlimited", "G5: agents per run are limited", []Edit{
+		{membersGo, "	case s.Count() >= l.Agents:", "	case s.Count() >= 1<<20:"}}},
+	{"depth-unlimited", "G5: depth is limited", []Edit{
+		{membersGo, "	case parent.Depth+1 >= l.Depth:", "	case parent.Depth >= 1<<20:"},
+		{membersGo, "m.Depth+1 >= s.Run.Limits.Depth", "m.Depth >= 1<<20"}}},
+	{"child-joins-twice", "DESIGN 6: the same delegation finds the same child", []Edit{
+		{membersGo, "!ok || exists ||", "!ok ||"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"delegate\" && !m.below(item.N, item.I)"}}},
+	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end", []Edit{
+		{membersGo, "	return join(s.put(parent), m, t)", "	s, fx := join(s.put(parent), m, t)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
+	{"published-twice", "DESIGN 6: a run ends once", []Edit{
+		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
+	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
+		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},
+	{"veto-for-ever", "G2: vetoes in a row are bounded", []Edit{
+		{"supervisor/policy.go", "Final: m.Vetoes > VetoesMax", "Final: m.Vetoes > 1<<20"}, {turnGo, "	case s.Turn >= s.Task.Limits.Turns:", "	case s.Turn >= 1<<20:"}}},
+}
