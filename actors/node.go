@@ -16,9 +16,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/crew"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/crew"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"

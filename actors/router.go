@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/crew"
+	"github.com/troupe-run/troupe/internal/crew"
 	"github.com/troupe-run/troupe/mailbox"
 )
 

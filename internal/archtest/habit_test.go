@@ -80,6 +80,7 @@ func idiom(n ast.Node) string {
 		}
 	case *ast.SelectorExpr:
 		switch name := n.Sel.Name; {
+		case name == "StopFuture": // the one who stops a node is no actor, and waits
 		case strings.HasSuffix(name, "Future"), name == "ReenterAfter", name == "AwaitFuture":
 			return name
 		}

@@ -139,7 +139,7 @@ x-troupe:
     - name: count
       description: counts once
       effect: %s
-      command: "echo $TROUPE_KEY >> %s; echo counted"
+      command: "echo $TROUPE_KEY >> %s; sleep 0.01; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
 agent: %s
