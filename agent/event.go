@@ -250,6 +250,9 @@ type Back struct {
 	Node string `msgpack:"n,omitempty"`
 	// Damaged: the log is not whole, as its own hashes say.
 	Damaged string `msgpack:"d,omitempty"`
+	// Ended is how the agent ended, if it has: its Finish may have come before
+	// the supervisor knew of it.
+	Ended *Outcome `msgpack:"o,omitempty"`
 }
 
 // Kind words of asks.

@@ -16,7 +16,8 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	fx := []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged}}
 	if s.Phase == Done {
 		// The end that a spoiled log tells of may never have been heard of.
-		return s, fx
+		o := s.Outcome
+		return s, []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
 	}
 	if f.Damaged != "" {
 		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")

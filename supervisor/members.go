@@ -322,6 +322,10 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 		s, more := damaged(s, from, f.Damaged)
 		return s, append(fx, more...)
 	}
+	if f.Ended != nil { // a cancel reached it before its task did
+		s, more := finished(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node})
+		return s, append(fx, more...)
+	}
 	return s, fx
 }
 
