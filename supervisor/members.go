@@ -52,7 +52,9 @@ func (s State) tooLittle(t agent.Task) agent.Outcome {
 	return o
 }
 
-func ownLimit(l agent.Limits) budget.Limit { return budget.Limit{Tokens: l.Tokens, Nano: l.Nano, Calls: int64(l.Calls)} }
+func ownLimit(l agent.Limits) budget.Limit {
+	return budget.Limit{Tokens: l.Tokens, Nano: l.Nano, Calls: int64(l.Calls)}
+}
 
 // over ends a run that has no members.
 func (s State) over(o agent.Outcome) (State, []Effect) {
