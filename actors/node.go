@@ -65,6 +65,8 @@ type Node struct {
 	router *actor.PID
 	cancel context.CancelFunc
 	stop   func()
+	// release ends the goroutines that actors run on.
+	release context.CancelFunc
 }
 
 // Start attaches to the logs and runs a shell for every actor that gets an
@@ -87,14 +89,17 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, system: actor.NewActorSystem(quiet)}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
-	hands := crew.New(context.WithoutCancel(ctx))
+	// Cleanup is done by hands that outlive work.
+	rest, release := context.WithCancel(context.WithoutCancel(ctx))
+	n.release = release
+	hands := crew.New(rest)
 	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
 		actor.WithDispatcher(hands))
 	n.router = n.system.Root.Spawn(props)
 	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, delivered{m}) })
 	if err != nil {
-		n.system.Root.Stop(n.router)
-		cancel()
+		n.stop = func() {}
+		n.Stop()
 		return nil, fmt.Errorf("actors: read the logs: %w", err)
 	}
 	n.stop = stop
@@ -150,4 +155,5 @@ func (n *Node) Stop() {
 		n.cfg.Logger.Warn("a shell did not stop in time", "error", err)
 	}
 	n.system.Shutdown()
+	n.release()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -167,9 +168,15 @@ func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (a
 	if r.Agent == "" {
 		r.Agent = string(agent.Root)
 	}
+	if err := bus.Token(r.Agent); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+	}
 	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, r.Agent))
 	if err != nil {
 		return nil, err
 	}
-	return Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History}, nil
+	if s.Task.ID == "" {
+		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
+	}
+	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History})
 }

@@ -54,25 +54,39 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 		}
 		change(&i)
 		i.RunID = run
-		if i.Result != nil {
-			short := *i.Result
-			short.Text, short.Agents = "", nil
-			i.Result = &short
-		}
-		data, err := json.Marshal(i)
+		data, err := json.Marshal(summary(i))
 		if err != nil {
 			return fmt.Errorf("gateway: index %s: %w", run, err)
 		}
-		_, err = r.kv.Update(ctx, run, data, revision) // revision 0: it must not be there
-		var api *jetstream.APIError
-		if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
-			continue
+		if revision == 0 {
+			_, err = r.kv.Create(ctx, run, data)
+		} else {
+			_, err = r.kv.Update(ctx, run, data, revision)
 		}
-		if err != nil {
+		var api *jetstream.APIError
+		switch {
+		case errors.Is(err, jetstream.ErrKeyExists),
+			errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
+			continue
+		case err != nil:
 			return fmt.Errorf("gateway: index %s: %w", run, err)
 		}
 		return nil
 	}
+}
+
+// summary is a row as the index has it: what a run said, and who took part, is
+// in its log, and before its end there is no result.
+func summary(i client.RunInfo) client.RunInfo {
+	if i.State != Finished {
+		i.Result = nil
+	}
+	if i.Result != nil {
+		short := *i.Result
+		short.Text, short.Agents = "", nil
+		i.Result = &short
+	}
+	return i
 }
 
 // Get reads a row; ok is false if there is none.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -152,7 +153,16 @@ func (h *Host) open(ctx context.Context) error {
 // connect opens the three connections: an embedded server's own, or to an
 // external server with the given credentials.
 func (h *Host) connect() error {
-	dial := func(bus.Role) (*nats.Conn, error) { return bus.Connect(h.cfg.Bus) }
+	// Without a handler the library writes to stderr what an observer can bring
+	// about: a reply to where we may not publish.
+	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		h.cfg.Logger.Debug("the connection says", "error", err)
+	})
+	dial := func(bus.Role) (*nats.Conn, error) {
+		o := h.cfg.Bus
+		o.Extra = append(slices.Clone(o.Extra), quiet)
+		return bus.Connect(o)
+	}
 	if !h.cfg.Bus.Given() {
 		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
 			Lazy: h.cfg.Lazy, Names: h.names, Logger: h.cfg.Logger})
@@ -160,7 +170,7 @@ func (h *Host) connect() error {
 			return err
 		}
 		h.embedded = e
-		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r) }
+		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, quiet) }
 	}
 	var err error
 	if h.owner, err = dial(bus.RoleNode); err != nil {
@@ -199,27 +209,43 @@ func (h *Host) over(run string, r supervisor.Result) {
 	h.writing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
-		info, _, err := h.runs.Get(ctx, run)
-		if err == nil {
-			info.RunID, info.State, info.Result = run, "finished", &r
-			err = h.runs.Put(ctx, info)
-		}
+		err := h.runs.Change(ctx, run, func(i *client.RunInfo) { i.State, i.Result = gateway.Finished, &r })
 		if err != nil {
 			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
 		}
 	})
 }
 
-// Unfinished lists the runs that have not ended.
+// Unfinished lists the runs that have not ended. The index is written after
+// the log, so a run whose opener died in between is found by its log.
 func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	list, err := h.runs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
 	var open []client.RunInfo
 	for _, i := range list {
-		if i.State != "finished" {
+		known[i.RunID] = true
+		if i.State != gateway.Finished {
 			open = append(open, i)
 		}
 	}
-	return open, err
+	logs, err := h.post.Addresses(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	for _, at := range logs {
+		if at.Agent() != mailbox.Super || known[at.Run()] {
+			continue
+		}
+		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
+		if err := h.runs.Put(ctx, row); err != nil {
+			return nil, err
+		}
+		open = append(open, row)
+	}
+	return open, nil
 }
 
 func (h *Host) resumeAll(ctx context.Context) error {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -42,6 +41,9 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if len(r.Prompt) > PromptMax {
 		return none, a, bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
 	}
+	if err := sane(r); err != nil {
+		return none, a, err
+	}
 	if r.Policy != nil {
 		if err := r.Policy.Validate(); err != nil {
 			return none, a, bad("see docs/policy.md", "%v", err)
@@ -70,6 +72,30 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	}
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
 	return o, a, nil
+}
+
+// Most that a client may ask for: beyond it sums would overflow.
+const (
+	limitMax     = 1 << 40
+	usdMax       = 1e6
+	timeoutMSMax = 366 * 24 * 3600 * 1000
+)
+
+// sane refuses limits that mean nothing.
+func sane(r client.RunRequest) error {
+	for name, n := range map[string]int64{"max_turns": int64(r.MaxTurns), "max_tokens": r.MaxTokens, "max_tool_calls": r.MaxToolCalls,
+		"max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents)} {
+		if n < 0 || n > limitMax {
+			return bad("0 is the default", "%s is %d", name, n)
+		}
+	}
+	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
+		return bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
+	}
+	if r.TimeoutMS < 0 || r.TimeoutMS > timeoutMSMax {
+		return bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
+	}
+	return nil
 }
 
 func route(c pick.Choice, r client.RunRequest) agent.Model {
@@ -116,7 +142,7 @@ func (h *Host) directory(dir string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", bad("name a directory that is there", "dir: %v", errors.Unwrap(err))
+		return "", bad("name a directory that is there", "dir: %v", err)
 	}
 	for _, root := range h.cfg.Roots {
 		root, err := filepath.EvalSymlinks(root)

@@ -1,0 +1,240 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// run opens a run. The log comes first: the index is written after it.
+func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
+	if err := bus.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	}
+	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
+		return nil, err
+	} else if ok {
+		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
+	}
+	if r.Resume {
+		return nil, notFound(r.RunID)
+	}
+	if used, most, err := c.cfg.Post.Room(ctx); err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
+		return nil, &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "remove old runs, or give the streams more room"}
+	}
+	opened, accepted, err := c.cfg.Build(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Node.Open(ctx, opened); err != nil {
+		return nil, err
+	}
+	// A short run may be over, and in the index, before this.
+	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
+		i.Title, i.Model, i.Node, i.Started = title(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
+		i.State = cmp.Or(i.State, Live)
+	})
+}
+
+const titleBytes = 80
+
+func title(prompt string) string {
+	for i := range prompt {
+		if i >= titleBytes {
+			return prompt[:i] + "…"
+		}
+	}
+	return prompt
+}
+
+func notFound(run string) error {
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
+}
+
+// known fails unless the run is there.
+func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error) {
+	i, ok, err := c.cfg.Runs.Get(ctx, run)
+	if err == nil && !ok {
+		err = notFound(run)
+	}
+	return i, err
+}
+
+func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
+	info, err := c.known(ctx, r.RunID)
+	if err != nil {
+		return info, err
+	}
+	return c.fold(ctx, info)
+}
+
+// fold brings a row up to date from the supervisor's log.
+func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
+	s, err := Fold(ctx, c.cfg.Post, info.RunID)
+	if err != nil {
+		return info, err
+	}
+	if s.Phase == "" {
+		return info, nil // its log is gone, or not yet there: the row is all there is
+	}
+	result := s.Result()
+	info.Result = &result
+	switch {
+	case s.Phase == supervisor.Over:
+		info.State = Finished
+	case s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0:
+		info.State = Parked
+	}
+	return info, nil
+}
+
+// members are the agents of a run that was folded; none if it has no log.
+func members(info client.RunInfo) []supervisor.AgentResult {
+	if info.Result == nil {
+		return nil
+	}
+	return info.Result.Agents
+}
+
+// listFolds is how many runs of a list are brought up to date; the others,
+// older ones, are told as the index has them.
+const listFolds = 64
+
+func (c *Control) list(ctx context.Context, _ struct{}) (any, error) {
+	list, err := c.cfg.Runs.List(ctx)
+	folds := 0
+	for i := range list {
+		if list[i].State == Finished || folds == listFolds || err != nil {
+			continue
+		}
+		folds++
+		var info client.RunInfo
+		info, err = c.fold(ctx, list[i])
+		list[i] = summary(info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fitList(list)
+}
+
+// command appends a request to an actor of a run that is not over. The agents
+// named must be there: an append to anybody else would make a log of nobody.
+func (c *Control) command(ctx context.Context, run, request string, to, of agent.ID, kind string, body any) (any, error) {
+	info, err := c.known(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	if err := bus.Token(request); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
+	}
+	if info, err = c.fold(ctx, info); err != nil {
+		return nil, err
+	}
+	if info.Result == nil { // there is a row, and no log
+		return nil, notFound(run)
+	}
+	for _, a := range []agent.ID{to, of} {
+		if a != "" && !slices.ContainsFunc(members(info), func(r supervisor.AgentResult) bool { return r.ID == a }) {
+			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", a, run), Hint: "`troupe tree` shows the agents"}
+		}
+	}
+	switch {
+	case info.State == Finished && kind == agent.Canceled{}.Kind():
+		return struct{}{}, nil // so it is
+	case info.State == Finished:
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
+	}
+	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
+	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
+}
+
+func (c *Control) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
+	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: agent.ID(r.Agent)}
+	return c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f)
+}
+
+func (c *Control) steer(ctx context.Context, r client.SteerRequest) (any, error) {
+	f := agent.Steered{Text: r.Text}
+	return c.command(ctx, r.RunID, r.Request, cmp.Or(agent.ID(r.Agent), agent.Root), "", f.Kind(), f)
+}
+
+func (c *Control) policy(ctx context.Context, r client.PolicyRequest) (any, error) {
+	if err := r.Policy.Validate(); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: err.Error()}
+	}
+	f := supervisor.PolicySet{Policy: r.Policy}
+	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
+}
+
+func (c *Control) budget(ctx context.Context, r client.BudgetRequest) (any, error) {
+	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents)) < 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
+	}
+	f := supervisor.LimitSet{Limits: r.Limits}
+	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
+}
+
+// decisions are what a person can decide about a call.
+var decisions = []string{"approve", "deny", "skip", "text"}
+
+// answer brings a person's decision to the agent that asked.
+func (c *Control) answer(ctx context.Context, r client.AnswerRequest) (any, error) {
+	if !slices.Contains(decisions, r.Decision) {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
+	}
+	info, err := c.known(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = c.fold(ctx, info); err != nil {
+		return nil, err
+	}
+	for _, a := range members(info) {
+		if a.Query != nil && a.Query.Query == r.Query && (r.Agent == "" || r.Agent == string(a.ID)) {
+			f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
+			return c.command(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
+		}
+	}
+	return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
+		Hint: "`troupe questions` shows the open ones"}
+}
+
+// Question is one open query of a run.
+type Question struct {
+	RunID string     `json:"run_id"`
+	Agent agent.ID   `json:"agent"`
+	Query agent.Park `json:"query"`
+}
+
+func (c *Control) questions(ctx context.Context, _ struct{}) (any, error) {
+	list, err := c.cfg.Runs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	questions := []Question{}
+	for _, info := range list {
+		if info.State == Finished {
+			continue
+		}
+		info, err := c.fold(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range members(info) {
+			if a.Query != nil {
+				questions = append(questions, Question{info.RunID, a.ID, *a.Query})
+			}
+		}
+	}
+	return questions, nil
+}
