@@ -62,6 +62,7 @@ type State struct {
 	Outcome Outcome
 
 	check *checker // compiled schemas of Task.Tools, derived from them
+	tape  *tape    // of History
 }
 
 // Anchor is a prefix of the prompt whose size the provider reported.
@@ -100,11 +101,26 @@ func (c Call) safe() bool { return c.Class == model.Read }
 // recorded: its beginning is in the log before it begins.
 func (c Call) recorded() bool { return c.Class != model.Read }
 
-// say appends to the transcript without touching what other States see.
+// say appends to the transcript without touching what other States see. States
+// share a backing array, and each place of it is written once: the first State
+// to come to a place takes it, another future copies.
 func (s State) say(m model.Message) State {
-	s.History = append(slices.Clip(s.History), m)
+	n := len(s.History)
+	if s.tape == nil || s.tape.taken != n || cap(s.History) == n {
+		grown := make([]model.Message, n, 2*n+tapeStart)
+		copy(grown, s.History)
+		s.History, s.tape = grown, &tape{taken: n}
+	}
+	s.tape.taken++
+	s.History = append(s.History, m)
 	return s
 }
+
+// tape says how far a backing array of transcripts is taken. It is no part of
+// what a State means: without it, say copies.
+type tape struct{ taken int }
+
+const tapeStart = 8
 
 // call returns the index of an open call, or -1.
 func (s State) call(id string) int {

@@ -76,6 +76,7 @@ const (
 const (
 	RequestsMax   = 1024 // commands from outside that an actor accepts
 	StartsMax     = 3    // Resumed without a Checkpoint between them
+	scratchKept   = 4096 // bytes that a life keeps for hashing
 	CheckpointGap = 64   // entries after which an actor that posts nothing claims its floor
 )
 
@@ -100,6 +101,7 @@ type Life struct {
 	requests map[string]struct{}
 	floor    uint64 // the highest claimed
 	chain    [sha256.Size]byte
+	scratch  []byte // of extend
 	hashes   []hash // of the log up to base+1, base+2, …
 	base     uint64
 	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
@@ -174,10 +176,11 @@ func (l *Life) Next(m mailbox.Message) Read {
 
 // extend continues the chain of hashes over the log as it is.
 func (l *Life) extend(data []byte) {
-	h := sha256.New()
-	h.Write(l.chain[:])
-	h.Write(data)
-	h.Sum(l.chain[:0])
+	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
+	l.chain = sha256.Sum256(l.scratch)
+	if cap(l.scratch) > scratchKept {
+		l.scratch = nil
+	}
 	l.hashes = append(l.hashes, hash(l.chain[:16]))
 }
 
