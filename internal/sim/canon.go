@@ -48,7 +48,7 @@ func yes(b []byte, v ...bool) []byte {
 func canonAgent(b []byte, s *agent.State) []byte {
 	b = str(b, s.Phase)
 	b = str(b, s.Life, s.Node, string(s.Transition), string(s.Ending), s.Query.Query, s.Query.Question, string(s.Query.Reason), s.Query.Call)
-	b = num(b, s.Now, s.Began, s.RetryDue)
+	b = num(b, s.Now, s.Began, s.RetryDue, s.Parked)
 	t := &s.Task
 	b = str(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
 	b = num(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children)
@@ -128,11 +128,12 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		b = str(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
 		b = str(b, m.Rights...)
 		b = num(b, m.Depth, m.Children, m.Turns, m.Calls, m.Vetoes)
-		b = yes(b, m.Seen, m.Done, m.Query != nil)
+		b = yes(b, m.Seen, m.Done, m.Stopping, m.Query != nil)
 		b = canonUsage(b, m.Usage)
 		b = canonOutcome(b, m.Outcome)
 		a := p.Account(string(m.ID))
 		b = num(b, a.Open, a.Closed)
+		b = num(b, m.Sign)
 		b = canonAmount(b, a.Held, a.Kept, a.Spent)
 	})
 	return b

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
@@ -131,7 +132,13 @@ func (s *sim) cancel() {
 	}
 	f := agent.Canceled{Why: "enough", Now: s.percent(50)}
 	a := s.actors[s.IntN(len(s.actors))]
+	who := s.delegating()
 	switch {
+	case who != "" && s.percent(35): // while its Delegate is under way
+		f.Of = who
+		s.command(s.super, "canceled", f)
+	case who != "" && s.percent(50): // or above it, past the supervisor
+		s.command(s.actor(mailbox.At(runName, string(agent.Root))), "canceled", f)
 	case s.percent(5): // a child that may not be born yet
 		s.command(s.actor(mailbox.At(runName, "root-1-0")), "canceled", f)
 	case s.percent(50) || a == s.super:
@@ -142,6 +149,16 @@ func (s *sim) cancel() {
 	default:
 		s.command(a, "canceled", f)
 	}
+}
+
+// delegating is an agent below the root whose Delegate is on its way, if any.
+func (s *sim) delegating() agent.ID {
+	for _, f := range s.flights {
+		if f.letter && f.landed == 0 && f.from.actor.id != agent.Root && strings.Contains(f.name, " delegate(") {
+			return f.from.actor.id
+		}
+	}
+	return ""
 }
 
 // cancelsMax leaves some runs that end by themselves.

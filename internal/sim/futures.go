@@ -5,9 +5,13 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
+
+// futureLease is a number that no run comes to.
+const futureLease = 1000
 
 // futuresEvery is how often two futures are stepped from one state.
 const futuresEvery = 12
@@ -40,6 +44,12 @@ func (s *sim) fork(from agent.State, f life.Fact) {
 	for i, x := range seen {
 		if !bytes.Equal(x.form, canonEffects(canonAgent(nil, &x.state), x.effects)) {
 			s.fail("a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
+		}
+	}
+	for _, fact := range stale(from) {
+		next, fx := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		if len(fx) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
+			s.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
 		}
 	}
 	if !bytes.Equal(was, canonAgent(nil, &from)) {
@@ -77,6 +87,30 @@ func futures(st agent.State) []agent.Fact {
 	return list
 }
 
+// stale are answers to questions that were not asked, or not now (PROTOCOL P7).
+func stale(st agent.State) []agent.Fact {
+	text := model.Reply{Message: model.Message{Role: model.Assistant, Text: "stale"}}
+	list := []agent.Fact{agent.StopAllowed{Proposal: st.Proposal - 1}, agent.StopVetoed{Proposal: st.Proposal + 1, Why: "stale"},
+		agent.Granted{Lease: st.Lease - 1, Output: 1}, agent.Denied{Lease: st.Lease - 1, Why: agent.TokenBudget},
+		agent.Replied{Lease: st.Lease - 1, Reply: text}, agent.Failed{Lease: st.Lease + 1, Class: model.Network},
+		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
+		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}}
+	if st.Phase != agent.Stopping {
+		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
+	}
+	if st.Phase != agent.Leasing {
+		list = append(list, agent.Granted{Lease: st.Lease, Output: 1})
+	}
+	if st.Phase != agent.Thinking {
+		list = append(list, agent.Replied{Lease: st.Lease, Reply: text})
+	}
+	for _, c := range st.Calls {
+		list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt + 1, Text: "stale"},
+			agent.Started{Call: c.ID, Attempt: c.Attempt, Life: "stale"})
+	}
+	return list
+}
+
 // futuresSuper does the same for the supervisor.
 func (s *sim) futuresSuper(from supervisor.State, f life.Fact) {
 	if s.step%futuresEvery != 0 {
@@ -84,8 +118,12 @@ func (s *sim) futuresSuper(from supervisor.State, f life.Fact) {
 	}
 	was := canonSuper(nil, &from)
 	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
-		agent.Reserve{Lease: 1000, Turn: 3}, agent.Settle{Lease: 1000, Lost: true}, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}},
+		agent.Reserve{Lease: futureLease, Turn: 3}, agent.Settle{Lease: futureLease, Lost: true}, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}},
 		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Back{Node: "n"}}
+	closed := from.Pool.Settle("root", futureLease, budget.Amount{})
+	if _, g := closed.Reserve("root", futureLease, budget.Ask{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
+		s.fail("a lease that was settled before it was seen is %s", g.Verdict)
+	}
 	type future struct {
 		state supervisor.State
 		form  []byte

@@ -21,6 +21,9 @@ type ledger struct {
 	approved  map[callKey]bool           // a person said: run it again
 	bills     map[agent.ID]int64         // tokens that the provider counted
 	questions map[question]int           // answers given
+	stopping  map[agent.ID]bool          // canceled by name
+	vetoes    map[agent.ID]int           // in a row
+	queue     []agent.ID                 // who waits for money, in order
 	excess    budget.Amount              // over a limit that was lowered below what was committed
 }
 
@@ -42,7 +45,8 @@ type question struct {
 
 func newLedger() ledger {
 	return ledger{called: map[leaseKey]int{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
-		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{}}
+		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
+		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}
 }
 
 func (l *ledger) asked(who agent.ID, query string) int { return l.questions[question{who, query}] }

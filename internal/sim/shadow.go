@@ -32,6 +32,7 @@ type shadow struct {
 	settled int // how many of emitted are known to have landed, from the start
 	byKey   map[letterKey]*letter
 	applied map[letterKey]bool
+	asked   map[string]bool            // requests of clients
 	high    map[mailbox.Address]uint64 // highest n stepped, per sender
 	covered uint64                     // the highest floor that a life in force claimed
 
@@ -58,7 +59,7 @@ var hashSeed = maphash.MakeSeed()
 
 // reset makes a shadow that has read nothing.
 func (w *shadow) reset(s *sim, a *actor) {
-	*w = shadow{sim: s, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{},
+	*w = shadow{sim: s, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{}, asked: map[string]bool{},
 		high: map[mailbox.Address]uint64{}}
 	if a.id == mailbox.Super {
 		w.super = &life.Supervisor{Addr: a.addr}
@@ -94,7 +95,11 @@ func (w *shadow) feed() {
 	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
 		s.reach.hit(StartedSuperseded)
 	}
+	evidence := w.evidence(e)
 	r := w.life.Next(m)
+	if evidence != "" && w.running(evidence) {
+		s.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
+	}
 	if errors.Is(r.Err, life.ErrDamaged) {
 		if !a.hurt {
 			s.fail("a whole log is called damaged: %v", r.Err)
@@ -128,6 +133,33 @@ func (w *shadow) checkFloor(e mailbox.Entry) {
 	if e.Start == w.inForce() { // of a superseded life it is only logged
 		w.covered = max(w.covered, e.Floor)
 	}
+}
+
+// evidence is the running call that an own entry brings the result of,
+// whichever life posts it.
+func (w *shadow) evidence(e mailbox.Entry) string {
+	if w.agent == nil || e.From != w.actor.addr || len(e.Items) != 1 || e.Items[0].Kind != "returned" || w.life.Phase == life.Closed {
+		return ""
+	}
+	var f agent.Returned
+	if mailbox.Unmarshal(e.Items[0].Body, &f) != nil {
+		return ""
+	}
+	for _, c := range w.agent.State.Calls {
+		if c.ID == f.Call && c.Attempt == f.Attempt && c.Stage == agent.Running {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+func (w *shadow) running(call string) bool {
+	for _, c := range w.agent.State.Calls {
+		if c.ID == call && c.Stage == agent.Running {
+			return true
+		}
+	}
+	return false
 }
 
 // inForce is the start that the log has in force.
@@ -198,6 +230,13 @@ func (w *shadow) Step(f life.Fact) life.Stepped {
 			s.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
+	}
+	if w.entry.From == "" {
+		id := w.entry.Items[w.cursor-1].ID
+		if w.asked[id] {
+			s.fail("%s does what was asked by %s twice", a.id, id)
+		}
+		w.asked[id] = true
 	}
 	if f.Kind == "resumed" && a.hurt {
 		w.resumed(f)

@@ -91,6 +91,9 @@ func (s *sim) post(sh *shell, kind, key string, body any) {
 	s.send(sh, sh.actor.addr, s.encode(e), fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
 }
 
+// raceOdds is how often a cancel is aimed at a Delegate that has just gone out.
+const raceOdds = 5
+
 func (s *sim) send(sh *shell, to mailbox.Address, data []byte, name string, letter bool) {
 	if letter {
 		for _, f := range s.flights {
@@ -100,6 +103,9 @@ func (s *sim) send(sh *shell, to mailbox.Address, data []byte, name string, lett
 		}
 	}
 	s.flights = append(s.flights, &flight{from: sh, to: to, data: data, name: name, letter: letter})
+	if letter && !s.quiet && s.on(Cancel) && s.delegating() == sh.actor.id && s.percent(raceOdds) {
+		s.cancel()
+	}
 }
 
 // read reads the next entry of the log.

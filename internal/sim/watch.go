@@ -29,7 +29,9 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	switch f.Kind {
 	case "started":
 		e := read[agent.Started](s, f)
-		s.ledger.started[callKey{a.id, e.Call, e.Attempt}] = true
+		if e.Life == before.Life {
+			s.ledger.started[callKey{a.id, e.Call, e.Attempt}] = true
+		}
 	case "answered":
 		e := read[agent.Answered](s, f)
 		if before.Query.Query != "" && e.Query == before.Query.Query && e.Decision == "approve" {
@@ -44,6 +46,8 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 		}
 	case "returned":
 		s.watchReturned(a, before, after, f)
+	case "woke":
+		s.watchTimer(a, &before, after)
 	}
 	for _, effect := range out.World {
 		s.watchEffect(a, before, after, effect)
@@ -52,6 +56,20 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 		s.fail("%s is done with open calls", a.id)
 	}
 	s.reachAgent(w, &before, after, f)
+}
+
+// watchTimer: a timer counts only from its time on, by the stamp of its entry.
+func (s *sim) watchTimer(a *actor, before, after *agent.State) {
+	l := after.Task.Limits
+	if after.Soft && !before.Soft && after.Now < before.Began+l.SoftMS {
+		s.fail("%s: the soft limit passes too early", a.id)
+	}
+	if after.Cancel != nil && before.Cancel == nil && after.Now < before.Began+l.HardMS {
+		s.fail("%s: the hard limit passes too early", a.id)
+	}
+	if before.Phase == agent.Waiting && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+		s.fail("%s: a retry comes too early", a.id)
+	}
 }
 
 // watchEffect: what the log asks for is allowed by the log.
@@ -93,7 +111,12 @@ func (s *sim) watchCall(a *actor, after *agent.State, e agent.CallTool) {
 // watchReturned: a parent reads its child's answer after the child has ended.
 func (s *sim) watchReturned(a *actor, before agent.State, after *agent.State, f life.Fact) {
 	e := read[agent.Returned](s, f)
-	for _, c := range before.Calls {
+	for i, c := range before.Calls {
+		if c.ID == e.Call && c.Stage == agent.Running && c.Attempt != e.Attempt {
+			if len(after.Calls) <= i || after.Calls[i].Stage != agent.Running {
+				s.fail("%s: call %s, attempt %d, is answered by attempt %d", a.id, c.ID, c.Attempt, e.Attempt)
+			}
+		}
 		if c.ID != e.Call || c.Child == "" || c.Stage != agent.Running || f.From == "" {
 			continue
 		}
@@ -124,7 +147,12 @@ func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key le
 	for _, t := range out.Letters {
 		switch t.Kind {
 		case "granted":
-			s.watchGrant(after, t)
+			s.watchGrant(&before, after, t)
+			s.watchTurn(t)
+		case "denied":
+			s.watchTurn(t)
+		case "stop_vetoed", "stop_allowed":
+			s.watchVerdict(t)
 		case "submitted":
 			id := agent.ID(t.To.Agent())
 			if after.Cancel != nil || before.Cancel != nil {
@@ -133,6 +161,8 @@ func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key le
 			s.watchBirth(after, id)
 		}
 	}
+	s.watchQueue(&before, after, f)
+	s.watchEnds(&before, after, f, out)
 	for _, effect := range out.World {
 		if _, ok := effect.(supervisor.Publish); ok {
 			s.ledger.over++
@@ -158,8 +188,13 @@ func (s *sim) watchBirth(after *supervisor.State, id agent.ID) {
 		return
 	}
 	parent, ok := after.Member(m.Parent)
-	if !ok || parent.Done {
-		s.fail("%s begins, its parent has ended", id)
+	for up := parent; ok; up, ok = after.Member(up.Parent) {
+		if up.Done {
+			s.fail("%s begins, and %s above it has ended", id, up.ID)
+		}
+		if s.ledger.stopping[up.ID] {
+			s.fail("%s begins after the cancel of %s above it", id, up.ID)
+		}
 	}
 	live := 0
 	after.Members(func(c supervisor.Member) {
@@ -173,7 +208,7 @@ func (s *sim) watchBirth(after *supervisor.State, id agent.ID) {
 }
 
 // watchGrant notes what a lease holds.
-func (s *sim) watchGrant(after *supervisor.State, t life.Letter) {
+func (s *sim) watchGrant(before, after *supervisor.State, t life.Letter) {
 	var g agent.Granted
 	if err := mailbox.Unmarshal(t.Body, &g); err != nil {
 		s.fail("granted: %v", err)
@@ -189,6 +224,12 @@ func (s *sim) watchGrant(after *supervisor.State, t life.Letter) {
 	}
 	if after.Cancel != nil {
 		s.fail("%s is granted lease %d after the cancel", id, g.Lease)
+	}
+	if !g.Closing && !before.Pool.Overrun.Zero() {
+		s.fail("%s is granted a turn after an overrun", id)
+	}
+	if !g.Closing && account.Kept.Tokens < account.Held.Tokens+closingOutput && !s.hurtAny() {
+		s.fail("%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
 	}
 	s.ledger.grants[key] = account.Held
 }
