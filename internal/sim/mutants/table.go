@@ -197,6 +197,8 @@ var ofRun = []Mutant{
 		{membersGo, "	return join(s.put(parent), m, t)", "	s, fx := join(s.put(parent), m, t)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
+	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again; damage takes a new start", []Edit{
+		{shellGo, "		s.kill(sh)\n		s.restart(sh.actor, r.Err.Error())\n		return\n", "		s.post(sh, \"resumed\", sh.start, agent.Resumed{Life: sh.start, Damaged: r.Err.Error()})\n"}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
 		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded", []Edit{
