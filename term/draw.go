@@ -152,12 +152,25 @@ func (m *member) state(s Style, now time.Time) (mark, doing string) {
 		return s.Yellow("?"), s.Yellow(Line(m.doing))
 	case len(m.calls) == 1:
 		return s.Cyan("●"), Line(m.calls[0].label)
+	case m.children() == len(m.calls) && len(m.calls) > 1:
+		return s.Cyan("●"), fmt.Sprintf("waits for %d children", len(m.calls))
 	case len(m.calls) > 1:
 		return s.Cyan("●"), fmt.Sprintf("%s and %d more", Line(m.calls[len(m.calls)-1].label), len(m.calls)-1)
 	case m.doing == "queued":
 		return s.Dim("·"), s.Dim("queued")
 	}
 	return s.Cyan("●"), Line(m.doing)
+}
+
+// children is how many of the calls under way are children.
+func (m *member) children() int {
+	n := 0
+	for _, c := range m.calls {
+		if c.child {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *member) took(now time.Time) string {

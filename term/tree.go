@@ -126,8 +126,8 @@ func (t *Tree) run(e client.Event, at time.Time) {
 	case "budget.reserved", "budget.settled", "budget.denied", "budget.exhausted", "budget.changed", "budget.overrun":
 		if d, ok := decode[supervisor.BudgetNote](e); ok {
 			t.Budget = d
-			if e.Kind == "budget.exhausted" || e.Kind == "budget.denied" {
-				t.notice = noun(e.Kind) + ": " + string(d.Why)
+			if d.Why != "" && e.Kind != "budget.settled" {
+				t.notice = "closing: " + string(d.Why)
 			}
 		}
 	case "warning.raised":
@@ -138,16 +138,6 @@ func (t *Tree) run(e client.Event, at time.Time) {
 			}
 		}
 	}
-}
-
-func noun(kind string) string {
-	switch kind {
-	case "budget.exhausted":
-		return "budget exhausted"
-	case "budget.denied":
-		return "another turn was denied"
-	}
-	return kind
 }
 
 func (t *Tree) member(id string) *member {

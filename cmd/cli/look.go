@@ -48,7 +48,7 @@ func (a *app) listCommand() *cobra.Command {
 				for i, r := range list {
 					rows[i] = runRow(r)
 				}
-				return a.table([]string{"RUN", "STATE", "STOP", "AGENTS", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}, rows)
+				return a.table([]string{"RUN", "STATE", "STOP", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}, rows)
 			})
 		},
 	}
@@ -57,12 +57,12 @@ func (a *app) listCommand() *cobra.Command {
 const titleColumns = 50
 
 func runRow(r client.RunInfo) []string {
-	row := []string{term.Line(r.RunID), term.Line(r.State), "-", "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
+	row := []string{term.Line(r.RunID), term.Line(r.State), "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
 	if d := r.Result; d != nil {
 		row[2] = term.Line(string(d.Reason))
-		row[3], row[4] = fmt.Sprint(len(d.Agents)), fmt.Sprint(d.Turns)
-		row[5] = term.Tokens(d.Budget.Used) + "/" + term.Tokens(d.Budget.Limit)
-		row[6] = cost(d.CostUSD, d.CostKnown)
+		row[3] = fmt.Sprint(d.Turns)
+		row[4] = term.Tokens(d.Budget.Used) + "/" + term.Tokens(d.Budget.Limit)
+		row[5] = cost(d.CostUSD, d.CostKnown)
 	}
 	return row
 }

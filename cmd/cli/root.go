@@ -103,8 +103,12 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "troupe --help lists the commands"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := settings.Near(args[0], names); near != "" {
+		hint = "did you mean " + near + "?"
 	}
 	return usage(hint, "unknown command %q", args[0])
 }

@@ -129,7 +129,7 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 	}
 	s := &seat{ctx: ctx, url: h.URL(), host: h, roots: roots, live: map[string]bool{}}
 	if s.Client, err = h.Client(); err == nil && why == toRun {
-		s.stop, err = s.Watch(ctx, s.heard)
+		s.stop, err = s.Watch(s.heard)
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())

@@ -180,6 +180,9 @@ func (n *node) serve() error {
 		os.Exit(code(first))
 	}()
 	h, err := host.Start(ctx, n.cfg)
+	if err != nil && ctx.Err() != nil {
+		return nil // it was told to stop before it was there
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRun, err)
 	}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/pick"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"troupe": main, "testnode": testNode, "half-run": halfRun})
+}
+
+// testEnv is a home of its own, without keys and without an Ollama to be asked.
+func testEnv(home string) []string {
+	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
+		"OLLAMA_HOST=127.0.0.1:1", "TZ=UTC", "TERM=xterm"}
+	for _, name := range []string{"NATS_URL", "NATS_CONTEXT", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+		"OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "NO_COLOR", "CLICOLOR_FORCE", "TRACEPARENT"} {
+		env = append(env, name+"=")
+	}
+	return env
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, testEnv(e.WorkDir)...)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "json": jsonAt, "node": startNode, "until": until},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must end with a code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if args[0] != strconv.Itoa(code) {
+		ts.Fatalf("exit %d, want %s", code, args[0])
+	}
+}
+
+// json FILE PATH VALUE compares a place in the last JSON document of a file.
+func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: json FILE PATH VALUE")
+	}
+	text := strings.TrimSpace(ts.ReadFile(args[0]))
+	if text[0] == '{' && strings.Contains(text, "}\n{") {
+		text = text[strings.LastIndex(text, "\n")+1:]
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(text), &v))
+	for part := range strings.SplitSeq(args[1], ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			next, ok := at[part]
+			if !ok {
+				ts.Fatalf("no %q in %v", part, at)
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(part)
+			if part == "len" {
+				v = float64(len(at))
+				continue
+			}
+			if err != nil || i >= len(at) {
+				ts.Fatalf("no %q in %d elements", part, len(at))
+			}
+			v = at[i]
+		default:
+			ts.Fatalf("no %q in %v", part, v)
+		}
+	}
+	if got := fmt.Sprint(v); got != args[2] {
+		ts.Fatalf("%s is %s, want %s", args[1], got, args[2])
+	}
+}
+
+// node starts a node that runs until the script ends.
+func startNode(ts *testscript.TestScript, neg bool, args []string) {
+	dir := ts.MkAbs("state/troupe")
+	cmd := exec.Command("testnode", dir, ts.MkAbs("."))
+	cmd.Env = append(os.Environ(), testEnv(ts.MkAbs("."))...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // it was told to stop
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		ts.Fatalf("the node did not start: %v", err)
+	}
+}
+
+// until PATTERN COMMAND... runs a command again until its output has a text.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	for range 600 {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+	}
+	ts.Fatalf("no %q in %s", args[0], ts.ReadFile("stdout"))
+}
+
+// testNode is a node that owns a state directory: testnode DIR ROOT.
+func testNode() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	h, err := host.Start(context.Background(), host.Config{StateDir: os.Args[1], Roots: os.Args[2:], Name: "test", Lazy: true, ResumeAll: true})
+	check(err)
+	fmt.Println("ready")
+	<-stop
+	check(h.Close())
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// halfRun leaves a run whose tool was under way when its process ended, and
+// which may not be called again: half-run DIR RUN SCRIPT.
+func halfRun() {
+	ctx := context.Background()
+	dir, run, path := os.Args[1], os.Args[2], os.Args[3]
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Lazy: true})
+	check(err)
+	nc, err := e.Connect(bus.RoleNode)
+	check(err)
+	post, err := jetstream.Open(ctx, nc, jetstream.Config{})
+	check(err)
+	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
+	check(err)
+	runs := gateway.OpenRuns(buckets)
+	lease, err := gateway.Own(ctx, buckets, "half")
+	check(err)
+	choice, err := pick.Choose(ctx, pick.Config{Model: "script/" + path})
+	check(err)
+	inside := make(chan struct{}, 1)
+	deploy, err := tool.New("deploy", "Deploy.", model.Effect, func(ctx context.Context, _ struct{}, _ tool.Call) (string, error) {
+		inside <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	check(err)
+	node, err := actors.Start(ctx, actors.Config{Post: post, Lease: lease,
+		Model: func(string) (model.Client, string, error) { return choice.Client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet(deploy) }})
+	check(err)
+	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator", Rules: agent.Rules,
+		Definitions: []supervisor.Definition{{Name: "coordinator", System: "agent: coordinator"}},
+		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []agent.Command{{Name: "deploy", Line: "true"}},
+		Model: agent.Model{Name: choice.Name(), Price: choice.Price}, Limits: supervisor.Limits{Tokens: 100_000}}))
+	check(runs.Put(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"}))
+	<-inside
+	node.Stop()
+	check(post.Close())
+	nc.Close()
+	check(e.Close())
+}
+
+// Every reason has the code and the subtype of the table.
+func TestExitCodes(t *testing.T) {
+	want := map[agent.Reason]int{
+		agent.Completed: 0, agent.DiminishingReturns: 0,
+		agent.TokenBudget: 3, agent.CostBudget: 3,
+		agent.MaxTurns: 4, agent.MaxToolCalls: 4, agent.Timeout: 4,
+		agent.NeedsHuman: 5, agent.ResumeUnsafe: 5, agent.EvidenceMissing: 5,
+		agent.ModelError: 7, agent.PromptTooLong: 7, agent.Malformed: 7, agent.MaxOutputTokens: 7,
+		agent.Refused: 8, agent.Guardrail: 8, agent.Vetoed: 8, agent.StopHookPrevented: 8, agent.PolicyBlocked: 8,
+		agent.ToolFailure: 1, agent.LogDamaged: 1,
+		agent.ByCancel: 130, agent.AbortedStreaming: 130, agent.AbortedTools: 130,
+	}
+	for _, r := range agent.Reasons() {
+		code, ok := want[r]
+		if !ok {
+			t.Errorf("%s has no code in the table", r)
+		}
+		if got := exitCode(r, false); got != code {
+			t.Errorf("%s: exit %d, want %d", r, got, code)
+		}
+		if code == exitInterrupted {
+			code = exitTerminated
+		}
+		if got := exitCode(r, true); got != code {
+			t.Errorf("%s after SIGTERM: exit %d, want %d", r, got, code)
+		}
+	}
+}

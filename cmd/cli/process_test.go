@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// patience is how long a test waits for something that must come.
+const patience = 60 * time.Second
+
+// stage is a home with script files, for processes of one test.
+type stage struct {
+	t    *testing.T
+	home string
+}
+
+func newStage(t *testing.T, files map[string]string) stage {
+	t.Helper()
+	s := stage{t, t.TempDir()}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.home, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s stage) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("troupe", args...)
+	cmd.Dir = s.home
+	cmd.Env = append(os.Environ(), testEnv(s.home)...)
+	cmd.WaitDelay = patience
+	return cmd
+}
+
+// watched is output that can be waited for.
+type watched struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func watch(r io.Reader) *watched {
+	w := &watched{more: make(chan struct{}, 1)}
+	go func() {
+		in := bufio.NewReader(r)
+		for {
+			b := make([]byte, 4096)
+			n, err := in.Read(b)
+			w.mu.Lock()
+			w.text.Write(b[:n])
+			w.mu.Unlock()
+			select {
+			case w.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				close(w.more)
+				return
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// until waits for a text to come.
+func (w *watched) until(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(patience)
+	for !strings.Contains(w.String(), text) {
+		select {
+		case _, ok := <-w.more:
+			if !ok && !strings.Contains(w.String(), text) {
+				t.Fatalf("the output ended without %q:\n%s", text, w)
+			}
+		case <-late:
+			t.Fatalf("no %q in:\n%s", text, w)
+		}
+	}
+}
+
+// end waits for the end of the output.
+func (w *watched) end() string {
+	for range w.more { // until it is closed
+	}
+	return w.String()
+}
+
+func exitOf(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return 0
+}
+
+// Many runs that are started together on one state directory all end with a
+// result, though each may find another as its owner, which then goes away.
+func TestTwentyRunsAtOnce(t *testing.T) {
+	const runs = 20
+	s := newStage(t, map[string]string{"two.yaml": `
+agents:
+  coordinator:
+    - calls: [{name: delegate, args: {agent: historian, task: "who wrote it"}}]
+    - text: "he says: {{last}}"
+  historian:
+    - text: one person
+      delay: 100ms
+`})
+	var wg sync.WaitGroup
+	for i := range runs {
+		wg.Go(func() {
+			cmd := s.command("run", "-o", "json", "-m", "script/two.yaml", "--run-id", fmt.Sprintf("run-%d", i), "ask")
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			var r supervisor.Result
+			if err != nil || json.Unmarshal(out, &r) != nil || r.Subtype != "success" || r.Text != "he says: one person" {
+				t.Errorf("run %d: %v\n%s\n%s", i, err, out, stderr.String())
+			}
+		})
+	}
+	wg.Wait()
+	out, err := s.command("list", "-o", "jsonl").Output()
+	if err != nil || strings.Count(string(out), `"state":"finished"`) != runs {
+		t.Errorf("%v: not %d finished runs:\n%s", err, runs, out)
+	}
+}
+
+const slowScript = `
+agents:
+  coordinator:
+    - calls: [{name: delegate, args: {agent: historian, task: wait}}]
+    - text: done
+  historian:
+    - {text: at last, delay: 10m}
+`
+
+// The first signal stops the run and the result is printed all the same.
+func TestSignalsEndARunWithItsResult(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+		t.Run(c.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, map[string]string{"slow.yaml": slowScript})
+			cmd := s.command("run", "-o", "json", "--run-id", "slow", "-m", "script/slow.yaml", "wait")
+			var stdout bytes.Buffer
+			cmd.Stdout = &stdout
+			pipe, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			stderr := watch(pipe)
+			stderr.until(t, "root-1-0 historian")
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			stderr.end()
+			if code := exitOf(t, cmd.Wait()); code != c.code {
+				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			var r supervisor.Result
+			if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+				t.Fatalf("%v\n%s\n%s", err, stdout.String(), stderr)
+			}
+			if r.Subtype != "error_cancelled" || !r.Partial || r.Budget.Reserved != 0 || len(r.Agents) != 2 {
+				t.Errorf("result: %+v", r)
+			}
+			for _, m := range r.Agents {
+				if m.Phase != "done" {
+					t.Errorf("%s is left as an orphan: %+v", m.ID, m)
+				}
+			}
+			out, err := s.command("list").Output()
+			if err != nil || !strings.Contains(string(out), "finished  aborted_tools") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// The second Ctrl-C does not wait; the run is there to be continued.
+func TestTheSecondInterruptKills(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"slow.yaml": slowScript})
+	cmd := s.command("run", "--run-id", "slow", "-m", "script/slow.yaml", "wait")
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stderr := watch(pipe)
+	stderr.until(t, "root-1-0 historian")
+	for _, wait := range []string{"stopping at the next safe boundary", ""} {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		stderr.until(t, wait)
+	}
+	stderr.end()
+	if code := exitOf(t, cmd.Wait()); code != 130 {
+		t.Errorf("exit %d, want 130", code)
+	}
+	out, err := s.command("cancel", "--now", "slow").Output()
+	if err != nil || !strings.Contains(string(out), "0 orphans") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// On a terminal the tree is redrawn in place, and stays when the run is over.
+func TestTheTreeOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"slow.yaml": strings.Replace(slowScript, "10m", "1s", 1)})
+	cmd := s.command("run", "-m", "script/slow.yaml", "wait")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := watch(terminal)
+	screen.until(t, "└─")
+	screen.until(t, "delegate historian: wait")
+	text := screen.end() // the read fails when the process is gone
+	if code := exitOf(t, cmd.Wait()); code != 0 {
+		t.Fatalf("exit %d\n%s", code, text)
+	}
+	for _, want := range []string{"\x1b[3A", "\x1b[K", "\x1b[J", "2 agents", "tokens [", "\x1b[32m✓", "done\r\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%q", want, text)
+		}
+	}
+	if last := text[strings.LastIndex(text, "\x1b[J"):]; !strings.Contains(last, "done") {
+		t.Errorf("the answer does not stand below the tree: %q", last)
+	}
+}
+
+// On a terminal a question is asked, and the answer lets the run go on.
+func TestAQuestionOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"deploy.yaml": `
+agents:
+  coordinator:
+    - calls: [{name: deploy}]
+    - text: "deployed: {{last}}"
+`})
+	half := exec.Command("half-run", filepath.Join(s.home, "state/troupe"), "half", filepath.Join(s.home, "deploy.yaml"))
+	if out, err := half.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := s.command("run", "--resume", "half")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := watch(terminal)
+	screen.until(t, "approve, deny, skip, or text:")
+	if _, err := terminal.WriteString("it is out\n"); err != nil {
+		t.Fatal(err)
+	}
+	text := screen.end()
+	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "deployed: ") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}
+
+// fmt runs once for each message of `nats sub --translate`: it must be there at once.
+func BenchmarkFmt(b *testing.B) {
+	event := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"lease":1}}` + "\n"
+	for b.Loop() {
+		cmd := exec.Command("troupe", "fmt")
+		cmd.Stdin = strings.NewReader(event)
+		if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), "turn.started") {
+			b.Fatalf("%v %s", err, out)
+		}
+	}
+}
