@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // patience is how long a test waits for what must happen.
@@ -264,4 +266,26 @@ func sameEvents(t *testing.T, got, want map[string]string) {
 			t.Errorf("%s is too much: %.300s", id, got[id])
 		}
 	}
+}
+
+// whereIs reads the place in an event's id.
+func whereIs(t *testing.T, id string) (at string, n uint64) {
+	t.Helper()
+	at, rest, _ := strings.Cut(id, "#")
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, n
+}
+
+// limitsOf are the limits that a run was started with.
+func limitsOf(t *testing.T, h *Host, run string) supervisor.Limits {
+	t.Helper()
+	s, err := gateway.Fold(within(t), h.post, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Run.Limits
 }
