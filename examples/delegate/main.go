@@ -1,0 +1,82 @@
+// Package main shows delegation: an agent gives two tasks to two children at
+// once, and all three spend from one pool of tokens.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const replies = `
+agents:
+  editor:
+    - text: Two of you look at it side by side.
+      calls:
+        - {name: delegate, args: {agent: historian, task: "Who wrote it?"}}
+        - {name: delegate, args: {agent: critic, task: "Is it any good?"}}
+    - text: "History: {{result.0}} Verdict: {{result.1}}"
+  historian:
+    - text: Mostly one person.
+  critic:
+    - text: It holds.
+`
+
+// delegate needs no code: to the runtime a child is a tool that takes its time.
+var delegate = model.ToolSpec{Name: "delegate", Description: "Give a task to a child agent.", Class: model.Read,
+	Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}
+
+func main() {
+	if err := edit(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func edit() error {
+	scripted, err := script.Parse([]byte(replies))
+	if err != nil {
+		return err
+	}
+	over := make(chan supervisor.Result, 1)
+	node, err := actors.Start(context.Background(), actors.Config{
+		Post:  memory.New(memory.Config{}),
+		Lease: 1, // the first owner of these logs
+		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		Over:  func(_ string, r supervisor.Result) { over <- r },
+	})
+	if err != nil {
+		return err
+	}
+	defer node.Stop()
+
+	err = node.Open(context.Background(), supervisor.Opened{
+		Run: "review", Goal: "Review this", Root: "editor", Rules: agent.Rules,
+		Definitions: []supervisor.Definition{
+			{Name: "editor", System: "agent: editor"},
+			{Name: "historian", System: "agent: historian"},
+			{Name: "critic", System: "agent: critic"},
+		},
+		Tools:  []model.ToolSpec{delegate},
+		Model:  agent.Model{Name: "script/review"},
+		Limits: supervisor.Limits{Tokens: 50_000},
+	})
+	if err != nil {
+		return err
+	}
+	r := <-over
+	fmt.Println(r.Text)
+	spent := int64(0)
+	for _, a := range r.Agents {
+		fmt.Printf("%-8s %s\n", a.ID, a.Name)
+		spent += a.Tokens
+	}
+	fmt.Println("the pool paid for all:", spent == r.Budget.Used && r.Budget.Used <= r.Budget.Limit)
+	return nil
+}

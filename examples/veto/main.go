@@ -1,0 +1,75 @@
+// Package main shows the stop veto: an agent thinks it is done, the policy of
+// its run says what is missing, and it goes on.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const replies = `
+agents:
+  analyst:
+    - text: The build is broken.
+    - text: "The build is broken. Evidence: ci.log:42"
+`
+
+// policy is data: it stands in the run's log, so a replay gives the same verdicts.
+var policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{
+	Name: "evidence", On: "stop",
+	When: []supervisor.Condition{{Fact: "answer", Op: "lacks", Text: "Evidence:"}},
+	Why:  "Name the evidence.",
+}}}
+
+func main() {
+	if err := analyze(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func analyze() error {
+	scripted, err := script.Parse([]byte(replies))
+	if err != nil {
+		return err
+	}
+	over := make(chan supervisor.Result, 1)
+	node, err := actors.Start(context.Background(), actors.Config{
+		Post:  memory.New(memory.Config{}),
+		Lease: 1, // the first owner of these logs
+		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		Over:  func(_ string, r supervisor.Result) { over <- r },
+		Events: func(e life.Event) {
+			if note, ok := e.Data.(agent.StopNote); ok {
+				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer node.Stop()
+
+	err = node.Open(context.Background(), supervisor.Opened{
+		Run: "why", Goal: "Why is it red?", Root: "analyst", Rules: agent.Rules, Policy: policy,
+		Definitions: []supervisor.Definition{{Name: "analyst", System: "agent: analyst"}},
+		Model:       agent.Model{Name: "script/why"},
+		Limits:      supervisor.Limits{Tokens: 20_000},
+	})
+	if err != nil {
+		return err
+	}
+	r := <-over
+	fmt.Println(r.Text)
+	fmt.Println(r.Reason)
+	return nil
+}
