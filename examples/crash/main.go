@@ -4,8 +4,8 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -13,73 +13,76 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/supervisor"
 )
+
+// clerk has a tool that leaves a trace each time it runs.
+const clerk = `---
+name: clerk
+description: Counts.
+x-troupe:
+  tools: [{name: count, description: Count., command: "echo called >> calls; echo counted", effect: effect}]
+---
+agent: clerk`
 
 // replies: the answer after the tool takes as long as it is told to.
 const replies = `{agents: {clerk: [{calls: [{name: count}]}, {text: "the tool said: {{last}}", delay: %s}]}}`
 
-// stateEnv tells the process that is going to die where to work.
-const stateEnv = "CRASH_STATE_DIR"
+// dirEnv tells the process that is going to die where to work.
+const dirEnv = "CRASH_DIR"
 
 func main() {
-	err := error(nil)
-	if dir := os.Getenv(stateEnv); dir != "" {
-		err = life1(dir)
-	} else {
-		err = twice()
+	if dir := os.Getenv(dirEnv); dir != "" {
+		live(dir) // until it is killed
 	}
+	dir := must(os.MkdirTemp("", "crash"))
+	defer os.RemoveAll(dir)
+	script := filepath.Join(dir, "script.yaml")
+	check(os.WriteFile(script, fmt.Appendf(nil, replies, "1h"), 0o600))
+	check(os.WriteFile(filepath.Join(dir, "clerk.md"), []byte(clerk), 0o600))
+
+	first := exec.Command(os.Args[0])
+	first.Env = append(os.Environ(), dirEnv+"="+dir)
+	events := bufio.NewScanner(must(first.StderrPipe()))
+	check(first.Start())
+	for events.Scan() && events.Text() != "tool.finished" {
+		continue // until its tool has run, and it waits for its model
+	}
+	check(first.Process.Kill())
+	fmt.Println("the first process:", first.Wait())
+
+	check(os.WriteFile(script, fmt.Appendf(nil, replies, "0s"), 0o600))
+	result := live(dir)
+	fmt.Printf("the second: %s, %s", result.Reason, result.Text)
+	fmt.Printf("the tool ran %d time(s)\n", strings.Count(string(must(os.ReadFile(filepath.Join(dir, "calls")))), "\n"))
+}
+
+// live starts a node and asks for the run: a new one, or the one that its logs
+// hold. It returns once the run is over.
+func live(dir string) *supervisor.Result {
+	ctx := context.Background()
+	h := must(host.Start(ctx, host.Config{StateDir: filepath.Join(dir, "state"), Port: bus.FreePort, Roots: []string{dir}}))
+	defer h.Close()
+	c := must(h.Client())
+	must(c.Run(ctx, client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
+		Model: "script/" + filepath.Join(dir, "script.yaml")}))
+	check(c.Events(ctx, "crash", nil, true, func(e client.Event, _ []byte) error {
+		_, err := fmt.Fprintln(os.Stderr, e.Kind)
+		return err
+	}))
+	return must(c.Get(ctx, "crash")).Result
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-// life1 says when the tool has run, and then waits for an answer that never comes.
-func life1(dir string) error {
-	node, err := open(dir, "1h", func(e life.Event) {
-		if e.Kind == "tool.finished" {
-			fmt.Println(e.Kind)
-		}
-	}, nil)
-	if err != nil {
-		return err
-	}
-	if err := node.Open(context.Background(), node.run); err != nil {
-		return err
-	}
-	select {}
-}
-
-// twice kills the first process and goes on in this one.
-func twice() error {
-	dir, err := os.MkdirTemp("", "crash")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	first := exec.Command(os.Args[0])
-	first.Env, first.Stderr = append(os.Environ(), stateEnv+"="+dir), os.Stderr
-	out, err := first.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(first.Start(), heard(out, "tool.finished"), first.Process.Kill()); err != nil {
-		return err
-	}
-	fmt.Println("the first process:", first.Wait())
-
-	over := make(chan supervisor.Result, 1)
-	node, err := open(dir, "0s", nil, func(_ string, r supervisor.Result) { over <- r })
-	if err != nil {
-		return err
-	}
-	defer node.close()
-	if err := node.Resume(context.Background(), node.run.Run); err != nil {
-		return err
-	}
-	r := <-over
-	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-	fmt.Printf("%s: %s\nthe tool ran %d time(s)\n", r.Reason, r.Text, strings.Count(string(calls), "\n"))
-	return err
 }

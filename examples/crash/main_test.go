@@ -7,7 +7,7 @@ import (
 
 // TestMain lets the test binary be the process that is killed.
 func TestMain(m *testing.M) {
-	if os.Getenv(stateEnv) != "" {
+	if os.Getenv(dirEnv) != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -17,6 +17,6 @@ func Example() {
 	main()
 	// Output:
 	// the first process: signal: killed
-	// completed: the tool said: counted
+	// the second: completed, the tool said: counted
 	// the tool ran 1 time(s)
 }
