@@ -144,6 +144,7 @@ func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key le
 		return
 	}
 	s.watchPool(&before, after, f)
+	s.watchLeave(after, f)
 	for _, t := range out.Letters {
 		switch t.Kind {
 		case "granted":

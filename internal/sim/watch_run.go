@@ -36,17 +36,18 @@ func (s *sim) watchTurn(t life.Letter) {
 	}
 }
 
+// watchLeave: who settles or ends waits no longer.
+func (s *sim) watchLeave(after *supervisor.State, f life.Fact) {
+	s.ledger.queue = slices.DeleteFunc(s.ledger.queue, func(who agent.ID) bool {
+		m, _ := after.Member(who)
+		return m.Done || f.Kind == "settle" && string(who) == f.From.Agent()
+	})
+}
+
 // watchQueue keeps the judge's own list of those who wait.
 func (s *sim) watchQueue(before, after *supervisor.State, f life.Fact) {
-	id := agent.ID(f.From.Agent())
 	if f.Kind == "reserve" && after.Waiting() > before.Waiting() {
-		s.ledger.queue = append(s.ledger.queue, id)
-	}
-	if len(s.ledger.queue) > after.Waiting() {
-		s.ledger.queue = slices.DeleteFunc(s.ledger.queue, func(who agent.ID) bool {
-			m, _ := after.Member(who)
-			return who == id || m.Done
-		})
+		s.ledger.queue = append(s.ledger.queue, agent.ID(f.From.Agent()))
 	}
 	if len(s.ledger.queue) != after.Waiting() && !s.hurtAny() {
 		s.fail("%d wait for money, and %v should", after.Waiting(), s.ledger.queue)
