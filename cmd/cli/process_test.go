@@ -154,6 +154,83 @@ agents:
 	}
 }
 
+// clerk has a tool whose process would outlive everybody.
+const clerk = `---
+name: clerk
+description: Waits.
+x-troupe: {tools: [{name: wait, description: Wait., command: "echo $$ > pid; exec sleep 600", effect: effect}]}
+---
+`
+
+// tooled is a run whose tool is a process; it returns once that runs.
+func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer, pid int) {
+	t.Helper()
+	s := newStage(t, map[string]string{"clerk.md": clerk, "wait.yaml": "agents: {clerk: [{calls: [{name: wait}]}]}"})
+	if err := syscall.Mkfifo(filepath.Join(s.home, "pid"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, stdout = s.command("run", "-o", "json", "--agents", ".", "--agent", "clerk", "--dir", ".", "-m", "script/wait.yaml", "wait"), &bytes.Buffer{}
+	cmd.Stdout = stdout
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stderr = watch(pipe)
+	stderr.until(t, "tool.started")
+	text, err := os.ReadFile(filepath.Join(s.home, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &pid); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, stderr, stdout, pid
+}
+
+// dead waits until a process is gone.
+func dead(t *testing.T, pid int) {
+	t.Helper()
+	for late := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; {
+		if time.Now().After(late) {
+			t.Fatalf("process %d is left as an orphan", pid)
+		}
+	}
+}
+
+// What a tool started ends with its run, however that ends.
+func TestNoToolOutlivesItsRun(t *testing.T) {
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		cmd, stderr, stdout, pid := tooled(t)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		stderr.end()
+		if code := exitOf(t, cmd.Wait()); code != 130 || !strings.Contains(stdout.String(), `"subtype":"error_cancelled"`) {
+			t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+		}
+		dead(t, pid)
+	})
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		cmd, stderr, _, pid := tooled(t)
+		for _, wait := range []string{"stopping at the next safe boundary", ""} {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			stderr.until(t, wait)
+		}
+		stderr.end()
+		if code := exitOf(t, cmd.Wait()); code != 130 {
+			t.Errorf("exit %d\n%s", code, stderr)
+		}
+		dead(t, pid)
+	})
+}
+
 const slowScript = `
 agents:
   coordinator:

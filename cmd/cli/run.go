@@ -112,8 +112,13 @@ func (a *app) follow(flags *runFlags) error {
 			if s, err = a.sit(sig.starting, toRun, flags.roots()...); err != nil {
 				return err
 			}
+			leave := func() { _ = s.Close() } // there is no time to tell anybody
+			sig.last.Store(&leave)
 		}
 		end, err := a.attend(s, f, flags)
+		if sig.second.Load() {
+			select {} // whatever it is, it comes from the end of the process
+		}
 		if err == nil {
 			return f.finish(s, end)
 		}

@@ -51,6 +51,9 @@ type seat struct {
 	mu   sync.Mutex
 	live map[string]bool // runs that were heard of since we own the directory
 	stop func()
+
+	closing sync.Once
+	closed  error
 }
 
 // sit finds a node, or becomes one.
@@ -166,14 +169,17 @@ func (s *seat) elsewhere() bool { return s.host == nil && s.joined == 0 }
 
 // Close gives the seat up at once.
 func (s *seat) Close() error {
-	if s.host == nil {
-		s.Client.Close()
-		return nil
-	}
-	if s.stop != nil {
-		s.stop()
-	}
-	return s.host.Close()
+	s.closing.Do(func() {
+		if s.host == nil {
+			s.Client.Close()
+			return
+		}
+		if s.stop != nil {
+			s.stop()
+		}
+		s.closed = s.host.Close()
+	})
+	return s.closed
 }
 
 // leave gives the seat up, but first lets the runs of others that live here

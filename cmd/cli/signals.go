@@ -6,16 +6,18 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // signals turns Ctrl-C and SIGTERM into something that a run can be stopped by.
 // The second one ends the process.
 type signals struct {
-	first      chan struct{}   // closed by the first
-	starting   context.Context // canceled by the first, until started
-	terminated atomic.Bool     // it was SIGTERM
-	begun      atomic.Bool     // there is a run that can be canceled instead
-	restore    atomic.Pointer[func()]
+	first      chan struct{}          // closed by the first
+	starting   context.Context        // canceled by the first, until started
+	terminated atomic.Bool            // it was SIGTERM
+	begun      atomic.Bool            // there is a run that can be canceled instead
+	second     atomic.Bool            // the process is about to end
+	last       atomic.Pointer[func()] // what the second still does
 	end        context.CancelFunc
 	in         chan os.Signal
 }
@@ -32,10 +34,7 @@ func catch() *signals {
 				s.terminated.Store(true)
 			}
 			if n > 1 {
-				if f := s.restore.Load(); f != nil {
-					(*f)()
-				}
-				os.Exit(s.code())
+				s.kill()
 			}
 			if !s.begun.Load() {
 				s.end()
@@ -44,6 +43,26 @@ func catch() *signals {
 		}
 	}()
 	return s
+}
+
+// killWait is how long the tools of a node in this process may take to die.
+const killWait = 2 * time.Second
+
+// kill ends the process, and with it the tools that it started.
+func (s *signals) kill() {
+	s.second.Store(true)
+	if f := s.last.Load(); f != nil {
+		done := make(chan struct{})
+		go func() {
+			(*f)()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(killWait):
+		}
+	}
+	os.Exit(s.code())
 }
 
 func (s *signals) code() int {
