@@ -171,14 +171,24 @@ func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byt
 
 func (c *Control) refuse(verb string, r micro.Request, err error) {
 	known := refusal(err)
+	known.Text = cut(known.Text, errorBytesMax)
 	header := micro.Headers{}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
 	}
-	if err := r.Error(known.Code, known.Text, nil, micro.WithHeaders(header)); err != nil {
+	// The headers are for programs; `nats req --raw` shows the body only.
+	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})
+	if err == nil {
+		err = r.Error(known.Code, known.Text, body, micro.WithHeaders(header))
+	}
+	if err != nil {
 		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
 	}
 }
+
+// errorBytesMax is the most of an error's text that is sent: it may quote the
+// request.
+const errorBytesMax = 4 << 10
 
 // refusal finds the code of an error: what the client can do about it.
 func refusal(err error) *client.Error {
