@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,14 @@ const (
 	stepsMean = 200 // steps of a seed, on average
 	placesMin = 2000
 )
+
+// gcPercent: a run makes much garbage and keeps nothing.
+const gcPercent = 800
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(gcPercent)
+	os.Exit(m.Run())
+}
 
 // suite sums up what the seeds of a test came to.
 type suite struct {
