@@ -79,7 +79,10 @@ func TestTwentyRunsAtOnce(t *testing.T) {
 
 // held is a family whose root waits for a file before it ends: what is under
 // way stays so until the test lets it go.
-func held(t *testing.T) (model, gate string, agents string) {
+func held(t *testing.T) (model, gate, agents string) { return heldBy(t, "read") }
+
+// heldBy is held, by a tool of an effect class.
+func heldBy(t *testing.T, class string) (model, gate, agents string) {
 	t.Helper()
 	gate = filepath.Join(t.TempDir(), "gate")
 	agents = t.TempDir()
@@ -91,10 +94,10 @@ x-troupe:
     - name: wait
       description: Waits for the gate.
       command: while [ ! -e %q ]; do sleep 0.02; done; echo open
-      effect: read
+      effect: %s
 ---
 Wait.
-`, gate)
+`, gate, class)
 	boss := "---\nname: boss\ndescription: Delegates.\nx-troupe:\n  delegates: [keeper]\n---\nDelegate.\n"
 	for name, text := range map[string]string{"keeper.md": text, "boss.md": boss} {
 		if err := os.WriteFile(filepath.Join(agents, name), []byte(text), 0o600); err != nil {
@@ -192,6 +195,71 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 		if r, ok := row(t, c, id); !ok || r.State != gateway.Finished {
 			t.Errorf("row at the end: %+v", r)
 		}
+	}
+}
+
+// A call that may have had its effect is a person's to decide: until then the
+// run is parked, and says so everywhere.
+func TestAParkedRunSaysSo(t *testing.T) {
+	noLeaks(t)
+	state := t.TempDir()
+	model, gate, agents := heldBy(t, "effect")
+	roots := func(c *Config) { c.Roots = []string{agents} }
+	first := start(t, state, roots)
+	c := connect(t, first)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	await(t, c, id, "tool.started", 2)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, state, roots, func(c *Config) { c.ResumeAll = true })
+	c = connect(t, second)
+	tp := record(t, second)
+	info, err := c.Wait(within(t), id)
+	if err != nil || info.State != gateway.Parked || !info.Result.IsError || info.Result.Reason != agent.ResumeUnsafe {
+		t.Fatalf("%+v %+v %v", info, info.Result, err)
+	}
+	if r, ok := row(t, c, id); !ok || r.State != gateway.Parked || r.Result != nil {
+		t.Errorf("row: %+v", r)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *client.Error
+	for answered := 0; answered < 2; {
+		open, err := c.Questions(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range open {
+			a := client.AnswerRequest{RunID: id, Agent: q.Agent, Query: q.Query, Decision: "perhaps"}
+			if err := c.Answer(within(t), a); !errors.As(err, &refused) || refused.Code != client.CodeBad {
+				t.Errorf("perhaps: %v", err)
+			}
+			if q.RunID != id || q.Reason != string(agent.ResumeUnsafe) || q.Call == "" || q.Question == "" {
+				t.Errorf("%+v", q)
+			}
+			a.Decision = "approve"
+			if err := c.Answer(within(t), a); err != nil {
+				t.Fatal(err)
+			}
+			await(t, c, id, "query.answered", answered+1)
+			answered++
+		}
+	}
+	finished(t, c, id, agent.Completed)
+	_, raw := paged(t, c, id)
+	for event, text := range tp.of(id) {
+		if raw[event] != text {
+			t.Errorf("%s was told as %s\nand is %s", event, text, raw[event])
+		}
+	}
+	// What is over takes no more commands, and a cancel of it is no mistake.
+	if err := c.Steer(within(t), client.SteerRequest{RunID: id, Text: "more"}); !errors.As(err, &refused) || refused.Code != client.CodeConflict {
+		t.Errorf("steer: %v", err)
+	}
+	if err := c.Cancel(within(t), client.CancelRequest{RunID: id}); err != nil {
+		t.Errorf("cancel: %v", err)
 	}
 }
 
