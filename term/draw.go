@@ -7,12 +7,11 @@ import (
 )
 
 const (
-	nameColumns   = 34 // most of the column of names, with its branches
-	turnColumns   = 9
-	tokenColumns  = 7
-	barColumns    = 20
-	doingMin      = 10
-	reservedLines = 3 // of the terminal, for what is not the tree
+	nameColumns  = 34 // most of the column of names, with its branches
+	turnColumns  = 9
+	tokenColumns = 7
+	barColumns   = 20
+	doingMin     = 10
 )
 
 // row is one line of the tree.
@@ -25,14 +24,13 @@ type row struct {
 // Lines draws the tree and a summary below it, at most height lines of at most
 // width columns.
 func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
-	rows := t.rows(false)
-	if len(rows) > height-reservedLines {
+	rows, left := t.rows(false), 0
+	if len(rows) > height-1 { // the summary takes one
 		rows = t.rows(true)
 	}
-	left := 0
-	if most := max(1, height-reservedLines); len(rows) > most {
-		left = len(rows) - most
-		rows = rows[:most]
+	if len(rows) > height-1 {
+		most := max(1, height-2) // and so does the count of what is left out
+		left, rows = len(rows)-most, rows[:most]
 	}
 	names := 0
 	for _, r := range rows {
@@ -46,7 +44,7 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 		lines = append(lines, Cut(r.draw(s, names, width, now), width))
 	}
 	if left > 0 {
-		lines = append(lines, s.Dim(fmt.Sprintf("… %d more agents", left)))
+		lines = append(lines, s.Dim("… "+count(left, "more line")))
 	}
 	return append(lines, Cut(t.Summary(s, now), width))
 }
@@ -58,7 +56,7 @@ func (t *Tree) rows(fold bool) []row {
 	for _, id := range t.order {
 		m := t.agents[id]
 		parent := m.parent
-		if t.agents[parent] == nil {
+		if t.agents[parent] == nil || parent == id {
 			parent = ""
 		}
 		children[parent] = append(children[parent], m)
@@ -208,9 +206,9 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 
 // bar shows what is used and what is reserved of a limit.
 func bar(s Style, used, reserved, limit int64) string {
-	cells := func(n int64) int { return int(min(barColumns, max(0, n)*barColumns/limit)) }
-	full := cells(used)
-	held := max(full, cells(used+reserved)) - full
+	cells := func(n float64) int { return int(min(barColumns, max(0, n)*barColumns/float64(limit))) }
+	full := cells(float64(used))
+	held := max(full, cells(float64(used)+float64(reserved))) - full
 	return "[" + s.Green(strings.Repeat("█", full)) + s.Yellow(strings.Repeat("▒", held)) +
 		s.Dim(strings.Repeat("░", barColumns-full-held)) + "]"
 }

@@ -78,9 +78,12 @@ func (t *Tree) Name(id string) string {
 // Take takes the next event of the run.
 func (t *Tree) Take(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
-	if e.Agent == "super" {
+	switch e.Agent {
+	case "super":
 		t.run(e, at)
 		return
+	case "":
+		return // it has no place in a tree
 	}
 	m := t.member(e.Agent)
 	if m.parent == "" {
@@ -119,7 +122,7 @@ func (t *Tree) run(e client.Event, at time.Time) {
 			t.Budget.Used, t.Budget.Reserved = d.Budget.Used, d.Budget.Reserved
 		}
 	case "agent.spawned":
-		if d, ok := decode[supervisor.AgentSpawned](e); ok {
+		if d, ok := decode[supervisor.AgentSpawned](e); ok && d.Agent != "" {
 			m := t.member(string(d.Agent))
 			m.name, m.parent = d.Name, string(d.Parent)
 		}

@@ -111,6 +111,11 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.connect(); err != nil {
 		return err
 	}
+	if h.embedded == nil {
+		if err := bus.CheckJetStream(ctx, h.owner); err != nil {
+			return err
+		}
+	}
 	var logs, blobs int64
 	if h.embedded != nil {
 		logs, blobs = h.embedded.Shares() // of a disk that may be small

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"troupe-node": main})
+}
+
+const patience = 60 * time.Second
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	home := t.TempDir()
+	cmd := exec.Command("troupe-node", args...)
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"),
+		"OLLAMA_HOST=127.0.0.1:1", "NATS_URL=", "NATS_CONTEXT=", "ANTHROPIC_API_KEY=", "OPENAI_API_KEY=", "GEMINI_API_KEY=", "GOOGLE_API_KEY=")
+	cmd.WaitDelay = patience
+	return cmd
+}
+
+// start returns a node that has said that it is ready, and what it said.
+func start(t *testing.T, cmd *exec.Cmd) (line string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		}
+	})
+	line, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("not ready: %v\n%s", err, stderr.String())
+	}
+	return line
+}
+
+func exitOf(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return 0
+}
+
+// A node that is told to stop hands what it had to the next one.
+func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "slow.yaml")
+	slow := func(delay string) {
+		if err := os.WriteFile(path, []byte("default: [{text: at last, delay: "+delay+"}]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow("10m")
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		cmd := command(t, "--store-dir", filepath.Join(dir, "state"), "--root", dir, "-o", "json", "--durability", "lazy", "--nats-port", "-1")
+		var ready struct {
+			URL  string `json:"url"`
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal([]byte(start(t, cmd)), &ready); err != nil || ready.Type != "ready" || !strings.HasPrefix(ready.URL, "nats://127.0.0.1:") {
+			t.Fatalf("%v %+v", err, ready)
+		}
+		c, err := client.Join(filepath.Join(dir, "state"), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signal == syscall.SIGTERM {
+			if _, err := c.Run(t.Context(), client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}); err != nil {
+				t.Fatal(err)
+			}
+			slow("0s")
+		} else {
+			info, err := c.Wait(t.Context(), "slow")
+			if err != nil || info.Result.Text != "at last" {
+				t.Errorf("%v %+v", err, info)
+			}
+		}
+		c.Close()
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if code := exitOf(t, cmd.Wait()); code != 0 {
+			t.Errorf("%s: exit %d\n%s", signal, code, cmd.Stderr)
+		}
+	}
+}
+
+func TestWhatANodeRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--durability", "never"}, 2, "--durability is sync or lazy"},
+		{[]string{"--root", "nowhere"}, 2, "nowhere"},
+		{[]string{"--nats-port", "99999"}, 2, "no port"},
+		{[]string{"--nonsense"}, 2, "unknown flag"},
+		{[]string{"argument"}, 2, "takes no arguments"},
+		{[]string{"--nats-port", port}, 6, "cannot listen"},
+		{[]string{"-s", "nats://127.0.0.1:1"}, 6, "no NATS server"},
+		{[]string{"-s", plain(t)}, 6, "JetStream"},
+	} {
+		out, err := command(t, c.args...).CombinedOutput()
+		if code := exitOf(t, err); code != c.code || !strings.Contains(string(out), c.says) || !strings.Contains(string(out), "\nhint: ") {
+			t.Errorf("%v: exit %d, want %d with %q:\n%s", c.args, code, c.code, c.says, out)
+		}
+	}
+}
+
+// plain is a server without JetStream.
+func plain(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server is not ready")
+	}
+	return s.ClientURL()
+}
+
+// One directory has one node.
+func TestTheSecondNodeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	first := command(t, "--store-dir", dir, "--nats-port", "-1", "--durability", "lazy")
+	if line := start(t, first); !strings.HasPrefix(line, "ready nats://127.0.0.1:") {
+		t.Errorf("%q", line)
+	}
+	out, err := command(t, "--store-dir", dir, "--nats-port", "-1").CombinedOutput()
+	if code := exitOf(t, err); code != 6 || !strings.Contains(string(out), "in use by another process") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,91 @@
+package settings
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The environment goes before the directory's file, and that before the user's.
+func TestTheFirstPlaceWins(t *testing.T) {
+	dir := t.TempDir()
+	user := filepath.Join(dir, "user.yaml")
+	write(t, user, "model: user/m\nmax_turns: 3\ncolor: never\n")
+	write(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\nstore_dir: state\n")
+	env := map[string]string{"TROUPE_MODEL": "env/m"}
+	got, err := Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]Setting{
+		"model":     {"model", "env/m", "TROUPE_MODEL"},
+		"max_turns": {"max_turns", "5", filepath.Join(dir, FileName) + ":3"},
+		"color":     {"color", "never", user + ":3"},
+		"store_dir": {"store_dir", filepath.Join(dir, "state"), filepath.Join(dir, FileName) + ":4"},
+	} {
+		if got[key] != want {
+			t.Errorf("%s: %+v, want %+v", key, got[key], want)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%+v", got)
+	}
+	if f := got["max_turns"].Flag(); f != "max-turns" {
+		t.Error(f)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"model: a/b\nmax_turn: 3\n":             `:2: unknown key "max_turn"; did you mean max_turns?`,
+		"maxBudgetUsd: 3\n":                     "did you mean max_budget_usd?",
+		"something_else_entirely: 1\n":          "the keys are color, ",
+		"timeout: soon\n":                       `:1: timeout: "soon" is not a duration`,
+		"max_tokens: many\n":                    "is not a whole number",
+		"max_tokens: -1\n":                      "is not a whole number",
+		"max_budget_usd: cheap\n":               "is not an amount",
+		"model: [a]\n":                          ":1: model: expected one value",
+		"model: a\nmodel: b\n":                  "",
+		"- model\n":                             "expected `key: value` lines",
+		"model: {\n":                            "troupe.yaml",
+		strings.Repeat("x", 80) + ": nothing\n": "the keys are",
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, FileName), text)
+		_, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+		if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestNothingIsSet(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, FileName), "# nothing\n")
+	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+	if err != nil || len(got) != 0 {
+		t.Errorf("%v %v", got, err)
+	}
+	write(t, filepath.Join(dir, FileName), "model:\n")
+	if got, err = Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }}); err != nil || len(got) != 0 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+func TestNear(t *testing.T) {
+	names := []string{"max-turns", "max-tokens", "model", "output"}
+	for word, want := range map[string]string{"max_turn": "max-turns", "maxtokens": "max-tokens", "modle": "model", "zzz": ""} {
+		if got := Near(word, names); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
