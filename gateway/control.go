@@ -146,8 +146,12 @@ func (c *Control) respond(verb string, serve verb) func(micro.Request) {
 			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 			defer cancel()
 			reply, err := c.guard(ctx, verb, serve, r.Data())
+			var data []byte
 			if err == nil {
-				err = r.RespondJSON(reply)
+				data, err = json.Marshal(reply)
+			}
+			if err == nil {
+				err = c.reply(r, nil, data)
 			}
 			if err != nil {
 				c.refuse(verb, r, err)
@@ -172,18 +176,27 @@ func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byt
 func (c *Control) refuse(verb string, r micro.Request, err error) {
 	known := refusal(err)
 	known.Text = cut(known.Text, errorBytesMax)
-	header := micro.Headers{}
+	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
 	}
 	// The headers are for programs; `nats req --raw` shows the body only.
 	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})
 	if err == nil {
-		err = r.Error(known.Code, known.Text, body, micro.WithHeaders(header))
+		err = c.reply(r, header, body)
 	}
 	if err != nil {
 		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
 	}
+}
+
+// reply answers without the library's help: what it has for that may only be
+// called before its handler has returned.
+func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error {
+	if r.Reply() == "" {
+		return nil // nobody wants to know
+	}
+	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data})
 }
 
 // errorBytesMax is the most of an error's text that is sent: it may quote the
