@@ -84,6 +84,7 @@ func (s State) validate(t model.ToolCall, index int) Call {
 const (
 	GoalBytesMax   = 32 << 10
 	AnswerBytesMax = 96 << 10
+	DetailBytesMax = 4 << 10 // of why it ended
 )
 
 const (

@@ -273,6 +273,8 @@ func finish(s State, o Outcome) (State, []Effect) {
 		fx = append(fx, Unpark{Query: s.Query.Query})
 		s.Query = Park{}
 	}
+	// The last word must fit an entry, whatever a provider or a person said.
+	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
 	s.Phase, s.Outcome = Done, o
 	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node})
 }
