@@ -76,3 +76,19 @@ func unpark(s State, from agent.ID) (State, []Effect) {
 	s.Parked--
 	return s.put(m), nil
 }
+
+// givenUp takes a member whose shell cannot live.
+func givenUp(s State, f GivenUp) (State, []Effect) {
+	m, ok := s.Member(f.Agent)
+	if !ok || m.Done {
+		return s, nil
+	}
+	return giveUp(s, m, agent.Outcome{Reason: agent.ResumeUnsafe, Partial: true, Detail: f.Why}, agent.ResumeUnsafe)
+}
+
+// giveUp ends a member for others; should it live again, it ends, too.
+func giveUp(s State, m Member, o agent.Outcome, as agent.Reason) (State, []Effect) {
+	m.Outcome = o
+	s, fx := end(s, m)
+	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)
+}

@@ -27,10 +27,18 @@ type LimitSet struct {
 	Limits Limits `msgpack:"l"`
 }
 
+// GivenUp says that no shell of an agent gets through its log: it will not be
+// heard of again.
+type GivenUp struct {
+	Agent agent.ID `msgpack:"a"`
+	Why   string   `msgpack:"w"`
+}
+
 // Kind words.
 func (Opened) Kind() string    { return "opened" }
 func (PolicySet) Kind() string { return "policy_set" }
 func (LimitSet) Kind() string  { return "limit_set" }
+func (GivenUp) Kind() string   { return "given_up" }
 
 // Decode makes a fact of the supervisor's log; ok is false for an unknown kind.
 func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
@@ -41,6 +49,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = as[PolicySet](body)
 	case "limit_set":
 		f, err = as[LimitSet](body)
+	case "given_up":
+		f, err = as[GivenUp](body)
 	case "canceled", "woke", "resumed", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
@@ -126,6 +136,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return s, nil
 	case LimitSet:
 		return limitSet(s, f)
+	case GivenUp:
+		return givenUp(s, f)
 	case agent.Woke:
 		return woke(s, f)
 	case agent.Resumed:
@@ -138,7 +150,7 @@ func Step(s State, e Event) (State, []Effect) {
 }
 
 // early takes what comes before Opened: a cancel makes the run over before it
-// began; nothing else means anything.
+// began, and so does damage.
 func early(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case agent.Canceled:
@@ -151,6 +163,12 @@ func early(s State, e Event) (State, []Effect) {
 			s.Began = s.Now
 			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.ProposeStop, agent.Park:
+		// There are no agents before Opened: the log has lost its head.
+		s.Began = s.Now
+		detail := "an agent was heard of before the run was opened"
+		next, fx := s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail})
+		return next, append([]Effect{Tell{To: e.From, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}, fx...)
 	}
 	return s, nil
 }

@@ -199,7 +199,11 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	t := s.task(m, def, f.Goal)
 	above := s.Pool.Account(string(from)).Limit // a child never has more than its parent
 	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano, Calls: int(above.Calls)})
-	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
+	first := agent.FirstAsk(t)
+	if first.Input > TaskBytesMax { // Submitted would not fit an entry
+		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)
+	}
+	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !fits {
 		return refuse("the budget does not cover another agent")
 	}
@@ -218,6 +222,9 @@ func (s State) delegates(own Definition) []string {
 	}
 	return names
 }
+
+// TaskBytesMax bounds what a child is told, so that it fits an entry.
+const TaskBytesMax = 200 << 10
 
 // finished takes a member's last word: its lease and what was kept for it are
 // free, its parent hears the answer, its own children are stopped.
@@ -342,9 +349,7 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 	if s.Now < m.Sign { // the stamp of the log counts, not the clock of a node
 		return s, []Effect{Arm{Timer: f.Timer, Due: m.Sign}}
 	}
-	m.Outcome = agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: "no sign of life"}
-	s, fx := end(s, m)
-	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: "no sign of life", Now: true}}}, fx...)
+	return giveUp(s, m, agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: "no sign of life"}, "")
 }
 
 // resumed begins a life of the supervisor's shell. It has no world but timers.

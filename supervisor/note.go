@@ -79,6 +79,10 @@ func Notes(before State, e Event, after State, effects []Effect) []agent.Note {
 		add("policy.applied", PolicyApplied{f.Policy.Version, len(f.Policy.Rules)})
 	case LimitSet:
 		money("budget.changed", "", 0, "")
+	case GivenUp:
+		if after.Live < before.Live {
+			add("warning.raised", CancelNote{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: after.Live})
+		}
 	case agent.Canceled:
 		if after.Cancel != before.Cancel {
 			add("warning.raised", CancelNote{What: "cancel", Why: f.Why, Now: f.Now, Live: after.Live})

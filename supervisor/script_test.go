@@ -278,6 +278,8 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
 	case "limits":
 		return supervisor.LimitSet{Limits: limits(t, d)}
+	case "given-up":
+		return supervisor.GivenUp{Agent: agent.ID(value(t, d, "of")), Why: d.Input}
 	case "woke":
 		return agent.Woke{Timer: value(t, d, "timer")}
 	case "resumed":
