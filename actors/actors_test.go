@@ -29,6 +29,7 @@ type stage struct {
 	seen   chan life.Event
 	// onEvent is called inside the shell, before the event is kept.
 	onEvent func(kind string)
+	onWhole func(address, kind string)
 }
 
 func play(t *testing.T, post mailbox.Post, lease uint64, text string, tools ...tool.Tool) *stage {
@@ -55,6 +56,9 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 		Events: func(e life.Event) {
 			if s.onEvent != nil {
 				s.onEvent(e.Kind)
+			}
+			if s.onWhole != nil {
+				s.onWhole(e.Run+"."+e.Agent, e.Kind)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()

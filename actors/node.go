@@ -51,7 +51,7 @@ type Config struct {
 
 // Limits of a node.
 const (
-	CrashesMax    = 3    // restarts of a shell in a row; then its actor is parked
+	CrashesMax    = 3    // restarts of a shell in a row; then its actor is given up
 	RecentlyEnded = 4096 // addresses whose late entries are not worth a new shell
 )
 
@@ -115,11 +115,7 @@ func (n *Node) Open(ctx context.Context, o supervisor.Opened) error {
 // Command appends a request of a client to an actor's log. request names it:
 // the same name is applied once.
 func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind string, body any) error {
-	raw, err := mailbox.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
-	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: request, Kind: kind, Body: raw}}})
+	data, err := command(request, kind, body)
 	if err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
@@ -127,6 +123,15 @@ func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind st
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
 	return nil
+}
+
+// command is the entry of a request.
+func command(request, kind string, body any) ([]byte, error) {
+	raw, err := mailbox.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: request, Kind: kind, Body: raw}}})
 }
 
 // Resume starts a shell for every actor of a run that has a log. Actors that

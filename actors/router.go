@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -34,8 +35,9 @@ type router struct {
 type place struct {
 	pid     *actor.PID // nil while it waits for a restart
 	starts  uint64
-	crashes int
-	results []worked // that came while there was no shell
+	crashes int       // in a row
+	crashed time.Time // the last of them
+	results []worked  // that came while there was no shell
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
@@ -60,6 +62,8 @@ func (r *router) Receive(c actor.Context) {
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
 			r.spawn(c, m.at, p)
 		}
+	case hopeless:
+		r.giveUp(c, m)
 	case *actor.Terminated:
 		r.crashed(c, m.Who)
 	}
@@ -135,15 +139,12 @@ func (r *router) crashed(c actor.Context, pid *actor.PID) {
 	delete(r.pids, pid.Id)
 	p := r.shells[at]
 	p.pid = nil
-	p.crashes++
-	if p.crashes > CrashesMax {
-		r.cfg.Logger.Error("a shell crashed too often; its actor is parked", "actor", at, "crashes", p.crashes)
+	pause, parked := p.crash(time.Now())
+	if parked {
+		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
 		return
 	}
-	pause := crashPause << (p.crashes - 1)
 	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
 	self, root := c.Self(), c.ActorSystem().Root
 	time.AfterFunc(pause, func() { root.Send(self, restart{at}) })
 }
-
-const crashPause = 200 * time.Millisecond

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -23,10 +24,12 @@ type (
 		err   error
 	}
 	replayed struct {
-		log []mailbox.Message
-		err error
+		claim claimed
+		log   []mailbox.Message
+		err   error
 	}
-	acked struct {
+	reclaim struct{}
+	acked   struct {
 		to      mailbox.Address
 		letters []life.Letter
 		err     error
@@ -44,21 +47,10 @@ type (
 	}
 )
 
-// worked is a result of our own work that is to become an own entry. It names
-// the life that began the work: another one may post it.
-type worked struct {
-	at        mailbox.Address
-	epoch     mailbox.Epoch
-	start     string
-	kind, key string
-	body      any
-	small     bool // it stands for a result that did not fit
-}
-
 // Pauses of a shell.
 const (
 	settleHold  = 20 * time.Millisecond // how long a settlement may wait for company (PROTOCOL P21)
-	repostPause = time.Second           // before an entry that found no room is appended again
+	repostPause = time.Second           // before what found no room, or no leader, is tried again
 )
 
 // shell is one start of one actor.
@@ -77,6 +69,7 @@ type shell struct {
 	held    []heldNotes       // of entries read while folding
 	holding bool              // the flush timer runs
 	closing bool              // Closed is on the way
+	marked  uint64            // how much was read when the last Checkpoint went off
 	told    bool              // Over was told
 	work    world
 }
@@ -115,6 +108,8 @@ func (s *shell) Receive(c actor.Context) {
 		s.claim(c)
 	case *actor.Stopping:
 		s.work.cancelAll()
+	case reclaim:
+		s.claim(c)
 	case claimed:
 		s.readBack(c, m)
 	case replayed:
@@ -131,11 +126,15 @@ func (s *shell) Receive(c actor.Context) {
 	case posted:
 		s.posted(c, m)
 	case again:
-		s.post(c, m.to, m.letters)
+		if s.life.Phase == life.Alive {
+			s.post(c, m.to, m.letters)
+		}
 	case repost:
 		s.append(c, m.own)
 	case worked:
-		s.work.done(m.key)
+		if m.start == s.life.Start { // else its key may be that of another attempt
+			s.work.done(m.key)
+		}
 		s.append(c, m)
 		s.after(c)
 	case due:
@@ -149,7 +148,7 @@ func (s *shell) Receive(c actor.Context) {
 
 // claim begins this life: nothing is done before its Resumed has come round.
 func (s *shell) claim(c actor.Context) {
-	e, err := s.life.Claim(s.cfg.Name, "")
+	e, err := s.life.Claim(s.cfg.Name, s.life.Damage)
 	if err != nil {
 		panic(err)
 	}
@@ -164,11 +163,15 @@ func (s *shell) claim(c actor.Context) {
 // readBack reads the log up to the claim, beside the actor. A claim made while
 // alive (see Reclaim) comes round by the tail.
 func (s *shell) readBack(c actor.Context, m claimed) {
-	if m.err != nil {
+	switch {
+	case errors.Is(m.err, mailbox.ErrFull):
+		s.log.Warn("no room for a claim; it is made again", "actor", s.life.Addr)
+		s.later(c, reclaim{})
+		return
+	case m.err != nil:
 		s.failed(c, "claim", m.err)
 		return
-	}
-	if s.replay {
+	case s.replay:
 		return
 	}
 	self, root := c.Self(), c.ActorSystem().Root
@@ -179,29 +182,23 @@ func (s *shell) readBack(c actor.Context, m claimed) {
 			log = append(log, m)
 			return nil
 		})
-		root.Send(self, replayed{log, err})
+		root.Send(self, replayed{m, log, err})
 	}()
-}
-
-// failed: without its log the shell cannot go on. It stops by panic, so that
-// its place starts another one after a pause.
-func (s *shell) failed(c actor.Context, what string, err error) {
-	if s.ctx.Err() != nil || errors.Is(err, mailbox.ErrClosed) {
-		c.Stop(c.Self())
-		return
-	}
-	s.log.Error("a log is out of reach", "actor", s.life.Addr, "at", what, "error", err)
-	panic(err)
 }
 
 // catchUp folds the log and goes on with what the tail has brought meanwhile.
 func (s *shell) catchUp(c actor.Context, m replayed) {
-	if m.err != nil {
+	switch {
+	case m.err != nil && s.ctx.Err() == nil && !errors.Is(m.err, mailbox.ErrClosed):
+		// Nobody leads the log, or its blocks do not decode: no shell could read it now.
+		s.log.Warn("a log is out of reach; it is read again", "actor", s.life.Addr, "error", m.err)
+		s.later(c, m.claim)
+		return
+	case m.err != nil:
 		s.failed(c, "replay", m.err)
 		return
-	}
-	if life.Starts(m.log) > life.StartsMax {
-		s.log.Error("too many starts without a checkpoint; the actor is parked", "actor", s.life.Addr)
+	case life.Starts(m.log) > life.StartsMax:
+		c.Send(s.router, hopeless{s.life.Addr, fmt.Sprintf("%d starts in a row did not get through the log", life.StartsMax)})
 		return
 	}
 	s.replay = true
@@ -221,17 +218,14 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	r := s.life.Next(m)
 	if r.Err != nil {
 		s.log.Warn("an entry does not count", "error", r.Err)
-		if errors.Is(r.Err, life.ErrDamaged) {
-			s.append(c, s.own("resumed", s.life.Start, agent.Resumed{Life: s.life.Start, Damaged: r.Err.Error()}))
-		}
 	}
-	s.tell(r, m.At)
 	if r.Came {
 		s.append(c, s.own("checkpoint", "0", agent.Checkpoint{}))
 		s.untold()
-		if s.super != nil && s.super.Ended() {
-			s.over()
-		}
+	}
+	s.tell(r, m.At)
+	if r.Came && s.super != nil && s.super.Ended() {
+		s.over()
 	}
 	if r.Reclaim {
 		s.claim(c)
@@ -256,7 +250,8 @@ func (s *shell) after(c actor.Context) {
 	case s.life.MayClose() && !s.closing:
 		s.closing = true
 		s.append(c, s.own("closed", "", agent.Closed{N: s.life.N}))
-	case s.life.CheckpointDue():
+	case s.life.CheckpointDue() && s.life.N-s.marked >= life.CheckpointGap:
+		s.marked = s.life.N
 		s.append(c, s.own("checkpoint", "", agent.Checkpoint{}))
 	}
 }
@@ -288,65 +283,6 @@ func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter)
 		return
 	}
 	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) { root.Send(self, acked{to, letters, err}) })
-}
-
-// acked: the letters are out, or there was no room: then the same again.
-func (s *shell) acked(c actor.Context, m acked) {
-	switch {
-	case m.err == nil:
-		s.life.Outbox.Acked(m.to)
-		s.after(c)
-	case errors.Is(m.err, mailbox.ErrClosed):
-	case errors.Is(m.err, mailbox.ErrFull) && s.life.Phase == life.Alive:
-		s.log.Warn("no room for a letter; it is sent again", "from", s.life.Addr, "to", m.to)
-		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(repostPause, func() { root.Send(self, again{m.to, m.letters}) })
-	default:
-		s.failed(c, "send", m.err)
-	}
-}
-
-// own makes a result of this life.
-func (s *shell) own(kind, key string, body any) worked {
-	return worked{at: s.life.Addr, epoch: s.life.Epoch, start: s.life.Start, kind: kind, key: key, body: body}
-}
-
-// append puts a result into our own log; it counts when it comes round. A
-// silent shell posts only what a tool itself returned.
-func (s *shell) append(c actor.Context, w worked) {
-	if (s.life.Phase == life.Silent || w.start != s.life.Start) && w.kind != "returned" || s.life.Phase == life.Closed {
-		return
-	}
-	e, err := s.life.OwnAs(w.epoch, w.start, w.kind, w.key, w.body)
-	var data []byte
-	if err == nil {
-		data, err = mailbox.Encode(e)
-	}
-	self, root := c.Self(), c.ActorSystem().Root
-	if err != nil {
-		root.Send(self, posted{w, err})
-		return
-	}
-	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(_ uint64, err error) {
-		if err != nil {
-			root.Send(self, posted{w, err})
-		}
-	})
-}
-
-// posted takes the failure of an append to our own log: what is too large is
-// replaced by what says so, what found no room is tried again.
-func (s *shell) posted(c actor.Context, m posted) {
-	switch {
-	case errors.Is(m.err, mailbox.ErrClosed):
-	case errors.Is(m.err, mailbox.ErrFull):
-		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(repostPause, func() { root.Send(self, repost{m.own}) })
-	case !m.own.small && (errors.Is(m.err, mailbox.ErrTooLarge) || errors.Is(m.err, mailbox.ErrMalformed)):
-		s.append(c, smaller(m.own))
-	default:
-		s.failed(c, m.own.kind, m.err)
-	}
 }
 
 // over tells that the run is over.

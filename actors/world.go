@@ -130,7 +130,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			req := e.Request
 			req.Model = name
-			reply, err = client.Complete(ctx, req, emit)
+			reply, err = complete(ctx, client, req, emit)
 		}
 		took := time.Since(began).Milliseconds()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
@@ -145,6 +145,19 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		}
 		deliver(w)
 	}()
+}
+
+// errPanic: a bug in a client is a failed attempt of one agent. Nobody knows
+// what it cost.
+var errPanic = errors.New("actors: the client of the model crashed")
+
+func complete(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			reply, err = model.Reply{}, fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return client.Complete(ctx, req, emit)
 }
 
 // callsKept is how many calls of one reply are kept at all: twice what may run.

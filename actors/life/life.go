@@ -93,6 +93,8 @@ type Life struct {
 	At    int64
 	// Garbage counts entries that did not decode; Dropped items that do not count.
 	Garbage, Dropped int
+	// Damage is what is wrong with the log, if anything: the next claim says so.
+	Damage string
 
 	machine  Machine
 	force    mailbox.Epoch // the highest claimed so far
@@ -105,6 +107,7 @@ type Life struct {
 	hashes   []hash // of the log up to base+1, base+2, …
 	base     uint64
 	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
+	confess  bool   // the claim that says Damage was asked for
 	Outbox   Outbox
 }
 
@@ -134,7 +137,8 @@ type Read struct {
 	Notes []Note // of all steps of the entry, whether alive or not
 	// Cames says that this entry is the life's own Resumed and has come into force.
 	Came bool
-	// Reclaim: the own Resumed was not the highest; claim again with Life.Epoch.
+	// Reclaim: the own Resumed was not the highest, or it did not say what is wrong
+	// with the log; claim again with Life.Epoch and Life.Damage.
 	Reclaim bool
 	// Err: the entry, or an item of it, did not decode, or ErrDamaged.
 	Err error
@@ -167,11 +171,24 @@ func (l *Life) Next(m mailbox.Message) Read {
 	default:
 		l.Dropped += len(e.Items)
 	}
+	if errors.Is(out.Err, ErrDamaged) && l.Damage == "" {
+		l.Damage = out.Err.Error()
+	}
+	if l.Damage != "" && l.Phase == Alive && !l.confess {
+		l.reclaim(&out)
+	}
 	l.post(letters)
 	if l.Phase != Alive {
 		out.World = nil
 	}
 	return out
+}
+
+// reclaim asks for another claim: one that says Damage. A claim with the epoch
+// that is in force already would not count.
+func (l *Life) reclaim(out *Read) {
+	l.confess, out.Reclaim = true, true
+	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
 }
 
 // extend continues the chain of hashes over the log as it is.
@@ -225,10 +242,11 @@ var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true,
 
 // claim takes the floor and checks the hash that an own entry carries.
 func (l *Life) claim(e mailbox.Entry, counts bool, out *Read) {
-	if e.Floor == 0 || e.Floor >= l.N {
+	if e.Floor == 0 {
 		return
 	}
-	if e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) {
+	// More entries than came before it: the log has lost its head.
+	if e.Floor >= l.N || e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) {
 		if counts {
 			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
 		}
@@ -257,6 +275,8 @@ func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
 	}
 	l.force, l.forcer = e.Epoch, e.Start
 	switch {
+	case mine && l.Damage != "" && !l.confess:
+		l.reclaim(out) // it comes alive to say what is wrong, and to do nothing else
 	case mine:
 		l.Phase, out.Came = Alive, true
 	case l.Phase == Alive:
@@ -282,7 +302,7 @@ func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
 }
 
 var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "answered": true,
-	"policy_set": true, "limit_set": true}
+	"policy_set": true, "limit_set": true, "given_up": true}
 
 // letters reads what another actor of the run sent. What is not above the
 // sender's watermark was read before.

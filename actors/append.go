@@ -1,0 +1,96 @@
+package actors
+
+import (
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// worked is a result of our own work that is to become an own entry. It names
+// the life that began the work: another one may post it.
+type worked struct {
+	at        mailbox.Address
+	epoch     mailbox.Epoch
+	start     string
+	kind, key string
+	body      any
+	small     bool // it stands for a result that did not fit
+}
+
+// later sends the shell a message after a pause: what failed is tried again.
+func (s *shell) later(c actor.Context, message any) {
+	self, root := c.Self(), c.ActorSystem().Root
+	time.AfterFunc(repostPause, func() { root.Send(self, message) })
+}
+
+// failed: without its log the shell cannot go on. It stops by panic, so that
+// its place starts another one after a pause.
+func (s *shell) failed(c actor.Context, what string, err error) {
+	if s.ctx.Err() != nil || errors.Is(err, mailbox.ErrClosed) {
+		c.Stop(c.Self())
+		return
+	}
+	s.log.Error("a log is out of reach", "actor", s.life.Addr, "at", what, "error", err)
+	panic(err)
+}
+
+// acked: the letters are out, or there was no room: then the same again.
+func (s *shell) acked(c actor.Context, m acked) {
+	switch {
+	case m.err == nil:
+		s.life.Outbox.Acked(m.to)
+		s.after(c)
+	case errors.Is(m.err, mailbox.ErrClosed), s.life.Phase != life.Alive: // the next life sends it
+	case errors.Is(m.err, mailbox.ErrFull):
+		s.log.Warn("no room for a letter; it is sent again", "from", s.life.Addr, "to", m.to)
+		s.later(c, again{m.to, m.letters})
+	default:
+		s.failed(c, "send", m.err)
+	}
+}
+
+// own makes a result of this life.
+func (s *shell) own(kind, key string, body any) worked {
+	return worked{at: s.life.Addr, epoch: s.life.Epoch, start: s.life.Start, kind: kind, key: key, body: body}
+}
+
+// append puts a result into our own log; it counts when it comes round. A
+// silent shell posts only what a tool itself returned.
+func (s *shell) append(c actor.Context, w worked) {
+	if (s.life.Phase == life.Silent || w.start != s.life.Start) && w.kind != "returned" || s.life.Phase == life.Closed {
+		return
+	}
+	e, err := s.life.OwnAs(w.epoch, w.start, w.kind, w.key, w.body)
+	var data []byte
+	if err == nil {
+		data, err = mailbox.Encode(e)
+	}
+	self, root := c.Self(), c.ActorSystem().Root
+	if err != nil {
+		root.Send(self, posted{w, err})
+		return
+	}
+	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(_ uint64, err error) {
+		if err != nil {
+			root.Send(self, posted{w, err})
+		}
+	})
+}
+
+// posted takes the failure of an append to our own log: what is too large is
+// replaced by what says so, what found no room is tried again.
+func (s *shell) posted(c actor.Context, m posted) {
+	switch {
+	case errors.Is(m.err, mailbox.ErrClosed):
+	case errors.Is(m.err, mailbox.ErrFull):
+		s.later(c, repost{m.own})
+	case !m.own.small && (errors.Is(m.err, mailbox.ErrTooLarge) || errors.Is(m.err, mailbox.ErrMalformed)):
+		s.append(c, smaller(m.own))
+	default:
+		s.failed(c, m.own.kind, m.err)
+	}
+}
