@@ -154,6 +154,45 @@ agents:
 	}
 }
 
+// The owner that a run joined is killed: the process of that run becomes the
+// next owner, and its run goes on from its logs.
+func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last, delay: 1s}]"})
+	begin := func(script, ready string) (*exec.Cmd, *watched, *bytes.Buffer) {
+		cmd, stdout := s.command("run", "-o", "json", "-m", "script/"+script, "wait"), &bytes.Buffer{}
+		cmd.Stdout = stdout
+		pipe, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stderr := watch(pipe)
+		stderr.until(t, ready)
+		return cmd, stderr, stdout
+	}
+	owner, lost, _ := begin("slow.yaml", "root-1-0 historian")
+	guest, stderr, stdout := begin("quick.yaml", "agent.spawned")
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	lost.end()
+	if exitOf(t, owner.Wait()) == 0 {
+		t.Error("the owner was killed")
+	}
+	stderr.until(t, "the node is gone")
+	stderr.end()
+	var r supervisor.Result
+	if code := exitOf(t, guest.Wait()); code != 0 || json.Unmarshal(stdout.Bytes(), &r) != nil || r.Text != "at last" {
+		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+	if strings.Count(stdout.String(), "\n") != 1 {
+		t.Errorf("not one result: %s", stdout)
+	}
+}
+
 // clerk has a tool whose process would outlive everybody.
 const clerk = `---
 name: clerk
