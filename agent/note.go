@@ -282,7 +282,11 @@ func (n *notes) phases(before State, e Event, after State) {
 	atWork := before.Phase == Thinking || before.Phase == Acting
 	if atWork && after.Phase != Thinking && after.Phase != Acting {
 		n.turn = max(before.Turn, after.Turn)
-		n.add("turn.finished", TurnFinished{Transition: after.Transition, Phase: after.Phase})
+		next := TurnFinished{Phase: after.Phase}
+		if after.Phase == Leasing {
+			next.Transition = after.Transition // why the loop goes on; at its end it does not
+		}
+		n.add("turn.finished", next)
 	}
 	switch {
 	case after.Phase == Stopping && before.Phase != Stopping:

@@ -98,7 +98,7 @@ func Notes(before State, e Event, after State, effects []Effect) []agent.Note {
 			add("agent.spawned", AgentSpawned{Agent: f.Task.ID, Name: f.Task.Name, Parent: f.Task.Parent, Depth: f.Task.Depth})
 		case agent.Granted:
 			money("budget.reserved", tell.To, f.Lease, "")
-			if f.Closing {
+			if f.Closing && f.Why != "" {
 				money("budget.exhausted", tell.To, f.Lease, f.Why)
 			}
 		case agent.Denied:

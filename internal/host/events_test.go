@@ -48,6 +48,21 @@ func (c *cable) cut(t *testing.T) (mend func()) {
 	return sync.OnceFunc(func() { close(open) })
 }
 
+// byCable connects a client by a cable that can be cut.
+func byCable(t *testing.T, h *Host, back nats.ConnHandler) (*nats.Conn, *cable) {
+	t.Helper()
+	wire := &cable{open: make(chan struct{})}
+	close(wire.open)
+	user, password := h.embedded.Credential(bus.RoleClient)
+	nc, err := nats.Connect(h.URL(), nats.UserInfo(user, password), nats.CustomInboxPrefix(bus.InboxPrefix(bus.RoleClient)),
+		nats.SetCustomDialer(wire), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0), nats.MaxReconnects(-1),
+		nats.ReconnectHandler(back))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, wire
+}
+
 // A follower whose connection is cut, twice, while things happen, gets all of
 // it, each log in its order.
 func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
@@ -57,16 +72,8 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	c := connect(t, h)
 	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 
-	wire := &cable{open: make(chan struct{})}
-	close(wire.open)
-	user, password := h.embedded.Credential(bus.RoleClient)
 	back := make(chan struct{}, 1)
-	nc, err := nats.Connect(h.URL(), nats.UserInfo(user, password), nats.CustomInboxPrefix(bus.InboxPrefix(bus.RoleClient)),
-		nats.SetCustomDialer(wire), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0), nats.MaxReconnects(-1),
-		nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, wire := byCable(t, h, func(*nats.Conn) { back <- struct{}{} })
 	defer nc.Close()
 
 	seen, done := make(chan string, 1024), make(chan error, 1)
