@@ -15,6 +15,8 @@ const (
 	// largeTree is the number of files from which on the frequent and harmless
 	// patterns are left out: a hundred lines of them would hide the rest.
 	largeTree  = 400
+	auditUsual = 100 // files searched at once, see probe
+	auditRoom  = 2000
 	manyPlaces = 10 // places from which on a low claim is a medium one
 	// generatedRepeats of one and the same line are a generator's work.
 	generatedRepeats = 25
@@ -52,10 +54,10 @@ func (tp topic) active(h hints) []rule {
 }
 
 // ask is the one grep of a topic.
-func (tp topic) ask(h hints) (want, bool) {
+func (tp topic) ask(h hints) (probe, bool) {
 	rules := tp.active(h)
 	if len(rules) == 0 {
-		return want{}, false
+		return probe{}, false
 	}
 	var patterns, exts []string
 	for _, r := range rules {
@@ -70,7 +72,9 @@ func (tp topic) ask(h hints) (want, bool) {
 	if tp.label == "secrets" {
 		more = strings.Split(configGlobs, ",")
 	}
-	return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": sourceGlob(exts, more)}, label: tp.label}, true
+	return probe{first: h.Files / auditUsual, room: auditRoom, part: func(k int) want {
+		return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": inPart(sourceGlob(exts, more), k)}, label: tp.label}
+	}}, true
 }
 
 // auditHints falls back to the commonest languages when the task named none.
@@ -85,8 +89,8 @@ func auditHints(t *talk) hints {
 func auditorWants(t *talk) []want {
 	var wants []want
 	for _, tp := range topics() {
-		if w, ok := tp.ask(auditHints(t)); ok {
-			wants = append(wants, w)
+		if p, ok := tp.ask(auditHints(t)); ok {
+			wants = append(wants, p.run(t).wants...)
 		}
 	}
 	return wants
@@ -97,23 +101,25 @@ func auditorAnswer(t *talk) answer {
 	h := auditHints(t)
 	seen := 0
 	for _, tp := range topics() {
-		w, ok := tp.ask(h)
+		p, ok := tp.ask(h)
 		if !ok {
 			continue
 		}
-		text, ok := t.result(w)
-		if !ok {
+		r := p.run(t)
+		if !r.ok {
 			continue
 		}
-		s := parseGrep(text)
+		s := r.got
 		seen = max(seen, s.searched)
-		if s.partial {
+		if r.k > 1 {
+			a.limit("%s: %s searched, one in %d by name", tp.label, plural(s.searched, "file"), r.k)
+		} else if s.partial {
 			a.limit("%s: the first %d of %s matching lines were read", tp.label, len(s.hits), thousands(int64(s.matches)))
 		}
 		if s.skipped > 0 {
 			a.limit("%s: %s skipped", tp.label, plural(s.skipped, "large file"))
 		}
-		if !s.whole && len(s.hits) == 0 && strings.TrimSpace(text) != "" {
+		if !s.whole && len(s.hits) == 0 {
 			a.limit("%s: the result could not be read", tp.label)
 		}
 		for _, r := range tp.active(h) {

@@ -10,7 +10,7 @@ import (
 
 // cartographer maps the source: what it is for, where it starts, how big its
 // files are, whether it has tests.
-var cartographer = job{name: "cartographer", wants: cartographerWants, answer: cartographerAnswer}
+var cartographer = job{name: "cartographer", wants: cartographerWants, answer: cartographerAnswer, bytes: auditBytesMax}
 
 const (
 	readmeLines   = 14
@@ -82,10 +82,6 @@ func askTests(exts []string) (want, bool) {
 	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, true
 }
 
-func askFirstLine(p string) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "limit": 1}, label: "size of " + p}
-}
-
 func askReadme(root []string) (want, bool) {
 	for _, name := range root {
 		if strings.HasPrefix(strings.ToLower(name), "readme") {
@@ -114,8 +110,14 @@ func cartographerWants(t *talk) []want {
 	if w, ok := askTests(t.hints.Exts); ok {
 		wants = append(wants, w)
 	}
+	if w, ok := askLicense(t.hints.Root); ok {
+		wants = append(wants, w)
+	}
+	if p, _, ok := apiProbe(t.hints); ok {
+		wants = append(wants, p.run(t).wants...)
+	}
 	for _, p := range t.hints.Largest {
-		wants = append(wants, askFirstLine(p))
+		wants = append(wants, askHead(p))
 	}
 	return wants
 }
@@ -134,6 +136,9 @@ func cartographerAnswer(t *talk) answer {
 		first = entries(parseGrep(text), &a)
 	}
 	bigFiles(t, &a)
+	publicAPI(t, &a)
+	license(t, &a)
+	sizes(t, &a)
 	testCount(t, first, &a)
 	absent(t.hints.Root, &a)
 	return a
@@ -197,16 +202,21 @@ func entries(s search, a *answer) hit {
 		}
 	}
 	slices.SortStableFunc(own1, func(x, y hit) int { return strings.Count(x.path, "/") - strings.Count(y.path, "/") })
+	f := finding{Kind: kindEntry, Severity: info}
 	var shown []string
 	for i, h := range own1 {
 		if i == entriesShown {
 			shown = append(shown, fmt.Sprintf("%d more", len(own1)-i))
 			break
 		}
-		shown = append(shown, fmt.Sprintf("`%s:%d`", h.path, h.line))
+		shown = append(shown, fmt.Sprintf("%s:%d", h.path, h.line))
+		if quotable(h.text) {
+			f.Evidence = append(f.Evidence, h.evidence())
+		}
 	}
 	if len(shown) > 0 {
-		a.fact(factEntry, "%s", strings.Join(shown, ", "))
+		f.Title = "It starts in " + strings.Join(shown, ", ")
+		a.add(f)
 		return own1[0]
 	}
 	if len(rest) > 0 {
@@ -223,19 +233,20 @@ func bigFiles(t *talk, a *answer) {
 	var names []string
 	generated := 0
 	for _, p := range t.hints.Largest {
-		page := parseRead(p, firstResult(t, askFirstLine(p)))
+		page := parseRead(p, firstResult(t, askHead(p)))
 		if len(page.lines) > 0 && generatedLine.MatchString(page.lines[0].text) {
 			generated++
 			continue
 		}
-		if len(page.lines) == 0 || page.total < bigLines || !quotable(page.lines[0].text) || len(names) == repeatsMax {
+		line, ok := firstQuotable(page)
+		if !ok || page.total < bigLines || len(names) == repeatsMax {
 			continue
 		}
 		if page.total >= hugeLines {
 			f.Severity = medium
 		}
 		names = append(names, fmt.Sprintf("%s (%s lines)", p, thousands(int64(page.total))))
-		f.Evidence = append(f.Evidence, page.lines[0].evidence())
+		f.Evidence = append(f.Evidence, line.evidence())
 	}
 	if generated > 0 {
 		a.limit("%d of the %d largest source files set aside: their first line says generated", generated, len(t.hints.Largest))
@@ -259,7 +270,7 @@ func testCount(t *talk, first hit, a *answer) {
 		return
 	}
 	for _, p := range t.hints.Largest {
-		if line := parseRead(p, firstResult(t, askFirstLine(p))).lines; first.path == "" && len(line) > 0 {
+		if line := parseRead(p, firstResult(t, askHead(p))).lines; first.path == "" && len(line) > 0 {
 			first = line[0]
 		}
 	}

@@ -35,7 +35,7 @@ func coordinate(t *talk) move {
 		inv.limits = append(inv.limits, "languages: the list of files came without its extensions")
 	}
 	t.hints = inv.place.hints()
-	t.hints.Logs = inv.place.logs
+	t.hints.Logs, t.hints.LogBytes = inv.place.logs, inv.place.logSize
 	if t.offered[toolDelegate] || t.delegated() {
 		team := inv.team()
 		if canCall {
@@ -121,7 +121,7 @@ func (inv *investigation) team() []want {
 		case dependencies.name:
 			h.Root = all.Root
 		case clusterer.name, timeline.name, correlator.name:
-			h.Logs = inv.place.logs
+			h.Logs, h.LogBytes = inv.place.logs, inv.place.logSize
 		}
 		task := taskOf[name]
 		if line := h.line(); line != "" {
@@ -202,6 +202,9 @@ func (inv *investigation) merge() {
 				hot[e.Path] = hot[e.Path] || f.Kind == kindChurn
 			}
 			key := fmt.Sprint(f.Kind, f.Title, f.Evidence[0])
+			if f.Kind == kindLicense {
+				key = f.Kind // the file and the manifest tell the same
+			}
 			if !seen[key] {
 				seen[key] = true
 				inv.findings = append(inv.findings, f)
@@ -232,6 +235,15 @@ func (inv *investigation) factsNamed(name string) []string {
 		}
 	}
 	return all
+}
+
+// inShort counts the findings. That none was found says little where much was
+// not looked at.
+func (inv *investigation) inShort() string {
+	if len(inv.findings) == 0 && len(inv.limits) > 0 {
+		return "No findings, and not everything was looked at: see what was not seen"
+	}
+	return counts(inv.findings)
 }
 
 // counts says how many findings there are of each severity.
@@ -275,7 +287,7 @@ func (inv *investigation) final(t *talk) string {
 			}
 		}
 	}
-	b.WriteString(counts(inv.findings) + ".\n")
+	b.WriteString(inv.inShort() + ".\n")
 	for i, f := range inv.findings {
 		if i == finalTop {
 			fmt.Fprintf(&b, "… and %d more.\n", len(inv.findings)-i)

@@ -13,8 +13,10 @@ var correlator = job{name: "correlator", wants: correlatorWants, answer: correla
 const (
 	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)[_-]?id`
 	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out`
-	idsSought = 4
+	idsSought = 3
 	tracesMax = 3
+
+	failuresUsual, failuresRoom = 30, 1600 // see logProbe
 )
 
 var (
@@ -22,45 +24,33 @@ var (
 	uuid    = regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
 )
 
-// askSample asks for failing lines whose id ends in one of a few characters: an
-// id that is in the sample is so in every file, and a sample is enough to follow.
-func askSample(t *talk) want {
-	const id = `(?i:` + idNames + `)["']?\s*[=: ]\s*["']?[\w-]*[07]\b`
-	w := askLogs(t, `(`+failWords+`).*`+id+`|`+id+`.*(`+failWords+`)`, "failing lines with an id")
-	w.quiet = true
-	return w
-}
-
-// askAll asks for all of them, where the sample is empty.
-func askAll(t *talk) want {
-	return askLogs(t, `(`+failWords+`).*(?i:`+idNames+`)|(?i:`+idNames+`).*(`+failWords+`)`, "failing lines with an id")
-}
-
-// askFailingIDs is the search that the ids come from.
-func askFailingIDs(t *talk) want {
-	if text, ok := t.result(askSample(t)); ok && len(parseGrep(text).hits) > 0 {
-		return askSample(t)
-	}
-	return askAll(t)
+// failuresProbe finds failing lines that name a request.
+func failuresProbe(t *talk) probe {
+	const id = `(?i:` + idNames + `)`
+	return logProbe(t, `(?:`+failWords+`).*`+id, "failing lines with an id", failuresUsual, failuresRoom)
 }
 
 func correlatorWants(t *talk) []want {
-	wants := []want{askSample(t)}
-	if _, answered := t.find(askSample(t)); answered {
-		wants = append(wants, askFailingIDs(t))
-	}
-	if ids := failingIDs(t); len(ids) > 0 {
-		wants = append(wants, askLogs(t, strings.Join(ids, "|"), "lines of "+plural(len(ids), "failing id")))
+	failures := failuresProbe(t).run(t)
+	wants := slices.Concat(failures.wants, slowProbe(t).run(t).wants)
+	if ids := failingIDs(failures); len(ids) > 0 {
+		wants = append(wants, askIDs(t, ids))
 	}
 	return wants
 }
 
+func askIDs(t *talk, ids []string) want {
+	return askLogs(t, strings.Join(ids, "|"), "lines of "+plural(len(ids), "failing id"))
+}
+
 // failingIDs are the first few ids of failing lines, one a file in turn.
-func failingIDs(t *talk) []string {
-	text, _ := t.result(askFailingIDs(t))
+func failingIDs(failures probed) []string {
+	if !failures.done {
+		return nil
+	}
 	byFile := map[string][]string{}
 	var files []string
-	for _, h := range parseGrep(text).hits {
+	for _, h := range failures.got.hits {
 		id := idOf(h.text)
 		if id == "" {
 			continue
@@ -96,24 +86,22 @@ func idOf(line string) string {
 
 func correlatorAnswer(t *talk) answer {
 	var a answer
-	text, ok := t.result(askFailingIDs(t))
-	if ok {
-		told(&a, "failing lines with an id", parseGrep(text))
-		if askFailingIDs(t).key() == askSample(t).key() {
-			a.limit("correlation: of the failing ids only those ending in 0 or 7 were looked at")
-		}
-	}
-	ids := failingIDs(t)
+	slow(t, &a)
+	failures := failuresProbe(t).run(t)
+	ids := failingIDs(failures)
 	if len(ids) == 0 {
 		a.Summary = "correlator: no failing line names a request"
-		if ok {
+		if failures.ok {
 			a.limit("correlation: no failing line with a request, trace, session or order id")
 		}
 		return a
 	}
-	followed, _ := t.result(askLogs(t, strings.Join(ids, "|"), ""))
+	followed, _ := t.result(askIDs(t, ids))
 	s := parseGrep(followed)
 	told(&a, "lines of failing ids", s)
+	if failures.k > 1 {
+		a.limit("correlation: ids of the failing lines of one second in %d were looked at", failures.k)
+	}
 	for _, id := range ids {
 		if len(a.Findings) < tracesMax {
 			follow(id, s.hits, &a)
@@ -155,7 +143,8 @@ func follow(id string, hits []hit, a *answer) {
 		}
 		return tx.Compare(ty)
 	})
-	f := finding{Kind: kindTrace, Severity: medium, Title: fmt.Sprintf("%s fails across %s: %s", id, plural(len(files), "file"), strings.Join(files, " → "))}
+	f := finding{Kind: kindTrace, Severity: medium, Title: fmt.Sprintf("%s is in %s: %s", id, plural(len(files), "file"), strings.Join(files, " → ")),
+		Detail: "a failing request, followed by its id in the order of time"}
 	for _, p := range files[:min(len(files), repeatsMax)] {
 		f.Evidence = append(f.Evidence, best[p].evidence())
 	}

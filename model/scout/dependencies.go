@@ -107,7 +107,9 @@ func dependenciesAnswer(t *talk) answer {
 		if page.total > len(page.lines) {
 			a.limit("%s: %d of %d lines were read", p, len(page.lines), page.total)
 		}
-		readerOf(p)(manifest{path: p, lines: page.lines, total: page.total, root: t.hints.Root}, &a)
+		m := manifest{path: p, lines: page.lines, total: page.total, root: t.hints.Root}
+		readerOf(p)(m, &a)
+		declarations(m, &a)
 	}
 	if len(paths) == 0 {
 		a.limit("dependencies: no manifest that scout can read")

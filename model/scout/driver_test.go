@@ -28,12 +28,14 @@ type driver struct {
 	tokens map[string]int64
 	turns  map[string]int
 	peak   map[string]int // bytes of tool results of an agent
-	texts  map[string]string
+	// turnPeak is the most of them in one turn.
+	turnPeak map[string]int
+	texts    map[string]string
 }
 
 func newDriver(t *testing.T, tools map[string]toolFunc) *driver {
 	return &driver{t: t, client: scout.New(), tools: tools, maxOutput: 4096,
-		tokens: map[string]int64{}, turns: map[string]int{}, peak: map[string]int{}, texts: map[string]string{}}
+		tokens: map[string]int64{}, turns: map[string]int{}, peak: map[string]int{}, turnPeak: map[string]int{}, texts: map[string]string{}}
 }
 
 func (d *driver) total() (n int64) {
@@ -82,9 +84,12 @@ func (d *driver) play(name string, req model.Request) string {
 		}
 		wg.Wait()
 		d.mu.Lock()
+		turnBytes := 0
 		for _, r := range results {
-			d.peak[name] += len(r.Text)
+			turnBytes += len(r.Text)
 		}
+		d.peak[name] += turnBytes
+		d.turnPeak[name] = max(d.turnPeak[name], turnBytes)
 		d.mu.Unlock()
 		req.Messages = append(req.Messages, reply.Message, model.Message{Role: model.ToolRole, Results: results})
 	}

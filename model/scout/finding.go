@@ -102,7 +102,8 @@ const (
 
 // statistics are kinds that say where to look, not what is wrong: they come
 // after the others of their severity.
-var statistics = []string{kindGap, kindBurst, kindRestart, kindUntested, kindDependency, kindBigFile, kindChurn, kindOwnership, kindLarge}
+var statistics = []string{kindGap, kindBurst, kindRestart, kindUntested, kindDependency, kindBigFile, kindChurn, kindOwnership, kindLarge,
+	kindEntry, kindAPI, kindToolchain, kindLicense, kindSize, kindPeriod, kindLayout, kindRoutine, kindRate}
 
 // rank puts severe findings first and keeps the order of equals.
 func rank(fs []finding) []finding {
@@ -144,7 +145,8 @@ func (a answer) text(fs []finding, facts []fact, lostFindings, lostFacts int) st
 	}
 	limits := slices.Compact(slices.Clone(a.Limits))
 	if lostFindings+lostFacts > 0 {
-		limits = append(limits, fmt.Sprintf("%s left out, the answer had to be short", plural(lostFindings+lostFacts, "less severe finding")))
+		who, _, _ := strings.Cut(a.Summary, ":")
+		limits = append(limits, fmt.Sprintf("%s: %s left out, the answer had to be short", who, plural(lostFindings+lostFacts, "less severe finding")))
 	}
 	for i, l := range limits {
 		if i == limitsMax {

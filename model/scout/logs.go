@@ -134,6 +134,17 @@ func told(a *answer, label string, s search) {
 	}
 }
 
+// clock writes a time as far as the log's form told it.
+func clock(at time.Time) string {
+	switch {
+	case at.Year() > 0:
+		return at.Format(time.DateTime)
+	case at.YearDay() > 1:
+		return at.Format(time.Stamp)
+	}
+	return at.Format(time.TimeOnly)
+}
+
 func span(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

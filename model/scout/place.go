@@ -26,6 +26,7 @@ type place struct {
 	entries []entry
 	tree    tree
 	logs    []string // largest first
+	logSize int64    // bytes of all logs, as far as seen
 	source  int      // files of code
 }
 
@@ -56,7 +57,7 @@ func readPlace(t *talk, reportName string) place {
 			inTree++
 		}
 	}
-	p.logs = findLogs(p, reportName)
+	p.logs, p.logSize = findLogs(p, reportName)
 	logBytes, sourceBytes := int64(0), int64(0)
 	for _, e := range p.tree.exts {
 		if languages[e.ext].code {
@@ -83,7 +84,7 @@ func readPlace(t *talk, reportName string) place {
 }
 
 // findLogs lists log files, the largest first as far as sizes were shown.
-func findLogs(p place, reportName string) []string {
+func findLogs(p place, reportName string) (logs []string, total int64) {
 	size := map[string]int64{}
 	for _, s := range p.tree.largest {
 		size[s.path] = s.size
@@ -99,14 +100,14 @@ func findLogs(p place, reportName string) []string {
 		names = append(names, s.path)
 	}
 	names = append(names, p.tree.paths...)
-	var logs []string
 	for _, n := range names {
 		if isLog(n) && !ours(n, reportName) && !slices.Contains(logs, n) {
 			logs = append(logs, n)
+			total += size[n]
 		}
 	}
 	slices.SortStableFunc(logs, func(a, b string) int { return int(size[b] - size[a]) })
-	return logs[:min(len(logs), logsMax)]
+	return logs[:min(len(logs), logsMax)], total
 }
 
 // tellingRoot are names in the top directory that children want to know of.

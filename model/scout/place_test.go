@@ -178,7 +178,7 @@ func TestOtherPlaces(t *testing.T) {
 		findings  int
 		says      []string
 	}{
-		{"no commits", noCommits, 1, []string{"Bare `except:`", "git history: no commits"}},
+		{"no commits", noCommits, 2, []string{"Bare `except:`", "git history: no commits"}},
 		{"a plain folder", plain, 3, []string{"A folder: 2 files", "Household papers", "TODO: send form 12"}},
 		{"an empty folder", t.TempDir(), 0, []string{"An empty folder", "No findings"}},
 	}

@@ -118,7 +118,7 @@ func (inv *investigation) markdown(n int) string {
 	for _, s := range inv.factsNamed(factPurpose) {
 		b.WriteString(" Its README begins: “" + s + "”.")
 	}
-	b.WriteString("\n\n**In short.** " + counts(inv.findings) + ".\n")
+	b.WriteString("\n\n**In short.** " + inv.inShort() + ".\n")
 	inv.markdownFindings(&b, n)
 	if n > 0 || len(inv.findings) == 0 {
 		inv.markdownFacts(&b)
@@ -136,8 +136,13 @@ func (inv *investigation) markdownFindings(b *strings.Builder, n int) {
 	if n == 0 {
 		return
 	}
-	b.WriteString("\n## Findings\n")
 	for i, f := range inv.findings[:n] {
+		switch told := i > 0 && inv.findings[i-1].Severity == info; {
+		case f.Severity == info && !told:
+			b.WriteString("\n## Good to know\n")
+		case i == 0:
+			b.WriteString("\n## Findings\n")
+		}
 		fmt.Fprintf(b, "\n%d. **[%s] %s**", i+1, f.Severity, f.Title)
 		if f.Detail != "" {
 			b.WriteString(" — " + f.Detail)
@@ -167,7 +172,7 @@ func shortHash(h string) string { return h[:min(len(h), hashShown)] }
 // quote shows the line; a line that only proves a file's size says nothing.
 func (e evidence) quote(kind string) string {
 	text := strings.TrimSpace(e.Text)
-	if text == "" || kind == kindBigFile {
+	if text == "" || kind == kindBigFile || kind == kindSize {
 		return ""
 	}
 	text = shorten(strings.ReplaceAll(text, "\t", " "), quoteShown)
@@ -254,6 +259,19 @@ const (
 	kindRestart    = "restart"
 	kindTrace      = "trace"
 	kindDocument   = "document"
+	kindWarning    = "warning-cluster"
+	kindSlow       = "slow"
+	kindLayout     = "layout"
+	kindPeriod     = "period"
+	kindRoutine    = "routine"
+	kindRate       = "rate"
+	kindEntry      = "entry-point"
+	kindAPI        = "public-api"
+	kindLicense    = "license"
+	kindToolchain  = "toolchain"
+	kindSize       = "size"
+	kindData       = "data"
+	kindConfig     = "config"
 )
 
 // why says in half a sentence what makes a kind matter; children leave it out,
@@ -273,4 +291,6 @@ var why = map[string]string{
 	kindRestart:    "a process that starts again and again is crashing or being killed",
 	kindTrace:      "one failure seen from several sides",
 	kindCluster:    "the same failure again and again has one cause",
+	kindWarning:    "what the program itself found odd",
+	kindSlow:       "somebody waited for each of these",
 }

@@ -108,12 +108,23 @@ func peeks(t *talk, a *answer) {
 		page := parseRead(p, text)
 		for _, l := range page.lines {
 			if title := strings.Trim(l.text, "#=-* \t\""); len(title) > 2 && quotable(l.text) {
-				a.add(finding{Kind: kindDocument, Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, plural(page.total, "line"), shorten(title, peekShown)),
+				a.add(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, plural(page.total, "line"), shorten(title, peekShown)),
 					Evidence: []evidence{l.evidence()}})
 				break
 			}
 		}
 	}
+}
+
+// textKind says what sort of text a file is by its name.
+func textKind(p string) string {
+	switch extOf(p) {
+	case ".csv", ".tsv", ".json", ".xml":
+		return kindData
+	case ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf":
+		return kindConfig
+	}
+	return kindDocument
 }
 
 // notes reports secrets and open points in texts.

@@ -8,18 +8,21 @@ import (
 
 // timeline finds gaps, bursts and restarts. It reads few lines of each log,
 // evenly spread, and looks closer where the time between two of them is odd.
-var timeline = job{name: "timeline", wants: timelineWants, answer: timelineAnswer}
+var timeline = job{name: "timeline", wants: timelineWants, answer: timelineAnswer, bytes: auditBytesMax}
 
 const (
-	restartWords = `(?i)\b(starting (up|server|service|application|node)|server (is )?(starting|started|ready)|started (server|service|application)|shutting down|shutdown complete|listening on|restart(ed|ing)|SIGTERM|SIGKILL|exited with|booting)\b`
+	restartWords = `(?i)\b(?:starting (?:up|server|service|application|node)|server (?:is )?(?:starting|started|ready)|started (?:server|service|application)|shutting down|shutdown complete|listening on|restart(?:ed|ing)|SIGTERM|SIGKILL|exited, code|exited with|booting|Linux version \d)`
 
-	timedLogs    = 4  // logs whose times are sampled
-	samples      = 8  // lines read of one log
-	closerLines  = 24 // a segment this short is read line by line
+	timedLogs    = 3 // logs whose times are sampled
+	samples      = 8 // lines read of one log,
+	samplesMany  = 5 // and of each of several
+	closerSteps  = 2 // looks into the segment where time is missing
 	gapMin       = 5 * time.Minute
-	gapFactor    = 8 // times the usual time between samples
+	gapFactor    = 8 // times the usual time of as many lines
 	burstFactor  = 8
 	restartsMany = 3
+
+	restartsUsual, restartsRoom = 300, 1400 // see logProbe
 )
 
 func askLine(p string, line, n int) want {
@@ -27,9 +30,7 @@ func askLine(p string, line, n int) want {
 }
 
 func askFirst(p string) want {
-	w := askFirstLine(p)
-	w.label = "first line of " + p
-	return w
+	return want{name: toolRead, args: map[string]any{"path": p, "limit": 1}, label: "first line of " + p}
 }
 
 func timedPaths(t *talk) []string {
@@ -38,36 +39,31 @@ func timedPaths(t *talk) []string {
 }
 
 func timelineWants(t *talk) []want {
-	wants := []want{askLogs(t, restartWords, "starts and stops")}
+	wants := restartProbe(t).run(t).wants
 	for _, p := range timedPaths(t) {
 		wants = append(wants, askFirst(p))
 	}
 	for _, p := range timedPaths(t) {
 		wants = append(wants, sampleWants(t, p)...)
 	}
-	for _, p := range timedPaths(t) {
-		if g, ok := widest(sampled(t, p)); ok {
-			wants = append(wants, closer(p, g)...)
-		}
-	}
-	return wants
+	closer, _ := suspect(t)
+	return append(wants, closer...)
 }
 
-// sampled are the evenly spread lines alone: a look closer is taken once.
-func sampled(t *talk, p string) []timed {
-	even := map[int]bool{1: true}
-	for _, w := range sampleWants(t, p) {
-		even[w.args["offset"].(int)] = true
-	}
-	return slices.DeleteFunc(readSamples(t, p), func(l timed) bool { return !even[l.line] })
+func restartProbe(t *talk) probe {
+	return logProbe(t, restartWords, "starts and stops", restartsUsual, restartsRoom)
 }
 
 func sampleWants(t *talk, p string) []want {
 	total := parseRead(p, firstResult(t, askFirst(p))).total
+	n := samples
+	if len(timedPaths(t)) > 1 {
+		n = samplesMany
+	}
 	var wants []want
 	last := 1
-	for i := 1; i < samples && total > 1; i++ {
-		if line := 1 + i*(total-1)/(samples-1); line > last {
+	for i := 1; i < n && total > 1; i++ {
+		if line := 1 + i*(total-1)/(n-1); line > last {
 			wants = append(wants, askLine(p, line, 1))
 			last = line
 		}
@@ -75,13 +71,56 @@ func sampleWants(t *talk, p string) []want {
 	return wants
 }
 
+// even are the evenly spread lines of a log, and those of the given looks into it.
+func even(t *talk, p string, looks []want) []timed {
+	return readSamples(p, t, append(append([]want{askFirst(p)}, sampleWants(t, p)...), looks...))
+}
+
+// suspect looks closer where most time is missing, in the one log where it is
+// most: the others tell of the same hour. It returns the looks and their log.
+func suspect(t *talk) (looks []want, log string) {
+	var worst gap
+	var usual, most time.Duration
+	for _, p := range timedPaths(t) {
+		lines := even(t, p, nil)
+		if len(lines) != len(sampleWants(t, p))+1 || len(lines) < 4 {
+			continue // not all read yet, or lines without a time
+		}
+		each := typical(gapsOf(lines))
+		if g, lost := lossy(gapsOf(lines), each); lost >= gapMin && lost > most {
+			worst, usual, most, log = g, each, lost, p
+		}
+	}
+	for range closerSteps {
+		if log == "" || worst.lines() <= 1 {
+			break
+		}
+		more := closer(log, worst)
+		looks = append(looks, more...)
+		inside := slices.DeleteFunc(even(t, log, looks), func(l timed) bool { return l.line < worst.from.line || l.line > worst.to.line })
+		g, lost := lossy(gapsOf(inside), usual)
+		if lost < gapMin || g.lines() >= worst.lines() {
+			break
+		}
+		worst = g
+	}
+	return looks, log
+}
+
+// lossy is the gap with most time beyond what its lines usually take.
+func lossy(gaps []gap, usual time.Duration) (worst gap, most time.Duration) {
+	for _, g := range gaps {
+		if lost := g.wide() - usual*time.Duration(g.lines()); lost > most {
+			worst, most = g, lost
+		}
+	}
+	return worst, most
+}
+
 // closer reads more lines between the two ends of a wide gap.
 func closer(p string, g gap) []want {
 	n := g.to.line - g.from.line
-	if n <= 1 {
-		return nil
-	}
-	if n <= closerLines {
+	if n <= samples {
 		return []want{askLine(p, g.from.line+1, n-1)}
 	}
 	var wants []want
@@ -97,14 +136,12 @@ type timed struct {
 	at time.Time
 }
 
-// readSamples is every line of p that was read and has a time, in file order.
-func readSamples(t *talk, p string) []timed {
+// readSamples is every line of p that these looks showed and that has a time,
+// in file order.
+func readSamples(p string, t *talk, looks []want) []timed {
 	var all []timed
-	for _, ex := range t.exchanges {
-		if ex.name != toolRead || ex.args["path"] != p || ex.failed {
-			continue
-		}
-		for _, h := range parseRead(p, ex.text).lines {
+	for _, w := range looks {
+		for _, h := range parseRead(p, firstResult(t, w)).lines {
 			if at, ok := stampOf(h.text); ok {
 				all = append(all, timed{h, at})
 			}
@@ -128,17 +165,6 @@ func gapsOf(lines []timed) []gap {
 	return gaps
 }
 
-// widest is the gap with the most time a line, if it stands out.
-func widest(lines []timed) (gap, bool) {
-	gaps := gapsOf(lines)
-	if len(gaps) < 3 {
-		return gap{}, false
-	}
-	usual := typical(gaps)
-	best := slices.MaxFunc(gaps, func(a, b gap) int { return int(a.wide()/time.Second) - int(b.wide()/time.Second) })
-	return best, best.wide() >= gapMin && perLine(best) >= usual*gapFactor
-}
-
 func perLine(g gap) time.Duration { return g.wide() / time.Duration(max(g.lines(), 1)) }
 
 // typical is the median time a line.
@@ -153,85 +179,102 @@ func typical(gaps []gap) time.Duration {
 
 func timelineAnswer(t *talk) answer {
 	var a answer
+	looks, closely := suspect(t)
+	var logs []readLog
 	for _, p := range timedPaths(t) {
 		total := parseRead(p, firstResult(t, askFirst(p))).total
-		lines := readSamples(t, p)
-		if total > 0 && len(lines) < 2 {
-			a.fact(factLog, "`%s`: %s lines", p, thousands(int64(total)))
-			a.limit("%s: no timestamps that scout can read", p)
+		if total == 0 {
 			continue
 		}
-		if len(lines) < 2 {
+		l := readLog{path: p, total: total, first: parseRead(p, firstResult(t, askFirst(p))).lines, lines: even(t, p, nil)}
+		logs = append(logs, l)
+		if len(l.lines) < 2 {
+			a.limit("%s: no times that scout can read", p)
 			continue
 		}
-		first, last := lines[0], lines[len(lines)-1]
-		a.fact(factLog, "`%s`: %s lines, %s to %s", p, thousands(int64(total)), first.at.Format(time.DateTime), last.at.Format(time.DateTime))
-		times(p, lines, &a)
+		bursts(l, &a)
+		backwards(l, &a)
+		if p == closely {
+			silence(l, even(t, p, looks), &a)
+		}
 	}
 	if n := len(t.hints.Logs) - timedLogs; n > 0 {
 		a.limit("timeline: %s not sampled", plural(n, "smaller log"))
 	}
 	restarts(t, &a)
-	a.Summary = fmt.Sprintf("timeline: %s sampled at %d lines each", plural(len(timedPaths(t)), "log"), samples)
+	orient(logs, &a)
+	a.Summary = fmt.Sprintf("timeline: %s sampled at a few lines each", plural(len(timedPaths(t)), "log"))
 	return a
 }
 
-func times(p string, lines []timed, a *answer) {
-	gaps := gapsOf(lines)
-	if g, ok := widest(lines); ok && quotable(g.from.text) && quotable(g.to.text) {
-		title := fmt.Sprintf("%s of silence between two lines of %s", span(g.wide()), p)
-		if g.lines() > 1 {
-			title = fmt.Sprintf("%s pass within %d lines of %s", span(g.wide()), g.lines(), p)
-		}
-		a.add(finding{Kind: kindGap, Severity: medium, Title: title,
-			Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
-	}
-	if len(gaps) < 3 {
+// silence reports the widest gap of a log that was looked at closely.
+func silence(l readLog, lines []timed, a *answer) {
+	usual := typical(gapsOf(l.lines))
+	g, lost := lossy(gapsOf(lines), usual)
+	if lost < gapMin || perLine(g) < usual*gapFactor || !quotable(g.from.text) || !quotable(g.to.text) {
 		return
 	}
-	usual := typical(gaps)
-	for _, g := range gaps {
+	title := fmt.Sprintf("%s of silence between two lines of %s", span(g.wide()), l.path)
+	if g.lines() > 1 {
+		title = fmt.Sprintf("%s pass within %d lines of %s", span(g.wide()), g.lines(), l.path)
+	}
+	a.add(finding{Kind: kindGap, Severity: medium, Title: title, Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
+}
+
+func backwards(l readLog, a *answer) {
+	for _, g := range gapsOf(l.lines) {
 		if g.wide() < 0 && quotable(g.from.text) && quotable(g.to.text) {
-			a.add(finding{Kind: kindGap, Severity: low, Title: fmt.Sprintf("Time runs backwards by %s in %s", span(-g.wide()), p),
+			a.add(finding{Kind: kindGap, Severity: low, Title: fmt.Sprintf("Time runs backwards by %s in %s", span(-g.wide()), l.path),
 				Detail: "several writers, a clock that was set, or a file that was joined", Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
-			break
+			return
 		}
 	}
-	fast := slices.MinFunc(gaps, func(x, y gap) int { return int(perLine(x) - perLine(y)) })
-	if fast.wide() >= 0 && fast.lines() >= samples*2 && perLine(fast)*burstFactor <= usual && quotable(fast.from.text) && quotable(fast.to.text) {
+}
+
+// fastest is the segment with most lines in its time; ok only for a log with
+// enough lines to have a rate.
+func (l readLog) fastest() (g gap, usual time.Duration, ok bool) {
+	gaps := gapsOf(l.lines)
+	if len(gaps) < 3 {
+		return gap{}, 0, false
+	}
+	g = slices.MinFunc(gaps, func(x, y gap) int { return int(perLine(x) - perLine(y)) })
+	return g, typical(gaps), g.wide() >= 0 && g.lines() >= samples*2 && quotable(g.from.text) && quotable(g.to.text)
+}
+
+func bursts(l readLog, a *answer) {
+	if g, usual, ok := l.fastest(); ok && perLine(g)*burstFactor <= usual {
 		a.add(finding{Kind: kindBurst, Severity: medium,
-			Title:    fmt.Sprintf("%d lines in %s in %s, more than %d× the usual rate", fast.lines(), span(fast.wide()), p, burstFactor),
-			Evidence: []evidence{fast.from.evidence(), fast.to.evidence()}})
+			Title:    fmt.Sprintf("%d lines in %s in %s, more than %d× the usual rate", g.lines(), span(g.wide()), l.path, burstFactor),
+			Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
 	}
 }
 
 func restarts(t *talk, a *answer) {
-	text, ok := t.result(askLogs(t, restartWords, ""))
-	if !ok {
+	p := restartProbe(t).run(t)
+	if !p.ok {
 		return
 	}
-	s := parseGrep(text)
-	told(a, "starts and stops", s)
-	byFile := map[string][]hit{}
-	var order []string
-	for _, h := range s.hits {
-		if byFile[h.path] == nil {
-			order = append(order, h.path)
-		}
-		if quotable(h.text) {
-			byFile[h.path] = append(byFile[h.path], h)
+	toldPart(a, "starts and stops", p)
+	files := map[string]int{}
+	var hits []hit
+	for _, h := range p.got.hits {
+		if quotable(h.text) && h.line > 1 { // a log that begins with a start is no restart
+			files[h.path]++
+			hits = append(hits, h)
 		}
 	}
-	for _, p := range order {
-		hits := byFile[p]
-		if len(hits) < 2 {
-			continue
+	f := finding{Kind: kindRestart, Severity: low, Title: fmt.Sprintf("%s× a line about starting or stopping, in %s", estimate(len(hits), p.k), plural(len(files), "file"))}
+	for _, n := range files {
+		if n*p.k >= restartsMany {
+			f.Severity = medium
 		}
-		sev := low
-		if len(hits) >= restartsMany {
-			sev = medium
-		}
-		a.add(finding{Kind: kindRestart, Severity: sev, Title: fmt.Sprintf("%s about starting or stopping in %s", plural(len(hits), "line"), p),
-			Evidence: []evidence{hits[0].evidence(), hits[len(hits)-1].evidence()}})
 	}
+	if f.Severity == low {
+		f.Detail = "what ran before it began again"
+	}
+	for _, h := range spread(hits) {
+		f.Evidence = append(f.Evidence, h.evidence())
+	}
+	a.add(f)
 }

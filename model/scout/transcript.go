@@ -22,7 +22,7 @@ const (
 
 const (
 	// wavesMax is how many replies with calls a child makes before it answers.
-	wavesMax = 4
+	wavesMax = 6
 	// outputMin is taken when a request names no output limit.
 	outputMin = 64
 )
@@ -259,6 +259,8 @@ type hints struct {
 	Largest []string `json:"largest,omitempty"` // largest source files
 	Root    []string `json:"root,omitempty"`    // telling names in the top directory
 	Logs    []string `json:"logs,omitempty"`    // log files
+	// LogBytes is the size of all of them, as far as it was seen.
+	LogBytes int64 `json:"log_bytes,omitempty"`
 }
 
 func (h hints) line() string {

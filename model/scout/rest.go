@@ -1,0 +1,78 @@
+package scout
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A part of the failing lines shows the frequent messages; a rare one may be
+// the telling one. The pattern language cannot say "not", but it can list every
+// character at which a text departs from given beginnings.
+
+const (
+	beginningMax = 20 // bytes
+	beginningMin = 3
+	beginnings   = 12 // of one word
+)
+
+// restOf matches the lines that one of the words brings up, without those that
+// go on after it as the given lines do.
+func restOf(words []string, lines []hit) string {
+	var all []string
+	for _, word := range words {
+		re := regexp.MustCompile(word)
+		known := map[string]bool{}
+		short := false
+		for _, h := range lines {
+			for _, at := range re.FindAllStringIndex(h.text, -1) {
+				b := beginning(h.text[at[1]:])
+				known[b] = true
+				short = short || len(b) < beginningMin
+			}
+		}
+		switch {
+		case len(known) == 0:
+			all = append(all, word)
+		case !short && len(known) <= beginnings:
+			all = append(all, "(?:"+word+")(?:"+departs(slices.Sorted(maps.Keys(known)))+")")
+		}
+	}
+	return strings.Join(all, "|")
+}
+
+// beginning is the fixed text that a message starts with.
+func beginning(s string) string {
+	for i, r := range s {
+		if i >= beginningMax || r < ' ' || r > '~' || r >= '0' && r <= '9' {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// departs matches a text at the first character that none of these has there.
+func departs(known []string) string {
+	next := map[byte][]string{}
+	for _, k := range known {
+		if k == "" {
+			return `[^\x00-\x{10FFFF}]` // one of them ends here: whatever follows is known
+		}
+		next[k[0]] = append(next[k[0]], k[1:])
+	}
+	first := slices.Sorted(maps.Keys(next))
+	var b strings.Builder
+	b.WriteString("[^")
+	for _, c := range first {
+		b.WriteString(`\x` + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15]))
+	}
+	b.WriteString("]")
+	for _, c := range first {
+		if slices.Contains(next[c], "") {
+			continue
+		}
+		b.WriteString("|" + regexp.QuoteMeta(string(rune(c))) + "(?:" + departs(next[c]) + ")")
+	}
+	return b.String()
+}
