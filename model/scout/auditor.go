@@ -17,7 +17,9 @@ const (
 	largeTree  = 400
 	auditUsual = 100 // files searched at once, see probe
 	auditRoom  = 2000
-	manyPlaces = 10 // places from which on a low claim is a medium one
+	// A huge tree is begun with less: there a mistake costs most.
+	hugeTree, auditHuge = 2000, 30
+	manyPlaces          = 10 // places from which on a low claim is a medium one
 	// generatedRepeats of one and the same line are a generator's work.
 	generatedRepeats = 25
 	configGlobs      = "*.env,.env*,*.yml,*.yaml,*.properties,*.toml,*.ini,*.tf"
@@ -72,8 +74,12 @@ func (tp topic) ask(h hints) (probe, bool) {
 	if tp.label == "secrets" {
 		more = strings.Split(configGlobs, ",")
 	}
-	return probe{first: h.Files / auditUsual, room: auditRoom, part: func(k int) want {
-		return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": inPart(sourceGlob(exts, more), k)}, label: tp.label}
+	usual := auditUsual
+	if h.Files >= hugeTree {
+		usual = auditHuge
+	}
+	return probe{first: h.Files / usual, room: auditRoom, part: func(k int) want {
+		return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(exts, more, k)}, label: tp.label}
 	}}, true
 }
 

@@ -13,11 +13,15 @@ import (
 var cartographer = job{name: "cartographer", wants: cartographerWants, answer: cartographerAnswer, bytes: auditBytesMax}
 
 const (
-	readmeLines   = 14
-	purposeShown  = 220
-	bigLines      = 1500
-	hugeLines     = 4000
-	entriesShown  = 3
+	readmeLines  = 14
+	purposeShown = 220
+	bigLines     = 1500
+	hugeLines    = 4000
+	entriesShown = 3
+
+	entryUsual, entryRoom = 200, 1300 // see probe
+	testsUsual            = 200       // files of which all tests are listed
+
 	testsExpected = 5 // source files from which on a tree without tests is a finding
 )
 
@@ -38,7 +42,9 @@ var entryRules = []struct {
 	{[]string{".dart"}, `^(void )?main\(`},
 }
 
-func askEntries(exts []string) (want, bool) {
+// entryProbe looks for the lines where programs start.
+func entryProbe(h hints) (probe, bool) {
+	exts := h.Exts
 	var patterns, used []string
 	for _, r := range entryRules {
 		hit := false
@@ -52,9 +58,11 @@ func askEntries(exts []string) (want, bool) {
 		}
 	}
 	if len(used) == 0 {
-		return want{}, false
+		return probe{}, false
 	}
-	return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": sourceGlob(used, nil)}, label: "entry points"}, true
+	return probe{first: h.Files / entryUsual, room: entryRoom, part: func(k int) want {
+		return want{name: toolGrep, label: "entry points", args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(used, nil, k)}}
+	}}, true
 }
 
 // testGlobs find test files by the customs of each language.
@@ -65,7 +73,9 @@ var testGlobs = map[string]string{
 	".swift": "*Tests.swift", ".dart": "*_test.dart",
 }
 
-func askTests(exts []string) (want, bool) {
+// askTests lists test files, in a large tree those of one part in k.
+func askTests(h hints) (w want, k int, ok bool) {
+	exts := h.Exts
 	var alts, ends []string
 	for _, e := range exts {
 		if g, ok := testGlobs[e]; ok {
@@ -73,13 +83,14 @@ func askTests(exts []string) (want, bool) {
 		}
 	}
 	if len(alts) == 0 {
-		return want{}, false
+		return want{}, 0, false
 	}
 	if !slices.Equal(ends, []string{"go"}) {
 		alts = append(alts, "**/{test,tests,spec,__tests__}/**/*.{"+strings.Join(ends, ",")+"}")
 	}
-	pattern := "{" + strings.Join(alts, ",") + "}"
-	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, true
+	k = powerOf2(h.Files / testsUsual)
+	pattern := inPart("{"+strings.Join(alts, ",")+"}", k)
+	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, k, true
 }
 
 func askReadme(root []string) (want, bool) {
@@ -104,10 +115,10 @@ func cartographerWants(t *talk) []want {
 	if w, ok := askReadme(t.hints.Root); ok {
 		wants = append(wants, w)
 	}
-	if w, ok := askEntries(t.hints.Exts); ok {
-		wants = append(wants, w)
+	if p, ok := entryProbe(t.hints); ok {
+		wants = append(wants, p.run(t).wants...)
 	}
-	if w, ok := askTests(t.hints.Exts); ok {
+	if w, _, ok := askTests(t.hints); ok {
 		wants = append(wants, w)
 	}
 	if w, ok := askLicense(t.hints.Root); ok {
@@ -131,9 +142,8 @@ func cartographerAnswer(t *talk) answer {
 		}
 	}
 	var first hit
-	if w, ok := askEntries(t.hints.Exts); ok {
-		text, _ := t.result(w)
-		first = entries(parseGrep(text), &a)
+	if p, ok := entryProbe(t.hints); ok {
+		first = entries(p.run(t).got, &a)
 	}
 	bigFiles(t, &a)
 	publicAPI(t, &a)
@@ -256,13 +266,20 @@ func bigFiles(t *talk, a *answer) {
 }
 
 func testCount(t *talk, first hit, a *answer) {
-	w, ok := askTests(t.hints.Exts)
+	w, k, ok := askTests(t.hints)
 	if !ok {
 		return
 	}
 	text, ok := t.result(w)
 	tests := parseGlob(text)
 	if !ok || !tests.whole {
+		return
+	}
+	if k > 1 && tests.files == 0 {
+		return // those of other names may be there
+	}
+	if k > 1 {
+		a.fact(factTests, "%s by name, estimated from one name in %d", estimate(tests.files, k), k)
 		return
 	}
 	if tests.files > 0 {

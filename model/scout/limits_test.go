@@ -36,6 +36,7 @@ func TestAWholeRunKeepsToItsTokens(t *testing.T) {
 	d.run("coordinator", task)
 	readReport(t, dir)
 	t.Logf("%d tokens on 5,000 files: %v", d.total(), d.tokens)
+	d.bounded(t)
 	if d.total() > runLimit {
 		t.Errorf("%d tokens: %v", d.total(), d.tokens)
 	}

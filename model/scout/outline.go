@@ -47,7 +47,7 @@ func apiProbe(h hints) (p probe, name *regexp.Regexp, ok bool) {
 			continue
 		}
 		return probe{first: h.Files / apiUsual, room: apiRoom, part: func(k int) want {
-			return want{name: toolGrep, label: "public names", quiet: true, args: map[string]any{"pattern": r.pattern, "glob": inPart(sourceGlob(h.Exts[:1], nil), k)}}
+			return want{name: toolGrep, label: "public names", quiet: true, args: map[string]any{"pattern": r.pattern, "glob": partGlob(h.Exts[:1], nil, k)}}
 		}}, r.name, true
 	}
 	return probe{}, nil, false
@@ -133,9 +133,9 @@ func sizes(t *talk, a *answer) {
 			f.Evidence = append(f.Evidence, l.evidence())
 		}
 	}
-	f.Title = "The largest source files are " + strings.Join(names, ", ")
+	f.Title = "The largest source files by bytes: " + strings.Join(names, ", ")
 	if len(names) == 1 {
-		f.Title = "The largest source file is " + names[0]
+		f.Title = "The largest source file: " + names[0]
 	}
 	a.add(f)
 }

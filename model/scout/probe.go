@@ -112,6 +112,19 @@ func inPart(glob string, k int) string {
 	return strings.ReplaceAll(glob, anyDir, "**")
 }
 
+// partGlob is sourceGlob for one part in k, without what only keeps tests out:
+// in a part they are few, and a glob is paid for again in every turn.
+func partGlob(exts, more []string, k int) string {
+	if k <= 1 || len(exts) == 0 {
+		return inPart(sourceGlob(exts, more), k)
+	}
+	var alts []string
+	for _, e := range exts {
+		alts = append(alts, "*"+e)
+	}
+	return inPart("**/"+anyOf(append(alts, more...)), k)
+}
+
 const (
 	minute       = 60
 	secondsParts = 32 // the most parts that seconds alone make
