@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -236,8 +237,10 @@ func TestAClientThatPanicsIsAFailedAttempt(t *testing.T) {
 	}
 }
 
-// A flood of entries makes one checkpoint for every 64 of them, not one for each.
-func TestAFloodIsNotAnsweredWithCheckpoints(t *testing.T) {
+// A flood of entries for a shell that is behind: it is detached and reads for
+// itself (PROTOCOL P18), each entry once and in order, and it makes a checkpoint
+// for every 64 of them, not one for each.
+func TestAFloodIsReadInParts(t *testing.T) {
 	const flood = 400
 	inside, free := make(chan struct{}, 1), make(chan struct{})
 	client := clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
@@ -245,8 +248,14 @@ func TestAFloodIsNotAnsweredWithCheckpoints(t *testing.T) {
 		<-free
 		return say("done"), nil
 	})
-	post := memory.New(memory.Config{})
 	var slow atomic.Bool
+	var reads atomic.Int32
+	post := faulty{Post: memory.New(memory.Config{}), read: func(at mailbox.Address) error {
+		if at == "r1.super" {
+			reads.Add(1)
+		}
+		return nil
+	}}
 	s := playClient(t, post, 1, client)
 	s.onWhole = func(at, kind string) {
 		if at == "r1.super" && kind == "policy.applied" && slow.CompareAndSwap(false, true) {
@@ -259,20 +268,38 @@ func TestAFloodIsNotAnsweredWithCheckpoints(t *testing.T) {
 	<-inside
 	for i := range flood {
 		f := supervisor.PolicySet{}
-		if err := s.node.Command(t.Context(), "r1.super", "p"+string(rune('0'+i/100))+string(rune('0'+i/10%10))+string(rune('0'+i%10)), f.Kind(), f); err != nil {
+		if err := s.node.Command(t.Context(), "r1.super", fmt.Sprintf("p%d", i), f.Kind(), f); err != nil {
 			t.Fatal(err)
 		}
 	}
+	before := reads.Load()
 	close(free)
 	s.result()
-	n := 0
-	for _, kind := range logKinds(t, post, "r1.super") {
+	if n := reads.Load() - before; n < flood/256 {
+		t.Errorf("the shell read its log %d times, so it was sent all of the flood", n)
+	}
+	checkpoints := 0
+	for _, kind := range logKinds(t, post.Post, "r1.super") {
 		if kind == "checkpoint" {
-			n++
+			checkpoints++
 		}
 	}
-	if n > flood/32 {
-		t.Fatalf("%d checkpoints in a log of %d entries", n, flood)
+	if checkpoints > flood/32 {
+		t.Errorf("%d checkpoints in a log of %d entries", checkpoints, flood)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	applied, last := 0, uint64(0)
+	for _, e := range s.events {
+		if e.Kind == "policy.applied" {
+			if e.Seq <= last {
+				t.Errorf("entry %d is read after %d", e.Seq, last)
+			}
+			applied, last = applied+1, e.Seq
+		}
+	}
+	if applied != flood {
+		t.Errorf("%d of %d entries were read", applied, flood)
 	}
 }
 

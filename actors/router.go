@@ -38,6 +38,10 @@ type place struct {
 	crashes int       // in a row
 	crashed time.Time // the last of them
 	results []worked  // that came while there was no shell
+
+	waiting  int    // entries that the shell was sent and has not read, at most
+	head     uint64 // place of the newest entry
+	detached bool   // the shell reads for itself
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
@@ -49,9 +53,13 @@ func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case delivered:
-		if p := r.find(c, m.m.To); p != nil && p.pid != nil {
-			c.Send(p.pid, m.m)
+		if p := r.find(c, m.m.To); p != nil {
+			r.forward(c, p, m.m)
 		}
+	case taken:
+		r.taken(m)
+	case level:
+		r.level(c, m)
 	case wake:
 		r.find(c, m.at)
 	case worked:
@@ -83,6 +91,7 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	p.starts++
+	p.waiting, p.detached = 0, false
 	epoch := mailbox.Epoch{Lease: r.cfg.Lease, Start: p.starts}
 	self := c.Self()
 	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) },

@@ -64,6 +64,8 @@ type shell struct {
 	super  *life.Supervisor // is the machine
 
 	ahead   []mailbox.Message // read by the tail before the replay is through
+	behind  behind            // while that went on, the shell was detached
+	taken   int               // read, and the router not told
 	replay  bool              // the replay is through
 	last    uint64            // place of the last entry read
 	held    []heldNotes       // of entries read while folding
@@ -116,11 +118,16 @@ func (s *shell) Receive(c actor.Context) {
 		s.catchUp(c, m)
 	case mailbox.Message:
 		if !s.replay {
-			s.ahead = append(s.ahead, m)
+			s.ahead = append(s.ahead, m) // at most ReadAhead
 			return
 		}
 		s.next(c, m)
 		s.after(c)
+		s.took(c, 1)
+	case behind:
+		s.catchUpTail(c, m)
+	case caught:
+		s.caught(c, m)
 	case acked:
 		s.acked(c, m)
 	case posted:
@@ -205,8 +212,12 @@ func (s *shell) catchUp(c actor.Context, m replayed) {
 	for _, e := range slices.Concat(m.log, s.ahead) {
 		s.next(c, e)
 	}
+	s.took(c, len(s.ahead))
 	s.ahead = nil
 	s.after(c)
+	if s.behind.through > 0 {
+		s.catchUpTail(c, s.behind)
+	}
 }
 
 // next reads one entry and does what it brings.
