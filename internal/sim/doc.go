@@ -63,7 +63,7 @@
 //	overrun      the provider bills beyond its rules
 //	storm        models delegate wherever they can
 //	truncate     an agent's log loses its tail
-//	rot          a bit changes under a floor that a life in force has claimed
+//	rot          a bit changes under a floor that a life in force has claimed, or the entries before it are gone
 //	garbage      random bytes, strangers, forged own entries, commands without an id, unknown kinds
 //	steer        users speak to agents
 //	clock        short time limits, timers that fire early, stamps that go back

@@ -84,7 +84,7 @@ func (s *sim) panics() {
 	a := sh.actor
 	s.kill(sh)
 	s.reach.hit(PanicRestart)
-	s.restart(a, "")
+	s.restart(a)
 }
 
 func (s *sim) second() {
@@ -270,6 +270,17 @@ func (s *sim) truncate() {
 	s.append(a.addr, claim.data, claim.name)
 }
 
+// behead takes the first entries of an agent's log away, all of them under a
+// floor that a life in force has claimed.
+func (s *sim) behead(a *actor, covered int) {
+	k := s.between(1, covered)
+	s.spoil(a, len(a.log)-k)
+	a.shadow.rotten = true
+	s.note("behead %s of %d entries", a.id, k)
+	a.log = append(a.log[:0:0], a.log[k:]...)
+	a.shadow.again()
+}
+
 // rot changes a byte of an entry that a later claim covers.
 func (s *sim) rot() {
 	a := s.actors[s.IntN(len(s.actors))]
@@ -279,6 +290,10 @@ func (s *sim) rot() {
 	}
 	for len(a.shells) > 0 {
 		s.kill(a.shells[0])
+	}
+	if a != s.super && s.percent(30) {
+		s.behead(a, int(covered))
+		return
 	}
 	i := s.IntN(int(covered))
 	s.spoil(a, len(a.log))

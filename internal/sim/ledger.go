@@ -25,6 +25,7 @@ type ledger struct {
 	vetoes    map[agent.ID]int           // in a row
 	queue     []agent.ID                 // who waits for money, in order
 	excess    budget.Amount              // over a limit that was lowered below what was committed
+	crowd     budget.Amount              // the same, with what is kept for closing turns
 }
 
 type leaseKey struct {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,16 +13,15 @@ import (
 // shell is the process side of an actor, as the real ones are: it owns a Life,
 // reads on, does what the world is asked to do, and posts what comes of it.
 type shell struct {
-	actor   *actor
-	start   string
-	lease   uint64
-	life    *life.Life
-	agent   *life.Agent      // the machine, of an agent
-	super   *life.Supervisor // or of a supervisor
-	damaged string
-	came    bool
-	frozen  bool
-	lost    bool // it knows that its lease has run out
+	actor  *actor
+	start  string
+	lease  uint64
+	life   *life.Life
+	agent  *life.Agent      // the machine, of an agent
+	super  *life.Supervisor // or of a supervisor
+	came   bool
+	frozen bool
+	lost   bool // it knows that its lease has run out
 	// Before the entry that it reads now it had read a cancel, or had ended.
 	canceled, ended bool
 	dead            bool
@@ -43,9 +41,9 @@ func (sh *shell) active() bool {
 }
 
 // launch starts a shell: it claims, and reads the log from its start.
-func (s *sim) launch(a *actor, damaged string) *shell {
+func (s *sim) launch(a *actor) *shell {
 	s.nonces++
-	sh := &shell{actor: a, start: fmt.Sprintf("S%d", s.nonces), lease: a.lease, damaged: damaged}
+	sh := &shell{actor: a, start: fmt.Sprintf("S%d", s.nonces), lease: a.lease}
 	var m life.Machine
 	if a == s.super {
 		sh.super = &life.Supervisor{Addr: a.addr}
@@ -56,13 +54,13 @@ func (s *sim) launch(a *actor, damaged string) *shell {
 	}
 	sh.life = life.New(a.addr, sh.start, mailbox.Epoch{Lease: a.lease, Start: a.starts}, m)
 	a.shells = append(a.shells, sh)
-	s.note("start %s %s epoch %d.%d %s", a.id, sh.start, a.lease, a.starts, damaged)
+	s.note("start %s %s epoch %d.%d", a.id, sh.start, a.lease, a.starts)
 	s.claim(sh)
 	return sh
 }
 
 func (s *sim) claim(sh *shell) {
-	e, err := sh.life.Claim("node-"+sh.start, sh.damaged)
+	e, err := sh.life.Claim("node-"+sh.start, sh.life.Damage)
 	if err != nil {
 		s.fail("claim: %v", err)
 	}
@@ -73,13 +71,13 @@ func (s *sim) claim(sh *shell) {
 func (s *sim) takeover(a *actor) {
 	s.leases++
 	a.lease, a.starts = s.leases, 0
-	s.launch(a, "")
+	s.launch(a)
 }
 
 // restart is a start under the same lease.
-func (s *sim) restart(a *actor, damaged string) {
+func (s *sim) restart(a *actor) {
 	a.starts++
-	s.launch(a, damaged)
+	s.launch(a)
 }
 
 // post appends an own entry.
@@ -119,14 +117,11 @@ func (s *sim) read(sh *shell) {
 	s.note("read %s %s #%d", sh.actor.id, sh.start, sh.life.N)
 	s.compare(sh)
 	if r.Reclaim {
-		s.reach.hit(Reclaimed)
+		if sh.life.Damage == "" {
+			s.reach.hit(Reclaimed)
+		}
+		s.note("claim again %s %s", sh.start, sh.life.Damage)
 		s.claim(sh)
-	}
-	if errors.Is(r.Err, life.ErrDamaged) && sh.damaged == "" {
-		s.note("damaged %s: %v", sh.start, r.Err)
-		s.kill(sh)
-		s.restart(sh.actor, r.Err.Error())
-		return
 	}
 	if r.Came {
 		sh.came = true

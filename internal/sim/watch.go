@@ -241,6 +241,7 @@ func (s *sim) watchPool(before, after *supervisor.State, f life.Fact) {
 	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
 	if f.Kind == "limit_set" {
 		s.ledger.excess = used.Over(budget.Amount(p.Limit))
+		s.ledger.crowd = used.Plus(p.Kept).Over(budget.Amount(p.Limit))
 	}
 	over := budget.Amount{}
 	room := p.Limit.Room(used)
@@ -250,6 +251,10 @@ func (s *sim) watchPool(before, after *supervisor.State, f life.Fact) {
 	}
 	if s.ledger.excess.Zero() && !p.Within() {
 		s.fail("the pool is not within its limit")
+	}
+	all := p.Limit.Room(used.Plus(p.Kept))
+	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(s.ledger.crowd); more.Tokens > 0 || more.Nano > 0 {
+		s.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
 	var held, kept, spent budget.Amount
 	live, parked := 0, 0

@@ -67,7 +67,7 @@ func run(root string, seeds, jobs int, only string, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all := slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofRun)
+	all := slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofRun, blind)
 	verdicts := make([]verdict, len(all))
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, jobs)

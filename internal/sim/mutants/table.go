@@ -33,7 +33,7 @@ var ofLives = []Mutant{
 	{"acts-before-own-resumed", "P1: a shell only folds until it has read its own Resumed", []Edit{
 		{lifeGo, "	if l.Phase != Alive {\n		out.World = nil\n	}\n", ""}}},
 	{"restart-reuses-its-start", "P1: a restart under one lease is another start", []Edit{
-		{shellGo, "	a.starts++\n	s.launch(a, damaged)", "	s.launch(a, damaged)\n	last := a.shells[len(a.shells)-1]\n	last.start, last.life.Start = \"again\"+string(a.id), \"again\"+string(a.id)"},
+		{shellGo, "	a.starts++\n	s.launch(a)", "	s.launch(a)\n	last := a.shells[len(a.shells)-1]\n	last.start, last.life.Start = \"again\"+string(a.id), \"again\"+string(a.id)"},
 		{lifeGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
 	{"later-resumed-is-not-heeded", "P1: one that reads a later Resumed falls silent", []Edit{
 		{lifeGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
@@ -197,8 +197,9 @@ var ofRun = []Mutant{
 		{membersGo, "	return join(s.put(parent), m, t)", "	s, fx := join(s.put(parent), m, t)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
-	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again; damage takes a new start", []Edit{
-		{shellGo, "		s.kill(sh)\n		s.restart(sh.actor, r.Err.Error())\n		return\n", "		s.post(sh, \"resumed\", sh.start, agent.Resumed{Life: sh.start, Damaged: r.Err.Error()})\n"}}},
+	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{
+		{lifeGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
+		{lifeGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
 		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded", []Edit{
