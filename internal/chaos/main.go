@@ -119,14 +119,21 @@ type stage struct {
 	url              string
 }
 
+// How long the tool works. The control's must be long enough that some kills
+// meet it: only then can a double come of it.
+const (
+	toolTime    = 10 * time.Millisecond
+	controlTime = 150 * time.Millisecond
+)
+
 func newStage(o options, p *provider, dir string) (stage, error) {
 	s := stage{dir: dir, ledger: filepath.Join(dir, "ledger"), run: client.NewID(), o: o, url: p.URL}
 	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o755); err != nil {
 		return s, err
 	}
-	effect := "effect"
+	effect, work := "effect", toolTime
 	if o.control {
-		effect = "idempotent"
+		effect, work = "idempotent", controlTime
 	}
 	for name, delegates := range map[string]string{"boss": "[helper]", "helper": "[]"} {
 		file := fmt.Sprintf(`---
@@ -139,12 +146,12 @@ x-troupe:
     - name: count
       description: counts once
       effect: %s
-      command: "echo $TROUPE_KEY >> %s; sleep 0.01; echo counted"
+      command: "echo $TROUPE_KEY >> %s; sleep %.3f; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
 agent: %s
 Count.
-`, name, delegates, effect, s.ledger, name)
+`, name, delegates, effect, s.ledger, work.Seconds(), name)
 		if err := os.WriteFile(filepath.Join(dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
 			return s, err
 		}
