@@ -85,7 +85,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Tools == nil {
 		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
 	}
-	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Logger })
+	// What it has to say, the shells say with more sense: see Receive.
+	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	n := &Node{cfg: cfg, system: actor.NewActorSystem(quiet)}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
+	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -105,6 +103,7 @@ func nonce() string {
 // Receive takes one message. Everything that decides is in life.Life and the
 // machine behind it.
 func (s *shell) Receive(c actor.Context) {
+	defer s.sayPanic()
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.claim(c)
@@ -153,70 +152,11 @@ func (s *shell) Receive(c actor.Context) {
 	}
 }
 
-// claim begins this life: nothing is done before its Resumed has come round.
-func (s *shell) claim(c actor.Context) {
-	e, err := s.life.Claim(s.cfg.Name, s.life.Damage)
-	if err != nil {
-		panic(err)
-	}
-	data, err := mailbox.Encode(e)
-	if err != nil {
-		panic(err)
-	}
-	self, root := c.Self(), c.ActorSystem().Root
-	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(place uint64, err error) { root.Send(self, claimed{place, err}) })
-}
-
-// readBack reads the log up to the claim, beside the actor. A claim made while
-// alive (see Reclaim) comes round by the tail.
-func (s *shell) readBack(c actor.Context, m claimed) {
-	switch {
-	case errors.Is(m.err, mailbox.ErrFull):
-		s.log.Warn("no room for a claim; it is made again", "actor", s.life.Addr)
-		s.later(c, reclaim{})
-		return
-	case m.err != nil:
-		s.failed(c, "claim", m.err)
-		return
-	case s.replay:
-		return
-	}
-	self, root := c.Self(), c.ActorSystem().Root
-	at, post, ctx := s.life.Addr, s.cfg.Post, s.ctx
-	go func() {
-		var log []mailbox.Message
-		err := post.Read(ctx, at, 0, m.place, func(m mailbox.Message) error {
-			log = append(log, m)
-			return nil
-		})
-		root.Send(self, replayed{m, log, err})
-	}()
-}
-
-// catchUp folds the log and goes on with what the tail has brought meanwhile.
-func (s *shell) catchUp(c actor.Context, m replayed) {
-	switch {
-	case m.err != nil && s.ctx.Err() == nil && !errors.Is(m.err, mailbox.ErrClosed):
-		// Nobody leads the log, or its blocks do not decode: no shell could read it now.
-		s.log.Warn("a log is out of reach; it is read again", "actor", s.life.Addr, "error", m.err)
-		s.later(c, m.claim)
-		return
-	case m.err != nil:
-		s.failed(c, "replay", m.err)
-		return
-	case life.Starts(m.log) > life.StartsMax:
-		c.Send(s.router, hopeless{s.life.Addr, fmt.Sprintf("%d starts in a row did not get through the log", life.StartsMax)})
-		return
-	}
-	s.replay = true
-	for _, e := range slices.Concat(m.log, s.ahead) {
-		s.next(c, e)
-	}
-	s.took(c, len(s.ahead))
-	s.ahead = nil
-	s.after(c)
-	if s.behind.through > 0 {
-		s.catchUpTail(c, s.behind)
+// sayPanic logs what the shell stops of, and lets it stop.
+func (s *shell) sayPanic() {
+	if p := recover(); p != nil {
+		s.log.Error("a shell panicked", "actor", s.life.Addr, "panic", p, "stack", string(debug.Stack()))
+		panic(p)
 	}
 }
 
