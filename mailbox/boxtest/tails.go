@@ -106,13 +106,16 @@ func twoTails(t *testing.T, p mailbox.Post) {
 // appendFromDeliver: a chain of appends, each made by the delivery of the one before.
 func appendFromDeliver(t *testing.T, p mailbox.Post) {
 	const hops = 200
+	var acks sync.WaitGroup // a delivery may be faster than the acknowledgement
 	c := &collector{by: map[mailbox.Address][]mailbox.Message{}}
 	c.some = sync.NewCond(&c.mu)
 	stop, err := p.Tail(t.Context(), func(m mailbox.Message) {
 		c.take(m)
 		if n := len(m.Data); n < hops {
 			to := mailbox.At("run", fmt.Sprintf("a%d", n%5))
+			acks.Add(1)
 			p.Append(t.Context(), to, append(slices.Clone(m.Data), 'x'), func(_ uint64, err error) {
+				defer acks.Done()
 				if err != nil {
 					t.Error(err)
 				}
@@ -125,6 +128,7 @@ func appendFromDeliver(t *testing.T, p mailbox.Post) {
 	defer stop()
 	put(t, p, "run.a", "x")
 	c.wait(t, hops)
+	acks.Wait()
 }
 
 func stopEnds(t *testing.T, p mailbox.Post) {
