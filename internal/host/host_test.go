@@ -65,7 +65,7 @@ func TestTwentyRunsAtOnce(t *testing.T) {
 	}
 	for i, id := range ids {
 		_, raw := paged(t, c, id)
-		sameEvents(t, tp.of(id), raw)
+		sameEvents(t, tp.whole(t, id, raw), raw)
 		// The index is written beside the actor that says the result.
 		eventually(t, "the row is finished", func() bool {
 			i, ok, err := h.runs.Get(within(t), id)

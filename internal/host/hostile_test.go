@@ -206,7 +206,7 @@ func whileRunsGo(t *testing.T, do func(h *Host, c *client.Client, id string)) (h
 	for _, id := range runs {
 		finished(t, c, id, agent.Completed)
 		_, raw := paged(t, c, id)
-		sameEvents(t, tp.of(id), raw)
+		sameEvents(t, tp.whole(t, id, raw), raw)
 	}
 	return h, runs
 }

@@ -147,12 +147,13 @@ type tape struct {
 	mu  sync.Mutex
 	raw map[string]string // by id; deltas are only checked
 	bad []string
+	new chan struct{} // something was taken
 }
 
 // record subscribes to all events as somebody without a password.
 func record(t *testing.T, h *Host) *tape {
 	t.Helper()
-	tp := &tape{t: t, raw: map[string]string{}}
+	tp := &tape{t: t, raw: map[string]string{}, new: make(chan struct{}, 1)}
 	nc := role(t, h, bus.RoleObserver)
 	if _, err := nc.Subscribe("troupe.evt.>", tp.take); err != nil {
 		t.Fatal(err)
@@ -185,6 +186,29 @@ func (tp *tape) take(m *nats.Msg) {
 		tp.bad = append(tp.bad, e.ID+" was told twice, differently")
 	}
 	tp.raw[e.ID] = string(m.Data)
+	select {
+	case tp.new <- struct{}{}:
+	default:
+	}
+}
+
+// whole are the events of one run, by id, once those of want are among them:
+// the log of a run may be read before its last events are heard.
+func (tp *tape) whole(t *testing.T, run string, want map[string]string) map[string]string {
+	t.Helper()
+	late := within(t).Done()
+	for {
+		got := tp.of(run)
+		missing := slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(id string) bool { _, ok := got[id]; return !ok })
+		if !missing {
+			return got
+		}
+		select {
+		case <-tp.new:
+		case <-late:
+			return got
+		}
+	}
 }
 
 func (tp *tape) check() {
