@@ -32,8 +32,12 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 	builtIn := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == r.Agent })
 	if r.Agent != "" && !builtIn && !slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == r.Agent }) {
 		// What is broken there is another matter, unless it is the agent asked for.
-		found, _, _ = agentfile.Load(agentfile.Dirs(o.Workspace)...)
+		var broken error
+		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
 		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return d.Name != r.Agent })
+		if len(found) == 0 && broken != nil {
+			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", r.Agent, broken)
+		}
 	}
 	for _, n := range notes {
 		a.Notes = append(a.Notes, n.String())
