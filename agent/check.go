@@ -65,9 +65,12 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
 		}
 	}
+	if t.Name == askTool {
+		c.Class = model.Effect // alone: nothing else runs while a person is asked
+	}
 	if t.Name == delegateTool {
 		var asked struct{ Task string }
-		_ = json.Unmarshal([]byte(c.Args), &asked) // what does not fit has no task
+		decode(c.Args, &asked) // what does not fit has no task
 		switch {
 		case len(c.Args) > GoalBytesMax:
 			return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))

@@ -78,12 +78,15 @@ func (s State) begin(i int) (State, Effect) {
 	c := s.Calls[i]
 	c.Attempt, c.Life = c.Attempt+1, s.Life
 	switch {
+	case c.Name == askTool:
+		c.Stage = Running
+		s = s.with(i, c)
+		s.Phase, s.Parked, s.Query = Waiting, s.Now, s.question(c)
+		return s, s.Query
 	case c.delegate():
 		c.Stage, c.Attempt = Running, 0
 		var args struct{ Agent, Task string }
-		if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
-			return s.with(i, c.fail("the arguments of delegate do not decode: "+err.Error())), nil
-		}
+		decode(c.Args, &args)
 		return s.with(i, c), Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
 	case c.recorded():
 		c.Stage = Starting
@@ -92,6 +95,9 @@ func (s State) begin(i int) (State, Effect) {
 	c.Stage = Running
 	return s.with(i, c), s.callTool(c)
 }
+
+// decode reads arguments that have been validated; what does not fit stays zero.
+func decode(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
 func (s State) callTool(c Call) CallTool {
 	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: s.Turn, Name: c.Name, Args: c.Args}
@@ -123,6 +129,7 @@ func returned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt {
 		return s, nil
 	}
+	s.ToolMS += f.TookMS
 	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
@@ -138,11 +145,22 @@ func endBatch(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		results[i] = c.Result
 	}
+	calls := s.Calls
 	s = s.say(model.Message{Role: model.ToolRole, Results: results})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
-	return nextTurn(s, NextTurn)
+	if s.Cancel != nil {
+		return nextTurn(s, NextTurn)
+	}
+	if next, fx, busy := broken(s, calls); busy {
+		return next, fx
+	}
+	s, why, fx, busy := watched(s, calls, NextTurn)
+	if busy {
+		return s, fx
+	}
+	return then(fx)(nextTurn(s, why))
 }

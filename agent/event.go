@@ -26,6 +26,12 @@ type Submitted struct {
 	Task Task `msgpack:"t"`
 }
 
+// Recalled gives an agent messages of an earlier history, before its task: a
+// fork, or an import. Several of them follow each other in order.
+type Recalled struct {
+	Messages []model.Message `msgpack:"m"`
+}
+
 // Granted opens a lease: one attempt of a model call may begin. Closing grants
 // only a closing turn, because of Why.
 type Granted struct {
@@ -49,6 +55,8 @@ type Replied struct {
 	Lease  int         `msgpack:"l"`
 	Reply  model.Reply `msgpack:"r"`
 	TookMS int64       `msgpack:"t,omitempty"`
+	// Tokens is the shell's estimate of the reply's message; 0: not counted.
+	Tokens int64 `msgpack:"n,omitempty"`
 }
 
 // Failed is an attempt without a usable answer. Reply holds what had arrived.
@@ -78,6 +86,21 @@ type Returned struct {
 	Error   bool   `msgpack:"e,omitempty"`
 	Killed  bool   `msgpack:"k,omitempty"` // by our abort, while running
 	TookMS  int64  `msgpack:"m,omitempty"`
+	// Tokens is the shell's estimate of Text; 0: not counted.
+	Tokens int64 `msgpack:"n,omitempty"`
+	// Transient: the failure may pass (timeout, refused, 429, 5xx).
+	Transient bool `msgpack:"r,omitempty"`
+	// Ref names the blob that holds the whole result, of Size bytes, when Text
+	// is a part of it (PROTOCOL P15: it was stored before this was written).
+	Ref  string `msgpack:"b,omitempty"`
+	Size int64  `msgpack:"z,omitempty"`
+}
+
+// Hooked is what the hooks of one RunHooks answered, in their order.
+type Hooked struct {
+	ID      string       `msgpack:"i"`
+	Point   HookPoint    `msgpack:"p"`
+	Answers []HookAnswer `msgpack:"a"`
 }
 
 // StopAllowed lets a proposed stop stand.
@@ -138,6 +161,8 @@ type Closed struct {
 
 // Kind words. They are in logs and never change.
 func (Submitted) Kind() string   { return "submitted" }
+func (Recalled) Kind() string    { return "recalled" }
+func (Hooked) Kind() string      { return "hooked" }
 func (Granted) Kind() string     { return "granted" }
 func (Denied) Kind() string      { return "denied" }
 func (Replied) Kind() string     { return "replied" }
@@ -175,7 +200,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "answered": as[Answered],
-	"woke": as[Woke], "resumed": as[Resumed], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -213,6 +238,8 @@ type Delegate struct {
 	Child ID     `msgpack:"i"`
 	Name  string `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
 	Goal  string `msgpack:"g"`
+	// Past is the history that the child begins with; nil: none.
+	Past []model.Message `msgpack:"h,omitempty"`
 }
 
 // ProposeStop says that the agent believes it is done.
@@ -241,6 +268,8 @@ type Finish struct {
 	Calls   int         `msgpack:"c"`
 	Usage   model.Usage `msgpack:"u"`
 	Node    string      `msgpack:"n,omitempty"`
+	ModelMS int64       `msgpack:"m,omitempty"` // time that models took
+	ToolMS  int64       `msgpack:"l,omitempty"` // time that tools took, summed
 }
 
 // Back tells the supervisor how long the agent's log is (PROTOCOL P13), and
@@ -309,6 +338,30 @@ type CallTool struct {
 	Args    string
 }
 
+// RunHooks calls hooks; their answers come back as one Hooked with the same ID.
+// At a gate the loop waits for it.
+type RunHooks struct {
+	ID    string
+	Point HookPoint
+	Turn  int
+	Hooks []Hook
+	Input HookData
+}
+
+// HookData is what hooks are told; which fields are set depends on the point.
+type HookData struct {
+	Text     string          // of a reply, an answer, an error
+	Messages []model.Message // context, input: what is about to be sent
+	Call     string
+	Tool     string
+	Args     string
+	Result   string
+	Error    bool
+}
+
+// AbortHooks ends hooks that run; nothing waits for their answer any more.
+type AbortHooks struct{ ID string }
+
 // AbortModel cancels the model call of a lease; what had arrived comes back as Failed.
 type AbortModel struct{ Lease int }
 
@@ -332,6 +385,8 @@ func (Back) effect()        {}
 func (CallModel) effect()   {}
 func (Begin) effect()       {}
 func (CallTool) effect()    {}
+func (RunHooks) effect()    {}
+func (AbortHooks) effect()  {}
 func (AbortModel) effect()  {}
 func (AbortTool) effect()   {}
 func (Arm) effect()         {}

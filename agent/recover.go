@@ -60,6 +60,10 @@ func failed(s State, f Failed) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
+	s.ModelMS += f.TookMS
+	if s.Purpose == ForSummary {
+		return unsummarized(s)
+	}
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
 	}
@@ -83,6 +87,9 @@ func failed(s State, f Failed) (State, []Effect) {
 		s.Turn++
 		return then(fx)(useless(s.tombstoned(), "Your reply could not be read: "+clip(f.Detail, errorShown)+"."))
 	case f.Class == model.TooLong:
+		if next, more, again := tooLong(s); again {
+			return next, append(fx, more...)
+		}
 		return then(fx)(finish(s, Outcome{Reason: PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
 		return then(fx)(finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true, Detail: f.Detail}))

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -76,6 +77,8 @@ func lostCalls(s State) (State, []Effect) {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
 			}
 			continue
+		case c.Name == askTool: // the question stands in the log of the run
+			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
 			s, e = s.with(i, c).begin(i)
@@ -117,10 +120,16 @@ func answered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
 	}
+	if s.Query.Call == "" {
+		return told(s, f)
+	}
 	i := s.call(s.Query.Call)
+	c := s.Calls[i]
 	s, fx := s.unpark()
 	s.Transition = ApprovalResolved
-	c := s.Calls[i]
+	if c.Name == askTool {
+		return then(fx)(advance(s.with(i, c.end(reported(f)))))
+	}
 	switch f.Decision {
 	case "approve":
 		var e Effect
@@ -132,6 +141,15 @@ func answered(s State, f Answered) (State, []Effect) {
 		s = s.with(i, c.fail("not run again; whether the first attempt took effect is unknown"))
 	}
 	return then(fx)(advance(s))
+}
+
+// reported is the result of asking a person.
+func reported(f Answered) model.ToolResult {
+	text := strings.TrimSpace(f.Text)
+	if text == "" {
+		text = f.Decision
+	}
+	return model.ToolResult{Text: "a person answered: " + text}
 }
 
 // endCanceled puts the results of calls that will not go on into the transcript.

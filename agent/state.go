@@ -16,7 +16,8 @@ const (
 	Thinking Phase = "thinking" // for the model
 	Acting   Phase = "acting"   // for tools and children
 	Waiting  Phase = "waiting"  // for a person or a timer
-	Stopping Phase = "stopping" // for the supervisor's verdict on a proposed stop
+	Hooking  Phase = "hooking"  // for hooks before a model call, or before a reply's tools
+	Stopping Phase = "stopping" // for stop hooks, then for the supervisor's verdict on a proposed stop
 	Done     Phase = "done"
 )
 
@@ -61,9 +62,32 @@ type State struct {
 	Parked  int64 // since when
 	Outcome Outcome
 
+	Purpose Purpose // of the newest lease
+	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
+	Force   string  // tool choice of the next request: "", "any" or a tool
+	ModelMS int64
+	ToolMS  int64
+
+	Fold    Fold // what stands for the beginning of History in prompts
+	Folding Folding
+	Journal Journal
+	Habits  Habits   // what the loop watches in itself
+	Gate    Gate     // the hooks that the loop waits for, outside of calls
+	Remarks []string // of hooks that nobody waited for, until the next turn boundary
+	Goal    Goal     // how often a stop was sent back, and why
+
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
 }
+
+// Purpose is what a model call is for.
+type Purpose string
+
+// Purposes of a lease.
+const (
+	ForTurn    Purpose = ""
+	ForSummary Purpose = "summary" // of what a compaction takes out of the prompt
+)
 
 // Anchor is a prefix of the prompt whose size the provider reported.
 type Anchor struct {
@@ -77,6 +101,8 @@ type Stage string
 // Stages of a call.
 const (
 	Pending  Stage = "pending"  // nothing was done
+	Gated    Stage = "gated"    // hooks before it, or after its failure, are asked
+	Retrying Stage = "retrying" // a transient failure waits for its next attempt
 	Starting Stage = "starting" // Begin was asked, Started has not come round
 	Running  Stage = "running"  // it may have begun
 	Ended    Stage = "ended"    // its result is known
@@ -91,6 +117,8 @@ type Call struct {
 	Attempt int
 	Life    string // the shell that began it
 	Result  model.ToolResult
+	Passed  bool // the hooks before it have let it through
+	Tries   int  // attempts that failed in passing
 }
 
 func (c Call) delegate() bool { return c.Child != "" }
@@ -179,7 +207,7 @@ func (s State) InputBound() int64 {
 	if n > 0 {
 		tail = s.History[s.Anchor.Messages:]
 	} else {
-		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Tools(s.Task.Tools)
+		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
 	}
 	for _, m := range tail {
 		n += budget.Message(m)

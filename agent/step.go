@@ -9,6 +9,10 @@ func Step(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case Submitted:
 		return submitted(s, f)
+	case Recalled:
+		return recalled(s, f)
+	case Hooked:
+		return hooked(s, f)
 	case Granted:
 		return granted(s, f)
 	case Denied:

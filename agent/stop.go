@@ -6,8 +6,16 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// propose says that the agent believes it is done; the supervisor decides.
+// propose says that the agent believes it is done: the task's requirements have
+// the first word, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
+	if next, fx, busy := pursue(s); busy {
+		return next, fx
+	}
+	return proposeStop(s)
+}
+
+func proposeStop(s State) (State, []Effect) {
 	s.Phase = Stopping
 	s.Proposal++
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}

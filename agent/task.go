@@ -45,6 +45,8 @@ type Task struct {
 	Hashes      map[string]string `msgpack:"x,omitempty"` // of prompt and tools, for F4
 	Writable    []string          `msgpack:"u,omitempty"` // paths that may be written without approval
 	Commands    []Command         `msgpack:"z,omitempty"` // tools of an agent file that the shell runs
+	Manners     Manners           `msgpack:"a,omitempty"`
+	Forbidden   []string          `msgpack:"f,omitempty"` // tools of the run that this agent may not use
 }
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.
@@ -168,11 +170,20 @@ func Reasons() []Reason {
 // Transition says why the loop went on.
 type Transition string
 
-// The transitions that this version reaches; later ones extend the list.
+// The transitions. Each is also an event's word.
 const (
 	NextTurn          Transition = "next_turn"
 	OutputRecovery    Transition = "max_output_tokens_recovery"
+	StopHookBlocking  Transition = "stop_hook_blocking"
+	ReactiveRetry     Transition = "reactive_compact_retry"
+	Compacted         Transition = "compacted"
+	DeepPruned        Transition = "deep_pruned"
 	MalformedRecovery Transition = "malformed_recovery"
+	CriteriaUnmet     Transition = "criteria_unmet"
+	BudgetNudge       Transition = "budget_nudge"
+	LoopNudge         Transition = "loop_nudge"
+	AskHumanForced    Transition = "ask_human_forced"
+	ModelFallback     Transition = "model_fallback"
 	Steering          Transition = "steered"
 	ApprovalResolved  Transition = "approval_resolved"
 	StopVeto          Transition = "stop_vetoed"
@@ -180,6 +191,13 @@ const (
 	ClosingTurn       Transition = "closing"
 	Resumption        Transition = "resumed"
 )
+
+// Transitions lists every transition, in the order above.
+func Transitions() []Transition {
+	return []Transition{NextTurn, OutputRecovery, StopHookBlocking, ReactiveRetry, Compacted, DeepPruned, MalformedRecovery,
+		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
+		ClosingTurn, Resumption}
+}
 
 // Outcome is how an agent ended. Partial text is never an answer.
 type Outcome struct {

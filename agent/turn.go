@@ -50,12 +50,22 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 		// The closing turn is over and brought no usable text.
 		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
 	}
-	if len(s.Steers) > 0 {
-		for _, text := range s.Steers {
-			s = s.say(model.Message{Role: model.User, Text: text})
-		}
-		s.Steers, why = nil, Steering
+	if next, fx, busy := compact(s, why); busy {
+		return next, fx
 	}
+	return onward(s, why)
+}
+
+// onward is the boundary after any compaction: what people and hooks said
+// enters, then the limits decide.
+func onward(s State, why Transition) (State, []Effect) {
+	for _, text := range s.Remarks {
+		s = s.say(model.Message{Role: model.User, Text: text})
+	}
+	for _, text := range s.Steers {
+		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
+	}
+	s.Remarks, s.Steers = nil, nil
 	switch {
 	case s.Soft:
 		return closing(s, Timeout, SoftLimit)
@@ -64,19 +74,19 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 	case s.Turn >= s.Task.Limits.Turns:
 		return closing(s, MaxTurns, ClosingTurn)
 	}
-	return reserve(s, why)
+	return beforeModel(s, why)
 }
 
 // reserve asks for the lease of the next turn.
 func reserve(s State, why Transition) (State, []Effect) {
-	s.Phase, s.Transition = Leasing, why
+	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
 	s.Lease++
 	return s, []Effect{Reserve{Lease: s.Lease, Ask: s.ask(), Turn: s.Turn + 1}}
 }
 
 // closing asks for the one closing turn that a run which is cut short still has.
 func closing(s State, ending Reason, why Transition) (State, []Effect) {
-	s.Phase, s.Transition, s.Ending = Leasing, why, ending
+	s.Phase, s.Transition, s.Ending, s.Purpose = Leasing, why, ending, ForTurn
 	s.Lease++
 	ask := s.ask()
 	ask.Final, ask.Calls = true, 0
@@ -94,7 +104,7 @@ func (s State) ask() budget.Ask {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
 	return budget.Ask{Input: s.InputBound(), Output: l.Output, OutputMin: min(OutputUseful, l.Output),
-		Closing: l.Closing, Calls: calls, Price: s.Task.Model.Price}
+		Closing: l.Closing, Calls: calls, Price: s.route().Price}
 }
 
 // FirstAsk is the Ask of a task's first turn: what a child is admitted by.
@@ -125,11 +135,20 @@ func granted(s State, f Granted) (State, []Effect) {
 }
 
 func (s State) callModel() CallModel {
-	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: s.Task.Model.Name, Request: model.Request{
-		Model: s.Task.Model.Name, System: s.Task.System, Messages: s.Prompt(), Tools: s.Task.Tools,
-		MaxOutput: s.Grant.Output, NoTools: s.Ending != "",
-		Temperature: s.Task.Model.Temperature, Effort: s.Task.Model.Effort,
+	m := s.route()
+	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
+		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.Prompt(), Tools: s.Task.Tools,
+		MaxOutput: s.Grant.Output, NoTools: s.Ending != "", Choice: s.Force,
+		Temperature: m.Temperature, Effort: m.Effort,
 	}}
+}
+
+// route is the model in use.
+func (s State) route() Model {
+	if s.Route > 0 {
+		return s.Task.Manners.Fallbacks[s.Route-1]
+	}
+	return s.Task.Model
 }
 
 const (
@@ -168,6 +187,10 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
+	s.ModelMS += f.TookMS
+	if s.Purpose == ForSummary {
+		return summarized(s, f.Reply)
+	}
 	s, calls := s.take(f.Reply)
 	will := runnable(calls)
 	if s.Cancel != nil || s.Ending != "" {
@@ -178,6 +201,7 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Ending == "" {
 		s.Turn++
 	}
+	s.Force = ""
 	switch {
 	case s.Cancel != nil:
 		return then(fx)(neverStarted(s, calls))
@@ -222,7 +246,7 @@ func (s State) take(r model.Reply) (State, []Call) {
 func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown}
 	if r.UsageKnown {
-		e.Used = s.Task.Model.Price.Cost(r.Usage)
+		e.Used = s.route().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
 		s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total()}
@@ -276,7 +300,8 @@ func finish(s State, o Outcome) (State, []Effect) {
 	// The last word must fit an entry, whatever a provider or a person said.
 	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
 	s.Phase, s.Outcome = Done, o
-	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node})
+	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
+		ModelMS: s.ModelMS, ToolMS: s.ToolMS})
 }
 
 // found is the partial result when no model may be asked any more: the last

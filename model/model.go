@@ -109,15 +109,21 @@ type ToolSpec struct {
 // Request is one attempt to get one reply.
 type Request struct {
 	// Model is the name within the provider ("claude-…"), not "provider/model".
-	Model    string
-	System   string
+	Model  string
+	System string
+	// Dynamic is the part of the system prompt that may change within a run. It
+	// stands behind the cache breakpoint, after System.
+	Dynamic  string
 	Messages []Message
 	Tools    []ToolSpec
 	// MaxOutput is the most output tokens this attempt may be billed for. Always > 0.
 	MaxOutput int64
 	// NoTools forbids tool calls though Tools are listed (a closing turn: the
 	// history still names them).
-	NoTools     bool
+	NoTools bool
+	// Choice forces a tool: "any" one, or the named one; "" leaves the choice to
+	// the model. A provider that cannot force ignores it; NoTools wins over it.
+	Choice      string
 	Temperature *float64
 	Effort      string // "", low, medium, high
 }

@@ -30,6 +30,8 @@ type Definition struct {
 	Delegates []string     `msgpack:"g,omitempty" json:"delegates,omitempty"`
 	Model     *agent.Model `msgpack:"m,omitempty" json:"model,omitempty"`
 	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
+	// Manners go over those of the run.
+	Manners agent.Manners `msgpack:"a,omitempty" json:"manners"`
 }
 
 // Limits of a whole run. Zero means the default, but for Tokens and Nano, where
@@ -89,6 +91,7 @@ type Opened struct {
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	Rules        int              `msgpack:"u" json:"rules"`
+	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
 }
 
 // Phase of a run.

@@ -238,7 +238,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 }
 
 var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true, "returned": true, "woke": true,
-	"resumed": true, "checkpoint": true, "closed": true}
+	"hooked": true, "resumed": true, "checkpoint": true, "closed": true}
 
 // claim takes the floor and checks the hash that an own entry carries.
 func (l *Life) claim(e mailbox.Entry, counts bool, out *Read) {
@@ -302,7 +302,7 @@ func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
 }
 
 var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "answered": true,
-	"policy_set": true, "limit_set": true, "given_up": true}
+	"policy_set": true, "limit_set": true, "given_up": true, "recalled": true}
 
 // letters reads what another actor of the run sent. What is not above the
 // sender's watermark was read before.
@@ -345,7 +345,7 @@ func backLife(item mailbox.Item) string {
 }
 
 var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
-	"checkpoint": true, "closed": true}
+	"hooked": true, "checkpoint": true, "closed": true}
 
 func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []Letter {
 	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})

@@ -59,7 +59,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
 		Model: route(choice, r), Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes)}
+		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes), Manners: agent.DefaultManners()}
 	if r.Policy != nil {
 		o.Policy = *r.Policy
 	}
