@@ -84,6 +84,8 @@ type (
 		Text  string `json:"text,omitempty"`
 		Bytes int    `json:"bytes"`
 		Calls int    `json:"calls,omitempty"`
+		// Interrupted: the stream was cut here by a cancel.
+		Interrupted bool `json:"interrupted,omitempty"`
 	}
 	// ToolNote is tool.proposed, tool.validated, tool.started and tool.finished, and the
 	// delegation kinds, where Child is set.
@@ -206,7 +208,7 @@ func (n *notes) messages(before, after State) {
 		case m.Tombstone:
 			n.add("message.tombstoned", Said{Bytes: len(m.Text)})
 		case m.Role == model.Assistant:
-			n.add("message.assistant", Said{Text: m.Text, Bytes: len(m.Text), Calls: len(m.Calls)})
+			n.add("message.assistant", Said{Text: m.Text, Bytes: len(m.Text), Calls: len(m.Calls), Interrupted: m.Interrupted})
 			for _, c := range m.Calls {
 				n.add("tool.proposed", ToolNote{Call: c.ID, Tool: c.Name, Args: c.Args})
 			}

@@ -68,6 +68,7 @@ func failed(s State, f Failed) (State, []Effect) {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
 	}
 	if s.Cancel != nil {
+		f.Reply.Message.Interrupted = f.Class == model.Aborted
 		s, calls := s.keep(f.Reply)
 		s, fx := s.settle(f.Reply, 0)
 		return then(fx)(neverStarted(s, calls))

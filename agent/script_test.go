@@ -231,6 +231,9 @@ func messages(list []model.Message) string {
 		for _, c := range m.Calls {
 			fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Name, c.Args)
 		}
+		if m.Interrupted {
+			b.WriteString(" (interrupted)")
+		}
 		if m.Usage != nil {
 			fmt.Fprintf(&b, " usage=%d+%d", m.Usage.Prompt(), m.Usage.Output)
 		}

@@ -35,6 +35,8 @@ type Message struct {
 	Usage *Usage `msgpack:"u,omitempty" json:"usage,omitempty"`
 	// Tombstone marks a message that stays in the record and is never sent or shown.
 	Tombstone bool `msgpack:"x,omitempty" json:"tombstone,omitempty"`
+	// Interrupted marks what had arrived of a reply when its stream was cut by a cancel.
+	Interrupted bool `msgpack:"b,omitempty" json:"interrupted,omitempty"`
 }
 
 // Opaque is a blob that only Issuer ("provider/model") understands.

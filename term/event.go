@@ -209,6 +209,9 @@ func said(d agent.Said) string {
 	if d.Calls > 0 {
 		text += "  → " + count(d.Calls, "call")
 	}
+	if d.Interrupted {
+		text += "  (interrupted)"
+	}
 	return text
 }
 
