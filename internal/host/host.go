@@ -64,6 +64,7 @@ type Host struct {
 	reader   *nats.Conn
 	doors    *nats.Conn // answers requests; may not write logs
 	post     *jetstream.Post
+	blobs    *jetstream.Blobs
 	node     *actors.Node
 	control  *gateway.Control
 	runs     *gateway.Runs
@@ -128,6 +129,9 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
+		return err
+	}
 	h.runs = gateway.OpenRuns(buckets)
 	lease, err := gateway.Own(ctx, buckets, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
 	if err != nil {
@@ -139,7 +143,7 @@ func (h *Host) open(ctx context.Context) error {
 	}
 	h.node, err = actors.Start(context.Background(), actors.Config{
 		Name: h.cfg.Name, Post: post, Lease: lease, Model: h.models.client, Tools: h.tools,
-		Events: h.publish, Over: h.over, Logger: h.cfg.Logger,
+		Blobs: h.blobs, Events: h.publish, Over: h.over, Logger: h.cfg.Logger,
 	})
 	if err != nil {
 		return err
