@@ -32,12 +32,12 @@ func TestNATS(t *testing.T) {
 		for p, spec := range f.imports() {
 			server := strings.HasPrefix(p, "github.com/nats-io/nats-server/")
 			client := strings.HasPrefix(p, "github.com/nats-io/nats.go")
-			lease := f.in("actors") && strings.Contains(path.Base(f.path), "lease") || f.in("actors/lease")
+			lease := f.in("actors") && strings.Contains(path.Base(f.path), "lease") || f.in("actors/shard")
 			switch {
 			case server && !f.in("bus") && !f.test:
 				t.Errorf("%s imports %s: only bus embeds the server", f.line(spec), p)
 			case client && !f.test && !lease && !f.in("bus", "mailbox/jetstream", "client", "gateway", "internal/host"):
-				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, the lease files of actors and the wiring in internal/host talk to NATS", f.line(spec), p)
+				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, the shard leases of actors and the wiring in internal/host talk to NATS", f.line(spec), p)
 			}
 		}
 	}
