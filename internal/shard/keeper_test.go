@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/actors/shard"
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/shard"
 )
 
 const (
