@@ -88,15 +88,15 @@ func TestWhatIsNotKeptIsSaidSo(t *testing.T) {
 	}
 	read := reader(t, blobs)
 	for args, want := range map[string]string{
-		`{}`: "ref",
+		`{}`:         "ref",
 		`{"ref":""}`: "64 hex digits", `{"ref":"../../etc/passwd"}`: "64 hex digits", `{"ref":"` + strings.ToUpper(ref) + `"}`: "64 hex digits",
-		`{"ref":"` + ref + `"}`:                                              "no result of this run",
-		`{"ref":"` + ref + `","offset":-1}`:                                  "must not be negative",
-		`{"ref":"` + ref + `","limit":-5}`:                                   "must not be negative",
-		`{"ref":"` + ref + `","offset":1e300}`:                               "do",
-		`{"ref":"` + ref + `","path":"x"}`:                                   "path",
-		`{"ref":["` + ref + `"]}`:                                            "schema",
-		`{"ref":"` + ref + "\\u0000" + `"}`:                                  "64 hex digits",
+		`{"ref":"` + ref + `"}`:                                               "no result of this run",
+		`{"ref":"` + ref + `","offset":-1}`:                                   "must not be negative",
+		`{"ref":"` + ref + `","limit":-5}`:                                    "must not be negative",
+		`{"ref":"` + ref + `","offset":1e300}`:                                "do",
+		`{"ref":"` + ref + `","path":"x"}`:                                    "path",
+		`{"ref":["` + ref + `"]}`:                                             "schema",
+		`{"ref":"` + ref + "\\u0000" + `"}`:                                   "64 hex digits",
 		`{"ref":"` + strings.Repeat("f", 100_000) + `","offset":0,"limit":1}`: "64 hex digits",
 	} {
 		if r := read("run", args); !r.Error || !strings.Contains(r.Text, want) || len(r.Text) > 1000 {
