@@ -82,3 +82,16 @@ func BenchmarkEstimate(b *testing.B) {
 		tokens.Estimate(text)
 	}
 }
+
+// A reply may bring any number of calls of any size.
+func TestAMessageOfManyLargeCallsIsEstimatedInBoundedTime(t *testing.T) {
+	calls := make([]model.ToolCall, 128)
+	for i := range calls {
+		calls[i] = model.ToolCall{Name: "write_file", Args: strings.Repeat("some words ", 20_000)}
+	}
+	began := time.Now()
+	n := tokens.Message(model.Message{Calls: calls})
+	if took := time.Since(began); took > 5*time.Second || n < 128*20_000 {
+		t.Errorf("%d tokens after %v", n, took)
+	}
+}
