@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,6 +21,7 @@ type world struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
 	tools   *tool.Set
+	busy    func(change int)
 }
 
 // errAborted is the cause of a context that the machine aborted.
@@ -30,6 +32,9 @@ func (w *world) begin(ctx context.Context, key string) context.Context {
 		w.cancels = map[string]context.CancelCauseFunc{}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	if _, again := w.cancels[key]; !again {
+		w.busy(+1)
+	}
 	w.cancels[key] = cancel
 	return ctx
 }
@@ -38,12 +43,25 @@ func (w *world) done(key string) {
 	if cancel, ok := w.cancels[key]; ok {
 		cancel(nil)
 		delete(w.cancels, key)
+		w.busy(-1)
 	}
 }
 
 func (w *world) abort(key string) {
 	if cancel, ok := w.cancels[key]; ok {
 		cancel(errAborted)
+	}
+}
+
+// dismiss gives up what nobody will read: model calls and timers. Tools go on.
+func (w *world) dismiss() {
+	for key := range w.cancels {
+		if strings.HasPrefix(key, leasePrefix) {
+			w.done(key)
+		}
+	}
+	for timer := range w.timers {
+		w.disarm(timer)
 	}
 }
 
@@ -95,7 +113,10 @@ func (s *shell) do(c actor.Context, effect any) {
 
 func key(call string, attempt int) string { return fmt.Sprintf("%s.%d", call, attempt) }
 
-func leaseKey(lease int) string { return fmt.Sprintf("lease-%d", lease) }
+// leasePrefix begins the keys of model calls; no call of a tool begins so.
+const leasePrefix = "lease-"
+
+func leaseKey(lease int) string { return fmt.Sprintf("%s%d", leasePrefix, lease) }
 
 // timerPauseMin keeps a timer whose stamp came too early from spinning.
 const timerPauseMin = 20 * time.Millisecond

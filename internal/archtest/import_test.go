@@ -2,7 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -25,19 +24,18 @@ func TestProtoactor(t *testing.T) {
 	}
 }
 
-// TestNATS: few packages know the broker. In actors only the code of shard
-// leases does.
+// TestNATS: few packages know the broker.
 func TestNATS(t *testing.T) {
 	for _, f := range sources(t) {
 		for p, spec := range f.imports() {
 			server := strings.HasPrefix(p, "github.com/nats-io/nats-server/")
 			client := strings.HasPrefix(p, "github.com/nats-io/nats.go")
-			lease := f.in("actors") && strings.Contains(path.Base(f.path), "lease") || f.in("actors/lease")
+			lease := f.in("internal/shard")
 			switch {
 			case server && !f.in("bus") && !f.test:
 				t.Errorf("%s imports %s: only bus embeds the server", f.line(spec), p)
 			case client && !f.test && !lease && !f.in("bus", "mailbox/jetstream", "client", "gateway", "internal/host"):
-				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, the lease files of actors and the wiring in internal/host talk to NATS", f.line(spec), p)
+				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, internal/shard and the wiring in internal/host talk to NATS", f.line(spec), p)
 			}
 		}
 	}
