@@ -211,13 +211,14 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args)}
-	ctx, deliver := s.work.begin(s.ctx, e.Call), s.deliver(c)
+	ctx, deliver, keeper := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t)
 	go func() {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, TookMS: time.Since(began).Milliseconds()}
+		f = keeper.keep(f, r.Whole)
 		if errors.Is(context.Cause(ctx), errAborted) {
-			f.Killed, f.Error, f.Text = true, true, "killed while running: "+r.Text
+			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil {
 			return // the process is ending: the call is lost, and the next life says so
 		}
@@ -307,7 +308,7 @@ func smaller(w worked) worked {
 		b.Reply.Message, b.Detail = model.Message{}, "the partial reply is too large to be kept"
 		w.body = b
 	case agent.Returned:
-		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS,
+		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS, Ref: b.Ref, Size: b.Size,
 			Text: fmt.Sprintf("the result of %d bytes is too large to be kept", len(b.Text))}
 	}
 	return w
