@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
@@ -143,7 +144,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 	w := s.own("replied", k, nil)
 	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
 	emit := s.deltas(e)
-	find := s.cfg.Model
+	find, counts := s.cfg.Model, s.agent.State.Counts()
 	go func() {
 		began := time.Now()
 		client, name, err := find(e.Model)
@@ -160,7 +161,11 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			// A hostile reply may hold any number of calls; the loop runs far fewer.
 			reply.Message.Calls = reply.Message.Calls[:min(len(reply.Message.Calls), callsKept)]
-			w.body = agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
+			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
+			if counts {
+				f.Tokens = tokens.Message(reply.Message)
+			}
+			w.body = f
 		} else {
 			w.kind, w.body = "failed", failure(ctx, e.Lease, reply, err, took)
 		}
@@ -211,7 +216,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args)}
-	ctx, deliver, keeper := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t)
+	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
 	go func() {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
@@ -221,6 +226,9 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil {
 			return // the process is ending: the call is lost, and the next life says so
+		}
+		if counts {
+			f.Tokens = tokens.Estimate(f.Text)
 		}
 		w.body = f
 		deliver(w)

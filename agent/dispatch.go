@@ -125,6 +125,7 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s.ToolMS += f.TookMS
+	c.Tokens = f.Tokens
 	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
@@ -136,12 +137,13 @@ func returned(s State, f Returned) (State, []Effect) {
 // endBatch puts the results into the transcript in the order asked and comes
 // to the turn boundary.
 func endBatch(s State) (State, []Effect) {
-	results := make([]model.ToolResult, len(s.Calls))
+	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
 	for i, c := range s.Calls {
 		results[i] = c.Result
+		counted += c.tokens()
 	}
 	calls := s.Calls
-	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
