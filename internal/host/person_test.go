@@ -79,6 +79,7 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 		if err := c.Cancel(within(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
 			t.Fatal(err)
 		}
+		await(t, c, id, "run.finished", 1)
 		finished(t, c, id, agent.ByCancel)
 		if took := time.Since(began); took > waitsForAPerson {
 			t.Errorf("it took %s", took)
@@ -119,6 +120,7 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
 		t.Fatal(err)
 	}
+	await(t, c, id, "run.finished", 1)
 	if info := finished(t, c, id, agent.Completed); info.Result.Text != "bought: a person answered: the second" {
 		t.Errorf("%q", info.Result.Text)
 	}
