@@ -75,6 +75,7 @@ type State struct {
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
 	Remarks []string // of hooks that nobody waited for, until the next turn boundary
 	Goal    Goal     // how often a stop was sent back, and why
+	Rounds  Rounds   // what hooks have brought about
 
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
@@ -117,8 +118,10 @@ type Call struct {
 	Attempt int
 	Life    string // the shell that began it
 	Result  model.ToolResult
-	Passed  bool // the hooks before it have let it through
-	Tries   int  // attempts that failed in passing
+	Passed  bool      // the hooks before it have let it through
+	Gate    HookPoint // Gated: pre_tool or tool_error
+	Asks    string    // Gated: what a hook wants a person to decide
+	Tries   int       // attempts that failed in passing
 }
 
 func (c Call) delegate() bool { return c.Child != "" }
@@ -164,8 +167,8 @@ func (s State) with(i int, c Call) State {
 
 // LastText is the newest assistant text of the transcript.
 func (s State) LastText() string {
-	for _, m := range slices.Backward(s.History) {
-		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" {
+	for i, m := range slices.Backward(s.History) {
+		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(s.Rounds.Withheld, i) {
 			return m.Text
 		}
 	}
@@ -204,9 +207,13 @@ func (s State) Prompt() []model.Message {
 func (s State) InputBound() int64 {
 	tail := s.History
 	n := s.Anchor.Tokens
-	if n > 0 {
+	switch {
+	case s.Rounds.Sent != nil:
+		tail = s.Rounds.Sent
+		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
+	case n > 0:
 		tail = s.History[s.Anchor.Messages:]
-	} else {
+	default:
 		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
 	}
 	for _, m := range tail {
