@@ -94,3 +94,11 @@ func (s *shell) posted(c actor.Context, m posted) {
 		s.failed(c, m.own.kind, m.err)
 	}
 }
+
+// over tells that the run is over.
+func (s *shell) over() {
+	s.told = true
+	if s.cfg.Over != nil {
+		s.cfg.Over(s.life.Addr.Run(), s.super.State.Result())
+	}
+}

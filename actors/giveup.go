@@ -55,7 +55,7 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 		return
 	}
 	f := supervisor.GivenUp{Agent: agent.ID(m.at.Agent()), Why: m.why}
-	data, err := command(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), r.cfg.Lease, p.starts), f.Kind(), f)
+	data, err := command(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
 	if err != nil {
 		r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
 		return

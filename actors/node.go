@@ -29,17 +29,26 @@ import (
 type Config struct {
 	// Name is shown in events and results. Default "node".
 	Name string
-	// Post holds the logs. The node reads all of them: it owns every shard.
+	// Post holds the logs. The node reads all of them and acts on those it Holds.
 	Post mailbox.Post
-	// Lease is the revision of the write that made this process the owner. It
-	// must be higher than that of every owner before.
+	// Lease is the revision of the write that made this process the owner of all
+	// logs, where there is no other. It must be higher than that of every owner before.
 	Lease uint64
+	// Holds says whether this process may try to act on a log, and by the revision
+	// of which write; after a change call Review. It must be cheap, and is called
+	// from any goroutine. Default: all of them, by Lease.
+	Holds func(at mailbox.Address) (lease uint64, ok bool)
+	// Busy is told of work for an actor that begins (+1) and ends (-1): model calls,
+	// tools and hooks. It must not block. Default: nobody asks.
+	Busy func(at mailbox.Address, change int)
 	// Model finds the client behind "provider/model", and the name that the
 	// provider knows the model by. Called for every attempt; it must be cheap.
 	Model func(route string) (client model.Client, name string, err error)
 	// Tools makes the tools of an agent. Called once for each start of its shell
 	// that calls one. Default: no tools.
 	Tools func(agent.Task) (*tool.Set, error)
+	// Blobs keeps the whole of results that are clipped. Default: they are lost.
+	Blobs mailbox.Blobs
 	// Events takes what happened, in order per log; it must not block. Deltas
 	// come from other goroutines. Default: nobody watches, and nobody pays.
 	Events func(life.Event)
@@ -81,6 +90,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Holds == nil {
+		cfg.Holds = func(mailbox.Address) (uint64, bool) { return cfg.Lease, true }
+	}
+	if cfg.Busy == nil {
+		cfg.Busy = func(mailbox.Address, int) {}
 	}
 	if cfg.Tools == nil {
 		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
@@ -147,6 +162,10 @@ func (n *Node) Resume(ctx context.Context, run string) error {
 	}
 	return nil
 }
+
+// Review looks at Holds again: shells of logs that are no longer held decide
+// nothing more, and end when what they had begun has.
+func (n *Node) Review() { n.system.Root.Send(n.router, review{}) }
 
 // Stop ends all shells and what they have under way. What was not finished is
 // taken up from the logs by the next owner. Stopping again does nothing.

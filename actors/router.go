@@ -16,7 +16,12 @@ type (
 	delivered struct{ m mailbox.Message } // an entry was appended
 	wake      struct{ at mailbox.Address }
 	ended     struct{ at mailbox.Address } // the shell is through with its log
-	restart   struct{ at mailbox.Address }
+	left      struct {                     // the shell has fallen silent, and nothing of it is under way
+		at  mailbox.Address
+		pid *actor.PID
+	}
+	review  struct{} // Holds may say something else now
+	restart struct{ at mailbox.Address }
 )
 
 // router brings entries to shells and starts a shell for every address that
@@ -42,6 +47,10 @@ type place struct {
 	waiting  int    // entries that the shell was sent and has not read, at most
 	head     uint64 // place of the newest entry
 	detached bool   // the shell reads for itself
+
+	lease     uint64       // of the newest shell
+	dismissed bool         // the log is not held any more
+	elders    []*actor.PID // dismissed, while the log was taken again
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
@@ -66,6 +75,10 @@ func (r *router) Receive(c actor.Context) {
 		r.result(c, m)
 	case ended:
 		r.forget(c, m.at)
+	case left:
+		r.left(c, m)
+	case review:
+		r.review(c)
 	case restart:
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
 			r.spawn(c, m.at, p)
@@ -77,22 +90,41 @@ func (r *router) Receive(c actor.Context) {
 	}
 }
 
-// find returns the place of an address, with a shell unless it waits for one.
+// find returns the place of an address, with a shell unless it waits for one;
+// nil for a log that this node does not hold.
 func (r *router) find(c actor.Context, at mailbox.Address) *place {
 	p := r.shells[at]
-	if _, gone := r.gone[at]; p != nil || gone {
+	if _, gone := r.gone[at]; gone || p != nil && !p.dismissed {
 		return p
 	}
-	p = &place{}
-	r.shells[at] = p
+	if _, ok := r.cfg.Holds(at); !ok {
+		return nil
+	}
+	if p == nil {
+		p = &place{}
+		r.shells[at] = p
+	}
+	if p.pid != nil { // it finishes what it began
+		delete(r.pids, p.pid.Id)
+		p.elders = append(p.elders, p.pid)
+	}
+	p.dismissed = false
 	r.spawn(c, at, p)
 	return p
 }
 
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
+	lease, ok := r.cfg.Holds(at)
+	if !ok { // lost while it waited for a restart
+		p.dismissed = true
+		return
+	}
+	if lease != p.lease {
+		p.lease, p.starts = lease, 0
+	}
 	p.starts++
 	p.waiting, p.detached = 0, false
-	epoch := mailbox.Epoch{Lease: r.cfg.Lease, Start: p.starts}
+	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
 	self := c.Self()
 	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) },
 		actor.WithDispatcher(r.hands))
@@ -111,13 +143,17 @@ var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { r
 // result hands on what work brought, though the shell that began it is gone.
 func (r *router) result(c actor.Context, w worked) {
 	p := r.shells[w.at]
-	switch {
-	case p == nil:
-	case p.pid == nil:
-		p.results = append(p.results, w)
-	default:
-		c.Send(p.pid, w)
+	if p == nil {
+		return
 	}
+	for _, elder := range p.elders {
+		c.Send(elder, spent{w.start, w.key})
+	}
+	if p.pid == nil {
+		p.results = append(p.results, w)
+		return
+	}
+	c.Send(p.pid, w)
 }
 
 // forget drops an address whose log is closed. Its late entries mean nothing.
@@ -148,6 +184,10 @@ func (r *router) crashed(c actor.Context, pid *actor.PID) {
 	delete(r.pids, pid.Id)
 	p := r.shells[at]
 	p.pid = nil
+	if p.dismissed {
+		delete(r.shells, at)
+		return
+	}
 	pause, parked := p.crash(time.Now())
 	if parked {
 		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})

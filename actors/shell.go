@@ -90,6 +90,7 @@ func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox
 		s.agent = &life.Agent{Addr: at, Watch: cfg.Events != nil}
 		machine = s.agent
 	}
+	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	s.life = life.New(at, nonce(), epoch, machine)
 	return s
 }
@@ -143,6 +144,10 @@ func (s *shell) Receive(c actor.Context) {
 		}
 		s.append(c, m)
 		s.after(c)
+	case dismissed:
+		s.dismiss(c)
+	case spent:
+		s.settled(c, m)
 	case due:
 		s.work.fired(m.timer)
 		s.append(c, s.own("woke", m.timer, agent.Woke{Timer: m.timer}))
@@ -178,6 +183,10 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	if r.Came && s.super != nil && s.super.Ended() {
 		s.over()
 	}
+	if (r.Reclaim || len(r.World) > 0) && !s.holds() {
+		s.dismiss(c)
+		return
+	}
 	if r.Reclaim {
 		s.claim(c)
 	}
@@ -188,12 +197,16 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 
 // after sends what may go, closes the log at the end, and stops.
 func (s *shell) after(c actor.Context) {
+	if s.idleForGood() {
+		c.Send(s.router, left{s.life.Addr, c.Self()})
+		return
+	}
 	if !s.replay {
 		return
 	}
 	s.send(c, false)
 	switch {
-	case s.life.Phase == life.Closed, s.life.Phase == life.Silent && s.work.idle():
+	case s.life.Phase == life.Closed:
 		if s.super != nil && s.life.Phase == life.Closed && !s.told {
 			s.over() // the life before may have died between Closed and saying so
 		}
@@ -234,12 +247,4 @@ func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter)
 		return
 	}
 	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) { root.Send(self, acked{to, letters, err}) })
-}
-
-// over tells that the run is over.
-func (s *shell) over() {
-	s.told = true
-	if s.cfg.Over != nil {
-		s.cfg.Over(s.life.Addr.Run(), s.super.State.Result())
-	}
 }

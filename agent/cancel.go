@@ -45,7 +45,7 @@ func cancelCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		switch {
 		case c.Stage == Gated:
-			if c.Asks == "" {
+			if c.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
 			s = s.with(i, c.ungated(s.never()))
@@ -69,7 +69,11 @@ func (s State) settleCalls(pending, running string) State {
 		case Pending, Starting:
 			s = s.with(i, c.fail(pending))
 		case Running:
-			s = s.with(i, c.fail(running))
+			text := running
+			if c.Name == askTool {
+				text = notAnswered
+			}
+			s = s.with(i, c.fail(text))
 		}
 	}
 	return s

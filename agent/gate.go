@@ -55,7 +55,7 @@ func (s State) gated(f Hooked) int {
 		return -1
 	}
 	return slices.IndexFunc(s.Calls, func(c Call) bool {
-		return c.Stage == Gated && c.Asks == "" && c.Gate == f.Point && c.gateID() == f.ID
+		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID
 	})
 }
 
@@ -118,7 +118,7 @@ func (c Call) ask(v verdict, may bool) Call {
 	if !may {
 		return c.fail("denied: " + v.why() + " wants a person to decide, and nobody can be asked")
 	}
-	c.Asks = v.why()
+	c.Person = v.why()
 	return c
 }
 
@@ -132,7 +132,7 @@ func (s State) putCall() (State, Effect) {
 	for i, c := range s.Calls {
 		switch {
 		case c.Stage == Ended || c.Stage == Pending:
-		case c.Asks == "":
+		case c.Person == "":
 			return s, nil
 		case first < 0:
 			first = i
@@ -145,15 +145,15 @@ func (s State) putCall() (State, Effect) {
 	s.Phase, s.Parked = Waiting, s.Now
 	s.Query = Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: NeedsHuman,
 		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s\napprove: run it; deny; skip: go on without; or say its result.",
-			c.Name, clip(c.Args, argsShown), clip(c.Asks, argsShown)), DetailBytesMax)}
+			c.Name, clip(c.Args, approvalShown), clip(c.Person, approvalShown)), DetailBytesMax)}
 	return s, s.Query
 }
 
-const argsShown = 1500
+const approvalShown = 1500
 
 // approved is a call after a person has decided about it.
 func (c Call) approved(f Answered) Call {
-	c.Asks = ""
+	c.Person = ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case "approve":
 		c.Stage, c.Passed = Pending, true
@@ -170,7 +170,7 @@ func (c Call) approved(f Answered) Call {
 // ungated is a call whose hooks nobody waits for any more: one that failed has
 // its result, any other has not begun.
 func (c Call) ungated(never string) Call {
-	c.Asks = ""
+	c.Person = ""
 	if c.Gate == HookToolError {
 		return c.end(c.Result)
 	}

@@ -208,7 +208,7 @@ func (s State) abortGates() (State, []Effect) {
 		fx = append(fx, AbortHooks{s.Gate.ID})
 	}
 	for _, c := range s.Calls {
-		if c.Stage == Gated && c.Asks == "" {
+		if c.Stage == Gated && c.Person == "" {
 			fx = append(fx, AbortHooks{c.gateID()})
 		}
 	}

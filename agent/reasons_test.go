@@ -11,7 +11,6 @@ import (
 
 // elsewhere says where a stop reason comes from that no script of the loop ends with.
 var elsewhere = map[agent.Reason]string{
-	agent.NeedsHuman:         "a park, not an end: escalation",
 	agent.ResumeUnsafe:       "a park, not an end: resume_unsafe.txt",
 	agent.DiminishingReturns: "budgeted continuation, not built yet",
 	agent.EvidenceMissing:    "success criteria, not built yet",

@@ -75,7 +75,7 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case c.Stage == Ended || c.Stage == Pending || c.Asks != "":
+		case c.Stage == Ended || c.Stage == Pending || c.Person != "":
 			continue
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = s.atCall(c)

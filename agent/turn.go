@@ -66,14 +66,12 @@ func onward(s State, why Transition) (State, []Effect) {
 	for _, text := range s.Steers {
 		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
 	}
+	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+		s.Force, s.Habits = "", s.Habits.afresh()
+	}
 	s.Remarks, s.Steers = nil, nil
-	switch {
-	case s.Soft:
-		return closing(s, Timeout, SoftLimit)
-	case s.CallsOut:
-		return closing(s, MaxToolCalls, ClosingTurn)
-	case s.Turn >= s.Task.Limits.Turns:
-		return closing(s, MaxTurns, ClosingTurn)
+	if ending, as := s.spent(); ending != "" {
+		return closing(s, ending, as)
 	}
 	return beforeModel(s, why)
 }
@@ -193,6 +191,8 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Purpose == ForSummary {
 		return summarized(s, f.Reply)
 	}
+	s = s.calibrated(f.Reply)
+	f.Reply.Message.Tokens = f.Tokens
 	s, calls := s.take(f.Reply)
 	will := runnable(calls)
 	if s.Cancel != nil || s.Ending != "" {
@@ -203,7 +203,7 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Ending == "" {
 		s.Turn++
 	}
-	s.Force = ""
+	s.Force, s.Habits.Halted = "", ""
 	if s.Cancel != nil {
 		return then(fx)(neverStarted(s, calls))
 	}
@@ -223,6 +223,8 @@ func act(s State, stop model.Stop) (State, []Effect) {
 		return closed(s, text, calls)
 	case len(calls) > 0:
 		return dispatch(s, calls)
+	case s.Habits.Forced && stop != model.StopRefusal:
+		return unasked(s, text)
 	case strings.TrimSpace(text) == "":
 		return useless(s, "Your reply was empty.")
 	case stop == model.StopMaxOutput:
@@ -252,7 +254,7 @@ func (s State) take(r model.Reply) (State, []Call) {
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.say(m)
 	s.Calls = nil
-	return s, s.limit(calls)
+	return s, s.hold(s.limit(calls))
 }
 
 // settle closes the lease with what the provider reported, or in full.
@@ -263,7 +265,7 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
 		if s.Rounds.Sent == nil { // what hooks made of the prompt is no measure of it
-			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total()}
+			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route}
 		}
 	}
 	s.Rounds.Sent = nil

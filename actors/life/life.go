@@ -184,6 +184,14 @@ func (l *Life) Next(m mailbox.Message) Read {
 	return out
 }
 
+// Silence ends this life from outside: its process may no longer try. It is what
+// reading a later claim does, before one was read.
+func (l *Life) Silence() {
+	if l.Phase != Closed {
+		l.Phase = Silent
+	}
+}
+
 // reclaim asks for another claim: one that says Damage. A claim with the epoch
 // that is in force already would not count.
 func (l *Life) reclaim(out *Read) {

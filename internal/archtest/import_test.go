@@ -2,7 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -25,19 +24,18 @@ func TestProtoactor(t *testing.T) {
 	}
 }
 
-// TestNATS: few packages know the broker. In actors only the code of shard
-// leases does.
+// TestNATS: few packages know the broker.
 func TestNATS(t *testing.T) {
 	for _, f := range sources(t) {
 		for p, spec := range f.imports() {
 			server := strings.HasPrefix(p, "github.com/nats-io/nats-server/")
 			client := strings.HasPrefix(p, "github.com/nats-io/nats.go")
-			lease := f.in("actors") && strings.Contains(path.Base(f.path), "lease") || f.in("actors/lease")
+			lease := f.in("internal/shard")
 			switch {
 			case server && !f.in("bus") && !f.test:
 				t.Errorf("%s imports %s: only bus embeds the server", f.line(spec), p)
 			case client && !f.test && !lease && !f.in("bus", "mailbox/jetstream", "client", "gateway", "internal/host"):
-				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, the lease files of actors and the wiring in internal/host talk to NATS", f.line(spec), p)
+				t.Errorf("%s imports %s: only bus, mailbox/jetstream, client, gateway, internal/shard and the wiring in internal/host talk to NATS", f.line(spec), p)
 			}
 		}
 	}
@@ -90,7 +88,7 @@ var layers = []struct {
 	rank   int
 }{
 	{"model", 0}, {"settings", 0}, {"tool", 2}, {"budget", 1}, {"agent", 2}, {"supervisor", 3},
-	{"model/pick", 3}, {"mailbox", 1}, {"bus", 2}, {"mailbox/jetstream", 3}, {"mailbox/memory", 3},
+	{"model/pick", 3}, {"model/scout", 2}, {"mailbox", 1}, {"bus", 2}, {"mailbox/jetstream", 3}, {"mailbox/memory", 3},
 	{"telemetry", 4}, {"agentfile", 4}, {"actors", 5}, {"actors/life", 4}, {"client", 6}, {"gateway", 7}, {"term", 7}, {"eval", 7},
 	{"internal", 8}, {"internal/crew", 0}, {"cmd", 9}, {"examples", 9}, {"tools", 9},
 }

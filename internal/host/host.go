@@ -40,6 +40,9 @@ type Config struct {
 	Roots []string
 	// Name of the node. Default: the host's name.
 	Name string
+	// LeaseTTL is how long a node may be silent on a server that others share
+	// before they take over what it held: whole seconds. Default shard.TTLDefault.
+	LeaseTTL time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
 	// Env reads the environment. Default os.Getenv.
@@ -64,13 +67,17 @@ type Host struct {
 	reader   *nats.Conn
 	doors    *nats.Conn // answers requests; may not write logs
 	post     *jetstream.Post
+	blobs    *jetstream.Blobs
 	node     *actors.Node
 	control  *gateway.Control
 	runs     *gateway.Runs
 	models   *models
 	places   places
 	inside   []*nats.Conn   // of clients in this process
-	writing  sync.WaitGroup // rows of the index
+	writing  sync.WaitGroup // rows of the index, and runs that are taken up
+	holding  holding
+	life     context.Context // until Close
+	end      context.CancelFunc
 }
 
 // ErrOwned is bus.ErrOwned: another process has the state directory.
@@ -86,6 +93,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
+	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -128,25 +136,27 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.runs = gateway.OpenRuns(buckets)
-	lease, err := gateway.Own(ctx, buckets, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
-	if err != nil {
+	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
 		return err
 	}
-	var post mailbox.Post = h.post
+	h.runs = gateway.OpenRuns(buckets)
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools,
+		Blobs: h.blobs, Events: h.publish, Over: h.over, Logger: h.cfg.Logger}
 	if h.cfg.Still {
-		post = still{h.post}
+		cfg.Post = still{h.post}
 	}
-	h.node, err = actors.Start(context.Background(), actors.Config{
-		Name: h.cfg.Name, Post: post, Lease: lease, Model: h.models.client, Tools: h.tools,
-		Events: h.publish, Over: h.over, Logger: h.cfg.Logger,
-	})
-	if err != nil {
+	if err := h.hold(ctx, buckets, &cfg); err != nil {
+		return err
+	}
+	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
 		Build: h.build, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
+		return err
+	}
+	if err := h.keepShards(ctx); err != nil || h.holding.buckets != nil {
 		return err
 	}
 	if h.cfg.ResumeAll {
@@ -295,7 +305,9 @@ func (h *Host) Close() error {
 	if h.node != nil {
 		h.node.Stop()
 	}
+	h.end()
 	h.writing.Wait()
+	h.giveShards()
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
 	}

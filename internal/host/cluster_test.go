@@ -1,0 +1,131 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+// shared starts a NATS server that several nodes use.
+func shared(t *testing.T) *bus.Embedded {
+	t.Helper()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: bus.FreePort, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// join starts a node on a shared server.
+func join(t *testing.T, e *bus.Embedded, name string, roots ...string) *Host {
+	t.Helper()
+	user, password := e.Credential(bus.RoleNode)
+	return start(t, t.TempDir(), func(c *Config) {
+		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL = name, roots, true, shard.TTLMin
+		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+	})
+}
+
+// cut takes a node off the network for good, as the death of its machine would.
+func (h *Host) cut() {
+	for _, nc := range []*nats.Conn{h.doors, h.reader, h.owner} {
+		nc.Close()
+	}
+}
+
+// spread waits until every node holds a part of the shards.
+func spread(t *testing.T, hosts ...*Host) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		sum, all := 0, true
+		for _, h := range hosts {
+			n := len(h.holding.keeper.Load().Held())
+			sum, all = sum+n, all && n > 0
+		}
+		if all && sum == hosts[0].post.Shards() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the nodes never shared the shards")
+		}
+	}
+}
+
+// TestTheRunsOfADeadNodeGoOnElsewhere: three nodes share the actors of some
+// runs; one of them is cut off in the middle of their work. Without anybody's
+// help the others take up what it held, and every run comes to its end (F2).
+func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
+	e := shared(t)
+	model, gate, agents := held(t)
+	hosts := []*Host{join(t, e, "one", agents), join(t, e, "two", agents), join(t, e, "three", agents)}
+	spread(t, hosts...)
+	c := connect(t, hosts[1])
+	var ids []string
+	for range 6 {
+		ids = append(ids, begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}))
+	}
+	for _, id := range ids {
+		await(t, c, id, "tool.started", 2)
+	}
+	nodes := map[string]int{}
+	for _, h := range hosts {
+		h.node.Review() // changes nothing: each holds what it acts on
+		nodes[h.cfg.Name] = int(working(h))
+	}
+	if nodes["one"] == 0 || nodes["two"] == 0 || nodes["three"] == 0 {
+		t.Errorf("the work is not shared: %v", nodes)
+	}
+	hosts[0].cut()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		info := finished(t, c, id, agent.Completed)
+		if !strings.HasPrefix(info.Result.Text, "both: waited: open") {
+			t.Errorf("result: %+v", info.Result)
+		}
+		if n := info.Result.Budget.Overrun; n != 0 {
+			t.Errorf("overrun %d", n)
+		}
+	}
+}
+
+// working is how much a node has under way.
+func working(h *Host) int64 {
+	var n int64
+	for i := range h.holding.busy {
+		n += h.holding.busy[i].Load()
+	}
+	return n
+}
+
+// TestANodeThatLeavesGivesItsShardsAtOnce: nobody waits for the end of a lease.
+func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
+	e := shared(t)
+	one, two := join(t, e, "one"), join(t, e, "two")
+	spread(t, one, two)
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, two)
+	id := begin(t, connect(t, two), client.RunRequest{Prompt: "hello", Model: script(t, "agents:\n  coordinator:\n    - text: hi\n")})
+	finished(t, connect(t, two), id, agent.Completed)
+}

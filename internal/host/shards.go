@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/shard"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// holding is which logs this node acts on. With an embedded server the lock of
+// the state directory is the lease of all of them: nobody waits for a TTL after
+// a kill on one machine. On a server that others share each shard has its own.
+type holding struct {
+	keeper  atomic.Pointer[shard.Keeper]
+	busy    []atomic.Int64 // work under way, by shard
+	buckets *bus.Buckets
+}
+
+// hold fills in what decides where this node acts. In a cluster it begins to
+// hold shards only by keepShards, when there is somebody to act on them.
+func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
+	if h.embedded != nil || h.cfg.Still {
+		lease, err := gateway.Own(ctx, b, fmt.Sprintf("%s pid %d", h.cfg.Name, os.Getpid()))
+		if err != nil {
+			return err
+		}
+		cfg.Lease = lease
+		return nil
+	}
+	h.holding.buckets = b
+	h.holding.busy = make([]atomic.Int64, h.post.Shards())
+	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
+		k := h.holding.keeper.Load()
+		if k == nil {
+			return 0, false
+		}
+		return k.HoldsAddress(at)
+	}
+	cfg.Busy = func(at mailbox.Address, change int) {
+		h.holding.busy[mailbox.Shard(at, h.post.Shards())].Add(int64(change))
+	}
+	return nil
+}
+
+// keepShards begins to hold shards, where there are others to share them with.
+func (h *Host) keepShards(ctx context.Context) error {
+	if h.holding.buckets == nil {
+		return nil
+	}
+	js, err := jetstream.New(h.owner)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	hostname, _ := os.Hostname() // shown only
+	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
+		Node:    shard.Node{Name: h.cfg.Name, Host: hostname, PID: os.Getpid()},
+		Busy:    func(s int) bool { return h.holding.busy[s].Load() > 0 },
+		Changed: h.changed, Logger: h.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	h.holding.keeper.Store(k)
+	h.changed(k.Held(), nil) // what was taken before anybody could act on it
+	return nil
+}
+
+// changed follows the leases: shells of what is lost fall silent, unfinished
+// runs of what was gained go on. Runs are looked for until they are found.
+func (h *Host) changed(gained, lost []int) {
+	if len(lost) > 0 {
+		h.node.Review()
+	}
+	if len(gained) == 0 {
+		return
+	}
+	h.writing.Go(func() {
+		for h.life.Err() == nil {
+			err := h.resumeAll(h.life)
+			if err == nil {
+				return
+			}
+			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "error", err)
+			select {
+			case <-h.life.Done():
+			case <-time.After(takeUpPause):
+			}
+		}
+	})
+}
+
+const takeUpPause = time.Second
+
+// giveShards gives the leases back, so that others need not wait for their end.
+func (h *Host) giveShards() {
+	k := h.holding.keeper.Load()
+	if k == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	k.Close(ctx)
+}

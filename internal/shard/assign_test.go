@@ -1,0 +1,89 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func nodes(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("node-%d", i)
+	}
+	return list
+}
+
+// TestEveryNodeGetsAFairShare: no node holds more than twice the average.
+func TestEveryNodeGetsAFairShare(t *testing.T) {
+	const shards = 64
+	for n := 1; n <= 8; n++ {
+		share := map[string]int{}
+		for s := range shards {
+			share[Best(s, nodes(n))]++
+		}
+		for node, got := range share {
+			if got > 2*shards/n+1 {
+				t.Errorf("%d nodes: %s holds %d of %d shards", n, node, got, shards)
+			}
+		}
+		if len(share) != n {
+			t.Errorf("%d nodes: only %d of them hold a shard", n, len(share))
+		}
+	}
+}
+
+// TestOnlyTheShareOfANodeThatGoesMoves: whoever stays keeps what it has.
+func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
+	before, after := nodes(5), nodes(4)
+	for s := range 256 {
+		if old := Best(s, before); old != "node-4" && Best(s, after) != old {
+			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, Best(s, after))
+		}
+	}
+	reversed := slices.Clone(before)
+	slices.Reverse(reversed)
+	for s := range 256 {
+		if Best(s, before) != Best(s, reversed) {
+			t.Fatalf("shard %d: the order in which nodes are named matters", s)
+		}
+	}
+}
+
+// TestAShardMovesOnlyWhileItIsIdleAndOneAtATime: what is under way stays.
+func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
+	v := View{Self: "node-0", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
+	for s := range 64 {
+		v.Holders[s] = "node-0" // the first node had all, and a second one came
+	}
+	p := Next(v)
+	if len(p.Give) != 1 || len(p.Take) != 0 {
+		t.Fatalf("gives %v, takes %v: one at a time", p.Give, p.Take)
+	}
+	v.Busy = func(int) bool { return true }
+	if p := Next(v); len(p.Give) != 0 {
+		t.Errorf("gives %v, which is busy", p.Give)
+	}
+	v.Nodes = nil // nobody else is known to live
+	v.Busy = func(int) bool { return false }
+	if p := Next(v); len(p.Give) != 0 {
+		t.Errorf("gives %v to nobody", p.Give)
+	}
+}
+
+// TestNobodyTakesWhatIsHeld: not even the node that should have it.
+func TestNobodyTakesWhatIsHeld(t *testing.T) {
+	v := View{Self: "node-1", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
+	for s := range 64 {
+		v.Holders[s] = "node-0"
+	}
+	if p := Next(v); len(p.Take) != 0 {
+		t.Errorf("takes %v", p.Take)
+	}
+	v.Holders = map[int]string{}
+	for _, s := range Next(v).Take {
+		if Best(s, v.Nodes) != "node-1" {
+			t.Errorf("takes %d, which is for %s", s, Best(s, v.Nodes))
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Node is a live node as others see it.
+type Node struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+	Started int64  `json:"started_ms"`
+	Leaving bool   `json:"leaving,omitempty"`
+}
+
+// lease is the value of a lease.
+type lease struct {
+	Node  string `json:"node"`
+	Nonce string `json:"nonce"`
+}
+
+// TTLs of leases. The default is longer than a NATS cluster takes to find
+// another leader (4 to 9 s, reference of the server): a shorter one makes every
+// failover look like the death of all nodes.
+const (
+	TTLDefault = 20 * time.Second
+	TTLMin     = 2 * time.Second
+	renewParts = 4 // a lease is renewed so often within its TTL
+	renewersAt = 8 // renewals at once
+)
+
+// Config of a Keeper. All but TTL, Pool and Logger are required.
+type Config struct {
+	JS      jetstream.JetStream
+	Buckets *bus.Buckets
+	Names   bus.Names
+	Node    Node // its ID is made by Start
+	Shards  int
+	Pool    string        // default "default"
+	TTL     time.Duration // whole seconds; default TTLDefault
+	// Busy reports whether something is under way in a shard that this node holds.
+	Busy func(shard int) bool
+	// Changed tells that shards were gained or lost. It is called from one
+	// goroutine and should not take longer than a renewal.
+	Changed func(gained, lost []int)
+	Logger  *slog.Logger // default: discard
+}
+
+// ErrConfig: a Config without what is required.
+var ErrConfig = errors.New("shard: config")
+
+// Keeper keeps the leases of one node.
+type Keeper struct {
+	cfg    Config
+	nonce  string
+	stop   context.CancelFunc
+	over   chan struct{}
+	poke   chan struct{}
+	mu     sync.RWMutex
+	held   map[int]held
+	others map[int]string // holders by the watch, ours too
+	nodes  map[string]Node
+	own    uint64 // revision of our own node's key
+	going  bool
+}
+
+// held is a lease of ours. until is by the monotonic clock, counted from before
+// the write that acquired or renewed it was sent.
+type held struct {
+	epoch    uint64
+	revision uint64
+	until    time.Time
+}
+
+// Start makes the node known and keeps taking the shards that are its own.
+func Start(ctx context.Context, cfg Config) (*Keeper, error) {
+	if cfg.JS == nil || cfg.Buckets == nil || cfg.Shards < 1 || cfg.Busy == nil || cfg.Changed == nil {
+		return nil, fmt.Errorf("%w: JS, Buckets, Shards, Busy and Changed are required", ErrConfig)
+	}
+	cfg.TTL = cmp.Or(cfg.TTL, TTLDefault)
+	if cfg.TTL < TTLMin || cfg.TTL%time.Second != 0 {
+		return nil, fmt.Errorf("%w: a TTL of %s; it is whole seconds, at least %s", ErrConfig, cfg.TTL, TTLMin)
+	}
+	cfg.Pool = cmp.Or(cfg.Pool, "default")
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{cfg: cfg, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
+		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}}
+	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
+	k.cfg.Node.Started = time.Now().UnixMilli()
+	if err := k.announce(ctx); err != nil {
+		return nil, err
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k.stop = stop
+	watching, err := k.watch(ctx, life)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	go k.keep(life, watching)
+	return k, nil
+}
+
+func nonce() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// token makes a name fit for a key.
+func token(name string) string {
+	b := []byte(cmp.Or(name, "node"))
+	for i, c := range b {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			b[i] = '-'
+		}
+	}
+	return string(b)
+}
+
+// Holds reports whether this node may try to act on a shard, and under which
+// epoch. It is false from the moment when others may have taken it.
+func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
+	k.mu.RLock()
+	h, ok := k.held[shard]
+	k.mu.RUnlock()
+	return h.epoch, ok && time.Now().Before(h.until)
+}
+
+// HoldsAddress is Holds for the shard of an address.
+func (k *Keeper) HoldsAddress(at mailbox.Address) (epoch uint64, ok bool) {
+	return k.Holds(mailbox.Shard(at, k.cfg.Shards))
+}
+
+// ID is the node's name in leases.
+func (k *Keeper) ID() string { return k.cfg.Node.ID }
+
+// Nodes lists the live nodes, each with the shards that it holds.
+func (k *Keeper) Nodes() map[Node][]int {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	list := map[Node][]int{}
+	for _, n := range k.nodes {
+		list[n] = nil
+	}
+	for s, id := range k.others {
+		if n, ok := k.nodes[id]; ok {
+			list[n] = append(list[n], s)
+		}
+	}
+	for n := range list {
+		slices.Sort(list[n])
+	}
+	return list
+}
+
+// keep is the life of the keeper: it plans whenever something changes, and
+// renews what it holds.
+func (k *Keeper) keep(ctx context.Context, watching func()) {
+	defer close(k.over)
+	defer watching()
+	tick := time.NewTicker(k.cfg.TTL / renewParts)
+	defer tick.Stop()
+	for {
+		k.plan(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.poke:
+		case <-tick.C:
+			k.renewAll(ctx)
+		}
+	}
+}
+
+// plan takes and gives what the present view asks for.
+func (k *Keeper) plan(ctx context.Context) {
+	p := k.next()
+	var gained, lost []int
+	for _, s := range p.Take {
+		if k.take(ctx, s) {
+			gained = append(gained, s)
+		}
+	}
+	for _, s := range p.Give {
+		if k.letGo(s) {
+			lost = append(lost, s)
+		}
+	}
+	k.tell(gained, lost)
+	for _, s := range lost {
+		k.free(ctx, s)
+	}
+}
+
+func (k *Keeper) tell(gained, lost []int) {
+	if len(gained)+len(lost) == 0 {
+		return
+	}
+	k.cfg.Logger.Info("shards", "node", k.cfg.Node.ID, "gained", gained, "lost", lost)
+	k.cfg.Changed(gained, lost)
+}
+
+func (k *Keeper) next() Plan {
+	k.mu.RLock()
+	v := View{Self: k.cfg.Node.ID, Shards: k.cfg.Shards, Busy: k.cfg.Busy, Holders: map[int]string{}}
+	for s, id := range k.others {
+		if id != k.cfg.Node.ID {
+			v.Holders[s] = id
+		}
+	}
+	for s := range k.held {
+		v.Holders[s] = k.cfg.Node.ID
+	}
+	for id, n := range k.nodes {
+		if !n.Leaving {
+			v.Nodes = append(v.Nodes, id)
+		}
+	}
+	going := k.going
+	k.mu.RUnlock()
+	if going {
+		return leaving(v)
+	}
+	return Next(v)
+}
+
+func (k *Keeper) key(shard int) string { return k.cfg.Pool + "." + strconv.Itoa(shard) }
+
+func (k *Keeper) value() []byte { return encode(lease{Node: k.cfg.Node.ID, Nonce: k.nonce}) }
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("shard: a value of ours does not encode: " + err.Error())
+	}
+	return data
+}

@@ -1,0 +1,188 @@
+package shard_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+const (
+	patience = 60 * time.Second
+	shards   = 16
+)
+
+// server starts NATS in the process.
+func server(t *testing.T) *bus.Embedded {
+	t.Helper()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// member is a node that keeps leases, and nothing else.
+type member struct {
+	*shard.Keeper
+	nc   *nats.Conn
+	mu   sync.Mutex
+	busy map[int]bool
+}
+
+func (m *member) isBusy(s int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.busy[s]
+}
+
+func join(t *testing.T, e *bus.Embedded, name string, busy ...int) *member {
+	t.Helper()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := bus.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{nc: nc, busy: map[int]bool{}}
+	for _, s := range busy {
+		m.busy[s] = true
+	}
+	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: names, Node: shard.Node{Name: name},
+		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Changed: func(_, _ []int) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *member) leave(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m.Close(ctx)
+}
+
+// until waits for a condition that the cluster comes to by itself.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+// sole reports whether each shard has exactly one holder, and everyone holds some.
+func sole(members ...*member) func() bool {
+	return func() bool {
+		for s := range shards {
+			n := 0
+			for _, m := range members {
+				if _, ok := m.Holds(s); ok {
+					n++
+				}
+			}
+			if n != 1 {
+				return false
+			}
+		}
+		for _, m := range members {
+			if len(m.Held()) == 0 {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// TestNodesShareTheShards: who comes gets a share, who leaves gives it back.
+func TestNodesShareTheShards(t *testing.T) {
+	e := server(t)
+	a := join(t, e, "a")
+	until(t, "the first node holds all", sole(a))
+	b, c := join(t, e, "b"), join(t, e, "c")
+	until(t, "three nodes hold a part each", sole(a, b, c))
+	if n := len(a.Nodes()); n != 3 {
+		t.Errorf("%d nodes are known", n)
+	}
+	b.leave(t)
+	until(t, "two nodes hold all", sole(a, c))
+	a.leave(t)
+	c.leave(t)
+}
+
+// TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: by the end of its leases,
+// without anybody's help (F2); and the dead one knows by its own clock.
+func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
+	e := server(t)
+	a := join(t, e, "a")
+	until(t, "the first node holds all", sole(a))
+	before := map[int]uint64{}
+	for _, s := range a.Held() {
+		before[s], _ = a.Holds(s)
+	}
+	a.nc.Close() // it is cut off, and does not know why
+	b := join(t, e, "b")
+	until(t, "the other node holds all", sole(b))
+	for s := range shards {
+		if epoch, _ := b.Holds(s); epoch <= before[s] {
+			t.Errorf("shard %d: epoch %d after %d", s, epoch, before[s])
+		}
+		if _, ok := a.Holds(s); ok {
+			t.Errorf("shard %d: the node that was cut off still believes in its lease", s)
+		}
+	}
+	b.leave(t)
+	a.leave(t)
+}
+
+// TestWhatIsBusyStays: a shard moves only while nothing is under way in it.
+func TestWhatIsBusyStays(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", busy...)
+	until(t, "the first node holds all", sole(a))
+	b := join(t, e, "b")
+	until(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
+	if n := len(b.Held()); n != 0 {
+		t.Errorf("the second node holds %d shards that were busy", n)
+	}
+	a.mu.Lock()
+	clear(a.busy)
+	a.mu.Unlock()
+	until(t, "what became idle moved", sole(a, b))
+	a.Leave(false)
+	until(t, "the node that leaves has given all", sole(b))
+	b.leave(t)
+	a.leave(t)
+}

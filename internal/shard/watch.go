@@ -1,0 +1,86 @@
+package shard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// watch keeps the view of nodes and leases. It returns when both buckets have
+// been read once.
+func (k *Keeper) watch(ctx, life context.Context) (stop func(), err error) {
+	nodes, err := k.cfg.Buckets.Nodes.WatchAll(life)
+	if err != nil {
+		return nil, fmt.Errorf("shard: watch nodes: %w", err)
+	}
+	leases, err := k.cfg.Buckets.Shards.WatchAll(life)
+	if err != nil {
+		_ = nodes.Stop() // its consumer is ephemeral
+		return nil, fmt.Errorf("shard: watch leases: %w", err)
+	}
+	stop = func() { _, _ = nodes.Stop(), leases.Stop() } // as above
+	for _, w := range []struct {
+		from jetstream.KeyWatcher
+		see  func(jetstream.KeyValueEntry)
+	}{{nodes, k.seeNode}, {leases, k.seeLease}} {
+		if err := first(ctx, w.from, w.see); err != nil {
+			stop()
+			return nil, err
+		}
+		go func() {
+			for e := range w.from.Updates() {
+				if e != nil {
+					w.see(e)
+					k.wake()
+				}
+			}
+		}()
+	}
+	return stop, nil
+}
+
+// first reads what a bucket holds now.
+func first(ctx context.Context, w jetstream.KeyWatcher, see func(jetstream.KeyValueEntry)) error {
+	for {
+		select {
+		case e := <-w.Updates():
+			if e == nil {
+				return nil
+			}
+			see(e)
+		case <-ctx.Done():
+			return fmt.Errorf("shard: read the leases: %w", ctx.Err())
+		}
+	}
+}
+
+func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var n Node
+	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &n) != nil || n.ID != e.Key() {
+		delete(k.nodes, e.Key())
+		return
+	}
+	k.nodes[n.ID] = n
+}
+
+func (k *Keeper) seeLease(e jetstream.KeyValueEntry) {
+	text, ok := strings.CutPrefix(e.Key(), k.cfg.Pool+".")
+	shard, err := strconv.Atoi(text)
+	if !ok || err != nil || shard < 0 || shard >= k.cfg.Shards {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var l lease
+	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &l) != nil || l.Node == "" {
+		delete(k.others, shard)
+		return
+	}
+	k.others[shard] = l.Node
+}
