@@ -85,7 +85,15 @@ func (n *notes) hooks(before State, e Event, after State) {
 func (n *notes) fired(f Hooked, c Call, list []judged) {
 	for _, j := range list {
 		n.add("hook.fired", HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
-			Call: c.ID, Tool: c.Name, Failed: j.failed, Report: j.hook.Report, TookMS: j.answer.TookMS})
+			Call: c.ID, Tool: c.Name, Failed: clip(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
+		n.failed(j.hook.Name, j.failed)
+	}
+}
+
+// failed warns of a hook that gave no verdict: someone should mend it.
+func (n *notes) failed(hook, why string) {
+	if why != "" {
+		n.add("warning.raised", Warned{What: "hook " + hook + " failed", Why: clip(why, errorShown)})
 	}
 }
 
@@ -94,6 +102,7 @@ func (n *notes) told(before State, f Hooked) {
 	for _, a := range f.Answers {
 		n.add("hook.fired", HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: clip(a.Text, HookTextMax), Failed: clip(a.Failed, errorShown),
 			Report: before.reports(a.Hook), TookMS: a.TookMS})
+		n.failed(a.Hook, a.Failed)
 	}
 }
 
@@ -175,7 +184,9 @@ func (s State) atWork() bool {
 func bareHook(data any) any {
 	switch d := data.(type) {
 	case HookFired:
-		d.Text = ""
+		if d.Text = ""; d.Failed != "" {
+			d.Failed = "it gave no verdict"
+		}
 		return d
 	case GuardrailFired:
 		d.Why = ""
