@@ -147,13 +147,16 @@ func (h *Host) open(ctx context.Context) error {
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
+	if err := h.keepShards(ctx); err != nil {
+		return err
+	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
-		Build: h.build, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	if err := h.keepShards(ctx); err != nil || h.holding.buckets != nil {
-		return err
+	if h.holding.buckets != nil {
+		return nil // what it gains it takes up
 	}
 	if h.cfg.ResumeAll {
 		return h.resumeAll(ctx)
