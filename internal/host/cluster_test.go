@@ -1,8 +1,11 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,6 +182,33 @@ func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 		}
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
 			t.Errorf("%s: %d answers, %v", to, n, err)
+		}
+	}
+}
+
+// TestNodesMayStartAtOnce: each finds that another one has just made what it
+// was about to make.
+func TestNodesMayStartAtOnce(t *testing.T) {
+	for range 3 {
+		e := shared(t)
+		user, password := e.Credential(bus.RoleNode)
+		hosts := make([]*Host, 4)
+		errs := make([]error, len(hosts))
+		var wait sync.WaitGroup
+		for i := range hosts {
+			wait.Go(func() {
+				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLMin,
+					Bus: bus.Options{Servers: e.URL(), User: user, Password: password}})
+			})
+		}
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hosts {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
