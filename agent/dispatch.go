@@ -12,12 +12,7 @@ import (
 func dispatch(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += runnable(calls)
-	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok })
-	if known {
-		s.Useless = 0
-	} else {
-		s.Useless++
-	}
+	s.Useless, s.Habits.Forbidden = s.tally(calls)
 	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 	return advance(s)
 }
@@ -130,6 +125,7 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s.ToolMS += f.TookMS
+	c.Tokens = f.Tokens
 	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
@@ -141,12 +137,13 @@ func returned(s State, f Returned) (State, []Effect) {
 // endBatch puts the results into the transcript in the order asked and comes
 // to the turn boundary.
 func endBatch(s State) (State, []Effect) {
-	results := make([]model.ToolResult, len(s.Calls))
+	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
 	for i, c := range s.Calls {
 		results[i] = c.Result
+		counted += c.tokens()
 	}
 	calls := s.Calls
-	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
@@ -155,8 +152,9 @@ func endBatch(s State) (State, []Effect) {
 	if s.Cancel != nil {
 		return nextTurn(s, NextTurn)
 	}
-	if next, fx, busy := broken(s, calls); busy {
-		return next, fx
+	s, fx, busy := broken(s, calls)
+	if busy {
+		return s, fx
 	}
 	s, why, fx, busy := watched(s, calls, NextTurn)
 	if busy {

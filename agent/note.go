@@ -100,6 +100,9 @@ type (
 		Bytes   int         `json:"bytes,omitempty"`
 		Text    string      `json:"text,omitempty"`
 		TookMS  int64       `json:"took_ms,omitempty"`
+		// Ref names the whole of a result of which Text is a part, Size is its bytes.
+		Ref  string `json:"ref,omitempty"`
+		Size int64  `json:"size,omitempty"`
 	}
 	// StopNote is stop.proposed, stop.allowed and stop.vetoed.
 	StopNote struct {
@@ -107,7 +110,7 @@ type (
 		Why      string `json:"why,omitempty"`
 		Final    bool   `json:"final,omitempty"`
 	}
-	// Limited is limit.soft and warning.raised.
+	// Limited is limit.soft.
 	Limited struct {
 		What string        `json:"what"`
 		Used budget.Amount `json:"used,omitzero"`
@@ -132,7 +135,9 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
-	n.phases(before, e, after)
+	n.kept(before, e)
+	n.watch(before, after)
+	n.phases(before, after)
 	return n.list
 }
 
@@ -277,7 +282,8 @@ func word(child ID, tool, delegation string) string {
 }
 
 // phases tells where the loop is now.
-func (n *notes) phases(before State, e Event, after State) {
+func (n *notes) phases(before, after State) {
+	defer n.query(before, after)
 	if before.Phase == after.Phase && before.Lease == after.Lease {
 		return
 	}
@@ -293,15 +299,19 @@ func (n *notes) phases(before State, e Event, after State) {
 	switch {
 	case after.Phase == Stopping && before.Phase != Stopping:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
-	case after.Query.Query != "" && before.Query.Query == "":
-		q := after.Query
-		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
-		n.add("query.asked", data)
-		n.add("agent.parked", data)
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+	}
+}
+
+// query tells of a question that was put to a person.
+func (n *notes) query(before, after State) {
+	if q := after.Query; q.Query != "" && q.Query != before.Query.Query {
+		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add("query.asked", data)
+		n.add("agent.parked", data)
 	}
 }
 
@@ -324,6 +334,9 @@ func Bare(data any) any {
 		d.Args, d.Text = "", ""
 		return d
 	case StopNote:
+		d.Why = ""
+		return d
+	case Warned:
 		d.Why = ""
 		return d
 	}

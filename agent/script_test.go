@@ -178,6 +178,9 @@ func effect(fx agent.Effect) string {
 		if e.Request.NoTools {
 			tools = " no-tools"
 		}
+		if e.Request.Choice != "" {
+			tools += " choice=" + e.Request.Choice
+		}
 		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
@@ -282,7 +285,8 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		}
 		return f
 	case "returned":
-		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed")}
+		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed"),
+			Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
 	}
@@ -333,6 +337,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
 		*into = number(t, d, key, 0)
 	}
+	watching(t, d, &task)
 	return task
 }
 
@@ -340,6 +345,9 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 func schema(name string) string {
 	if name == "delegate" {
 		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`
+	}
+	if name == "ask_human" {
+		return agent.AskSpec().Schema
 	}
 	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
 }

@@ -33,6 +33,8 @@ type Message struct {
 	Opaque []Opaque `msgpack:"o,omitempty" json:"opaque,omitempty"`
 	// Usage is what the call that produced this assistant message cost.
 	Usage *Usage `msgpack:"u,omitempty" json:"usage,omitempty"`
+	// Tokens is the estimate of what its texts add to a prompt; 0: not counted.
+	Tokens int64 `msgpack:"n,omitempty" json:"tokens,omitempty"`
 	// Tombstone marks a message that stays in the record and is never sent or shown.
 	Tombstone bool `msgpack:"x,omitempty" json:"tombstone,omitempty"`
 	// Interrupted marks what had arrived of a reply when its stream was cut by a cancel.
@@ -106,6 +108,9 @@ type ToolSpec struct {
 	// Schema is the JSON Schema (an object schema) of the arguments, as JSON text.
 	Schema string `msgpack:"s" json:"input_schema"`
 	Class  Class  `msgpack:"c" json:"class"`
+	// Poll: it is made to be called again and again, so a loop is none. The
+	// operator sets it.
+	Poll bool `msgpack:"p,omitempty" json:"poll,omitempty"`
 }
 
 // Request is one attempt to get one reply.
@@ -141,6 +146,9 @@ const (
 	StopRefusal   Stop = "refusal"
 	StopUnknown   Stop = "unknown"
 )
+
+// ChoiceAny is the Choice of any tool.
+const ChoiceAny = "any"
 
 // Reply is what came back. Message.Role is Assistant.
 type Reply struct {
