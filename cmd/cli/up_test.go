@@ -72,6 +72,22 @@ func (s stage) shared(n int) []client.NodeInfo {
 	return nil
 }
 
+// atTools waits until so many tools of each run have started.
+func (s stage) atTools(runs []string, tools int) {
+	s.t.Helper()
+	for _, id := range runs {
+		for asked := 0; ; asked++ {
+			events, err := s.command("events", id, "-o", "jsonl").Output()
+			if err == nil && strings.Count(string(events), `"tool.started"`) == tools {
+				break
+			}
+			if asked == 500 {
+				s.t.Fatalf("run %s never came to its tools: %v\n%s", id, err, events)
+			}
+		}
+	}
+}
+
 // TestUpSurvivesTheDeathOfANode: three processes share the agents of some runs.
 // One is killed in the middle; the others take over, and every run ends well.
 // Ctrl-C stops what is left.
@@ -113,17 +129,7 @@ agents:
 		}
 		runs = append(runs, strings.TrimSpace(string(id)))
 	}
-	for _, id := range runs {
-		for asked := 0; ; asked++ {
-			tree, err := s.command("events", id, "-o", "jsonl").Output()
-			if err == nil && strings.Count(string(tree), `"tool.started"`) == 2 {
-				break
-			}
-			if asked == 500 {
-				t.Fatalf("run %s never came to its tools: %v\n%s", id, err, tree)
-			}
-		}
-	}
+	s.atTools(runs, 2)
 	if err := syscall.Kill(nodes[0].PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
