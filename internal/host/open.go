@@ -58,7 +58,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
-		Model: route(choice, r), Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
+		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
 		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes), Manners: agent.DefaultManners()}
 	if r.Policy != nil {
 		o.Policy = *r.Policy
