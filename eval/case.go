@@ -46,11 +46,11 @@ type Case struct {
 	Price  Price `yaml:"price"`
 	// FirstToolTurn ends the run after the first turn that called tools, by the
 	// veto that any policy may have: a cheap look at what a model reaches for.
-	FirstToolTurn bool         `yaml:"stop_after_first_tool_turn"`
-	During        []During     `yaml:"during"`
-	Within        Duration     `yaml:"within"` // most that the trial may take; 0: TrialMax
-	Expected      Expected     `yaml:"expected"`
-	Path          string       `yaml:"-"` // file:line
+	FirstToolTurn bool     `yaml:"stop_after_first_tool_turn"`
+	During        []During `yaml:"during"`
+	Within        Duration `yaml:"within"` // most that the trial may take; 0: TrialMax
+	Expected      Expected `yaml:"expected"`
+	Path          string   `yaml:"-"` // file:line
 
 	script  *script.Script
 	scripts map[string]*script.Script
@@ -162,7 +162,7 @@ type HookAnswer struct {
 // During is something that happens from outside while the run is under way:
 // after the Nth event of a kind. Exactly one of the last fields is set.
 type During struct {
-	After string `yaml:"after"` // kind of event
+	After string `yaml:"after"` // kind of event, or mock.called: a mocked tool has begun
 	Of    string `yaml:"of"`    // tool or agent that the event is about; "": any
 	Nth   int    `yaml:"nth"`   // from 1, the default
 

@@ -18,7 +18,7 @@ type Expected struct {
 	NoEvents []string `yaml:"forbids_trace_events"`
 
 	Partial     *bool              `yaml:"partial"`
-	Parked      *bool              `yaml:"parked"` // it waits for a person, and is not over
+	Parked      *bool              `yaml:"parked"`      // it waits for a person, and is not over
 	Transitions []agent.Transition `yaml:"transitions"` // why the root's turns followed, all of them in order
 	Turns       *int               `yaml:"turns"`       // of the whole tree, without closing turns
 	MaxTurns    *int               `yaml:"max_turns"`

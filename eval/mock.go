@@ -18,7 +18,8 @@ import (
 // remember that they ran. They live as long as the trial, so that a node that
 // is started again finds the world as it was.
 type mocks struct {
-	c *Case
+	c      *Case
+	called func(name string) // told of each run as it begins
 
 	mu     sync.Mutex
 	ran    map[string]int // runs by tool
@@ -85,6 +86,7 @@ var errMock = errors.New("eval: the case has no more answers of this tool")
 // Call answers as the case says.
 func (t *mock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	a, ok := t.all.next(t.spec.Name)
+	t.all.called(t.spec.Name)
 	if !ok {
 		return tool.Result{}, errMock
 	}
@@ -147,3 +149,6 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// transient is a failure that may pass.
+func transient(reason string) error { return errors.New(reason) }
