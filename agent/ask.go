@@ -49,7 +49,7 @@ func told(s State, f Answered) (State, []Effect) {
 	s, fx := s.unpark()
 	s.Force, s.Habits = "", s.Habits.afresh()
 	if f.Decision == "deny" {
-		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: "a person said no: " + f.Text})
+		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
 	}
 	text := strings.TrimSpace(f.Text)
