@@ -35,8 +35,8 @@ func cancelCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i, c := range s.Calls {
 		switch {
-		case c.Stage == Pending || c.Stage == Starting:
-			s = s.with(i, c.fail("never started: the run was canceled"))
+		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:
+			s = s.with(i, c.unbegun("never started: the run was canceled"))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now:
@@ -50,8 +50,8 @@ func cancelCalls(s State) (State, []Effect) {
 func (s State) settleCalls(pending, running string) State {
 	for i, c := range s.Calls {
 		switch c.Stage {
-		case Pending, Starting:
-			s = s.with(i, c.fail(pending))
+		case Pending, Starting, Retrying:
+			s = s.with(i, c.unbegun(pending))
 		case Running:
 			s = s.with(i, c.fail(running))
 		}

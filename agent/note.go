@@ -132,6 +132,7 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
+	n.retries(before, e, after)
 	n.phases(before, e, after)
 	return n.list
 }
@@ -159,12 +160,12 @@ func (n *notes) arrival(before State, e Event, after State) {
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
 			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+			n.add("model.started", ModelStarted{Model: after.route().Name, Lease: f.Lease})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.route().Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
@@ -173,7 +174,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.route().Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -285,7 +286,7 @@ func (n *notes) phases(before State, e Event, after State) {
 	if atWork && after.Phase != Thinking && after.Phase != Acting {
 		n.turn = max(before.Turn, after.Turn)
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing {
+		if after.Phase == Leasing || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)

@@ -70,8 +70,8 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case c.Stage == Ended || c.Stage == Pending || c.delegate() && s.Cancel == nil:
-			continue
+		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.delegate() && s.Cancel == nil:
+			continue // a timer of a retry is among the clocks
 		case s.Cancel != nil:
 			if c.Stage == Running && !c.delegate() {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))

@@ -117,8 +117,9 @@ type Call struct {
 	Attempt int
 	Life    string // the shell that began it
 	Result  model.ToolResult
-	Passed  bool // the hooks before it have let it through
-	Tries   int  // attempts that failed in passing
+	Passed  bool  // the hooks before it have let it through
+	Tries   int   // attempts that failed in passing
+	Due     int64 // stamp of the next attempt, while Retrying
 }
 
 func (c Call) delegate() bool { return c.Child != "" }

@@ -62,6 +62,7 @@ type Model struct {
 	Price       budget.Price `msgpack:"p,omitempty"`
 	Temperature *float64     `msgpack:"t,omitempty"`
 	Effort      string       `msgpack:"e,omitempty"`
+	Output      int64        `msgpack:"o,omitempty"` // most output tokens of one call; 0: not known
 }
 
 // Limits of one agent. Zero means the default that WithDefaults gives.
@@ -183,6 +184,7 @@ const (
 	BudgetNudge       Transition = "budget_nudge"
 	LoopNudge         Transition = "loop_nudge"
 	AskHumanForced    Transition = "ask_human_forced"
+	ModelRetry        Transition = "model_retry"
 	ModelFallback     Transition = "model_fallback"
 	Steering          Transition = "steered"
 	ApprovalResolved  Transition = "approval_resolved"
@@ -195,7 +197,7 @@ const (
 // Transitions lists every transition, in the order above.
 func Transitions() []Transition {
 	return []Transition{NextTurn, OutputRecovery, StopHookBlocking, ReactiveRetry, Compacted, DeepPruned, MalformedRecovery,
-		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
+		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelRetry, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
 		ClosingTurn, Resumption}
 }
 
