@@ -47,25 +47,32 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, over: make(chan supervisor.Result, 16), seen: make(chan life.Event, 4096)}
-	s.node, err = actors.Start(context.Background(), actors.Config{
+	return stageOf(t, actors.Config{
 		Name: "test", Post: post, Lease: lease,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r supervisor.Result) { s.over <- r },
-		Events: func(e life.Event) {
-			if s.onEvent != nil {
-				s.onEvent(e.Kind)
-			}
-			if s.onWhole != nil {
-				s.onWhole(e.Run+"."+e.Agent, e.Kind)
-			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.events = append(s.events, e)
-			s.seen <- e
-		},
 	})
+}
+
+// stageOf starts a node that is watched.
+func stageOf(t *testing.T, cfg actors.Config) *stage {
+	t.Helper()
+	s := &stage{t: t, over: make(chan supervisor.Result, 16), seen: make(chan life.Event, 4096)}
+	cfg.Over = func(_ string, r supervisor.Result) { s.over <- r }
+	cfg.Events = func(e life.Event) {
+		if s.onEvent != nil {
+			s.onEvent(e.Kind)
+		}
+		if s.onWhole != nil {
+			s.onWhole(e.Run+"."+e.Agent, e.Kind)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.events = append(s.events, e)
+		s.seen <- e
+	}
+	var err error
+	s.node, err = actors.Start(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,8 @@ type Config struct {
 	// Tools makes the tools of an agent. Called once for each start of its shell
 	// that calls one. Default: no tools.
 	Tools func(agent.Task) (*tool.Set, error)
+	// Blobs keeps the whole of results that are clipped. Default: they are lost.
+	Blobs mailbox.Blobs
 	// Events takes what happened, in order per log; it must not block. Deltas
 	// come from other goroutines. Default: nobody watches, and nobody pays.
 	Events func(life.Event)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
@@ -143,7 +144,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 	w := s.own("replied", k, nil)
 	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
 	emit := s.deltas(e)
-	find := s.cfg.Model
+	find, counts := s.cfg.Model, s.agent.State.Counts()
 	go func() {
 		began := time.Now()
 		client, name, err := find(e.Model)
@@ -160,7 +161,11 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			// A hostile reply may hold any number of calls; the loop runs far fewer.
 			reply.Message.Calls = reply.Message.Calls[:min(len(reply.Message.Calls), callsKept)]
-			w.body = agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
+			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
+			if counts {
+				f.Tokens = tokens.Message(reply.Message)
+			}
+			w.body = f
 		} else {
 			w.kind, w.body = "failed", failure(ctx, e.Lease, reply, err, took)
 		}
@@ -211,15 +216,19 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args)}
-	ctx, deliver := s.work.begin(s.ctx, e.Call), s.deliver(c)
+	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
 	go func() {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, TookMS: time.Since(began).Milliseconds()}
+		f = keeper.keep(f, r.Whole)
 		if errors.Is(context.Cause(ctx), errAborted) {
-			f.Killed, f.Error, f.Text = true, true, "killed while running: "+r.Text
+			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil {
 			return // the process is ending: the call is lost, and the next life says so
+		}
+		if counts {
+			f.Tokens = tokens.Estimate(f.Text)
 		}
 		w.body = f
 		deliver(w)
@@ -307,7 +316,7 @@ func smaller(w worked) worked {
 		b.Reply.Message, b.Detail = model.Message{}, "the partial reply is too large to be kept"
 		w.body = b
 	case agent.Returned:
-		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS,
+		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS, Ref: b.Ref, Size: b.Size,
 			Text: fmt.Sprintf("the result of %d bytes is too large to be kept", len(b.Text))}
 	}
 	return w

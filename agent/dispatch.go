@@ -136,6 +136,7 @@ func returned(s State, f Returned) (State, []Effect) {
 	if f.Error && c.Tries > 0 {
 		f.Text += fmt.Sprintf("\n[tried %d times]", c.Tries+1)
 	}
+	c.Tokens = f.Tokens
 	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
@@ -147,12 +148,13 @@ func returned(s State, f Returned) (State, []Effect) {
 // endBatch puts the results into the transcript in the order asked and comes
 // to the turn boundary.
 func endBatch(s State) (State, []Effect) {
-	results := make([]model.ToolResult, len(s.Calls))
+	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
 	for i, c := range s.Calls {
 		results[i] = c.Result
+		counted += c.tokens()
 	}
 	calls := s.Calls
-	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,

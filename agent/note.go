@@ -100,6 +100,9 @@ type (
 		Bytes   int         `json:"bytes,omitempty"`
 		Text    string      `json:"text,omitempty"`
 		TookMS  int64       `json:"took_ms,omitempty"`
+		// Ref names the whole of a result of which Text is a part, Size is its bytes.
+		Ref  string `json:"ref,omitempty"`
+		Size int64  `json:"size,omitempty"`
 	}
 	// StopNote is stop.proposed, stop.allowed and stop.vetoed.
 	StopNote struct {
@@ -107,7 +110,7 @@ type (
 		Why      string `json:"why,omitempty"`
 		Final    bool   `json:"final,omitempty"`
 	}
-	// Limited is limit.soft and warning.raised.
+	// Limited is limit.soft.
 	Limited struct {
 		What string        `json:"what"`
 		Used budget.Amount `json:"used,omitzero"`
@@ -133,6 +136,7 @@ func Notes(before State, e Event, after State) []Note {
 		n.calls(before, e, after)
 	}
 	n.retries(before, e, after)
+	n.kept(before, e)
 	n.phases(before, e, after)
 	return n.list
 }
@@ -325,6 +329,9 @@ func Bare(data any) any {
 		d.Args, d.Text = "", ""
 		return d
 	case StopNote:
+		d.Why = ""
+		return d
+	case Warned:
 		d.Why = ""
 		return d
 	}

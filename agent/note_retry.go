@@ -32,6 +32,9 @@ func (n *notes) retries(before State, e Event, after State) {
 	if after.Route != before.Route {
 		n.add("model.fallback", Fallback{From: before.route().Name, To: after.route().Name, Error: whyReplaced(before, e.Fact)})
 	}
+	if _, denied := e.Fact.(Denied); denied && after.Route != before.Route {
+		n.add("warning.raised", Warned{What: "a fallback model was skipped", Why: whyReplaced(before, e.Fact)})
+	}
 	f, ok := e.Fact.(Returned)
 	if !ok || len(after.Calls) == 0 {
 		return

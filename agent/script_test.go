@@ -282,7 +282,8 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		}
 		return f
 	case "returned":
-		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed")}
+		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed"),
+			Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
 	}

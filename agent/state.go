@@ -68,7 +68,8 @@ type State struct {
 	ModelMS int64
 	ToolMS  int64
 
-	Fold    Fold // what stands for the beginning of History in prompts
+	Sense   Sense // what is known of the sizes that the model in use reports
+	Fold    Fold  // what stands for the beginning of History in prompts
 	Folding Folding
 	Journal Journal
 	Habits  Habits   // what the loop watches in itself
@@ -93,6 +94,7 @@ const (
 type Anchor struct {
 	Messages int   // how many messages of History it covers
 	Tokens   int64 // 0: nothing reported yet
+	Route    int   // whose report it is: no other model counts like it
 }
 
 // Stage is how far a call is.
@@ -117,6 +119,7 @@ type Call struct {
 	Attempt int
 	Life    string // the shell that began it
 	Result  model.ToolResult
+	Tokens  int64 // the shell's count of Result; 0: not counted
 	Passed  bool  // the hooks before it have let it through
 	Tries   int   // attempts that failed in passing
 	Due     int64 // stamp of the next attempt, while Retrying
@@ -171,47 +174,4 @@ func (s State) LastText() string {
 		}
 	}
 	return ""
-}
-
-// Prompt is the transcript as it is sent: without tombstones, and with
-// neighbouring user messages joined, so that roles alternate.
-func (s State) Prompt() []model.Message {
-	plain := true
-	for i, m := range s.History {
-		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return slices.Clip(s.History)
-	}
-	sent := make([]model.Message, 0, len(s.History))
-	for _, m := range s.History {
-		if m.Tombstone {
-			continue
-		}
-		if n := len(sent); n > 0 && m.Role == model.User && sent[n-1].Role == model.User {
-			sent[n-1].Text += "\n\n" + m.Text
-			continue
-		}
-		sent = append(sent, m)
-	}
-	return sent
-}
-
-// InputBound is an upper bound of the tokens of the next prompt: what the
-// provider reported for the prefix, and the bytes of the rest.
-func (s State) InputBound() int64 {
-	tail := s.History
-	n := s.Anchor.Tokens
-	if n > 0 {
-		tail = s.History[s.Anchor.Messages:]
-	} else {
-		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
-	}
-	for _, m := range tail {
-		n += budget.Message(m)
-	}
-	return n + budget.EnvelopeTokens + budget.Text(closingPrompt) + closingWhyMax
 }

@@ -180,6 +180,8 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Purpose == ForSummary {
 		return summarized(s, f.Reply)
 	}
+	s = s.calibrated(f.Reply)
+	f.Reply.Message.Tokens = f.Tokens
 	s, calls := s.take(f.Reply)
 	will := runnable(calls)
 	if s.Cancel != nil || s.Ending != "" {
@@ -238,7 +240,7 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 		e.Used = s.route().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
-		s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total()}
+		s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route}
 	}
 	e.Used.Calls = min(int64(calls), s.Grant.Calls)
 	s.Open = false

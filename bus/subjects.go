@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -205,6 +206,15 @@ func (n Names) RunBucket() string { return n.Prefix() + "_runs" }
 
 // BlobStore is the object store of what is too large for an entry.
 func (n Names) BlobStore() string { return n.Prefix() + "_blobs" }
+
+// BlobStream is the stream behind BlobStore, as the client library names it.
+func (n Names) BlobStream() string { return "OBJ_" + n.BlobStore() }
+
+// BlobMeta is the subject that tells of one object of BlobStore, as the client
+// library names it: it is what is left of an object that was deleted.
+func (n Names) BlobMeta(name string) string {
+	return "$O." + n.BlobStore() + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}
 
 // KVSubject is the subject behind a key of a bucket. A lease is renewed by
 // publishing to it with the expected last sequence and Nats-TTL: the Update of

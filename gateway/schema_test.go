@@ -142,7 +142,7 @@ func TestBareEventsHaveNoContent(t *testing.T) {
 	for _, data := range []any{
 		agent.AgentStarted{Goal: secret}, agent.AgentParked{Question: secret}, agent.AgentFinished{Text: secret},
 		agent.Said{Text: secret}, agent.ToolNote{Args: secret, Text: secret}, agent.StopNote{Why: secret},
-		supervisor.RunStarted{Goal: secret}, supervisor.CancelNote{Why: secret},
+		supervisor.RunStarted{Goal: secret}, agent.Warned{Why: secret},
 		supervisor.Result{Text: secret, Agents: []supervisor.AgentResult{{Query: query}}},
 		actors.Delta{Text: secret},
 	} {

@@ -33,6 +33,8 @@ type Message struct {
 	Opaque []Opaque `msgpack:"o,omitempty" json:"opaque,omitempty"`
 	// Usage is what the call that produced this assistant message cost.
 	Usage *Usage `msgpack:"u,omitempty" json:"usage,omitempty"`
+	// Tokens is the estimate of what its texts add to a prompt; 0: not counted.
+	Tokens int64 `msgpack:"n,omitempty" json:"tokens,omitempty"`
 	// Tombstone marks a message that stays in the record and is never sent or shown.
 	Tombstone bool `msgpack:"x,omitempty" json:"tombstone,omitempty"`
 	// Interrupted marks what had arrived of a reply when its stream was cut by a cancel.

@@ -9,7 +9,7 @@ func Kinds() map[string]any {
 		"run.started": RunStarted{}, "run.finished": Result{}, "agent.spawned": AgentSpawned{},
 		"budget.reserved": BudgetNote{}, "budget.settled": BudgetNote{}, "budget.denied": BudgetNote{}, "budget.exhausted": BudgetNote{},
 		"budget.changed": BudgetNote{}, "budget.overrun": BudgetNote{},
-		"policy.applied": PolicyApplied{}, "warning.raised": CancelNote{},
+		"policy.applied": PolicyApplied{}, "warning.raised": agent.Warned{},
 	}
 }
 
@@ -31,9 +31,6 @@ func Bare(data any) any {
 			agents[i] = a
 		}
 		d.Agents = agents
-		return d
-	case CancelNote:
-		d.Why = ""
 		return d
 	}
 	return agent.Bare(data)

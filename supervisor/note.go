@@ -38,14 +38,6 @@ type (
 		Overrun  int64        `json:"overrun"`
 		Why      agent.Reason `json:"why,omitempty"`
 	}
-	// CancelNote is warning.raised of a cancel.
-	CancelNote struct {
-		What    string `json:"what"`
-		Why     string `json:"why,omitempty"`
-		Now     bool   `json:"now"`
-		Live    int    `json:"live"`
-		Stopped int    `json:"stopped"`
-	}
 	// PolicyApplied is policy.applied.
 	PolicyApplied struct {
 		Version int `json:"version"`
@@ -81,11 +73,11 @@ func Notes(before State, e Event, after State, effects []Effect) []agent.Note {
 		money("budget.changed", "", 0, "")
 	case GivenUp:
 		if after.Live < before.Live {
-			add("warning.raised", CancelNote{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: after.Live})
+			add("warning.raised", agent.Warned{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: after.Live})
 		}
 	case agent.Canceled:
 		if after.Cancel != before.Cancel {
-			add("warning.raised", CancelNote{What: "cancel", Why: f.Why, Now: f.Now, Live: after.Live})
+			add("warning.raised", agent.Warned{What: "cancel", Why: f.Why, Now: f.Now, Live: after.Live})
 		}
 	}
 	for _, fx := range effects {

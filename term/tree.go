@@ -134,7 +134,7 @@ func (t *Tree) run(e client.Event, at time.Time) {
 			}
 		}
 	case "warning.raised":
-		if d, ok := decode[supervisor.CancelNote](e); ok && d.What == "cancel" {
+		if d, ok := decode[agent.Warned](e); ok && d.What == "cancel" {
 			t.notice = "stopping"
 			if d.Now {
 				t.notice = "stopping now"

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/strict"
 )
 
 // provider is a double of the Anthropic Messages API outside of the runtime.
-// It judges every request by the provider's own rules, and answers from the
+// Package strict judges every request, and it answers from the
 // number of assistant messages in it, so that it needs no memory of a run.
 type provider struct {
 	*httptest.Server
@@ -33,23 +35,12 @@ func newProvider(turns int) *provider {
 	return p
 }
 
-// The parts of a request that the rules speak of.
+// wireRequest is what the answer depends on.
 type wireRequest struct {
 	System   json.RawMessage `json:"system"`
-	Messages []wireMessage   `json:"messages"`
-}
-
-type wireMessage struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-}
-
-type wireBlock struct {
-	Type      string          `json:"type"`
-	ID        string          `json:"id"`
-	ToolUseID string          `json:"tool_use_id"`
-	Text      string          `json:"text"`
-	Input     json.RawMessage `json:"input"`
+	Messages []struct {
+		Role string `json:"role"`
+	} `json:"messages"`
 }
 
 func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +50,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &req)
 	}
 	if err == nil {
-		err = judge(req)
+		err = strict.Anthropic(body, nil) // the double signs nothing
 	}
 	p.mu.Lock()
 	p.requests++
@@ -111,63 +102,4 @@ func (p *provider) answer(w http.ResponseWriter, taken int, child bool) {
 	}
 	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":20}}`, stop))
 	say("message_stop", `{"type":"message_stop"}`)
-}
-
-// judge refuses what the provider would refuse: roles that do not alternate,
-// empty content, calls without their results in the next message.
-func judge(req wireRequest) error {
-	if len(req.Messages) == 0 || req.Messages[0].Role != "user" {
-		return fmt.Errorf("the first message is not the user's")
-	}
-	var open []string
-	for i, m := range req.Messages {
-		if i > 0 && m.Role == req.Messages[i-1].Role {
-			return fmt.Errorf("message %d: two messages of %s in a row", i, m.Role)
-		}
-		blocks, err := blocksOf(m)
-		if err != nil || len(blocks) == 0 {
-			return fmt.Errorf("message %d: empty content", i)
-		}
-		answered := map[string]int{}
-		var asked []string
-		for _, b := range blocks {
-			switch b.Type {
-			case "text":
-				if strings.TrimSpace(b.Text) == "" {
-					return fmt.Errorf("message %d: an empty text", i)
-				}
-			case "tool_use":
-				if !json.Valid(b.Input) || m.Role != "assistant" {
-					return fmt.Errorf("message %d: a bad tool_use", i)
-				}
-				asked = append(asked, b.ID)
-			case "tool_result":
-				answered[b.ToolUseID]++
-			}
-		}
-		for _, id := range open {
-			if answered[id] != 1 {
-				return fmt.Errorf("message %d: call %s has %d results", i, id, answered[id])
-			}
-			delete(answered, id)
-		}
-		if len(answered) > 0 {
-			return fmt.Errorf("message %d: results that nobody asked for", i)
-		}
-		open = asked
-	}
-	if len(open) > 0 {
-		return fmt.Errorf("the last message has calls without results")
-	}
-	return nil
-}
-
-func blocksOf(m wireMessage) ([]wireBlock, error) {
-	var text string
-	if json.Unmarshal(m.Content, &text) == nil {
-		return []wireBlock{{Type: "text", Text: text}}, nil
-	}
-	var blocks []wireBlock
-	err := json.Unmarshal(m.Content, &blocks)
-	return blocks, err
 }

@@ -67,6 +67,7 @@ type Host struct {
 	reader   *nats.Conn
 	doors    *nats.Conn // answers requests; may not write logs
 	post     *jetstream.Post
+	blobs    *jetstream.Blobs
 	node     *actors.Node
 	control  *gateway.Control
 	runs     *gateway.Runs
@@ -135,9 +136,12 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
+		return err
+	}
 	h.runs = gateway.OpenRuns(buckets)
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools,
-		Events: h.publish, Over: h.over, Logger: h.cfg.Logger}
+		Blobs: h.blobs, Events: h.publish, Over: h.over, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}
 	}

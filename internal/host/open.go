@@ -178,7 +178,11 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if err != nil {
 		return err
 	}
-	o.Tools = append(append(specs, delegateSpec(o.Definitions)), o.Tools...)
+	reader, err := h.keptSpec(append(specs, o.Tools...))
+	if err != nil {
+		return err
+	}
+	o.Tools = slices.Concat(specs, []model.ToolSpec{delegateSpec(o.Definitions)}, reader, o.Tools)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
 		return len(r.AllowedTools) > 0 && !slices.Contains(r.AllowedTools, s.Name) || slices.Contains(r.DisallowedTools, s.Name)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/kept"
 )
 
 // recruit adds the agents of agent files: those of the directory that the
@@ -73,6 +74,9 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
 	}
 	if d.Tools != nil {
 		def.Tools = names(d.Tools)
+		if len(def.Tools) > 0 {
+			def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
+		}
 	}
 	def.Deny = names(d.DisallowedTools)
 	if d.Model != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/tool/kept"
 )
 
 // places keeps the tools of each directory: they hold it open.
@@ -58,7 +59,24 @@ func (h *Host) tools(t agent.Task) (*tool.Set, error) {
 		}
 		tools = append(tools, cmd)
 	}
-	return tool.NewSet(tools...)
+	reader, err := kept.Reader(h.blobs)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	return tool.NewSet(append(tools, reader)...)
+}
+
+// keptSpec describes the tool that reads what was clipped; there is something
+// to read only where there are tools.
+func (h *Host) keptSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	reader, err := kept.Reader(h.blobs)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	return []model.ToolSpec{reader.Spec()}, nil
 }
 
 // specs describes the tools of a directory.

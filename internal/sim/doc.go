@@ -76,6 +76,16 @@
 // unknown tools, bad and cut arguments, empty replies, cut text, errors of every
 // class with and without a partial reply, unknown usage, calls in a closing turn.
 //
+// # Every prefix
+//
+// TestEveryPrefix records runs and steps, from every entry of every agent's
+// log, futures in which the agent is canceled there, its shell crashes there,
+// or both. Each future ends, and package strict, which shares no code with the
+// loop, judges what was sent and what is left behind as the adapters write it
+// for both providers:
+//
+//	go test ./internal/sim -run TestEveryPrefix -sim.runs=500 -v
+//
 // # Places
 //
 // reach.go names the corners that a suite has to have been in. TestSeeds fails

@@ -53,10 +53,10 @@ func newLedger() ledger {
 func (l *ledger) asked(who agent.ID, query string) int { return l.questions[question{who, query}] }
 func (l *ledger) ask(who agent.ID, query string)       { l.questions[question{who, query}]++ }
 
-// strict accepts what the strictest provider accepts: a user speaks first,
+// wellFormed accepts what the strictest provider accepts: a user speaks first,
 // roles alternate (what tools return counts as the user's turn), every call is
 // answered once, directly after, in order, and nothing is empty.
-func strict(messages []model.Message) error {
+func wellFormed(messages []model.Message) error {
 	if len(messages) == 0 || messages[0].Role != model.User {
 		return errors.New("the first message is not a user's")
 	}
@@ -155,3 +155,7 @@ type letterKey struct {
 	n    uint64
 	i    int
 }
+
+// signedBy begins every signature that the simulator's models issue; who it
+// was follows.
+const signedBy = "signed by "

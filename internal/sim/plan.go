@@ -128,7 +128,7 @@ var tools = []model.ToolSpec{
 func opened(d dice, p *plan) supervisor.Opened {
 	o := supervisor.Opened{
 		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: agent.Rules,
-		Model: agent.Model{Name: "sim/one"},
+		Model: agent.Model{Name: "anthropic/one"},
 		Agent: agent.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
 		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),

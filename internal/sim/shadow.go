@@ -20,7 +20,8 @@ type shadow struct {
 	agent *life.Agent
 	super *life.Supervisor
 
-	states []uint64 // the state after each entry, as a hash of its canonical form
+	facts  []life.Fact // that were stepped, with Options.Record
+	states []uint64    // the state after each entry, as a hash of its canonical form
 	buf    []byte
 
 	// The entry being read.
@@ -253,6 +254,9 @@ func (w *shadow) Step(f life.Fact) life.Stepped {
 	}
 	var out life.Stepped
 	if w.agent != nil {
+		if s.records {
+			w.facts = append(w.facts, f)
+		}
 		before := w.agent.State
 		out = w.agent.Step(f)
 		s.futuresAgent(before, w.agent.State, f)

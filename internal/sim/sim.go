@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -13,6 +14,14 @@ import (
 type Options struct {
 	Faults *Fault // instead of the seed's own choice
 	Trace  bool   // keep the script
+	Record bool   // keep what was stepped
+}
+
+// Log is what an agent's machine stepped, in order.
+type Log struct {
+	Agent  agent.ID
+	Facts  []life.Fact
+	Rotten bool // bits of it were changed: it says what nobody wrote
 }
 
 // Result is what a seed came to.
@@ -24,6 +33,7 @@ type Result struct {
 	Err    error // the invariant that was broken
 	Reach  Reach
 	Script []string // with Options.Trace
+	Logs   []Log    // with Options.Record
 }
 
 // Bounds of a run.
@@ -53,6 +63,7 @@ type sim struct {
 	cancels int
 	leases  uint64
 	tracing bool
+	records bool
 	script  []string
 	reach   Reach
 	ledger  ledger
@@ -107,7 +118,7 @@ func (s *sim) note(format string, args ...any) {
 
 // Run plays one seed to its end.
 func Run(seed int64, o Options) (res Result) {
-	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, tracing: o.Trace}
+	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, tracing: o.Trace, records: o.Record}
 	s.plan = newPlan(s.dice, o.Faults)
 	s.ledger = newLedger()
 	defer func() {
@@ -119,6 +130,11 @@ func Run(seed int64, o Options) (res Result) {
 		}
 		res.Seed, res.Steps, res.Agents, res.Faults = seed, s.step, len(s.actors)-1, s.faults
 		res.Reach, res.Script = s.reach, s.script
+		for _, a := range s.actors {
+			if a.shadow.agent != nil && s.records {
+				res.Logs = append(res.Logs, Log{a.id, a.shadow.facts, a.shadow.rotten})
+			}
+		}
 	}()
 	s.begin()
 	for !s.over() {

@@ -40,7 +40,7 @@ func (s *sim) callModel(sh *shell, e agent.CallModel) {
 	}
 	if !a.hurt {
 		s.checkCovered(sh, key, e)
-		if err := strict(e.Request.Messages); err != nil {
+		if err := wellFormed(e.Request.Messages); err != nil {
 			s.fail("%s: a provider refuses the request under lease %d: %v", a.id, e.Lease, err)
 		}
 	}

@@ -77,3 +77,7 @@ func BenchmarkAppendTailed(b *testing.B) {
 	}
 	stop()
 }
+
+func TestBlobs(t *testing.T) {
+	boxtest.Blobs(t, func(*testing.T) mailbox.Blobs { return memory.NewBlobs() })
+}

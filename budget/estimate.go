@@ -1,0 +1,85 @@
+package budget
+
+import "github.com/troupe-run/troupe/model"
+
+// What an estimate takes where nobody counted. Unlike the bounds of amount.go an
+// estimate may be too low: it says when a prompt grows large, never what a call
+// may cost.
+const (
+	// BytesPerToken divides the bytes of a text that was not counted.
+	BytesPerToken = 3
+	// MessageTokens is what a message, call, result or tool schema adds to its texts.
+	MessageTokens = 4
+	// MediaTokens is what a part that is no text counts, where its provider's
+	// formula is not known.
+	MediaTokens = 250
+)
+
+// GuessText estimates a text that was not counted.
+func GuessText(s string) int64 { return (int64(len(s)) + BytesPerToken - 1) / BytesPerToken }
+
+// Guess estimates what a message adds to a prompt: its counted tokens where it
+// has any, and the bytes of its texts where it has none, or where the count is
+// beyond what the bytes can be.
+func Guess(m model.Message) int64 {
+	if m.Tombstone {
+		return 0
+	}
+	texts := int64(len(m.Text))
+	for _, c := range m.Calls {
+		texts += int64(len(c.Name) + len(c.Args))
+	}
+	for _, r := range m.Results {
+		texts += int64(len(r.Text))
+	}
+	n := m.Tokens
+	if n <= 0 || n > texts {
+		n = (texts + BytesPerToken - 1) / BytesPerToken
+	}
+	return n + MessageTokens*int64(1+len(m.Calls)+len(m.Results)) + MediaTokens*int64(len(m.Opaque))
+}
+
+// GuessTools estimates tool schemas.
+func GuessTools(specs []model.ToolSpec) int64 {
+	var n int64
+	for _, s := range specs {
+		n += MessageTokens + GuessText(s.Name) + GuessText(s.Description) + GuessText(s.Schema)
+	}
+	return n
+}
+
+// Ratio calibrates estimates by what a provider reported: two sums, so that it
+// replays to the same numbers. The zero Ratio leaves an estimate as it is.
+type Ratio struct {
+	Reported, Estimated int64
+}
+
+// Bounds of a Ratio: a sample of few tokens says nothing, one that is further
+// off than ratioMax counts as that far off, and old samples fade.
+const (
+	sampleMin = 64
+	ratioMax  = 4
+	fadeAt    = 1 << 17
+	guessMax  = 1 << 40
+)
+
+// Sample adds one pair of numbers for the same texts.
+func (r Ratio) Sample(reported, estimated int64) Ratio {
+	if estimated < sampleMin || estimated > guessMax || reported <= 0 {
+		return r
+	}
+	r.Reported += max(estimated/ratioMax, min(reported, estimated*ratioMax))
+	r.Estimated += estimated
+	for r.Estimated > fadeAt {
+		r.Reported, r.Estimated = r.Reported/2, r.Estimated/2
+	}
+	return r
+}
+
+// Apply calibrates an estimate.
+func (r Ratio) Apply(estimated int64) int64 {
+	if r.Estimated <= 0 || estimated > guessMax {
+		return estimated
+	}
+	return estimated * r.Reported / r.Estimated
+}

@@ -1,0 +1,72 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Blobs implements mailbox.Blobs.
+type Blobs struct {
+	mu   sync.Mutex
+	runs map[string]map[string][]byte
+	used map[string]int64
+}
+
+var _ mailbox.Blobs = (*Blobs)(nil)
+
+// NewBlobs makes an empty store of blobs.
+func NewBlobs() *Blobs {
+	return &Blobs{runs: map[string]map[string][]byte{}, used: map[string]int64{}}
+}
+
+// Put implements mailbox.Blobs.
+func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error) {
+	if len(data) > mailbox.BlobBytesMax {
+		return "", fmt.Errorf("memory: blob of %d bytes: %w", len(data), mailbox.ErrTooLarge)
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("memory: blob: %w", context.Cause(ctx))
+	}
+	ref := mailbox.BlobRef(data)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.runs[run][ref]; ok {
+		return ref, nil
+	}
+	if b.used[run]+int64(len(data)) > mailbox.RunBlobBytesMax {
+		return "", fmt.Errorf("memory: blob of %s: %w", run, mailbox.ErrBlobRoom)
+	}
+	if b.runs[run] == nil {
+		b.runs[run] = map[string][]byte{}
+	}
+	b.runs[run][ref] = bytes.Clone(data)
+	b.used[run] += int64(len(data))
+	return ref, nil
+}
+
+// Get implements mailbox.Blobs. What is not there now will not come.
+func (b *Blobs) Get(_ context.Context, run, ref string, offset, n int64) ([]byte, int64, error) {
+	if err := mailbox.CheckBlobRef(ref); err != nil {
+		return nil, 0, fmt.Errorf("memory: blob: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	whole, ok := b.runs[run][ref]
+	if !ok {
+		return nil, 0, fmt.Errorf("memory: blob %s: %w", ref, mailbox.ErrNoBlob)
+	}
+	return bytes.Clone(mailbox.BlobPart(whole, offset, n)), int64(len(whole)), nil
+}
+
+// Drop implements mailbox.Blobs.
+func (b *Blobs) Drop(_ context.Context, run string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.runs, run)
+	delete(b.used, run)
+	return nil
+}
