@@ -53,10 +53,13 @@ func (s State) chain() []Model {
 	return append([]Model{s.Task.Model}, more[:min(len(more), FallbacksMax)]...)
 }
 
+// tried names the models of a chain, each once.
 func tried(chain []Model) []string {
-	names := make([]string, len(chain))
-	for i, m := range chain {
-		names[i] = m.Name
+	var names []string
+	for _, m := range chain {
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
 	}
 	return names
 }

@@ -137,7 +137,8 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n.retries(before, e, after)
 	n.kept(before, e)
-	n.phases(before, e, after)
+	n.watch(before, after)
+	n.phases(before, after)
 	return n.list
 }
 
@@ -174,6 +175,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 		}
 	case Failed:
 		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
 			kind := "error.raised"
 			if after.Phase == Waiting {
 				kind = "model.retry"
@@ -282,13 +284,17 @@ func word(child ID, tool, delegation string) string {
 }
 
 // phases tells where the loop is now.
-func (n *notes) phases(before State, e Event, after State) {
+func (n *notes) phases(before, after State) {
+	defer n.query(before, after)
 	if before.Phase == after.Phase && before.Lease == after.Lease {
 		return
 	}
 	atWork := before.Phase == Thinking || before.Phase == Acting
 	if atWork && after.Phase != Thinking && after.Phase != Acting {
-		n.turn = max(before.Turn, after.Turn)
+		n.turn = before.Turn
+		if before.Phase == Thinking {
+			n.turn++ // its reply was the first that was heard of it
+		}
 		next := TurnFinished{Phase: after.Phase}
 		if after.Phase == Leasing || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
@@ -298,15 +304,19 @@ func (n *notes) phases(before State, e Event, after State) {
 	switch {
 	case after.Phase == Stopping && before.Phase != Stopping:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
-	case after.Query.Query != "" && before.Query.Query == "":
-		q := after.Query
-		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
-		n.add("query.asked", data)
-		n.add("agent.parked", data)
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+	}
+}
+
+// query tells of a question that was put to a person.
+func (n *notes) query(before, after State) {
+	if q := after.Query; q.Query != "" && q.Query != before.Query.Query {
+		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add("query.asked", data)
+		n.add("agent.parked", data)
 	}
 }
 
@@ -327,6 +337,9 @@ func Bare(data any) any {
 		return d
 	case ToolNote:
 		d.Args, d.Text = "", ""
+		return d
+	case ToolRetry:
+		d.Text = ""
 		return d
 	case StopNote:
 		d.Why = ""
