@@ -125,6 +125,7 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
+	n.hooks(before, e, after)
 	if before.Phase == Acting {
 		// Results are still part of their turn; what is said after them is not.
 		n.turn = before.Turn
@@ -286,23 +287,22 @@ func word(child ID, tool, delegation string) string {
 // phases tells where the loop is now.
 func (n *notes) phases(before, after State) {
 	defer n.query(before, after)
-	if before.Phase == after.Phase && before.Lease == after.Lease {
+	if before.Phase == after.Phase && before.Lease == after.Lease && before.Proposal == after.Proposal {
 		return
 	}
-	atWork := before.Phase == Thinking || before.Phase == Acting
-	if atWork && after.Phase != Thinking && after.Phase != Acting {
+	if before.atWork() && !after.atWork() {
 		n.turn = before.Turn
 		if before.Phase == Thinking {
 			n.turn++ // its reply was the first that was heard of it
 		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing || after.Phase == Waiting && after.Query.Query == "" {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
 	}
 	switch {
-	case after.Phase == Stopping && before.Phase != Stopping:
+	case after.Phase == Stopping && after.Proposal > before.Proposal:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
@@ -348,5 +348,5 @@ func Bare(data any) any {
 		d.Why = ""
 		return d
 	}
-	return data
+	return bareHook(data)
 }

@@ -81,6 +81,8 @@ func failed(s State, f Failed) (State, []Effect) {
 	}
 	s, fx := s.settle(f.Reply, 0)
 	s.Anchor = anchor // what failed is no measure of the prompt
+	s, told := s.tell(HookStopFailure, fmt.Sprint(s.Lease), "", HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
+	fx = append(fx, told...)
 	switch {
 	case s.Ending != "":
 		return then(fx)(finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))

@@ -191,6 +191,10 @@ func effect(fx agent.Effect) string {
 		return fmt.Sprintf("abort-model %d", e.Lease)
 	case agent.AbortTool:
 		return "abort-tool " + e.Call
+	case agent.RunHooks:
+		return runHooks(e)
+	case agent.AbortHooks:
+		return "abort-hooks " + e.ID
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
@@ -315,6 +319,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
 	case "checkpoint":
 		return agent.Checkpoint{}
+	case "hooked":
+		return hookedFact(t, d)
 	}
 	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 	return nil
@@ -334,6 +340,8 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
 		}
 	}
+	task.Manners.Hooks = hooks(t, d)
+	task.Manners.Ask = d.HasArg("ask")
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
