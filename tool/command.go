@@ -22,6 +22,8 @@ type CommandConfig struct {
 	// Class is the effect class. Default model.Effect: what nothing is known
 	// about is not run twice.
 	Class model.Class
+	// Poll: it is made to be called again and again (model.ToolSpec.Poll).
+	Poll bool
 	// Schema is the JSON Schema of the arguments. Default: an object of anything.
 	Schema string
 	// Dir is where it runs. Default: the directory of the process.
@@ -70,7 +72,7 @@ func Command(cfg CommandConfig) (Tool, error) {
 type command struct{ cfg CommandConfig }
 
 func (t *command) Spec() model.ToolSpec {
-	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class}
+	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class, Poll: t.cfg.Poll}
 }
 
 func (t *command) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
