@@ -42,7 +42,10 @@ func (s *sim) finishHooks(r *run) {
 	if s.permille(10) {
 		f.Answers = nil
 	}
-	s.note("hooks of %s answer %s: %+v", r.shell.actor.id, e.ID, f.Answers)
+	for _, a := range f.Answers {
+		s.note("hook %s of %s answers %s: %q, %.20q, args %q, %d messages, failed %q", a.Hook, r.shell.actor.id, e.ID, a.Decision, a.Text, a.Args,
+			len(a.Messages), a.Failed)
+	}
 	s.post(r.shell, "hooked", e.ID, f)
 	if s.percent(3) { // and again, with another answer
 		f.Answers = []agent.HookAnswer{s.hookAnswer(e, e.Hooks[0])}
