@@ -219,7 +219,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	go func() {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
-		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, TookMS: time.Since(began).Milliseconds()}
+		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		f = keeper.keep(f, r.Whole)
 		if errors.Is(context.Cause(ctx), errAborted) {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text

@@ -128,6 +128,12 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s.ToolMS += f.TookMS
+	if s.passing(c, f) {
+		return again(s, i, f)
+	}
+	if f.Error && c.Tries > 0 {
+		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
+	}
 	c.Tokens = f.Tokens
 	var fx []Effect
 	if s.Phase == Waiting {

@@ -136,6 +136,7 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
+	n.retries(before, e, after)
 	n.kept(before, e)
 	n.watch(before, after)
 	n.phases(before, after)
@@ -165,21 +166,22 @@ func (n *notes) arrival(before State, e Event, after State) {
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
 			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+			n.add("model.started", ModelStarted{Model: after.route().Name, Lease: f.Lease})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.route().Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
 		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
 			kind := "error.raised"
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.route().Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -289,9 +291,12 @@ func (n *notes) phases(before, after State) {
 		return
 	}
 	if before.atWork() && !after.atWork() {
-		n.turn = max(before.Turn, after.Turn)
+		n.turn = before.Turn
+		if before.Phase == Thinking {
+			n.turn++ // its reply was the first that was heard of it
+		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing || after.Phase == Hooking {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
@@ -332,6 +337,9 @@ func Bare(data any) any {
 		return d
 	case ToolNote:
 		d.Args, d.Text = "", ""
+		return d
+	case ToolRetry:
+		d.Text = ""
 		return d
 	case StopNote:
 		d.Why = ""

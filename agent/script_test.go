@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -158,7 +159,7 @@ func effect(fx agent.Effect) string {
 		if e.Ask.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final)
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, priced(e.Ask))
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:
@@ -181,7 +182,7 @@ func effect(fx agent.Effect) string {
 		if e.Request.Choice != "" {
 			tools += " choice=" + e.Request.Choice
 		}
-		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, routed(e.Model))
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
 	case agent.CallTool:
@@ -289,8 +290,9 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		}
 		return f
 	case "returned":
-		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed"),
-			Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
+		transient := d.HasArg("transient")
+		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed") || transient,
+			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
 	}
@@ -346,6 +348,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 		*into = number(t, d, key, 0)
 	}
 	watching(t, d, &task)
+	pursuing(t, d, &task)
 	return task
 }
 
@@ -394,7 +397,7 @@ func reply(t *testing.T, d *datadriven.TestData) model.Reply {
 			name, args, _ := strings.Cut(rest, " ")
 			r.Message.Calls = append(r.Message.Calls, model.ToolCall{Name: name, Args: args, Cut: word == "cut"})
 		case "sign":
-			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: "script/one", Kind: "signature", Data: []byte(rest)})
+			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: cmp.Or(value(t, d, "by"), "script/one"), Kind: "signature", Data: []byte(rest)})
 		default:
 			t.Fatalf("%s: a reply has lines say, call, cut and sign, not %q", d.Pos, word)
 		}

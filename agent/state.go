@@ -126,6 +126,7 @@ type Call struct {
 	Gate    HookPoint // Gated: pre_tool or tool_error
 	Person  string    // Gated: why hooks want a person to decide
 	Tries   int       // attempts that failed in passing
+	Due     int64     // stamp of the next attempt, while Retrying
 }
 
 func (c Call) delegate() bool { return c.Child != "" }
