@@ -22,6 +22,12 @@ type checker struct {
 // delegateTool is the one tool that the loop itself turns into a child agent.
 const delegateTool = "delegate"
 
+// delegateArgs are the arguments of delegate that the loop reads.
+type delegateArgs struct {
+	Agent, Task string
+	Fork        bool // the child begins with its parent's history
+}
+
 func compile(specs []model.ToolSpec) *checker {
 	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*jsonschema.Resolved{}}
 	names := make([]string, 0, len(specs))
@@ -69,13 +75,18 @@ func (s State) validate(t model.ToolCall, index int) Call {
 		c.Class = model.Effect // alone: nothing else runs while a person is asked
 	}
 	if t.Name == delegateTool {
-		var asked struct{ Task string }
+		var asked delegateArgs
 		decode(c.Args, &asked) // what does not fit has no task
 		switch {
 		case len(c.Args) > GoalBytesMax:
 			return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
 		case strings.TrimSpace(asked.Task) == "":
 			return c.fail("the task is empty; it was not delegated")
+		}
+		if asked.Fork {
+			if why := tooMuch(s.handed()); why != "" {
+				return c.fail(why)
+			}
 		}
 		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run beside each other

@@ -18,6 +18,7 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.Began = s.Now
+	s = s.adopt()
 	s = s.say(f.Task.prompt())
 	s, fx := reserve(s, "")
 	return s, append(fx, s.clocks()...)
@@ -107,10 +108,11 @@ func (s State) ask() budget.Ask {
 		Closing: l.Closing, Calls: calls, Price: s.route().Price}
 }
 
-// FirstAsk is the Ask of a task's first turn: what a child is admitted by.
-func FirstAsk(t Task) budget.Ask {
+// FirstAsk is the Ask of a task's first turn, after a history that it begins
+// with: what a child is admitted by.
+func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t}.say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
 	return s.ask()
 }
 
@@ -226,7 +228,7 @@ func replied(s State, f Replied) (State, []Effect) {
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role = model.Assistant
+	m.Role, m.Results = model.Assistant, nil
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -318,7 +320,7 @@ func (s State) found() string {
 		}
 	}
 	room := foundBytesMax
-	for i := len(s.History) - 1; i >= 0 && room > 0; i-- {
+	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
 		for _, r := range s.History[i].Results {
 			if r.Error || room <= 0 {
 				continue
