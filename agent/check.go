@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type checker struct {
 	specs   map[string]model.ToolSpec
 	schemas map[string]*jsonschema.Resolved
 	names   string
+	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -51,6 +53,9 @@ func compile(specs []model.ToolSpec) *checker {
 // run comes back as Ended, with an error result that the model can read.
 func (s State) validate(t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
+	if s.forbids(t.Name) {
+		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip(t.Name, nameShown), s.check.names))
+	}
 	spec, known := s.check.specs[t.Name]
 	if !known {
 		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip(t.Name, nameShown), s.check.names))
@@ -71,8 +76,11 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
 		}
 	}
+	if t.Name == s.Habits.Halted {
+		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
+	}
 	if t.Name == askTool {
-		c.Class = model.Effect // alone: nothing else runs while a person is asked
+		return s.validateAsk(c)
 	}
 	if t.Name == delegateTool {
 		var asked delegateArgs
@@ -82,11 +90,6 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
 		case strings.TrimSpace(asked.Task) == "":
 			return c.fail("the task is empty; it was not delegated")
-		}
-		if asked.Fork {
-			if why := tooMuch(s.handed()); why != "" {
-				return c.fail(why)
-			}
 		}
 		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run beside each other

@@ -128,6 +128,7 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
+	n.hooks(before, e, after)
 	if before.Phase == Acting {
 		// Results are still part of their turn; what is said after them is not.
 		n.turn = before.Turn
@@ -138,8 +139,10 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
+	n.retries(before, e, after)
 	n.kept(before, e)
-	n.phases(before, e, after)
+	n.watch(before, after)
+	n.phases(before, after)
 	return n.list
 }
 
@@ -166,21 +169,22 @@ func (n *notes) arrival(before State, e Event, after State) {
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
 			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+			n.add("model.started", ModelStarted{Model: after.route().Name, Lease: f.Lease})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.route().Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
 		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
 			kind := "error.raised"
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.route().Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -284,31 +288,38 @@ func word(child ID, tool, delegation string) string {
 }
 
 // phases tells where the loop is now.
-func (n *notes) phases(before State, e Event, after State) {
-	if before.Phase == after.Phase && before.Lease == after.Lease {
+func (n *notes) phases(before, after State) {
+	defer n.query(before, after)
+	if before.Phase == after.Phase && before.Lease == after.Lease && before.Proposal == after.Proposal {
 		return
 	}
-	atWork := before.Phase == Thinking || before.Phase == Acting
-	if atWork && after.Phase != Thinking && after.Phase != Acting {
-		n.turn = max(before.Turn, after.Turn)
+	if before.atWork() && !after.atWork() {
+		n.turn = before.Turn
+		if before.Phase == Thinking {
+			n.turn++ // its reply was the first that was heard of it
+		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
 	}
 	switch {
-	case after.Phase == Stopping && before.Phase != Stopping:
+	case after.Phase == Stopping && after.Proposal > before.Proposal:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
-	case after.Query.Query != "" && before.Query.Query == "":
-		q := after.Query
-		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
-		n.add("query.asked", data)
-		n.add("agent.parked", data)
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+	}
+}
+
+// query tells of a question that was put to a person.
+func (n *notes) query(before, after State) {
+	if q := after.Query; q.Query != "" && q.Query != before.Query.Query {
+		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add("query.asked", data)
+		n.add("agent.parked", data)
 	}
 }
 
@@ -330,6 +341,9 @@ func Bare(data any) any {
 	case ToolNote:
 		d.Args, d.Text = "", ""
 		return d
+	case ToolRetry:
+		d.Text = ""
+		return d
 	case StopNote:
 		d.Why = ""
 		return d
@@ -337,5 +351,5 @@ func Bare(data any) any {
 		d.Why = ""
 		return d
 	}
-	return data
+	return bareHook(data)
 }

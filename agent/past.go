@@ -249,15 +249,20 @@ func (s State) handed() []model.Message {
 	return s.Prompt()
 }
 
-// delegation asks for the child of a call.
-func (s State) delegation(c Call) Delegate {
+// delegation asks for the child of a call, or says why it cannot.
+func (s State) delegation(c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decode(c.Args, &args)
-	d := Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
-	if args.Fork {
-		d.Past = s.handed()
+	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+	if !args.Fork {
+		return e, ""
 	}
-	return d
+	e.Past = s.handed()
+	if w := weigh(e.Past...); !w.fits() {
+		why = fmt.Sprintf("the history is %d messages of %d bytes, at most %d bytes can be handed on; it was not delegated. "+
+			"Delegate without fork, and put what matters into the task", len(e.Past), w.bytes, PastPartBytes)
+	}
+	return e, why
 }
 
 // asked is how many messages there were before the calls that are open.
@@ -271,13 +276,4 @@ func (s State) asked() int {
 		}
 	}
 	return len(s.History)
-}
-
-// tooMuch says why a history cannot be handed to a child, or nothing.
-func tooMuch(past []model.Message) string {
-	if w := weigh(past...); !w.fits() {
-		return fmt.Sprintf("the history is %d messages of %d bytes, at most %d bytes can be handed on; it was not delegated. Delegate without fork, and put what matters into the task",
-			len(past), w.bytes, PastPartBytes)
-	}
-	return ""
 }

@@ -92,23 +92,6 @@ func (s State) definition(name string) (Definition, bool) {
 	return s.Run.Definitions[i], true
 }
 
-// rights is the meet of the parent's rights and the definition's; denies unite.
-func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
-	if parent == nil {
-		for _, t := range s.Run.Tools {
-			parent = append(parent, t.Name)
-		}
-	}
-	denied = slices.Concat(deny, def.Deny)
-	rights = []string{}
-	for _, name := range parent {
-		if (def.Tools == nil || slices.Contains(def.Tools, name)) && !slices.Contains(denied, name) {
-			rights = append(rights, name)
-		}
-	}
-	return rights, denied
-}
-
 // task is what a member is told. Its limits are the tighter of the run's and
 // the definition's.
 func (s State) task(m Member, def Definition, goal string) agent.Task {
@@ -127,6 +110,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	if t.Limits.Children == 0 {
 		t.Limits.Children = s.Run.Limits.Children
 	}
+	t.Forbidden = s.forbidden(m)
 	for _, spec := range s.Run.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, spec.Name)
 		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth
@@ -197,6 +181,8 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("an agent may have %d live children", l.Children)
 	case s.Count() >= l.Agents:
 		return refuse("a run may have %d agents", l.Agents)
+	case s.Frozen:
+		return refuse("the budget is frozen, so the run is ending")
 	case !s.Pool.Overrun.Zero():
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
@@ -243,6 +229,7 @@ func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
 		return s, nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
+	m.ModelMS, m.ToolMS = max(0, f.ModelMS), max(0, f.ToolMS)
 	return end(s, m)
 }
 

@@ -45,14 +45,28 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 		}
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(tool))
 	}
-	if req.NoTools && len(p.Tools) > 0 {
-		p.ToolChoice = sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))}
-	}
+	p.ToolChoice = choice(req)
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	p.ReasoningEffort = shared.ReasoningEffort(effort(req.Model, req.Effort, len(req.Tools) > 0))
 	return p, nil
+}
+
+// choice renders the tool choice.
+func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
+	auto := func(v sdk.ChatCompletionToolChoiceOptionAuto) sdk.ChatCompletionToolChoiceOptionUnionParam {
+		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(v))}
+	}
+	switch forced := wire.Choice(req); {
+	case req.NoTools && len(req.Tools) > 0:
+		return auto(sdk.ChatCompletionToolChoiceOptionAutoNone)
+	case forced == model.ChoiceAny:
+		return auto(sdk.ChatCompletionToolChoiceOptionAutoRequired)
+	case forced != "":
+		return sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: forced})
+	}
+	return sdk.ChatCompletionToolChoiceOptionUnionParam{}
 }
 
 // function renders a tool with its schema as it was written.
