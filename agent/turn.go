@@ -230,7 +230,7 @@ func act(s State, stop model.Stop) (State, []Effect) {
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role, m.Results = model.Assistant, nil
+	m.Role, m.Results = model.Assistant, nil // a model has no results to bring
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
