@@ -25,6 +25,12 @@ type checker struct {
 // delegateTool is the one tool that the loop itself turns into a child agent.
 const delegateTool = "delegate"
 
+// delegateArgs are the arguments of delegate that the loop reads.
+type delegateArgs struct {
+	Agent, Task string
+	Fork        bool // the child begins with its parent's history
+}
+
 func compile(specs []model.ToolSpec) *checker {
 	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*jsonschema.Resolved{}}
 	names := make([]string, 0, len(specs))
@@ -74,7 +80,7 @@ func (s State) validate(t model.ToolCall, index int) Call {
 		return s.validateAsk(c)
 	}
 	if t.Name == delegateTool {
-		var asked struct{ Task string }
+		var asked delegateArgs
 		decode(c.Args, &asked) // what does not fit has no task
 		switch {
 		case len(c.Args) > GoalBytesMax:

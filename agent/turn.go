@@ -20,6 +20,7 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.check.hooks = patterns(s.Task.Manners.Hooks)
 	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
 	s.Began = s.Now
+	s = s.adopt()
 	s = s.say(f.Task.prompt())
 	s, fx := beforeModel(s, "")
 	return s, append(fx, s.clocks()...)
@@ -103,10 +104,11 @@ func (s State) ask() budget.Ask {
 		Closing: final, Calls: calls, Price: m.Price}
 }
 
-// FirstAsk is the Ask of a task's first turn: what a child is admitted by.
-func FirstAsk(t Task) budget.Ask {
+// FirstAsk is the Ask of a task's first turn, after a history that it begins
+// with: what a child is admitted by.
+func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t}.say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
 	return s.ask()
 }
 
