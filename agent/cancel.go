@@ -49,8 +49,8 @@ func cancelCalls(s State) (State, []Effect) {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
 			s = s.with(i, c.ungated(s.never()))
-		case c.Stage == Pending || c.Stage == Starting:
-			s = s.with(i, c.fail(s.never()))
+		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:
+			s = s.with(i, c.unbegun(s.never()))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now:
@@ -66,8 +66,8 @@ func (s State) settleCalls(pending, running string) State {
 		switch c.Stage {
 		case Gated:
 			s = s.with(i, c.ungated(pending))
-		case Pending, Starting:
-			s = s.with(i, c.fail(pending))
+		case Pending, Starting, Retrying:
+			s = s.with(i, c.unbegun(pending))
 		case Running:
 			text := running
 			if c.Name == askTool {

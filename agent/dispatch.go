@@ -83,9 +83,11 @@ func (s State) begin(i int) (State, Effect) {
 		return s, s.Query
 	case c.delegate():
 		c.Stage, c.Attempt = Running, 0
-		var args struct{ Agent, Task string }
-		decode(c.Args, &args)
-		return s.with(i, c), Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+		e, why := s.delegation(c)
+		if why != "" {
+			return s.with(i, c.fail(why)), nil
+		}
+		return s.with(i, c), e
 	case c.recorded():
 		c.Stage = Starting
 		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}
@@ -128,6 +130,12 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s.ToolMS += f.TookMS
+	if s.passing(c, f) {
+		return again(s, i, f)
+	}
+	if f.Error && c.Tries > 0 {
+		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
+	}
 	c.Tokens = f.Tokens
 	var fx []Effect
 	if s.Phase == Waiting {

@@ -75,8 +75,8 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case c.Stage == Ended || c.Stage == Pending || c.Person != "":
-			continue
+		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
+			continue // a timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = s.atCall(c)
 		case c.delegate() && s.Cancel == nil:

@@ -62,6 +62,8 @@ type Model struct {
 	Price       budget.Price `msgpack:"p,omitempty" json:"price"`
 	Temperature *float64     `msgpack:"t,omitempty" json:"temperature,omitempty"`
 	Effort      string       `msgpack:"e,omitempty" json:"effort,omitempty"`
+	// Output is the most output tokens of one call; 0: not known.
+	Output int64 `msgpack:"o,omitempty" json:"output,omitempty"`
 }
 
 // Limits of one agent. Zero means the default that WithDefaults gives.
@@ -183,6 +185,7 @@ const (
 	BudgetNudge       Transition = "budget_nudge"
 	LoopNudge         Transition = "loop_nudge"
 	AskHumanForced    Transition = "ask_human_forced"
+	ModelRetry        Transition = "model_retry"
 	ModelFallback     Transition = "model_fallback"
 	Steering          Transition = "steered"
 	ApprovalResolved  Transition = "approval_resolved"
@@ -195,7 +198,7 @@ const (
 // Transitions lists every transition, in the order above.
 func Transitions() []Transition {
 	return []Transition{NextTurn, OutputRecovery, StopHookBlocking, ReactiveRetry, Compacted, DeepPruned, MalformedRecovery,
-		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
+		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelRetry, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
 		ClosingTurn, Resumption}
 }
 

@@ -18,7 +18,9 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.check.hooks = patterns(s.Task.Manners.Hooks)
+	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
 	s.Began = s.Now
+	s = s.adopt()
 	s = s.say(f.Task.prompt())
 	s, fx := beforeModel(s, "")
 	return s, append(fx, s.clocks()...)
@@ -30,15 +32,7 @@ func (t Task) prompt() model.Message {
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text}
-}
-
-// clocks arms the time limits. They stand still while a person is asked.
-func (s State) clocks() []Effect {
-	return []Effect{
-		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
-		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
-	}
+	return model.Message{Role: model.User, Text: text + t.Manners.Require.told()}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -67,6 +61,7 @@ func onward(s State, why Transition) (State, []Effect) {
 		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+		s = s.reopened()
 		s.Force, s.Habits = "", s.Habits.afresh()
 	}
 	s.Remarks, s.Steers = nil, nil
@@ -103,14 +98,17 @@ func (s State) ask() budget.Ask {
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
-	return budget.Ask{Input: s.InputBound(), Output: l.Output, OutputMin: min(OutputUseful, l.Output),
-		Closing: l.Closing, Calls: calls, Price: s.route().Price}
+	m := s.route()
+	output, final := m.output(l.Output), m.output(l.Closing)
+	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(OutputUseful, output),
+		Closing: final, Calls: calls, Price: m.Price}
 }
 
-// FirstAsk is the Ask of a task's first turn: what a child is admitted by.
-func FirstAsk(t Task) budget.Ask {
+// FirstAsk is the Ask of a task's first turn, after a history that it begins
+// with: what a child is admitted by.
+func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t}.say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
 	return s.ask()
 }
 
@@ -143,14 +141,6 @@ func (s State) callModel() CallModel {
 	}}
 }
 
-// route is the model in use.
-func (s State) route() Model {
-	if s.Route > 0 {
-		return s.Task.Manners.Fallbacks[s.Route-1]
-	}
-	return s.Task.Model
-}
-
 const (
 	closingPrompt = "Stop here: %s. Call no more tools. Say what you found so far, and what is left undone."
 	closingWhyMax = 64
@@ -172,6 +162,9 @@ func denied(s State, f Denied) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		return finishCanceled(s)
+	}
+	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Known {
+		return unpriced(s, f)
 	}
 	why := f.Why
 	if s.Ending != "" {
@@ -239,7 +232,7 @@ func act(s State, stop model.Stop) (State, []Effect) {
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role = model.Assistant
+	m.Role, m.Results = model.Assistant, nil // a model has no results to bring
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -332,33 +325,6 @@ func clip(s string, n int) string {
 // then puts effects in front of those of what follows.
 func then(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
-}
-
-// woke takes a timer: it counts only if the stamp of its entry says so too.
-func woke(s State, f Woke) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" {
-		return s, nil
-	}
-	switch f.Timer {
-	case softTimer:
-		if due := s.Began + s.Task.Limits.SoftMS; s.Now < due {
-			return s, []Effect{Arm{Timer: softTimer, Due: due}}
-		}
-		s.Soft = true
-	case hardTimer:
-		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
-			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
-		}
-		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
-	case retryTimer:
-		if s.Phase == Waiting && s.Query.Query == "" {
-			if due := s.RetryDue; s.Now < due {
-				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
-			}
-			return nextTurn(s, s.Transition)
-		}
-	}
-	return s, nil
 }
 
 // steered keeps a user's message for the next turn boundary.

@@ -47,6 +47,9 @@ var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 // the exit code and the end of stderr. It runs in a process group of its own,
 // all of which is killed when the call ends, in whatever way.
 //
+// Exit code 75 (EX_TEMPFAIL of sysexits.h) says that the failure may pass: a
+// command of class read or idempotent is then run again after a while.
+//
 // The command finds in its environment TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
 // TROUPE_KEY (the same for every attempt of a call) and TROUPE_ATTEMPT.
 func Command(cfg CommandConfig) (Tool, error) {
@@ -102,8 +105,14 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 	if end := lastBytes(strings.TrimSpace(string(out.Stderr)), stderrShown); end != "" {
 		failure += "; stderr: " + end
 	}
+	if out.Exit == exitTempFail {
+		return r, Transient(errors.New(failure))
+	}
 	return r, errors.New(failure)
 }
+
+// exitTempFail is EX_TEMPFAIL: "temporary failure, user is invited to retry".
+const exitTempFail = 75
 
 func (t *command) env(c Call) []string {
 	var env []string

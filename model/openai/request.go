@@ -137,10 +137,15 @@ func assistant(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
-// errorPrefix marks a failed result: this API has no flag for it.
-const errorPrefix = "error: "
+const (
+	errorPrefix  = "error: "     // marks a failed result: this API has no flag for it
+	nothingShown = "(no output)" // not every server of this API takes an empty result
+)
 
 func result(r model.ToolResult) string {
+	if wire.Blank(r.Text) {
+		r.Text = nothingShown
+	}
 	if r.Error && !strings.HasPrefix(strings.ToLower(r.Text), "error") {
 		return errorPrefix + r.Text
 	}
