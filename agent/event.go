@@ -151,6 +151,10 @@ type Resumed struct {
 	Damaged string `msgpack:"d,omitempty"`
 }
 
+// Released ends a life in order: whatever it began has ended, and is in the log
+// before this. What seems to be under way after it was never begun.
+type Released struct{}
+
 // Checkpoint claims a floor and means nothing to the loop.
 type Checkpoint struct{}
 
@@ -176,6 +180,7 @@ func (Steered) Kind() string     { return "steered" }
 func (Answered) Kind() string    { return "answered" }
 func (Woke) Kind() string        { return "woke" }
 func (Resumed) Kind() string     { return "resumed" }
+func (Released) Kind() string    { return "released" }
 func (Checkpoint) Kind() string  { return "checkpoint" }
 func (Closed) Kind() string      { return "closed" }
 
@@ -200,7 +205,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.

@@ -311,6 +311,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Woke{Timer: first(d)}
 	case "resumed":
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
+	case "released":
+		return agent.Released{}
 	case "checkpoint":
 		return agent.Checkpoint{}
 	}

@@ -78,6 +78,8 @@ type State struct {
 	Goal    Goal     // how often a stop was sent back, and why
 	Asks    int      // questions that the loop has put to a person itself
 
+	Released bool // the life in force has ended in order: nothing of it is under way
+
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
 }
