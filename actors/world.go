@@ -54,10 +54,10 @@ func (w *world) abort(key string) {
 	}
 }
 
-// dismiss gives up what nobody will read: model calls and timers. Tools go on.
+// dismiss gives up what nobody will read: model calls, hooks and timers. Tools go on.
 func (w *world) dismiss() {
 	for key := range w.cancels {
-		if strings.HasPrefix(key, leasePrefix) {
+		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
 			w.done(key)
 		}
 	}
@@ -95,6 +95,10 @@ func (s *shell) do(c actor.Context, effect any) {
 		s.append(c, s.own("started", key(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.life.Start}))
 	case agent.CallTool:
 		s.callTool(c, e)
+	case agent.RunHooks:
+		s.runHooks(c, e)
+	case agent.AbortHooks:
+		s.work.done(hookPrefix + e.ID)
 	case agent.AbortModel:
 		s.work.abort(leaseKey(e.Lease))
 	case agent.AbortTool:
@@ -154,13 +158,11 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			req.Model = name
 			reply, err = complete(ctx, client, req, emit)
 		}
-		took := time.Since(began).Milliseconds()
+		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
 			return // the process is ending: the attempt is lost, and the next life says so
 		}
 		if err == nil {
-			// A hostile reply may hold any number of calls; the loop runs far fewer.
-			reply.Message.Calls = reply.Message.Calls[:min(len(reply.Message.Calls), callsKept)]
 			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
 			if counts {
 				f.Tokens = tokens.Message(reply.Message)
@@ -185,9 +187,6 @@ func complete(ctx context.Context, client model.Client, req model.Request, emit 
 	}()
 	return client.Complete(ctx, req, emit)
 }
-
-// callsKept is how many calls of one reply are kept at all: twice what may run.
-const callsKept = 2 * agent.ReplyCallsMax
 
 // failure turns an error of a client into the fact that the loop steps.
 func failure(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
@@ -220,7 +219,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	go func() {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
-		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, TookMS: time.Since(began).Milliseconds()}
+		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		f = keeper.keep(f, r.Whole)
 		if errors.Is(context.Cause(ctx), errAborted) {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
@@ -302,22 +301,4 @@ func (s *shell) untold() {
 		}
 	}
 	s.held = nil
-}
-
-// smaller replaces a result that does not fit an entry by one that says so.
-func smaller(w worked) worked {
-	w.small = true
-	switch b := w.body.(type) {
-	case agent.Replied:
-		w.kind = "failed"
-		w.body = agent.Failed{Lease: b.Lease, Class: model.Undecodable, Detail: "the reply is too large to be kept", TookMS: b.TookMS,
-			Reply: model.Reply{Usage: b.Reply.Usage, UsageKnown: b.Reply.UsageKnown}}
-	case agent.Failed:
-		b.Reply.Message, b.Detail = model.Message{}, "the partial reply is too large to be kept"
-		w.body = b
-	case agent.Returned:
-		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS, Ref: b.Ref, Size: b.Size,
-			Text: fmt.Sprintf("the result of %d bytes is too large to be kept", len(b.Text))}
-	}
-	return w
 }

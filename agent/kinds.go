@@ -13,5 +13,8 @@ func Kinds() map[string]any {
 		"stop.proposed": StopNote{}, "stop.allowed": StopNote{}, "stop.vetoed": StopNote{},
 		"query.asked": AgentParked{}, "query.answered": QueryAnswered{},
 		"limit.soft": Limited{}, "loop.detected": LoopDetected{}, "warning.raised": Warned{},
+		"model.fallback": Fallback{}, "tool.retry": ToolRetry{},
+		"hook.fired": HookFired{}, "guardrail.triggered": GuardrailFired{}, "guardrail.escalated": GuardrailFired{},
+		"context.transformed": ContextTransformed{}, "tool.denied": ToolDecided{}, "tool.approved": ToolDecided{},
 	}
 }

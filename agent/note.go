@@ -24,6 +24,8 @@ type (
 		Goal    string `json:"goal,omitempty"`
 		Tools   int    `json:"tools"`
 		MaxTurn int    `json:"max_turns"`
+		// Recalled is how many messages of an earlier history it begins with.
+		Recalled int `json:"recalled,omitempty"`
 	}
 	// AgentResumed is agent.resumed.
 	AgentResumed struct {
@@ -119,12 +121,14 @@ type (
 
 // Notes tells what a step did.
 func Notes(before State, e Event, after State) []Note {
+	before = before.adopted(e, after)
 	turn := max(before.Turn, after.Turn)
 	if after.Phase == Leasing || after.Phase == Thinking {
 		turn = after.Turn + 1
 	}
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
+	n.hooks(before, e, after)
 	if before.Phase == Acting {
 		// Results are still part of their turn; what is said after them is not.
 		n.turn = before.Turn
@@ -135,6 +139,7 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
+	n.retries(before, e, after)
 	n.kept(before, e)
 	n.watch(before, after)
 	n.phases(before, after)
@@ -155,7 +160,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 		if before.Phase == "" {
 			t := after.Task
 			n.add("agent.started", AgentStarted{Name: t.Name, Parent: t.Parent, Model: t.Model.Name, Goal: t.Goal,
-				Tools: len(t.Tools), MaxTurn: t.Limits.Turns})
+				Tools: len(t.Tools), MaxTurn: t.Limits.Turns, Recalled: after.Recalled})
 		}
 	case Resumed:
 		if before.Phase != "" && before.Phase != Done && before.Life != "" {
@@ -164,21 +169,22 @@ func (n *notes) arrival(before State, e Event, after State) {
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
 			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+			n.add("model.started", ModelStarted{Model: after.route().Name, Lease: f.Lease})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.route().Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
 		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
 			kind := "error.raised"
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.route().Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -284,20 +290,22 @@ func word(child ID, tool, delegation string) string {
 // phases tells where the loop is now.
 func (n *notes) phases(before, after State) {
 	defer n.query(before, after)
-	if before.Phase == after.Phase && before.Lease == after.Lease {
+	if before.Phase == after.Phase && before.Lease == after.Lease && before.Proposal == after.Proposal {
 		return
 	}
-	atWork := before.Phase == Thinking || before.Phase == Acting
-	if atWork && after.Phase != Thinking && after.Phase != Acting {
-		n.turn = max(before.Turn, after.Turn)
+	if before.atWork() && !after.atWork() {
+		n.turn = before.Turn
+		if before.Phase == Thinking {
+			n.turn++ // its reply was the first that was heard of it
+		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
 	}
 	switch {
-	case after.Phase == Stopping && before.Phase != Stopping:
+	case after.Phase == Stopping && after.Proposal > before.Proposal:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
@@ -333,6 +341,9 @@ func Bare(data any) any {
 	case ToolNote:
 		d.Args, d.Text = "", ""
 		return d
+	case ToolRetry:
+		d.Text = ""
+		return d
 	case StopNote:
 		d.Why = ""
 		return d
@@ -340,5 +351,5 @@ func Bare(data any) any {
 		d.Why = ""
 		return d
 	}
-	return data
+	return bareHook(data)
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -58,6 +59,8 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 		return messages(p.state.History)
 	case "prompt":
 		return messages(p.state.Prompt())
+	case "past":
+		return p.past(t)
 	case "repeat":
 		return p.repeat(t, d)
 	}
@@ -158,11 +161,11 @@ func effect(fx agent.Effect) string {
 		if e.Ask.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final)
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, priced(e.Ask))
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:
-		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal)
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + handed(e)
 	case agent.ProposeStop:
 		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
 	case agent.Park:
@@ -181,7 +184,7 @@ func effect(fx agent.Effect) string {
 		if e.Request.Choice != "" {
 			tools += " choice=" + e.Request.Choice
 		}
-		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, routed(e.Model))
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
 	case agent.CallTool:
@@ -190,6 +193,10 @@ func effect(fx agent.Effect) string {
 		return fmt.Sprintf("abort-model %d", e.Lease)
 	case agent.AbortTool:
 		return "abort-tool " + e.Call
+	case agent.RunHooks:
+		return runHooks(e)
+	case agent.AbortHooks:
+		return "abort-hooks " + e.ID
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
@@ -285,8 +292,9 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		}
 		return f
 	case "returned":
-		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed"),
-			Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
+		transient := d.HasArg("transient")
+		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed") || transient,
+			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
 	}
@@ -309,12 +317,16 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
 	case "woke":
 		return agent.Woke{Timer: first(d)}
+	case "recalled":
+		return recalled(t, d)
 	case "resumed":
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
 	case "released":
 		return agent.Released{}
 	case "checkpoint":
 		return agent.Checkpoint{}
+	case "hooked":
+		return hookedFact(t, d)
 	}
 	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 	return nil
@@ -334,19 +346,22 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
 		}
 	}
+	task.Manners.Hooks = hooks(t, d)
+	task.Manners.Ask = d.HasArg("ask")
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
 		*into = number(t, d, key, 0)
 	}
 	watching(t, d, &task)
+	pursuing(t, d, &task)
 	return task
 }
 
 // schema of the tools in scripts: they all want a q, a delegate wants a task.
 func schema(name string) string {
 	if name == "delegate" {
-		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`
+		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"}},"required":["task"]}`
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema
@@ -388,7 +403,7 @@ func reply(t *testing.T, d *datadriven.TestData) model.Reply {
 			name, args, _ := strings.Cut(rest, " ")
 			r.Message.Calls = append(r.Message.Calls, model.ToolCall{Name: name, Args: args, Cut: word == "cut"})
 		case "sign":
-			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: "script/one", Kind: "signature", Data: []byte(rest)})
+			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: cmp.Or(value(t, d, "by"), "script/one"), Kind: "signature", Data: []byte(rest)})
 		default:
 			t.Fatalf("%s: a reply has lines say, call, cut and sign, not %q", d.Pos, word)
 		}

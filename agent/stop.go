@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/troupe-run/troupe/model"
@@ -9,13 +11,44 @@ import (
 // propose says that the agent believes it is done: the task's requirements have
 // the first word, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
-	if next, fx, busy := pursue(s); busy {
+	s, fx, busy := pursue(s)
+	if busy {
+		return s, fx
+	}
+	if next, fx, busy := s.gate(HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", HookStop, s.Lease)}); busy {
 		return next, fx
 	}
 	return proposeStop(s)
 }
 
+// stopChecked goes on behind the stop hooks. A block is no turn: it goes round
+// again with the counters as they were, so that no recovery begins anew.
+func stopChecked(s State, v verdict) (State, []Effect) {
+	switch v.decision {
+	case HookPrevent:
+		return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
+	case HookBlock:
+		text := v.text
+		if text == "" {
+			text = notDone
+		}
+		s.Rounds.Blocks++
+		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block {
+			return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true,
+				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.why())})
+		}
+		s.Rounds.Block = text
+		s.Turn--
+		return nextTurn(s.reopened().say(model.Message{Role: model.User, Text: text}), StopHookBlocking)
+	}
+	s.Rounds.Blocks, s.Rounds.Block = 0, ""
+	return proposeStop(s)
+}
+
+const notDone = "You are not done yet."
+
 func proposeStop(s State) (State, []Effect) {
+	s.Useless, s.Cuts = 0, 0
 	s.Phase = Stopping
 	s.Proposal++
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
@@ -30,7 +63,7 @@ func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if len(s.Steers) > 0 && s.Cancel == nil {
 		return nextTurn(s, Steering)
 	}
-	return finish(s, Outcome{Reason: Completed, Text: s.answer()})
+	return finish(s, Outcome{Reason: cmp.Or(s.Goal.End, Completed), Text: s.answer()})
 }
 
 // stopVetoed goes round once more with the reason as a message. Vetoes are
@@ -45,8 +78,8 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	}
 	why := f.Why
 	if strings.TrimSpace(why) == "" {
-		why = "You are not done yet."
+		why = notDone
 	}
-	s = s.say(model.Message{Role: model.User, Text: why})
+	s = s.reopened().say(model.Message{Role: model.User, Text: why})
 	return nextTurn(s, StopVeto)
 }

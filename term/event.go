@@ -59,7 +59,7 @@ func (s Style) kind(kind, text string) string {
 		return s.Green(text)
 	case "error.raised", "budget.overrun", "budget.denied", "tool.denied":
 		return s.Red(text)
-	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry",
+	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry", "model.fallback", "tool.retry",
 		"loop.detected", "agent.resumed", "checkpoint.resume_unsafe", "message.tombstoned":
 		return s.Yellow(text)
 	case "message.delta", "message.reasoning", "budget.reserved", "budget.settled":
@@ -75,7 +75,7 @@ func Important(e client.Event) bool {
 		d, ok := decode[agent.ToolNote](e)
 		return ok && d.Class != model.Read && d.Class != ""
 	case "agent.spawned", "agent.resumed", "agent.finished", "delegation.requested", "query.asked", "query.answered",
-		"stop.vetoed", "budget.exhausted", "budget.denied", "budget.overrun", "model.retry", "error.raised",
+		"stop.vetoed", "budget.exhausted", "budget.denied", "budget.overrun", "model.retry", "model.fallback", "tool.retry", "error.raised",
 		"limit.soft", "warning.raised", "loop.detected", "checkpoint.resume_unsafe", "tool.denied", "run.finished":
 		return true
 	}
@@ -102,7 +102,7 @@ func detail(e client.Event) (string, bool) {
 		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, tokens(d.Used), tokens(d.Limit.Tokens),
 			tokens(d.Reserved), d.Why)), ok
 	case "tool.proposed", "tool.validated", "tool.started", "tool.finished", "delegation.requested", "delegation.finished",
-		"tool.denied", "tool.approved", "tool.retry":
+		"tool.denied", "tool.approved":
 		d, ok := decode[agent.ToolNote](e)
 		return ofTool(d), ok
 	case "message.user", "message.assistant", "message.tombstoned", "message.delta", "message.reasoning":
@@ -167,6 +167,12 @@ func ofAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
 	case "limit.soft", "warning.raised":
 		return ofWarning(e)
+	case "model.fallback":
+		d, ok := decode[agent.Fallback](e)
+		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
+	case "tool.retry":
+		d, ok := decode[agent.ToolRetry](e)
+		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
 	return "", false
 }
