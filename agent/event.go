@@ -154,10 +154,6 @@ type Resumed struct {
 	Damaged string `msgpack:"d,omitempty"`
 }
 
-// Released ends a life in order: whatever it began has ended, and is in the log
-// before this. What seems to be under way after it was never begun.
-type Released struct{}
-
 // Checkpoint claims a floor and means nothing to the loop.
 type Checkpoint struct{}
 
@@ -183,7 +179,6 @@ func (Steered) Kind() string     { return "steered" }
 func (Answered) Kind() string    { return "answered" }
 func (Woke) Kind() string        { return "woke" }
 func (Resumed) Kind() string     { return "resumed" }
-func (Released) Kind() string    { return "released" }
 func (Checkpoint) Kind() string  { return "checkpoint" }
 func (Closed) Kind() string      { return "closed" }
 

@@ -7,6 +7,13 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// Released ends a life in order: whatever it began has ended, and is in the log
+// before this. What seems to be under way after it was never begun.
+type Released struct{}
+
+// Kind is the fact's word in logs.
+func (Released) Kind() string { return "released" }
+
 // resumed begins a life of the shell: only the world can have lost something,
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
