@@ -50,6 +50,9 @@ func lostModelCall(s State) (State, []Effect) {
 		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
 		return s, append(fx, more...)
 	}
+	if s.Purpose == ForSummary {
+		return then(fx)(lostSummary(s))
+	}
 	if s.Ending != "" {
 		return then(fx)(closing(s, s.Ending, ClosingTurn))
 	}

@@ -71,6 +71,7 @@ type State struct {
 	Sense   Sense // what is known of the sizes that the model in use reports
 	Fold    Fold  // what stands for the beginning of History in prompts
 	Folding Folding
+	Ladder  Ladder // how often the loop has recovered from losing context
 	Journal Journal
 	Habits  Habits   // what the loop watches in itself
 	Gate    Gate     // the hooks that the loop waits for, outside of calls

@@ -18,7 +18,10 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.Began = s.Now
-	s = s.say(f.Task.prompt())
+	s = s.recollected().say(f.Task.prompt())
+	if next, fx, busy := compact(s, ""); busy { // of a history that it begins with
+		return next, append(fx, next.clocks()...)
+	}
 	s, fx := reserve(s, "")
 	return s, append(fx, s.clocks()...)
 }
@@ -123,6 +126,9 @@ func granted(s State, f Granted) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
+	if s.Purpose == ForSummary {
+		return summaryGranted(s, f)
+	}
 	s.Open, s.Grant = true, f
 	s.Phase = Thinking
 	if f.Closing && s.Ending == "" {
@@ -172,6 +178,9 @@ func denied(s State, f Denied) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		return finishCanceled(s)
+	}
+	if s.Purpose == ForSummary {
+		return unsummed(s)
 	}
 	why := f.Why
 	if s.Ending != "" {
@@ -301,6 +310,9 @@ func finish(s State, o Outcome) (State, []Effect) {
 	}
 	// The last word must fit an entry, whatever a provider or a person said.
 	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
+	if o.Reason != Completed {
+		o.Journal = s.Journal.whole()
+	}
 	s.Phase, s.Outcome = Done, o
 	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS})
