@@ -89,7 +89,10 @@ func (s *shell) posted(c actor.Context, m posted) {
 	case errors.Is(m.err, mailbox.ErrFull):
 		s.later(c, repost{m.own})
 	case !m.own.small && (errors.Is(m.err, mailbox.ErrTooLarge) || errors.Is(m.err, mailbox.ErrMalformed)):
-		s.append(c, smaller(m.own))
+		w := m.own
+		w.small = true
+		w.kind, w.body = life.Smaller(w.kind, w.body)
+		s.append(c, w)
 	default:
 		s.failed(c, m.own.kind, m.err)
 	}

@@ -154,13 +154,11 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			req.Model = name
 			reply, err = complete(ctx, client, req, emit)
 		}
-		took := time.Since(began).Milliseconds()
+		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
 			return // the process is ending: the attempt is lost, and the next life says so
 		}
 		if err == nil {
-			// A hostile reply may hold any number of calls; the loop runs far fewer.
-			reply.Message.Calls = reply.Message.Calls[:min(len(reply.Message.Calls), callsKept)]
 			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
 			if counts {
 				f.Tokens = tokens.Message(reply.Message)
@@ -185,9 +183,6 @@ func complete(ctx context.Context, client model.Client, req model.Request, emit 
 	}()
 	return client.Complete(ctx, req, emit)
 }
-
-// callsKept is how many calls of one reply are kept at all: twice what may run.
-const callsKept = 2 * agent.ReplyCallsMax
 
 // failure turns an error of a client into the fact that the loop steps.
 func failure(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
@@ -302,22 +297,4 @@ func (s *shell) untold() {
 		}
 	}
 	s.held = nil
-}
-
-// smaller replaces a result that does not fit an entry by one that says so.
-func smaller(w worked) worked {
-	w.small = true
-	switch b := w.body.(type) {
-	case agent.Replied:
-		w.kind = "failed"
-		w.body = agent.Failed{Lease: b.Lease, Class: model.Undecodable, Detail: "the reply is too large to be kept", TookMS: b.TookMS,
-			Reply: model.Reply{Usage: b.Reply.Usage, UsageKnown: b.Reply.UsageKnown}}
-	case agent.Failed:
-		b.Reply.Message, b.Detail = model.Message{}, "the partial reply is too large to be kept"
-		w.body = b
-	case agent.Returned:
-		w.body = agent.Returned{Call: b.Call, Attempt: b.Attempt, Error: true, TookMS: b.TookMS, Ref: b.Ref, Size: b.Size,
-			Text: fmt.Sprintf("the result of %d bytes is too large to be kept", len(b.Text))}
-	}
-	return w
 }

@@ -53,7 +53,11 @@ func (s State) settleCalls(pending, running string) State {
 		case Pending, Starting:
 			s = s.with(i, c.fail(pending))
 		case Running:
-			s = s.with(i, c.fail(running))
+			text := running
+			if c.Name == askTool {
+				text = notAnswered
+			}
+			s = s.with(i, c.fail(text))
 		}
 	}
 	return s

@@ -45,6 +45,9 @@ func compile(specs []model.ToolSpec) *checker {
 // run comes back as Ended, with an error result that the model can read.
 func (s State) validate(t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
+	if s.forbids(t.Name) {
+		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip(t.Name, nameShown), s.check.names))
+	}
 	spec, known := s.check.specs[t.Name]
 	if !known {
 		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip(t.Name, nameShown), s.check.names))
@@ -65,8 +68,11 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
 		}
 	}
+	if t.Name == s.Habits.Halted {
+		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
+	}
 	if t.Name == askTool {
-		c.Class = model.Effect // alone: nothing else runs while a person is asked
+		return s.validateAsk(c)
 	}
 	if t.Name == delegateTool {
 		var asked struct{ Task string }

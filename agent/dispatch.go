@@ -12,12 +12,7 @@ import (
 func dispatch(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += runnable(calls)
-	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok })
-	if known {
-		s.Useless = 0
-	} else {
-		s.Useless++
-	}
+	s.Useless, s.Habits.Forbidden = s.tally(calls)
 	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 	return advance(s)
 }
@@ -160,8 +155,9 @@ func endBatch(s State) (State, []Effect) {
 	if s.Cancel != nil {
 		return nextTurn(s, NextTurn)
 	}
-	if next, fx, busy := broken(s, calls); busy {
-		return next, fx
+	s, fx, busy := broken(s, calls)
+	if busy {
+		return s, fx
 	}
 	s, why, fx, busy := watched(s, calls, NextTurn)
 	if busy {

@@ -12,6 +12,6 @@ func Kinds() map[string]any {
 		"delegation.requested": ToolNote{}, "delegation.finished": ToolNote{},
 		"stop.proposed": StopNote{}, "stop.allowed": StopNote{}, "stop.vetoed": StopNote{},
 		"query.asked": AgentParked{}, "query.answered": QueryAnswered{},
-		"limit.soft": Limited{}, "warning.raised": Warned{},
+		"limit.soft": Limited{}, "loop.detected": LoopDetected{}, "warning.raised": Warned{},
 	}
 }

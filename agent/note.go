@@ -136,7 +136,8 @@ func Notes(before State, e Event, after State) []Note {
 		n.calls(before, e, after)
 	}
 	n.kept(before, e)
-	n.phases(before, e, after)
+	n.watch(before, after)
+	n.phases(before, after)
 	return n.list
 }
 
@@ -281,7 +282,8 @@ func word(child ID, tool, delegation string) string {
 }
 
 // phases tells where the loop is now.
-func (n *notes) phases(before State, e Event, after State) {
+func (n *notes) phases(before, after State) {
+	defer n.query(before, after)
 	if before.Phase == after.Phase && before.Lease == after.Lease {
 		return
 	}
@@ -297,15 +299,19 @@ func (n *notes) phases(before State, e Event, after State) {
 	switch {
 	case after.Phase == Stopping && before.Phase != Stopping:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
-	case after.Query.Query != "" && before.Query.Query == "":
-		q := after.Query
-		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
-		n.add("query.asked", data)
-		n.add("agent.parked", data)
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+	}
+}
+
+// query tells of a question that was put to a person.
+func (n *notes) query(before, after State) {
+	if q := after.Query; q.Query != "" && q.Query != before.Query.Query {
+		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add("query.asked", data)
+		n.add("agent.parked", data)
 	}
 }
 

@@ -142,7 +142,8 @@ func (r *source) aim(into any) {
 	case *agent.Replied:
 		for i := range f.Reply.Message.Calls {
 			f.Reply.Message.Calls[i] = []model.ToolCall{{Name: "search", Args: `{"q":"x"}`}, {Name: "charge", Args: `{"q":"5"}`},
-				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}}[r.byte()%4]
+				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}, {Name: "refund", Args: `{"q":"5"}`},
+				{Name: "ask_human", Args: `{"question":"Which?"}`}}[r.byte()%6]
 		}
 	case *agent.Canceled:
 		f.Now = f.Now && r.byte() > 128
@@ -154,7 +155,8 @@ var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Tools: []m
 	{Name: "search", Class: model.Read, Schema: schema("search")},
 	{Name: "charge", Class: model.Effect, Schema: schema("charge")},
 	{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
-}}
+	agent.AskSpec(),
+}, Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Ask: true}}
 
 // walk steps an agent through the facts of the bytes and checks what must hold
 // after each step.

@@ -178,6 +178,9 @@ func effect(fx agent.Effect) string {
 		if e.Request.NoTools {
 			tools = " no-tools"
 		}
+		if e.Request.Choice != "" {
+			tools += " choice=" + e.Request.Choice
+		}
 		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
@@ -334,6 +337,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
 		*into = number(t, d, key, 0)
 	}
+	watching(t, d, &task)
 	return task
 }
 
@@ -341,6 +345,9 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 func schema(name string) string {
 	if name == "delegate" {
 		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`
+	}
+	if name == "ask_human" {
+		return agent.AskSpec().Schema
 	}
 	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
 }

@@ -77,6 +77,7 @@ type State struct {
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
 	Remarks []string // of hooks that nobody waited for, until the next turn boundary
 	Goal    Goal     // how often a stop was sent back, and why
+	Asks    int      // questions that the loop has put to a person itself
 
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History

@@ -1,15 +1,277 @@
 package agent
 
-// Habits are what the loop has noticed of itself.
-type Habits struct{}
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Habits are what the loop has noticed of itself. They are bounded: calls and
+// results are kept as hashes.
+type Habits struct {
+	Last  []Habit  // the newest calls, at most Watch.Of
+	Seen  []uint64 // the newest results that reads brought, at most seenMax
+	Loops int      // detections so far
+	Loop  Loop     // the newest detection
+	Level int      // of the ladder; 0: nothing is the matter
+	Calm  int      // calls since the newest detection, or the last step down the ladder
+
+	Halted    string // the tool whose calls in the next reply are not run
+	Forced    bool   // the next reply has to ask a person, or the loop does
+	Failing   []Failing
+	Forbidden int // replies with forbidden proposals, in a row
+}
+
+// Habit is one call as the watch remembers it.
+type Habit struct {
+	Tool   string
+	Turn   int
+	Call   uint64 // of tool and canonical arguments
+	Result uint64 // of tool and result
+	Moved  bool   // it changed the world, as far as its class says
+	Fresh  bool   // the world was changed since the same call before, and the result differs
+	Futile bool   // it brought nothing new: an error, nothing, or what was seen before
+}
+
+// Loop is one detection.
+type Loop struct {
+	Tier  Tier
+	Tool  string
+	Times int
+}
+
+// Tier names a detector.
+type Tier string
+
+// The detectors. Each word is also in the event.
+const (
+	Identical  Tier = "identical"   // the same call again
+	NoProgress Tier = "no_progress" // other arguments, the same result
+	Pattern    Tier = "pattern"     // other arguments, nothing new
+)
+
+// Levels of the ladder.
+const (
+	nudged = 1 + iota
+	directed
+	forced
+)
+
+const seenMax = 64
 
 // watched looks at a batch that has ended: a loop that it sees is answered with
 // a nudge, then a directive, then a question. busy is true when the loop waits
 // for a person now, or has ended.
-func watched(s State, _ []Call, why Transition) (next State, then Transition, fx []Effect, busy bool) {
-	return s, why, nil, false
+func watched(s State, calls []Call, why Transition) (next State, then Transition, fx []Effect, busy bool) {
+	if answeredByPerson(calls) {
+		s.Habits = s.Habits.afresh()
+		return s, why, nil, false
+	}
+	if s.Habits.Forced {
+		next, fx = unasked(s, "")
+		return next, why, fx, true
+	}
+	w := s.Task.Manners.Watch
+	if w.Of <= 0 {
+		return s, why, nil, false
+	}
+	kept := s.remember(w, calls)
+	loop, found := s.Habits.loop(w, s.Turn)
+	if !found {
+		s.Habits = s.Habits.calmed(w, kept)
+		return s, why, nil, false
+	}
+	s.Habits.Loops++
+	s.Habits.Loop, s.Habits.Calm = loop, 0
+	s.Habits.Level = min(s.Habits.Level+1, forced)
+	if ending, _ := s.spent(); ending != "" {
+		return s, why, nil, false // a limit ends it now
+	}
+	return climb(s)
 }
 
-// broken escalates a tool that fails again and again on one target, and a model
-// that proposes forbidden tools again and again.
-func broken(s State, _ []Call) (next State, fx []Effect, busy bool) { return s, nil, false }
+// climb takes the step of the ladder that has been reached.
+func climb(s State) (next State, then Transition, fx []Effect, busy bool) {
+	loop := s.Habits.Loop
+	switch s.Habits.Level {
+	case nudged:
+		return s.say(user("You " + loop.what() + ". Try a different approach or a different tool.")), LoopNudge, nil, false
+	case directed:
+		s.Habits.Halted = loop.Tool
+		if len(s.Task.Tools) > 1 { // who has no other tool may only answer
+			s.Force = model.ChoiceAny
+		}
+		return s.say(user("You " + loop.what() + ", although you were told. Calls of " + loop.Tool +
+			" in your next reply will not be run. Use another tool, and another way to what you need.")), LoopNudge, nil, false
+	}
+	if _, offered := s.check.specs[askTool]; !s.Task.Manners.Ask || !offered {
+		next, fx = unasked(s, "")
+		return next, LoopNudge, fx, true
+	}
+	s.Force, s.Habits.Forced = askTool, true
+	return s.say(user("You " + loop.what() + ", after two warnings. Ask a person now, with " + askTool +
+		": say what you tried, what you need, and what the choices are.")), AskHumanForced, nil, false
+}
+
+func user(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+
+// unasked puts the question of the ladder's last step in the name of the loop:
+// the model did not ask, or cannot.
+func unasked(s State, said string) (State, []Effect) {
+	text := "The agent goes in circles: it " + s.Habits.Loop.what() + ", after two warnings."
+	if said = strings.TrimSpace(said); said != "" {
+		text += fmt.Sprintf(" It says: %q", clip(said, saidShown))
+	}
+	return escalate(s, text, NeedsHuman, AskHumanForced)
+}
+
+const saidShown = 1 << 10 // of a model's text within a question
+
+// what tells a detection, to the model and to people.
+func (l Loop) what() string {
+	switch l.Tier {
+	case Identical:
+		return fmt.Sprintf("called %s with the same arguments %d times within the last calls", l.Tool, l.Times)
+	case NoProgress:
+		return fmt.Sprintf("got the same result from %s %d times within the last calls", l.Tool, l.Times)
+	case Pattern:
+		return fmt.Sprintf("called %s %d times within the last calls without anything new", l.Tool, l.Times)
+	}
+	return "repeated yourself"
+}
+
+// afresh forgets what led here: a person has given direction.
+func (h Habits) afresh() Habits {
+	return Habits{Seen: h.Seen, Loops: h.Loops, Loop: h.Loop, Forbidden: h.Forbidden}
+}
+
+// calmed steps down the ladder, one level for each Of calls without a detection.
+func (h Habits) calmed(w Watch, calls int) Habits {
+	for h.Calm += calls; h.Level > 0 && h.Calm >= w.Of; h.Calm -= w.Of {
+		h.Level--
+	}
+	if h.Level == 0 {
+		h.Calm = 0
+	}
+	return h
+}
+
+// loop finds a loop to which the newest turn has added. A detector counts
+//
+//   - identical: the same call, unless the world was changed in between and the
+//     answer differs, as in editing and testing by turns;
+//   - no progress: other arguments and yet the same result. Where a call
+//     changes something, "ok" is progress, so there only errors count;
+//   - pattern: other arguments and nothing new in any of them. To read ten files
+//     one after the other is work, not a loop: what differs is that each brings
+//     something. An error, an empty result and one that was seen before do not.
+//
+// The last two need calls of two turns: a reply makes its calls before it reads
+// the first answer, so many at once are no repetition.
+func (h Habits) loop(w Watch, turn int) (Loop, bool) {
+	type detector struct {
+		tier Tier
+		at   int
+		like func(a, b Habit) bool
+	}
+	for _, d := range []detector{
+		{Identical, w.Identical, func(a, b Habit) bool { return a.Call == b.Call && !a.Fresh && !b.Fresh }},
+		{NoProgress, w.Stuck, func(a, b Habit) bool { return a.Result == b.Result && !a.Moved && !b.Moved }},
+		{Pattern, w.Pattern, func(a, b Habit) bool { return a.Tool == b.Tool && a.Futile && b.Futile }},
+	} {
+		if d.at <= 0 {
+			continue
+		}
+		for _, newest := range h.Last {
+			if newest.Turn != turn {
+				continue
+			}
+			times, before := 0, false
+			for _, c := range h.Last {
+				if d.like(newest, c) {
+					times++
+					before = before || c.Turn != turn
+				}
+			}
+			if times >= d.at && (before || d.tier == Identical) {
+				return Loop{Tier: d.tier, Tool: newest.Tool, Times: times}, true
+			}
+		}
+	}
+	return Loop{}, false
+}
+
+// remember notes the calls of a batch and returns how many count: those of
+// known tools that are not made to be called again. What the loop's own limits
+// kept from running says nothing of the model.
+func (s *State) remember(w Watch, calls []Call) int {
+	h := &s.Habits
+	h.Last, h.Seen = slices.Clone(h.Last), slices.Clone(h.Seen)
+	kept := 0
+	for _, c := range calls {
+		spec, known := s.check.specs[c.Name]
+		if !known || s.forbids(c.Name) || c.Name == askTool || c.Result.Text == notRunLimit || spec.Poll || slices.Contains(w.Polling, c.Name) {
+			continue
+		}
+		kept++
+		h.Last = append(h.Last, h.habit(c, s.Turn))
+		h.Last = newest(h.Last, min(w.Of, watchMax))
+		if r := h.Last[len(h.Last)-1]; !c.Result.Error && !slices.Contains(h.Seen, r.Result) {
+			h.Seen = newest(append(h.Seen, r.Result), seenMax)
+		}
+	}
+	return kept
+}
+
+// watchMax bounds what a watch remembers, whatever its task says.
+const watchMax = 64
+
+func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+
+// habit is a call with what it brought, beside those before it.
+func (h *Habits) habit(c Call, turn int) Habit {
+	n := Habit{Tool: c.Name, Turn: turn, Call: target(c), Result: hash(c.Name, c.Result.Text)}
+	n.Moved = !c.Result.Error && (c.Class != model.Read || c.delegate()) // a child may have changed anything
+	n.Futile = c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result))
+	moved := false
+	for _, old := range slices.Backward(h.Last) {
+		if old.Call == n.Call {
+			n.Fresh = moved && old.Result != n.Result
+			break
+		}
+		moved = moved || old.Moved
+	}
+	return n
+}
+
+// target is a short name for a call's tool and arguments, however they are written.
+func target(c Call) uint64 { return hash(c.Name, canonical(c.Args)) }
+
+// canonical writes JSON in one way. What does not decode stands for itself.
+func canonical(args string) string {
+	d := json.NewDecoder(strings.NewReader(args))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return args
+	}
+	var b bytes.Buffer
+	if json.NewEncoder(&b).Encode(v) != nil {
+		return args
+	}
+	return b.String()
+}
+
+func hash(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p)) // never fails
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}

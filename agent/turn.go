@@ -68,14 +68,12 @@ func onward(s State, why Transition) (State, []Effect) {
 	for _, text := range s.Steers {
 		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
 	}
+	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+		s.Force, s.Habits = "", s.Habits.afresh()
+	}
 	s.Remarks, s.Steers = nil, nil
-	switch {
-	case s.Soft:
-		return closing(s, Timeout, SoftLimit)
-	case s.CallsOut:
-		return closing(s, MaxToolCalls, ClosingTurn)
-	case s.Turn >= s.Task.Limits.Turns:
-		return closing(s, MaxTurns, ClosingTurn)
+	if ending, as := s.spent(); ending != "" {
+		return closing(s, ending, as)
 	}
 	return beforeModel(s, why)
 }
@@ -212,7 +210,7 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Ending == "" {
 		s.Turn++
 	}
-	s.Force = ""
+	s.Force, s.Habits.Halted = "", ""
 	switch {
 	case s.Cancel != nil:
 		return then(fx)(neverStarted(s, calls))
@@ -220,6 +218,8 @@ func replied(s State, f Replied) (State, []Effect) {
 		return then(fx)(closed(s, f.Reply, calls))
 	case len(calls) > 0:
 		return then(fx)(dispatch(s, calls))
+	case s.Habits.Forced && f.Reply.Stop != model.StopRefusal:
+		return then(fx)(unasked(s, f.Reply.Message.Text))
 	case strings.TrimSpace(f.Reply.Message.Text) == "":
 		return then(fx)(useless(s, "Your reply was empty."))
 	case f.Reply.Stop == model.StopMaxOutput:
@@ -250,7 +250,7 @@ func (s State) take(r model.Reply) (State, []Call) {
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.say(m)
 	s.Calls = nil
-	return s, s.limit(calls)
+	return s, s.hold(s.limit(calls))
 }
 
 // settle closes the lease with what the provider reported, or in full.

@@ -69,6 +69,9 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 			_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 				Bucket: kv.bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas,
 			})
+			if errors.Is(err, jetstream.ErrBucketExists) { // another node was faster
+				err = nil
+			}
 		}
 		if err == nil {
 			err = fromLeader(ctx, js, "KV_"+kv.bucket)
@@ -102,6 +105,9 @@ func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg Buc
 		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 			Bucket: name, MaxBytes: cfg.BlobBytesMax, Replicas: cfg.Replicas,
 		})
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			err = nil
+		}
 	}
 	if err == nil {
 		err = fromLeader(ctx, js, "OBJ_"+name)

@@ -84,6 +84,20 @@ func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
 	return l, err
 }
 
+// Nodes lists the live nodes.
+func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
+	var l []NodeInfo
+	err := c.ask(ctx, "nodes", struct{}{}, &l)
+	return l, err
+}
+
+// Drain asks the nodes of a name to leave, or to stay, and returns those that are there.
+func (c *Client) Drain(ctx context.Context, r DrainRequest) ([]NodeInfo, error) {
+	var l []NodeInfo
+	err := c.ask(ctx, "drain", r, &l)
+	return l, err
+}
+
 // Cancel asks a run to stop. It returns once the request is in the log.
 func (c *Client) Cancel(ctx context.Context, r CancelRequest) error {
 	r.Request = orNew(r.Request)

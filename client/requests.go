@@ -162,3 +162,23 @@ type TranscriptRequest struct {
 	RunID string `json:"run_id"`
 	Agent string `json:"agent,omitempty"`
 }
+
+// NodeInfo is one live node.
+type NodeInfo struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+	Started string `json:"started,omitempty"`
+	// State is live or leaving; a node alone with its own server is alone.
+	State  string `json:"state"`
+	Shards []int  `json:"shards"`
+}
+
+// DrainRequest asks all nodes of a name to give away what they hold and take
+// nothing more, or, with Undo, to be ordinary nodes again.
+type DrainRequest struct {
+	Node string `json:"node"`
+	Undo bool   `json:"undo,omitempty"`
+}

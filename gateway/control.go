@@ -37,6 +37,8 @@ type Config struct {
 	Runs  *Runs
 	// Build makes the first entry of a run from a request, or refuses with a *client.Error.
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
+	// Cluster is the nodes that share the logs. nil: this one has them alone.
+	Cluster *Cluster
 	// Name of the node.
 	Name string
 	// Bare leaves out of events what people, models and tools said.
@@ -70,6 +72,7 @@ func (c *Control) verbs() map[string]verb {
 		"run": handle(c.run), "get": handle(c.get), "list": handle(c.list), "cancel": handle(c.cancel),
 		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
 		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
+		"nodes": handle(c.nodes), "drain": handle(c.drain),
 	}
 }
 
@@ -196,8 +199,14 @@ func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error 
 	if r.Reply() == "" {
 		return nil // nobody wants to know
 	}
+	if c.cfg.Names.Reserved(r.Reply()) {
+		return fmt.Errorf("%w: %q", errReply, r.Reply())
+	}
 	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data})
 }
+
+// errReply: a request asks for its answer where logs, leases or events are.
+var errReply = errors.New("gateway: no answer is sent to a subject of ours")
 
 // errorBytesMax is the most of an error's text that is sent: it may quote the
 // request.

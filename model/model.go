@@ -108,6 +108,9 @@ type ToolSpec struct {
 	// Schema is the JSON Schema (an object schema) of the arguments, as JSON text.
 	Schema string `msgpack:"s" json:"input_schema"`
 	Class  Class  `msgpack:"c" json:"class"`
+	// Poll: it is made to be called again and again, so a loop is none. The
+	// operator sets it.
+	Poll bool `msgpack:"p,omitempty" json:"poll,omitempty"`
 }
 
 // Request is one attempt to get one reply.
@@ -143,6 +146,9 @@ const (
 	StopRefusal   Stop = "refusal"
 	StopUnknown   Stop = "unknown"
 )
+
+// ChoiceAny is the Choice of any tool.
+const ChoiceAny = "any"
 
 // Reply is what came back. Message.Role is Assistant.
 type Reply struct {

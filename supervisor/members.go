@@ -86,23 +86,6 @@ func (s State) definition(name string) (Definition, bool) {
 	return s.Run.Definitions[i], true
 }
 
-// rights is the meet of the parent's rights and the definition's; denies unite.
-func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
-	if parent == nil {
-		for _, t := range s.Run.Tools {
-			parent = append(parent, t.Name)
-		}
-	}
-	denied = slices.Concat(deny, def.Deny)
-	rights = []string{}
-	for _, name := range parent {
-		if (def.Tools == nil || slices.Contains(def.Tools, name)) && !slices.Contains(denied, name) {
-			rights = append(rights, name)
-		}
-	}
-	return rights, denied
-}
-
 // task is what a member is told. Its limits are the tighter of the run's and
 // the definition's.
 func (s State) task(m Member, def Definition, goal string) agent.Task {
@@ -121,6 +104,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	if t.Limits.Children == 0 {
 		t.Limits.Children = s.Run.Limits.Children
 	}
+	t.Forbidden = s.forbidden(m)
 	for _, spec := range s.Run.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, spec.Name)
 		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth

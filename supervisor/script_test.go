@@ -185,6 +185,9 @@ func submitted(t agent.Task) string {
 		tools = append(tools, spec.Name)
 	}
 	out := fmt.Sprintf("submitted %s depth=%d agent=%s tools=(%s)", t.ID, t.Depth, t.Name, strings.Join(tools, " "))
+	if len(t.Forbidden) > 0 {
+		out += fmt.Sprintf(" forbidden=(%s)", strings.Join(t.Forbidden, " "))
+	}
 	l := t.Limits
 	for _, limit := range []struct {
 		name  string

@@ -162,6 +162,9 @@ func ofAgent(e client.Event) (string, bool) {
 	case "stop.proposed", "stop.allowed", "stop.vetoed":
 		d, ok := decode[agent.StopNote](e)
 		return d.Why, ok
+	case "loop.detected":
+		d, ok := decode[agent.LoopDetected](e)
+		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
 	case "limit.soft", "warning.raised":
 		return ofWarning(e)
 	}

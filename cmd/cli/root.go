@@ -48,7 +48,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.SetFlagErrorFunc(a.badFlag)
 	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
 		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
-		a.fmtCommand(), a.versionCommand())
+		a.nodesCommand(), a.upCommand(), a.fmtCommand(), a.versionCommand())
 	return root
 }
 
@@ -76,6 +76,12 @@ func (c *connFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&c.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&c.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
 	f.StringVar(&c.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
+}
+
+// environment is what is given, as a child process reads it.
+func (c *connFlags) environment() []string {
+	return []string{"NATS_URL=" + c.Servers, "NATS_CONTEXT=" + c.Context, "NATS_CREDS=" + c.Creds, "NATS_NKEY=" + c.NKey, "NATS_USER=" + c.User,
+		"NATS_PASSWORD=" + c.Password, "NATS_TOKEN=" + c.Token, "NATS_CERT=" + c.TLSCert, "NATS_KEY=" + c.TLSKey, "NATS_CA=" + c.TLSCA}
 }
 
 // spelling accepts the names that other agent CLIs use: --allowedTools is

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,6 +103,12 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&o.User, "user", "", "user name, or token without --password (NATS_USER)")
 	f.StringVar(&o.Password, "password", "", "password (NATS_PASSWORD)")
 	f.StringVar(&o.Token, "token", "", "token (NATS_TOKEN)")
+	d := &n.cfg.Doors
+	f.StringVar(&d.Creds, "service-creds", "", "user credentials file of the connection that answers requests (TROUPE_SERVICE_CREDS)")
+	f.StringVar(&d.NKey, "service-nkey", "", "nkey seed file of that connection (TROUPE_SERVICE_NKEY)")
+	f.StringVar(&d.User, "service-user", "", "user name of that connection (TROUPE_SERVICE_USER)")
+	f.StringVar(&d.Password, "service-password", "", "its password (TROUPE_SERVICE_PASSWORD)")
+	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
 	f.StringVar(&o.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&o.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
 	f.StringVar(&o.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
@@ -149,6 +156,10 @@ func (n *node) settle(c *cobra.Command) error {
 		n.cfg.Roots[i] = abs
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
+	for name, field := range map[string]*string{"CREDS": &n.cfg.Doors.Creds, "NKEY": &n.cfg.Doors.NKey, "USER": &n.cfg.Doors.User,
+		"PASSWORD": &n.cfg.Doors.Password} {
+		*field = cmp.Or(*field, os.Getenv("TROUPE_SERVICE_"+name))
+	}
 	n.cfg.Logger = n.logger()
 	return nil
 }

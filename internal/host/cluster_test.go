@@ -1,8 +1,11 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,4 +131,84 @@ func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 	spread(t, two)
 	id := begin(t, connect(t, two), client.RunRequest{Prompt: "hello", Model: script(t, "agents:\n  coordinator:\n    - text: hi\n")})
 	finished(t, connect(t, two), id, agent.Completed)
+}
+
+// TestADrainedNodeHoldsNothing: any node can be asked, and the one that is
+// named gives what it holds.
+func TestADrainedNodeHoldsNothing(t *testing.T) {
+	e := shared(t)
+	one, two := join(t, e, "one"), join(t, e, "two")
+	spread(t, one, two)
+	c := connect(t, two)
+	if _, err := c.Drain(within(t), client.DrainRequest{Node: "nobody"}); err == nil {
+		t.Error("a node that is not there was asked to leave")
+	}
+	named, err := c.Drain(within(t), client.DrainRequest{Node: "one"})
+	if err != nil || len(named) != 1 || named[0].Name != "one" {
+		t.Fatalf("%+v, %v", named, err)
+	}
+	spread(t, two)
+	eventually(t, "the list says so", func() bool {
+		list, err := c.Nodes(within(t))
+		return err == nil && len(list) == 2 && list[0].Name == "one" && list[0].State == "leaving" && len(list[0].Shards) == 0
+	})
+	if _, err := c.Drain(within(t), client.DrainRequest{Node: "one", Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, one, two)
+}
+
+// TestNoAnswerGoesWhereLogsAre: a request that names a log, a lease or an event
+// as the place for its answer gets none, whatever the node's credentials allow.
+func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
+	e := shared(t)
+	one := join(t, e, "one")
+	spread(t, one)
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	for _, to := range []string{"troupe.box.default.0.run.root", "troupe.evt.run.root.run.finished", "$KV.troupe_shards.default.0"} {
+		sub, err := nc.SubscribeSync(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.PublishRequest("troupe.cmd.list", to, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connect(t, one).List(within(t)); err != nil { // the one before it has been served
+			t.Fatal(err)
+		}
+		if n, _, err := sub.Pending(); err != nil || n != 0 {
+			t.Errorf("%s: %d answers, %v", to, n, err)
+		}
+	}
+}
+
+// TestNodesMayStartAtOnce: each finds that another one has just made what it
+// was about to make.
+func TestNodesMayStartAtOnce(t *testing.T) {
+	for range 3 {
+		e := shared(t)
+		user, password := e.Credential(bus.RoleNode)
+		hosts := make([]*Host, 4)
+		errs := make([]error, len(hosts))
+		var wait sync.WaitGroup
+		for i := range hosts {
+			wait.Go(func() {
+				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLMin,
+					Bus: bus.Options{Servers: e.URL(), User: user, Password: password}})
+			})
+		}
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hosts {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ import (
 type Config struct {
 	// Bus is an external NATS; if none is Given, the server is embedded.
 	Bus bus.Options
+	// Doors are credentials of the connection that answers requests, on the same
+	// server: they should not allow writing logs, leases and events. Default: Bus.
+	Doors bus.Options
 	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
 	StateDir string
 	// Port of the embedded server: 0 is 4222 or else a free one.
@@ -151,13 +155,16 @@ func (h *Host) open(ctx context.Context) error {
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
+	if err := h.keepShards(ctx); err != nil {
+		return err
+	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
-		Build: h.build, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	if err := h.keepShards(ctx); err != nil || h.holding.buckets != nil {
-		return err
+	if h.holding.buckets != nil {
+		return nil // what it gains it takes up
 	}
 	if h.cfg.ResumeAll {
 		return h.resumeAll(ctx)
@@ -173,8 +180,12 @@ func (h *Host) connect() error {
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("the connection says", "error", err)
 	})
-	dial := func(bus.Role) (*nats.Conn, error) {
+	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus
+		if d := h.cfg.Doors; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
+			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
+			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
+		}
 		o.Extra = append(slices.Clone(o.Extra), quiet)
 		return bus.Connect(o)
 	}

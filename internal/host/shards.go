@@ -1,9 +1,12 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 	"github.com/troupe-run/troupe/internal/shard"
 	"github.com/troupe-run/troupe/mailbox"
@@ -62,7 +66,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	hostname, _ := os.Hostname() // shown only
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
-		Node:    shard.Node{Name: h.cfg.Name, Host: hostname, PID: os.Getpid()},
+		Node:    shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
 		Busy:    func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Changed: h.changed, Logger: h.cfg.Logger})
 	if err != nil {
@@ -98,6 +102,27 @@ func (h *Host) changed(gained, lost []int) {
 }
 
 const takeUpPause = time.Second
+
+// cluster is what the doors know of the nodes; nil where there is only this one.
+func (h *Host) cluster() *gateway.Cluster {
+	k := h.holding.keeper.Load()
+	if k == nil {
+		return nil
+	}
+	return &gateway.Cluster{Ask: k.Ask, Nodes: func() []client.NodeInfo {
+		list := []client.NodeInfo{}
+		for n, shards := range k.Nodes() {
+			i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
+				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards}
+			if n.Leaving {
+				i.State = "leaving"
+			}
+			list = append(list, i)
+		}
+		slices.SortFunc(list, func(a, b client.NodeInfo) int { return strings.Compare(a.ID, b.ID) })
+		return list
+	}}
+}
 
 // giveShards gives the leases back, so that others need not wait for their end.
 func (h *Host) giveShards() {

@@ -79,7 +79,8 @@ type Keeper struct {
 	others map[int]string // holders by the watch, ours too
 	nodes  map[string]Node
 	own    uint64 // revision of our own node's key
-	going  bool
+	going  bool   // by Leave
+	asked  bool   // by a key that Ask wrote
 }
 
 // held is a lease of ours. until is by the monotonic clock, counted from before
@@ -182,6 +183,7 @@ func (k *Keeper) keep(ctx context.Context, watching func()) {
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
 	for {
+		k.say(ctx)
 		k.plan(ctx)
 		select {
 		case <-ctx.Done():
@@ -190,6 +192,19 @@ func (k *Keeper) keep(ctx context.Context, watching func()) {
 		case <-tick.C:
 			k.renewAll(ctx)
 		}
+	}
+}
+
+// say tells the others at once when this node begins or stops to leave.
+func (k *Keeper) say(ctx context.Context) {
+	k.mu.Lock()
+	leaving := k.going || k.asked
+	changed := k.cfg.Node.Leaving != leaving
+	k.cfg.Node.Leaving = leaving
+	k.mu.Unlock()
+	if changed {
+		k.cfg.Logger.Info("the node leaves, or stays again", "node", k.cfg.Node.ID, "leaving", leaving)
+		k.renewNode(ctx)
 	}
 }
 
@@ -237,7 +252,7 @@ func (k *Keeper) next() Plan {
 			v.Nodes = append(v.Nodes, id)
 		}
 	}
-	going := k.going
+	going := k.going || k.asked
 	k.mu.RUnlock()
 	if going {
 		return leaving(v)

@@ -181,7 +181,15 @@ func TestWhatIsBusyStays(t *testing.T) {
 	clear(a.busy)
 	a.mu.Unlock()
 	until(t, "what became idle moved", sole(a, b))
-	a.Leave(false)
+	if err := b.Ask(t.Context(), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the node that was asked to leave has given all", sole(b))
+	if err := b.Ask(t.Context(), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the node that may stay has a part again", sole(a, b))
+	a.Leave()
 	until(t, "the node that leaves has given all", sole(b))
 	b.leave(t)
 	a.leave(t)

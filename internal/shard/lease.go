@@ -167,10 +167,10 @@ func (k *Keeper) free(ctx context.Context, shard int) {
 }
 
 // Leave takes no more shards and gives away what is idle; others see the node
-// as one that goes. Undo makes it an ordinary node again.
-func (k *Keeper) Leave(undo bool) {
+// as one that leaves.
+func (k *Keeper) Leave() {
 	k.mu.Lock()
-	k.going, k.cfg.Node.Leaving = !undo, !undo
+	k.going = true
 	k.mu.Unlock()
 	k.wake()
 }

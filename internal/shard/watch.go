@@ -58,9 +58,34 @@ func first(ctx context.Context, w jetstream.KeyWatcher, see func(jetstream.KeyVa
 	}
 }
 
+// leavePrefix begins the keys that ask a node, by its name, to leave. They stay
+// until somebody takes them back: a node that starts again obeys them too.
+const leavePrefix = "leave."
+
+// Ask asks all nodes of a name to leave, or to stay again. Any node may ask.
+func (k *Keeper) Ask(ctx context.Context, name string, leave bool) error {
+	key := leavePrefix + token(name)
+	if leave {
+		if _, err := k.cfg.Buckets.Nodes.Put(ctx, key, []byte(k.cfg.Node.ID)); err != nil {
+			return fmt.Errorf("shard: ask %s to leave: %w", name, err)
+		}
+		return nil
+	}
+	if err := k.cfg.Buckets.Nodes.Delete(ctx, key); err != nil {
+		return fmt.Errorf("shard: ask %s to stay: %w", name, err)
+	}
+	return nil
+}
+
 func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if name, ok := strings.CutPrefix(e.Key(), leavePrefix); ok {
+		if name == token(k.cfg.Node.Name) {
+			k.asked = e.Operation() == jetstream.KeyValuePut
+		}
+		return
+	}
 	var n Node
 	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &n) != nil || n.ID != e.Key() {
 		delete(k.nodes, e.Key())

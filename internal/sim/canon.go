@@ -74,7 +74,25 @@ func canonAgent(b []byte, s *agent.State) []byte {
 	}
 	b = num(b, len(s.Steers))
 	b = str(b, s.Steers...)
+	b = canonHabits(b, &s.Habits)
+	b = str(b, s.Force)
+	b = num(b, s.Asks)
 	return canonOutcome(b, s.Outcome)
+}
+
+func canonHabits(b []byte, h *agent.Habits) []byte {
+	b = num(b, h.Loops, h.Level, h.Calm, h.Forbidden, len(h.Last), len(h.Seen), len(h.Failing))
+	for _, c := range h.Last {
+		b = str(b, c.Tool)
+		b = num(b, c.Call, c.Result, uint64(c.Turn))
+		b = yes(b, c.Moved, c.Fresh, c.Futile)
+	}
+	b = num(b, h.Seen...)
+	for _, f := range h.Failing {
+		b = num(b, f.Target, uint64(f.Times))
+	}
+	b = str(b, h.Halted, h.Loop.Tool, string(h.Loop.Tier))
+	return yes(b, h.Forced)
 }
 
 func canonMessage(b []byte, m *model.Message) []byte {

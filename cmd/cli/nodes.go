@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/term"
+)
+
+func (a *app) nodesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "nodes", Args: unknownCommand,
+		Short:   "List the nodes, and let them leave or stay",
+		Example: "  troupe nodes list\n  troupe nodes drain rack7\n  troupe nodes resume rack7",
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.nodesListCommand(), a.drainCommand(), a.stayCommand())
+	return c
+}
+
+func (a *app) nodesListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Args: none,
+		Short:       "List the live nodes and how many shards each holds",
+		Example:     "  troupe nodes list\n  troupe nodes list -o json | jq -r '.[] | select(.state == \"leaving\") | .name'",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			return a.visit(toJoin, func(ctx context.Context, s *seat) error {
+				list, err := s.Nodes(ctx)
+				if err != nil {
+					return err
+				}
+				return a.printNodes(list)
+			})
+		},
+	}
+}
+
+func (a *app) printNodes(list []client.NodeInfo) error {
+	if a.output != "table" {
+		return a.printData(list)
+	}
+	rows := make([][]string, len(list))
+	for i, n := range list {
+		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID)}
+	}
+	return a.table([]string{"NODE", "STATE", "SHARDS", "HOST", "PID", "AGE", "ID"}, rows)
+}
+
+func (a *app) drainCommand() *cobra.Command {
+	var wait time.Duration
+	c := &cobra.Command{
+		Use: "drain NODE", Args: exactly("NODE"),
+		Short: "Ask a node to give away what it holds, and to take nothing more",
+		Long: `Ask all nodes of a name to give their shards to the others and to take no more,
+also after a restart, until "troupe nodes resume". A node gives a shard once
+nothing is under way in it, so nothing is lost or done twice.`,
+		Example:     "  troupe nodes drain rack7\n  troupe nodes drain rack7 --wait 5m && systemctl stop troupe-node",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toJoin, func(ctx context.Context, s *seat) error { return a.drain(ctx, s, args[0], wait) })
+		},
+	}
+	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for the node to hold nothing any more")
+	return c
+}
+
+// drain asks, and waits until nobody of that name holds a shard.
+func (a *app) drain(ctx context.Context, s *seat, name string, wait time.Duration) error {
+	named, err := s.Drain(ctx, client.DrainRequest{Node: name})
+	if err != nil {
+		return err
+	}
+	for until := time.Now().Add(wait); ; {
+		left := 0
+		list, err := s.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		named = named[:0]
+		for _, n := range list {
+			if n.Name == name || n.ID == name {
+				named, left = append(named, n), left+len(n.Shards)
+			}
+		}
+		switch {
+		case left == 0, wait == 0:
+			return a.printNodes(named)
+		case time.Now().After(until):
+			return &failure{exitFailed, fmt.Errorf("%s still holds %d shards after %s", name, left, wait), "it gives them as they become idle; troupe nodes list shows how far it is"}
+		}
+		if err := pause(ctx, askPause); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) stayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume NODE", Args: exactly("NODE"),
+		Short:       "Let a node that was drained take shards again",
+		Example:     "  troupe nodes resume rack7",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.visit(toJoin, func(ctx context.Context, s *seat) error {
+				named, err := s.Drain(ctx, client.DrainRequest{Node: args[0], Undo: true})
+				if err != nil {
+					return err
+				}
+				return a.printNodes(named)
+			})
+		},
+	}
+}

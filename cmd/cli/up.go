@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+const (
+	upNodesMax  = 16
+	upStopGrace = 30 * time.Second // for a node to stop in order
+	upLineMax   = 64 << 10
+)
+
+// up is the flags of the command.
+type up struct {
+	nodes int
+	root  []string
+	bin   string
+	lazy  bool
+	port  int
+}
+
+func (a *app) upCommand() *cobra.Command {
+	var u up
+	c := &cobra.Command{
+		Use: "up", Args: none,
+		Short: "Start several node processes that share the work, on this machine",
+		Long: `Start a NATS server and N node processes that share its shards, each as a process of
+its own, their output prefixed by the node. With -s, --context or NATS_URL the nodes
+use that server. Kill a node and watch the others take over. Ctrl-C stops them all.
+
+The nodes are the troupe-node program: beside this one, in PATH, or --node-binary.`,
+		Example:     "  troupe up --nodes 3 --root ~/src\n  troupe up --nodes 3 &\n  troupe nodes list\n  troupe run \"Say hello\"",
+		Annotations: map[string]string{formats: "text"},
+		RunE:        func(*cobra.Command, []string) error { return a.up(u) },
+	}
+	f := c.Flags()
+	f.IntVar(&u.nodes, "nodes", 3, "how many nodes")
+	f.StringSliceVar(&u.root, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
+	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
+	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
+	return c
+}
+
+func (a *app) up(u up) error {
+	if u.nodes < 1 || u.nodes > upNodesMax {
+		return usage(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
+	}
+	bin, err := nodeBinary(u.bin)
+	if err != nil {
+		return err
+	}
+	sig := catch()
+	defer sig.stop()
+	env, done, err := a.upServer(u)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(sig.starting)
+	defer cancel()
+	var wait sync.WaitGroup
+	errs := make([]error, u.nodes)
+	lines := &lineWriter{to: a.err}
+	for i := range u.nodes {
+		name := fmt.Sprintf("node-%d", i+1)
+		args := []string{"--name", name}
+		for _, r := range u.root {
+			args = append(args, "--root", r)
+		}
+		cmd := exec.CommandContext(ctx, bin, args...)
+		cmd.Env = append(os.Environ(), env...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = upStopGrace
+		wait.Go(func() { errs[i] = follow(cmd, name, lines) })
+	}
+	wait.Wait()
+	if ctx.Err() != nil {
+		errs = nil // they were told to stop
+	}
+	return errors.Join(append(errs, done())...)
+}
+
+// upServer starts a server for the nodes, unless one is given, and returns the
+// environment by which they find it.
+func (a *app) upServer(u up) (env []string, done func() error, err error) {
+	if a.conn.Given() {
+		return a.conn.environment(), func() error { return nil }, nil
+	}
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, Logger: a.logger()})
+	if err != nil {
+		return nil, nil, err
+	}
+	user, password := e.Credential(bus.RoleNode)
+	a.say("NATS at " + e.URL() + "; watch with: nats -s " + e.URL() + " sub 'troupe.evt.>' --translate 'troupe fmt'")
+	service, secret := e.Credential(bus.RoleService)
+	return []string{"NATS_URL=" + e.URL(), "NATS_USER=" + user, "NATS_PASSWORD=" + password,
+		"TROUPE_SERVICE_USER=" + service, "TROUPE_SERVICE_PASSWORD=" + secret}, e.Close, nil
+}
+
+var errNodeBinary = errors.New("there is no troupe-node program")
+
+// nodeBinary finds troupe-node: the given one, beside this program, or in PATH.
+func nodeBinary(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	self, err := os.Executable()
+	if err == nil {
+		if beside := filepath.Join(filepath.Dir(self), "troupe-node"); isFile(beside) {
+			return beside, nil
+		}
+	}
+	if found, err := exec.LookPath("troupe-node"); err == nil {
+		return found, nil
+	}
+	return "", &failure{exitUsage, errNodeBinary, "go build -o troupe-node ./cmd/node, then --node-binary ./troupe-node"}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// follow runs one node and prints its output, line by line, behind its name.
+func follow(cmd *exec.Cmd, name string, to *lineWriter) error {
+	runtime.LockOSThread() // see detach
+	defer runtime.UnlockOSThread()
+	detach(cmd)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	var read sync.WaitGroup
+	read.Go(func() {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, upLineMax)
+		for s.Scan() {
+			to.line(name + " | " + s.Text())
+		}
+		_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the node
+	})
+	err := cmd.Run()
+	_ = in.Close() // of a pipe in memory: it cannot fail
+	read.Wait()
+	to.line(fmt.Sprintf("%s | ended: %v", name, cmd.ProcessState))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// lineWriter writes whole lines of several nodes.
+type lineWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lineWriter) line(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = io.WriteString(w.to, text+"\n") // there is nobody to tell that it failed
+}

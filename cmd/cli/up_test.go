@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+// upNode is a node of `troupe up`, with short leases: upnode --name NAME --root DIR.
+func upNode() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	h, err := host.Start(ctx, host.Config{Name: os.Args[2], Roots: []string{os.Args[4]}, ResumeAll: true, LeaseTTL: shard.TTLMin,
+		Bus:   bus.Options{}.FromEnv(os.Getenv),
+		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
+	if err == nil {
+		fmt.Println("ready")
+		<-ctx.Done()
+		err = h.Close()
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// nodes asks for the live nodes.
+func (s stage) nodes() []client.NodeInfo {
+	s.t.Helper()
+	out, err := s.command("nodes", "list", "-o", "json").Output()
+	var list []client.NodeInfo
+	if err == nil {
+		err = json.Unmarshal(out, &list)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) { // nobody answers yet, or just now
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// shared waits until so many nodes hold all shards together.
+func (s stage) shared(n int) []client.NodeInfo {
+	s.t.Helper()
+	for range 2000 {
+		list, sum := s.nodes(), 0
+		for _, i := range list {
+			sum += len(i.Shards)
+			if len(i.Shards) == 0 {
+				sum = 0
+				break
+			}
+		}
+		if len(list) == n && sum == 64 {
+			return list
+		}
+	}
+	s.t.Fatalf("%d nodes never shared the shards: %+v", n, s.nodes())
+	return nil
+}
+
+// atTools waits until so many tools of each run have started.
+func (s stage) atTools(runs []string, tools int) {
+	s.t.Helper()
+	for _, id := range runs {
+		for asked := 0; ; asked++ {
+			events, err := s.command("events", id, "-o", "jsonl").Output()
+			if err == nil && strings.Count(string(events), `"tool.started"`) == tools {
+				break
+			}
+			if asked == 500 {
+				s.t.Fatalf("run %s never came to its tools: %v\n%s", id, err, events)
+			}
+		}
+	}
+}
+
+// TestUpSurvivesTheDeathOfANode: three processes share the agents of some runs.
+// One is killed in the middle; the others take over, and every run ends well.
+// Ctrl-C stops what is left.
+func TestUpSurvivesTheDeathOfANode(t *testing.T) {
+	s := newStage(t, map[string]string{
+		"boss.md":   "---\nname: boss\ndescription: Delegates.\n---\nDelegate.\n",
+		"keeper.md": "---\nname: keeper\ndescription: Waits.\nx-troupe:\n  tools:\n    - {name: wait, description: Waits., command: 'while [ ! -e gate ]; do sleep 0.02; done; echo open', effect: read}\n---\nWait.\n",
+		"model.yaml": `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: keeper, task: "first"}}, {name: delegate, args: {agent: keeper, task: "second"}}]
+    - text: "both: {{last}}"
+  keeper:
+    - calls: [{name: wait}]
+    - text: "waited: {{last}}"
+`})
+	bin, err := exec.LookPath("upnode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := s.command("up", "--nodes", "3", "--lazy", "--node-binary", bin, "--root", s.home)
+	out, err := up.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer up.Process.Kill()
+	log := watch(out)
+	log.until(t, "NATS at")
+	nodes := s.shared(3)
+
+	var runs []string
+	for i := range 4 {
+		id, err := s.command("start", "Wait", "--agent", "boss", "--agents", s.home, "--dir", s.home, "-m", "script/"+filepath.Join(s.home, "model.yaml")).Output()
+		if err != nil {
+			t.Fatalf("run %d: %v", i, err)
+		}
+		runs = append(runs, strings.TrimSpace(string(id)))
+	}
+	s.atTools(runs, 2)
+	if err := syscall.Kill(nodes[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.home, "gate"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range runs {
+		text, err := s.command("result", "--wait", id).CombinedOutput()
+		if err != nil || !strings.Contains(string(text), "both: waited: open") {
+			t.Errorf("run %s: %v\n%s", id, err, text)
+		}
+	}
+	log.until(t, nodes[0].Name+" | ended: signal: killed")
+	s.shared(2)
+	if err := up.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	log.end()
+	if err := up.Wait(); err != nil {
+		t.Errorf("it was told to stop, and ended with %v", err)
+	}
+	for _, n := range nodes {
+		if syscall.Kill(n.PID, 0) == nil {
+			t.Errorf("%s is left behind", n.Name)
+		}
+	}
+}
