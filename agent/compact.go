@@ -39,7 +39,7 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	rung, counts := s.climb()
-	if counts && s.spent() {
+	if counts && s.exhausted() {
 		return s, nil, false
 	}
 	if rung == rungAsk {
@@ -53,7 +53,7 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 	upto, ok := s.cut(tails, s.room(), as)
 	if !ok {
 		// It would not shrink the prompt: failed, without asking a model.
-		if s.spent() {
+		if s.exhausted() {
 			return s, nil, false
 		}
 		return s.climbed(rung, true), nil, false
@@ -67,8 +67,8 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 // lastTurnFits: the loop is about to take its closing turn, which needs no
 // compaction if it fits as it is.
 func (s State) lastTurnFits() bool {
-	due := s.Soft || s.CallsOut || s.Turn >= s.Task.Limits.Turns
-	return due && s.Estimate()+s.Task.Limits.Closing <= s.window()
+	ending, _ := s.spent()
+	return ending != "" && s.Estimate()+s.Task.Limits.Closing <= s.window()
 }
 
 // tooLong takes the provider's word that the prompt does not fit: one reactive
@@ -76,7 +76,7 @@ func (s State) lastTurnFits() bool {
 // So a model that never takes a prompt is called three times: the turn, the
 // summary (which it does not take either), and the turn again.
 func tooLong(s State) (next State, fx []Effect, again bool) {
-	if s.Task.Manners.Context.Tail <= 0 || s.Ladder.Reactive || s.spent() {
+	if s.Task.Manners.Context.Tail <= 0 || s.Ladder.Reactive || s.exhausted() {
 		return s, nil, false
 	}
 	size := s.Estimate()
@@ -136,9 +136,13 @@ func (s State) cut(tails []int, room int64, as Transition) (upto int, ok bool) {
 	return upto, ok
 }
 
-// tailAt is where the last n messages begin. Calls and results stay together.
+// tailAt is where the last n messages begin. Calls and results stay together,
+// and what was said to the agent after the last of them is always kept.
 func (s State) tailAt(n int) int {
 	i := len(s.History)
+	for i > s.Fold.Upto && s.History[i-1].Role == model.User {
+		i, n = i-1, n-1
+	}
 	for i > s.Fold.Upto && n > 0 {
 		i--
 		if !s.History[i].Tombstone {

@@ -15,6 +15,7 @@ const (
 	pinBytesMax     = 2 << 10   // of one pinned result
 	pinsBytesMax    = 16 << 10  // of all of them
 	pinsPart        = 8         // of the window that they may take
+	voicesBytesMax  = 4 << 10   // of what people said after the task
 	toldBytesMax    = 128 << 10 // of what a summary is made from
 	toldEachMax     = 4 << 10
 	toldEachMin     = 256
@@ -42,6 +43,7 @@ func (s State) newFold(upto int, as Transition, summary string, plain bool) Fold
 			section(&b, "A constraint, verbatim", c)
 		}
 	}
+	section(&b, "What people said since, verbatim", s.voices(upto))
 	section(&b, "What happened so far", summary)
 	for _, p := range s.pins(upto) {
 		section(&b, p.head, p.text)
@@ -68,6 +70,22 @@ func (s State) sentBefore(upto int) int {
 
 func (s State) saidBefore(text string, upto int) bool {
 	return slices.ContainsFunc(s.History[:upto], func(m model.Message) bool { return m.Role == model.User && m.Text == text })
+}
+
+// voices is what people said to the agent after the task, as far as it is
+// folded: the newest of it, where it is too much.
+func (s State) voices(upto int) string {
+	var said []string
+	room := voicesBytesMax
+	for _, i := range slices.Backward(s.Heard) {
+		if text := s.History[i].Text; i < upto && len(text) <= room {
+			said, room = append(said, text), room-len(text)
+		} else if i < upto {
+			break
+		}
+	}
+	slices.Reverse(said)
+	return strings.Join(said, "\n")
 }
 
 // pin is a result that a fold keeps as text. As a result it would answer a call
@@ -221,7 +239,7 @@ func fitLines(lines []string, room int) string {
 	if tail == head {
 		return strings.Join(lines, "\n")
 	}
-	gap := fmt.Sprintf("(%d lines are left out)", tail-head)
+	gap := fmt.Sprintf("(left out here: %d lines)", tail-head)
 	return strings.Join(slices.Concat(lines[:head], []string{gap}, lines[tail:]), "\n")
 }
 

@@ -33,10 +33,10 @@ func JournalTools() []model.ToolSpec {
 	maps.Copy(properties, texts)
 	maps.Copy(properties, lists)
 	return []model.ToolSpec{
-		{Name: journalGet, Class: model.Read, Description: "Read your run journal.", Schema: `{"type":"object"}`},
-		{Name: journalUpdate, Class: model.Read, Schema: objectSchema(properties),
+		{Name: journalGet, Class: model.Read, Poll: true, Description: "Read your run journal.", Schema: `{"type":"object"}`},
+		{Name: journalUpdate, Class: model.Read, Poll: true, Schema: objectSchema(properties),
 			Description: "Set sections of your run journal: working memory that outlives the conversation. A list replaces the whole list."},
-		{Name: journalAppend, Class: model.Read, Description: "Add one entry to a list of your run journal.",
+		{Name: journalAppend, Class: model.Read, Poll: true, Description: "Add one entry to a list of your run journal.",
 			Schema: objectSchema(map[string]any{"entry": map[string]string{"type": "string"},
 				"section": map[string]any{"type": "string", "enum": slices.Sorted(maps.Keys(lists))}}, "section", "entry")},
 	}

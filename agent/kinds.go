@@ -13,5 +13,6 @@ func Kinds() map[string]any {
 		"stop.proposed": StopNote{}, "stop.allowed": StopNote{}, "stop.vetoed": StopNote{},
 		"query.asked": AgentParked{}, "query.answered": QueryAnswered{},
 		"limit.soft": Limited{}, "loop.detected": LoopDetected{}, "warning.raised": Warned{},
+		"context.compacted": Compaction{}, "recovery.fired": Recovery{}, "journal.updated": JournalUpdated{},
 	}
 }

@@ -30,6 +30,9 @@ type Ladder struct {
 	Reactive bool // the one reactive compaction was made
 }
 
+// summaryPart is the part of the window that a summary may take.
+const summaryPart = 8
+
 // context is what the task says, with its defaults.
 func (s State) context() Context {
 	c := s.Task.Manners.Context
@@ -37,6 +40,9 @@ func (s State) context() Context {
 	c.PruneTail = cmp.Or(c.PruneTail, PruneTail)
 	c.Within = cmp.Or(c.Within, LadderTurns)
 	c.Summary = cmp.Or(c.Summary, SummaryTokens)
+	if w := s.window(); w > 0 {
+		c.Summary = min(c.Summary, max(OutputUseful, w/summaryPart))
+	}
 	return c
 }
 
@@ -65,8 +71,8 @@ func (s State) climbed(r Rung, counts bool) State {
 	return s
 }
 
-// spent reports whether no recovery is left.
-func (s State) spent() bool { return s.Ladder.Used >= RecoveriesMax }
+// exhausted reports whether no recovery is left.
+func (s State) exhausted() bool { return s.Ladder.Used >= RecoveriesMax }
 
 // losingContext is what a person is asked on the last rung.
 const losingContext = "I've made progress but I'm losing context faster than I can recover. Keep going, change direction, or stop?"

@@ -51,6 +51,7 @@ type (
 		Text    string      `json:"text,omitempty"`
 		Turns   int         `json:"turns"`
 		Calls   int         `json:"tool_calls"`
+		Journal string      `json:"journal,omitempty"` // of an agent that did not complete
 		Usage   model.Usage `json:"usage"`
 	}
 	// TurnStarted is turn.started.
@@ -66,12 +67,14 @@ type (
 	}
 	// ModelStarted is model.started.
 	ModelStarted struct {
-		Model string `json:"model"`
-		Lease int    `json:"lease"`
+		Model   string  `json:"model"`
+		Lease   int     `json:"lease"`
+		Purpose Purpose `json:"purpose,omitempty"` // summary, or empty for a turn
 	}
 	// ModelFinished is model.finished, model.retry and error.raised of a model.
 	ModelFinished struct {
 		Model      string           `json:"model"`
+		Purpose    Purpose          `json:"purpose,omitempty"`
 		Stop       model.Stop       `json:"stop,omitempty"`
 		Usage      model.Usage      `json:"usage"`
 		UsageKnown bool             `json:"usage_known"`
@@ -137,6 +140,7 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n.kept(before, e)
 	n.watch(before, after)
+	n.context(before, after)
 	n.phases(before, after)
 	return n.list
 }
@@ -163,13 +167,15 @@ func (n *notes) arrival(before State, e Event, after State) {
 		}
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
-			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.Task.Model.Name, Lease: f.Lease})
+			if after.Purpose == ForTurn {
+				n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
+			}
+			n.add("model.started", ModelStarted{Model: after.calling(), Lease: f.Lease, Purpose: after.Purpose})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: after.Task.Model.Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.calling(), Purpose: before.Purpose, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
@@ -178,7 +184,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: after.Task.Model.Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.calling(), Purpose: before.Purpose, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -287,7 +293,7 @@ func (n *notes) phases(before, after State) {
 	if before.Phase == after.Phase && before.Lease == after.Lease {
 		return
 	}
-	atWork := before.Phase == Thinking || before.Phase == Acting
+	atWork := before.Phase == Thinking && before.Purpose == ForTurn || before.Phase == Acting
 	if atWork && after.Phase != Thinking && after.Phase != Acting {
 		n.turn = max(before.Turn, after.Turn)
 		next := TurnFinished{Phase: after.Phase}
@@ -302,7 +308,7 @@ func (n *notes) phases(before, after State) {
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
-			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage, Journal: o.Journal})
 	}
 }
 
@@ -325,7 +331,7 @@ func Bare(data any) any {
 		d.Question = ""
 		return d
 	case AgentFinished:
-		d.Text = ""
+		d.Text, d.Journal = "", ""
 		return d
 	case Said:
 		d.Text = ""
@@ -335,6 +341,9 @@ func Bare(data any) any {
 		return d
 	case StopNote:
 		d.Why = ""
+		return d
+	case JournalUpdated:
+		d.Digest = ""
 		return d
 	case Warned:
 		d.Why = ""

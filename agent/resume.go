@@ -46,6 +46,9 @@ func resumed(s State, f Resumed) (State, []Effect) {
 func lostModelCall(s State) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}}
 	s.Open = false
+	if s.Cancel != nil && s.Purpose == ForSummary {
+		return then(fx)(finishCanceled(s.idle()))
+	}
 	if s.Cancel != nil {
 		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
 		return s, append(fx, more...)

@@ -66,7 +66,7 @@ func onward(s State, why Transition) (State, []Effect) {
 		s = s.say(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
+		s, why = s.heard(text), Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
 		s.Force, s.Habits = "", s.Habits.afresh()
