@@ -32,7 +32,7 @@ type Folding struct {
 const SummaryTries = 2
 
 // compact begins a compaction where the prompt has grown too large for the
-// window; busy is false where there is nothing to do.
+// window; busy is false where the loop goes on at once.
 func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 	limit := s.threshold()
 	if limit == 0 || s.Estimate() <= limit || s.lastTurnFits() {

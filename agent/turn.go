@@ -19,10 +19,10 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.check = compile(s.Task.Tools)
 	s.Began = s.Now
 	s = s.recollected().say(f.Task.prompt())
-	if next, fx, busy := compact(s, ""); busy { // of a history that it begins with
-		return next, append(fx, next.clocks()...)
+	s, fx, busy := compact(s, "") // of a history that it begins with
+	if !busy {
+		s, fx = reserve(s, "")
 	}
-	s, fx := reserve(s, "")
 	return s, append(fx, s.clocks()...)
 }
 
@@ -53,8 +53,9 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 		// The closing turn is over and brought no usable text.
 		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
 	}
-	if next, fx, busy := compact(s, why); busy {
-		return next, fx
+	s, fx, busy := compact(s, why)
+	if busy {
+		return s, fx
 	}
 	return onward(s, why)
 }
@@ -332,7 +333,7 @@ func (s State) found() string {
 	room := foundBytesMax
 	for i := len(s.History) - 1; i >= 0 && room > 0; i-- {
 		for _, r := range s.History[i].Results {
-			if r.Error || room <= 0 {
+			if r.Error || room <= 0 || s.journalTool(names[r.Call]) {
 				continue
 			}
 			text := clip(r.Text, min(room, foundResultMax))
