@@ -47,9 +47,9 @@ func told(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
 	s, fx := s.unpark()
-	s.Habits = s.Habits.afresh()
+	s.Force, s.Habits = "", s.Habits.afresh()
 	if f.Decision == "deny" {
-		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: "a person said no: " + f.Text})
+		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
 	}
 	text := strings.TrimSpace(f.Text)

@@ -8,7 +8,9 @@ func canceled(s State, f Canceled) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		f.Now = f.Now || s.Cancel.Now
-		f.As = s.Cancel.As
+		if s.Cancel.As != "" {
+			f.As, f.Why = s.Cancel.As, s.Cancel.Why
+		}
 	}
 	s.Cancel = &f
 	switch s.Phase {
@@ -21,6 +23,13 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		return cancelCalls(s)
 	case Leasing:
 		return finishCanceled(s)
+	case Hooking:
+		if s.Gate.Point != HookOutput {
+			return finishCanceled(s)
+		}
+		calls := s.Calls
+		s.Calls = nil
+		return neverStarted(s, calls)
 	}
 	if s.Phase == Waiting && len(s.Calls) > 0 {
 		s = s.settleCalls("never started: the run was canceled", "killed while running: its outcome is unknown")
@@ -35,8 +44,13 @@ func cancelCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i, c := range s.Calls {
 		switch {
-		case c.Stage == Pending || c.Stage == Starting:
-			s = s.with(i, c.fail("never started: the run was canceled"))
+		case c.Stage == Gated:
+			if c.Person == "" {
+				fx = append(fx, AbortHooks{c.gateID()})
+			}
+			s = s.with(i, c.ungated(s.never()))
+		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:
+			s = s.with(i, c.unbegun(s.never()))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now:
@@ -50,8 +64,10 @@ func cancelCalls(s State) (State, []Effect) {
 func (s State) settleCalls(pending, running string) State {
 	for i, c := range s.Calls {
 		switch c.Stage {
-		case Pending, Starting:
-			s = s.with(i, c.fail(pending))
+		case Gated:
+			s = s.with(i, c.ungated(pending))
+		case Pending, Starting, Retrying:
+			s = s.with(i, c.unbegun(pending))
 		case Running:
 			text := running
 			if c.Name == askTool {
@@ -63,9 +79,18 @@ func (s State) settleCalls(pending, running string) State {
 	return s
 }
 
+// never is what becomes of calls that have not begun.
+func (s State) never() string {
+	switch s.Cancel.As {
+	case PolicyBlocked, ToolFailure:
+		return "never started: a hook ended the run"
+	}
+	return "never started: the run was canceled"
+}
+
 // neverStarted ends a canceled run whose reply asked for calls.
 func neverStarted(s State, calls []Call) (State, []Effect) {
-	s = s.refuse(calls, "never started: the run was canceled")
+	s = s.withhold().refuse(calls, s.never())
 	return finish(s, s.aborted(AbortedStreaming))
 }
 

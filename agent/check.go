@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type checker struct {
 	specs   map[string]model.ToolSpec
 	schemas map[string]*jsonschema.Resolved
 	names   string
+	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.

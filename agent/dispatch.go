@@ -26,10 +26,13 @@ func advance(s State) (State, []Effect) {
 			continue
 		}
 		var e Effect
-		s, e = s.begin(i)
+		s, e = s.enter(i)
 		if e != nil {
 			fx = append(fx, e)
 		}
+	}
+	if s, e := s.putCall(); e != nil {
+		return s, append(fx, e)
 	}
 	if !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Stage != Ended }) {
 		return then(fx)(endBatch(s))
@@ -46,7 +49,7 @@ func (s State) mayBegin(i int) bool {
 	}
 	tools, children := 0, 0
 	for j, d := range s.Calls {
-		open := d.Stage == Starting || d.Stage == Running
+		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
 		switch {
 		case j < i && d.Stage != Ended && !(c.safe() && s.oneBatch(j, i)):
 			return false
@@ -128,13 +131,19 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s.ToolMS += f.TookMS
+	if s.passing(c, f) {
+		return again(s, i, f)
+	}
+	if f.Error && c.Tries > 0 {
+		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
+	}
 	c.Tokens = f.Tokens
-	s = s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	var fx []Effect
 	if s.Phase == Waiting {
 		s, fx = s.unpark()
 	}
-	return then(fx)(advance(s))
+	s, more := s.landed(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}), f.Killed)
+	return then(append(fx, more...))(advance(s))
 }
 
 // endBatch puts the results into the transcript in the order asked and comes

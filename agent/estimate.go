@@ -50,7 +50,7 @@ func guessAll(list []model.Message) int64 {
 // calibrated learns from a report: what the provider counted for the part of
 // the prompt that was only estimated when it was sent.
 func (s State) calibrated(r model.Reply) State {
-	if !r.UsageKnown {
+	if !r.UsageKnown || s.Rounds.Sent != nil {
 		return s
 	}
 	know := s.sense()

@@ -357,6 +357,7 @@ type HookData struct {
 	Args     string
 	Result   string
 	Error    bool
+	Blocks   int // stop: how often in a row hooks have sent it back
 }
 
 // AbortHooks ends hooks that run; nothing waits for their answer any more.

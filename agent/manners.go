@@ -75,7 +75,15 @@ type Hook struct {
 	Failing HookDecision `msgpack:"f,omitempty" json:"failing,omitempty"`
 	// Report: its decision is told and has no effect.
 	Report bool `msgpack:"r,omitempty" json:"report,omitempty"`
+	// Of is whose hook it is: OfRoot, OfChild, or "" for every agent's.
+	Of string `msgpack:"w,omitempty" json:"of,omitempty"`
 }
+
+// Whose hook a hook is.
+const (
+	OfRoot  = "root"
+	OfChild = "child"
+)
 
 // HookTimeoutMS is how long a hook may take where it names no time.
 const HookTimeoutMS = 60_000
@@ -103,6 +111,9 @@ type HookAnswer struct {
 	Text     string          `msgpack:"t,omitempty"` // for the model, at most HookTextMax bytes
 	Args     string          `msgpack:"a,omitempty"` // JSON: pre_tool, the arguments to run with instead
 	Messages []model.Message `msgpack:"m,omitempty"` // context: what is sent this turn
+	// Sent is how many messages a context hook answered with, where the next one
+	// has changed them again.
+	Sent int `msgpack:"s,omitempty"`
 	// Failed says why the hook gave no verdict; Decision is then its default.
 	Failed string `msgpack:"f,omitempty"`
 	TookMS int64  `msgpack:"o,omitempty"`

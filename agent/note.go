@@ -128,6 +128,7 @@ func Notes(before State, e Event, after State) []Note {
 	}
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
+	n.hooks(before, e, after)
 	if before.Phase == Acting {
 		// Results are still part of their turn; what is said after them is not.
 		n.turn = before.Turn
@@ -138,6 +139,7 @@ func Notes(before State, e Event, after State) []Note {
 		n.messages(before, after)
 		n.calls(before, e, after)
 	}
+	n.retries(before, e, after)
 	n.kept(before, e)
 	n.watch(before, after)
 	n.context(before, after)
@@ -180,6 +182,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 		}
 	case Failed:
 		if before.Phase == Thinking && f.Lease == before.Lease {
+			n.turn = before.Turn + 1
 			kind := "error.raised"
 			if after.Phase == Waiting {
 				kind = "model.retry"
@@ -290,20 +293,22 @@ func word(child ID, tool, delegation string) string {
 // phases tells where the loop is now.
 func (n *notes) phases(before, after State) {
 	defer n.query(before, after)
-	if before.Phase == after.Phase && before.Lease == after.Lease {
+	if before.Phase == after.Phase && before.Lease == after.Lease && before.Proposal == after.Proposal {
 		return
 	}
-	atWork := before.Phase == Thinking && before.Purpose == ForTurn || before.Phase == Acting
-	if atWork && after.Phase != Thinking && after.Phase != Acting {
-		n.turn = max(before.Turn, after.Turn)
+	if before.atWork() && !after.atWork() {
+		n.turn = before.Turn
+		if before.Phase == Thinking {
+			n.turn++ // its reply was the first that was heard of it
+		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
 	}
 	switch {
-	case after.Phase == Stopping && before.Phase != Stopping:
+	case after.Phase == Stopping && after.Proposal > before.Proposal:
 		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
@@ -339,6 +344,9 @@ func Bare(data any) any {
 	case ToolNote:
 		d.Args, d.Text = "", ""
 		return d
+	case ToolRetry:
+		d.Text = ""
+		return d
 	case StopNote:
 		d.Why = ""
 		return d
@@ -349,5 +357,5 @@ func Bare(data any) any {
 		d.Why = ""
 		return d
 	}
-	return data
+	return bareHook(data)
 }

@@ -7,7 +7,7 @@ type (
 	// Compaction is context.compacted: how the prompt was before and after.
 	Compaction struct {
 		How            Transition `json:"how"`
-		Plain          bool       `json:"plain"` // software cut the summary out of the messages
+		By             string     `json:"by"` // who summarized: model, or software
 		BeforeTokens   int64      `json:"before_tokens"`
 		AfterTokens    int64      `json:"after_tokens"`
 		BeforeMessages int        `json:"before_messages"`
@@ -44,7 +44,11 @@ func (n *notes) context(before, after State) {
 			Tokens: after.Estimate(), Messages: len(after.Prompt()), Window: after.window()})
 	}
 	if after.Fold.Upto != before.Fold.Upto {
-		n.add("context.compacted", Compaction{How: before.Folding.As, Plain: after.Fold.Plain,
+		by := "model"
+		if after.Fold.Plain {
+			by = "software"
+		}
+		n.add("context.compacted", Compaction{How: before.Folding.As, By: by,
 			BeforeTokens: before.Estimate(), AfterTokens: after.Estimate(), BeforeMessages: len(before.Prompt()), AfterMessages: len(after.Prompt()),
 			Folded: after.Fold.Upto, Window: after.window()})
 	}

@@ -65,14 +65,14 @@ func (s State) anchored() bool { return s.Anchor.Tokens > 0 && s.Anchor.Route ==
 // provider reported for the prefix, and the bytes of the rest.
 func (s State) InputBound() int64 {
 	var n int64
-	if s.anchored() {
+	if s.anchored() && s.Rounds.Sent == nil {
 		n = s.Anchor.Tokens
 		for _, m := range s.History[s.Anchor.Messages:] {
 			n += budget.Message(m)
 		}
 	} else {
 		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
-		for _, m := range s.Prompt() {
+		for _, m := range s.sent() {
 			n += budget.Message(m)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // kinds are the words of the agent's log, those that lead somewhere more often.
 var kinds = []string{
 	"submitted", "granted", "granted", "granted", "denied", "replied", "replied", "replied", "failed", "started", "started",
-	"returned", "returned", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed",
+	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed",
 }
 
 // likely are the facts that mean something in a phase.
@@ -24,9 +24,10 @@ var likely = map[agent.Phase][]string{
 	"":             {"submitted"},
 	agent.Leasing:  {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
 	agent.Thinking: {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
-	agent.Acting:   {"started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
+	agent.Acting:   {"hooked", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
 	agent.Waiting:  {"woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
-	agent.Stopping: {"stop_vetoed", "stop_vetoed", "stop_allowed", "steered", "resumed"},
+	agent.Stopping: {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
+	agent.Hooking:  {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
 }
 
 // source makes facts from bytes: small numbers and words that mean something,
@@ -34,6 +35,7 @@ var likely = map[agent.Phase][]string{
 type source struct {
 	data []byte
 	s    agent.State
+	task *agent.Task // nil: ordinary
 }
 
 func (r *source) byte() byte {
@@ -136,6 +138,11 @@ func (r *source) aim(into any) {
 	switch f := into.(type) {
 	case *agent.Submitted:
 		f.Task = ordinary
+		if r.task != nil {
+			f.Task = *r.task
+		}
+	case *agent.Hooked:
+		r.aimHooked(f)
 	case *agent.Started:
 		f.Call, f.Attempt, f.Life = open.ID, open.Attempt, r.s.Life
 	case *agent.Returned:
@@ -168,8 +175,8 @@ var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: age
 
 // walk steps an agent through the facts of the bytes and checks what must hold
 // after each step.
-func walk(data []byte) error {
-	r := &source{data: data}
+func walk(data []byte, task *agent.Task) error {
+	r := &source{data: data, task: task}
 	var s agent.State
 	began := map[string]bool{}
 	for n := uint64(1); len(r.data) > 0; n++ {
@@ -235,7 +242,7 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{19, 0, 200, 200, 0, 0, 1, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := walk(data); err != nil {
+		if err := walk(data, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -244,7 +251,7 @@ func FuzzStep(f *testing.F) {
 // TestStepAnyFacts is FuzzStep's short form for every test run.
 func TestStepAnyFacts(t *testing.T) {
 	for seed := range uint64(3000) {
-		if err := walk(noise(seed, 700)); err != nil {
+		if err := walk(noise(seed, 700), nil); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -318,6 +325,9 @@ func text(t *testing.T, s agent.State) string {
 func TestInputBound(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := &source{data: noise(seed, 700)}
+		if seed%2 == 1 {
+			r.task = &gatedTask
+		}
 		var s agent.State
 		asked := map[int]int64{}
 		for len(r.data) > 0 {

@@ -12,10 +12,7 @@ import (
 // elsewhere says where a stop reason comes from that no script of the loop ends with.
 var elsewhere = map[agent.Reason]string{
 	agent.ResumeUnsafe:       "a park, not an end: resume_unsafe.txt",
-	agent.PolicyBlocked:      "the supervisor: a run without its root's definition",
 	agent.DiminishingReturns: "budgeted continuation, not built yet",
-	agent.StopHookPrevented:  "stop hooks, not built yet",
-	agent.Guardrail:          "guardrails, not built yet",
 	agent.EvidenceMissing:    "success criteria, not built yet",
 }
 

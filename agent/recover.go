@@ -81,6 +81,8 @@ func failed(s State, f Failed) (State, []Effect) {
 	}
 	s, fx := s.settle(f.Reply, 0)
 	s.Anchor = anchor // what failed is no measure of the prompt
+	s, told := s.tell(HookStopFailure, fmt.Sprint(s.Lease), "", HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
+	fx = append(fx, told...)
 	switch {
 	case s.Ending != "":
 		return then(fx)(finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
@@ -96,6 +98,8 @@ func failed(s State, f Failed) (State, []Effect) {
 		return then(fx)(finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class.Retryable() && s.Retries < s.Task.Limits.Retries:
 		return then(fx)(retryLater(s, f.AfterMS))
+	case replaceable(f.Class):
+		return then(fx)(fallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
 	}
 	return then(fx)(finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true,
 		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
@@ -124,7 +128,7 @@ var backoffMS = [...]int64{500, 2000, 8000}
 func retryLater(s State, afterMS int64) (State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
-	s.Phase, s.RetryDue = Waiting, s.Now+wait
+	s.Phase, s.Transition, s.RetryDue = Waiting, ModelRetry, s.Now+wait
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
 }
 

@@ -28,7 +28,12 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	if s.Query.Query == "" {
 		fx = append(fx, s.clocks()...)
 	}
+	s.Rounds.Told = nil // they ended with the life that ran them
 	switch s.Phase {
+	case Hooking, Stopping:
+		if s.Gate.ID != "" {
+			fx = append(fx, s.atGate())
+		}
 	case Thinking:
 		return then(fx)(lostModelCall(s))
 	case Acting:
@@ -57,7 +62,7 @@ func lostModelCall(s State) (State, []Effect) {
 		return then(fx)(lostSummary(s))
 	}
 	if s.Ending != "" {
-		return then(fx)(closing(s, s.Ending, ClosingTurn))
+		return then(fx)(reserve(s, ClosingTurn))
 	}
 	return then(fx)(reserve(s, Resumption))
 }
@@ -76,7 +81,11 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case c.Stage == Ended || c.Stage == Pending || c.delegate() && s.Cancel == nil:
+		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
+			continue // a timer of a retry is among the clocks
+		case c.Stage == Gated: // nothing waits at a gate after a cancel
+			e = s.atCall(c)
+		case c.delegate() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
 			if c.Stage == Running && !c.delegate() {
@@ -133,6 +142,9 @@ func answered(s State, f Answered) (State, []Effect) {
 	c := s.Calls[i]
 	s, fx := s.unpark()
 	s.Transition = ApprovalResolved
+	if c.Stage == Gated {
+		return then(fx)(advance(s.with(i, c.approved(f))))
+	}
 	if c.Name == askTool {
 		return then(fx)(advance(s.with(i, c.end(reported(f)))))
 	}

@@ -85,7 +85,7 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 				case agent.Recovery:
 					seen[d.Stage]++
 				case agent.Compaction:
-					seen[fmt.Sprintf("%s plain=%t", d.How, d.Plain)]++
+					seen[fmt.Sprintf("%s by %s", d.How, d.By)]++
 					if d.AfterTokens >= d.BeforeTokens+1000 {
 						t.Fatalf("seed %d: a compaction from %d to %d tokens", seed, d.BeforeTokens, d.AfterTokens)
 					}
@@ -102,7 +102,7 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, want := range []string{"compacted plain=true", "compacted plain=false", "deep_prune", "ask_human", "reactive", "summary", "journal"} {
+	for _, want := range []string{"compacted by software", "compacted by model", "deep_prune", "ask_human", "reactive", "summary", "journal"} {
 		if seen[want] == 0 {
 			t.Errorf("no walk reached %s: %v", want, seen)
 		}

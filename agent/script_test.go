@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -164,7 +165,7 @@ func effect(fx agent.Effect) string {
 		if e.Ask.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final)
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, priced(e.Ask))
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:
@@ -187,7 +188,7 @@ func effect(fx agent.Effect) string {
 		if e.Request.Choice != "" {
 			tools += " choice=" + e.Request.Choice
 		}
-		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools)
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, routed(e.Model))
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
 	case agent.CallTool:
@@ -196,6 +197,10 @@ func effect(fx agent.Effect) string {
 		return fmt.Sprintf("abort-model %d", e.Lease)
 	case agent.AbortTool:
 		return "abort-tool " + e.Call
+	case agent.RunHooks:
+		return runHooks(e)
+	case agent.AbortHooks:
+		return "abort-hooks " + e.ID
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
@@ -291,8 +296,9 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		}
 		return f
 	case "returned":
-		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed"), Killed: d.HasArg("killed"),
-			Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
+		transient := d.HasArg("transient")
+		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
+			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
 	}
@@ -319,6 +325,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
 	case "checkpoint":
 		return agent.Checkpoint{}
+	case "hooked":
+		return hookedFact(t, d)
 	}
 	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 	return nil
@@ -338,6 +346,8 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
 		}
 	}
+	task.Manners.Hooks = hooks(t, d)
+	task.Manners.Ask = d.HasArg("ask")
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
@@ -345,6 +355,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 	}
 	watching(t, d, &task)
 	keeping(t, d, &task)
+	pursuing(t, d, &task)
 	return task
 }
 
@@ -393,7 +404,7 @@ func reply(t *testing.T, d *datadriven.TestData) model.Reply {
 			name, args, _ := strings.Cut(rest, " ")
 			r.Message.Calls = append(r.Message.Calls, model.ToolCall{Name: name, Args: args, Cut: word == "cut"})
 		case "sign":
-			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: "script/one", Kind: "signature", Data: []byte(rest)})
+			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: cmp.Or(value(t, d, "by"), "script/one"), Kind: "signature", Data: []byte(rest)})
 		default:
 			t.Fatalf("%s: a reply has lines say, call, cut and sign, not %q", d.Pos, word)
 		}

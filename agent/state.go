@@ -78,6 +78,7 @@ type State struct {
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
 	Remarks []string // of hooks that nobody waited for, until the next turn boundary
 	Goal    Goal     // how often a stop was sent back, and why
+	Rounds  Rounds   // what hooks have brought about
 	Asks    int      // questions that the loop has put to a person itself
 
 	check *checker // compiled schemas of Task.Tools, derived from them
@@ -122,9 +123,12 @@ type Call struct {
 	Attempt int
 	Life    string // the shell that began it
 	Result  model.ToolResult
-	Tokens  int64 // the shell's count of Result; 0: not counted
-	Passed  bool  // the hooks before it have let it through
-	Tries   int   // attempts that failed in passing
+	Tokens  int64     // the shell's count of Result; 0: not counted
+	Passed  bool      // the hooks before it have let it through
+	Gate    HookPoint // Gated: pre_tool or tool_error
+	Person  string    // Gated: why hooks want a person to decide
+	Tries   int       // attempts that failed in passing
+	Due     int64     // stamp of the next attempt, while Retrying
 }
 
 func (c Call) delegate() bool { return c.Child != "" }
@@ -176,8 +180,8 @@ func (s State) with(i int, c Call) State {
 
 // LastText is the newest assistant text of the transcript.
 func (s State) LastText() string {
-	for _, m := range slices.Backward(s.History) {
-		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" {
+	for i, m := range slices.Backward(s.History) {
+		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(s.Rounds.Withheld, i) {
 			return m.Text
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/troupe-run/troupe/model"
@@ -12,10 +13,40 @@ func propose(s State) (State, []Effect) {
 	if next, fx, busy := pursue(s); busy {
 		return next, fx
 	}
+	if next, fx, busy := s.gate(HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", HookStop, s.Lease)}); busy {
+		return next, fx
+	}
 	return proposeStop(s)
 }
 
+// stopChecked goes on behind the stop hooks. A block is no turn: it goes round
+// again with the counters as they were, so that no recovery begins anew.
+func stopChecked(s State, v verdict) (State, []Effect) {
+	switch v.decision {
+	case HookPrevent:
+		return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
+	case HookBlock:
+		text := v.text
+		if text == "" {
+			text = notDone
+		}
+		s.Rounds.Blocks++
+		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block {
+			return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true,
+				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.why())})
+		}
+		s.Rounds.Block = text
+		s.Turn--
+		return nextTurn(s.say(model.Message{Role: model.User, Text: text}), StopHookBlocking)
+	}
+	s.Rounds.Blocks, s.Rounds.Block = 0, ""
+	return proposeStop(s)
+}
+
+const notDone = "You are not done yet."
+
 func proposeStop(s State) (State, []Effect) {
+	s.Useless, s.Cuts = 0, 0
 	s.Phase = Stopping
 	s.Proposal++
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
@@ -45,7 +76,7 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	}
 	why := f.Why
 	if strings.TrimSpace(why) == "" {
-		why = "You are not done yet."
+		why = notDone
 	}
 	s = s.say(model.Message{Role: model.User, Text: why})
 	return nextTurn(s, StopVeto)

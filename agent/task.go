@@ -57,29 +57,31 @@ type Command struct {
 
 // Model is a model route with what the pool must know of it.
 type Model struct {
-	Name        string       `msgpack:"n"` // "provider/model"
-	Window      int64        `msgpack:"w,omitempty"`
-	Price       budget.Price `msgpack:"p,omitempty"`
-	Temperature *float64     `msgpack:"t,omitempty"`
-	Effort      string       `msgpack:"e,omitempty"`
+	Name        string       `msgpack:"n" json:"name"` // "provider/model"
+	Window      int64        `msgpack:"w,omitempty" json:"window,omitempty"`
+	Price       budget.Price `msgpack:"p,omitempty" json:"price"`
+	Temperature *float64     `msgpack:"t,omitempty" json:"temperature,omitempty"`
+	Effort      string       `msgpack:"e,omitempty" json:"effort,omitempty"`
+	// Output is the most output tokens of one call; 0: not known.
+	Output int64 `msgpack:"o,omitempty" json:"output,omitempty"`
 }
 
 // Limits of one agent. Zero means the default that WithDefaults gives.
 type Limits struct {
-	Turns      int   `msgpack:"t,omitempty"` // model turns; 20 for a root, 80 for a child
-	Calls      int   `msgpack:"c,omitempty"` // tool calls of this agent; 0: only the run's limit
-	ReplyCalls int   `msgpack:"r,omitempty"` // calls run of one reply
-	Parallel   int   `msgpack:"p,omitempty"` // tools at once
-	Children   int   `msgpack:"h,omitempty"` // live children
-	Malformed  int   `msgpack:"m,omitempty"` // useless replies in a row
-	Cuts       int   `msgpack:"u,omitempty"` // continuations after a cut output, in a row
-	Retries    int   `msgpack:"y,omitempty"` // attempts after a failed model call, in a row
-	Output     int64 `msgpack:"o,omitempty"` // output tokens a call
-	Closing    int64 `msgpack:"l,omitempty"` // output tokens of a closing turn
-	SoftMS     int64 `msgpack:"s,omitempty"` // wall clock until the closing turn
-	HardMS     int64 `msgpack:"d,omitempty"` // wall clock until the end
-	Tokens     int64 `msgpack:"k,omitempty"` // own cap within the pool
-	Nano       int64 `msgpack:"n,omitempty"` // own cap in money
+	Turns      int   `msgpack:"t,omitempty" json:"turns"`          // model turns; 20 for a root, 80 for a child
+	Calls      int   `msgpack:"c,omitempty" json:"tool_calls"`     // tool calls of this agent; 0: only the run's limit
+	ReplyCalls int   `msgpack:"r,omitempty" json:"reply_calls"`    // calls run of one reply
+	Parallel   int   `msgpack:"p,omitempty" json:"parallel"`       // tools at once
+	Children   int   `msgpack:"h,omitempty" json:"children"`       // live children
+	Malformed  int   `msgpack:"m,omitempty" json:"malformed"`      // useless replies in a row
+	Cuts       int   `msgpack:"u,omitempty" json:"cuts"`           // continuations after a cut output, in a row
+	Retries    int   `msgpack:"y,omitempty" json:"retries"`        // attempts after a failed model call, in a row
+	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`  // output tokens a call
+	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"` // output tokens of a closing turn
+	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`        // wall clock until the closing turn
+	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`        // wall clock until the end
+	Tokens     int64 `msgpack:"k,omitempty" json:"tokens"`         // own cap within the pool
+	Nano       int64 `msgpack:"n,omitempty" json:"nano_usd"`       // own cap in money
 }
 
 // Defaults of Limits (CONTRACT: each is also a flag or a setting).
@@ -183,6 +185,7 @@ const (
 	BudgetNudge       Transition = "budget_nudge"
 	LoopNudge         Transition = "loop_nudge"
 	AskHumanForced    Transition = "ask_human_forced"
+	ModelRetry        Transition = "model_retry"
 	ModelFallback     Transition = "model_fallback"
 	Steering          Transition = "steered"
 	ApprovalResolved  Transition = "approval_resolved"
@@ -195,7 +198,7 @@ const (
 // Transitions lists every transition, in the order above.
 func Transitions() []Transition {
 	return []Transition{NextTurn, OutputRecovery, StopHookBlocking, ReactiveRetry, Compacted, DeepPruned, MalformedRecovery,
-		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
+		CriteriaUnmet, BudgetNudge, LoopNudge, AskHumanForced, ModelRetry, ModelFallback, Steering, ApprovalResolved, StopVeto, SoftLimit,
 		ClosingTurn, Resumption}
 }
 

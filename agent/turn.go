@@ -17,11 +17,12 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task = f.Task
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
+	s.check.hooks = patterns(s.Task.Manners.Hooks)
 	s.Began = s.Now
 	s = s.recollected().say(f.Task.prompt())
 	s, fx, busy := compact(s, "") // of a history that it begins with
 	if !busy {
-		s, fx = reserve(s, "")
+		s, fx = beforeModel(s, "")
 	}
 	return s, append(fx, s.clocks()...)
 }
@@ -33,14 +34,6 @@ func (t Task) prompt() model.Message {
 		text = "(no goal was given)"
 	}
 	return model.Message{Role: model.User, Text: text}
-}
-
-// clocks arms the time limits. They stand still while a person is asked.
-func (s State) clocks() []Effect {
-	return []Effect{
-		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
-		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
-	}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -79,20 +72,21 @@ func onward(s State, why Transition) (State, []Effect) {
 	return beforeModel(s, why)
 }
 
-// reserve asks for the lease of the next turn.
+// reserve asks for the lease of the next turn, or of the closing turn.
 func reserve(s State, why Transition) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
 	s.Lease++
-	return s, []Effect{Reserve{Lease: s.Lease, Ask: s.ask(), Turn: s.Turn + 1}}
+	ask := s.ask()
+	if s.Ending != "" {
+		ask.Final, ask.Calls = true, 0
+	}
+	return s, []Effect{Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}}
 }
 
-// closing asks for the one closing turn that a run which is cut short still has.
+// closing begins the one closing turn that a run which is cut short still has.
 func closing(s State, ending Reason, why Transition) (State, []Effect) {
-	s.Phase, s.Transition, s.Ending, s.Purpose = Leasing, why, ending, ForTurn
-	s.Lease++
-	ask := s.ask()
-	ask.Final, ask.Calls = true, 0
-	return s, []Effect{Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}}
+	s.Ending = ending
+	return beforeModel(s, why)
 }
 
 // Ask is what the next turn may cost at most.
@@ -105,8 +99,10 @@ func (s State) ask() budget.Ask {
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
-	return budget.Ask{Input: s.InputBound(), Output: l.Output, OutputMin: min(OutputUseful, l.Output),
-		Closing: l.Closing, Calls: calls, Price: s.route().Price}
+	m := s.route()
+	output, final := m.output(l.Output), m.output(l.Closing)
+	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(OutputUseful, output),
+		Closing: final, Calls: calls, Price: m.Price}
 }
 
 // FirstAsk is the Ask of a task's first turn: what a child is admitted by.
@@ -134,7 +130,7 @@ func granted(s State, f Granted) (State, []Effect) {
 		s.Ending, s.Transition = f.Why, ClosingTurn
 	}
 	if text := closingText(s.Ending); s.Ending != "" && s.History[len(s.History)-1].Text != text {
-		s = s.say(model.Message{Role: model.User, Text: text})
+		s = s.sayToo(text)
 	}
 	return s, []Effect{s.callModel()}
 }
@@ -142,18 +138,10 @@ func granted(s State, f Granted) (State, []Effect) {
 func (s State) callModel() CallModel {
 	m := s.route()
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
-		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.Prompt(), Tools: s.Task.Tools,
+		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.sent(), Tools: s.Task.Tools,
 		MaxOutput: s.Grant.Output, NoTools: s.Ending != "", Choice: s.Force,
 		Temperature: m.Temperature, Effort: m.Effort,
 	}}
-}
-
-// route is the model in use.
-func (s State) route() Model {
-	if s.Route > 0 {
-		return s.Task.Manners.Fallbacks[s.Route-1]
-	}
-	return s.Task.Model
 }
 
 const (
@@ -180,6 +168,9 @@ func denied(s State, f Denied) (State, []Effect) {
 	}
 	if s.Purpose == ForSummary {
 		return unsummed(s)
+	}
+	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Known {
+		return unpriced(s, f)
 	}
 	why := f.Why
 	if s.Ending != "" {
@@ -212,31 +203,42 @@ func replied(s State, f Replied) (State, []Effect) {
 		s.Turn++
 	}
 	s.Force, s.Habits.Halted = "", ""
-	switch {
-	case s.Cancel != nil:
+	if s.Cancel != nil {
 		return then(fx)(neverStarted(s, calls))
-	case s.Ending != "":
-		return then(fx)(closed(s, f.Reply, calls))
-	case len(calls) > 0:
-		return then(fx)(dispatch(s, calls))
-	case s.Habits.Forced && f.Reply.Stop != model.StopRefusal:
-		return then(fx)(unasked(s, f.Reply.Message.Text))
-	case strings.TrimSpace(f.Reply.Message.Text) == "":
-		return then(fx)(useless(s, "Your reply was empty."))
-	case f.Reply.Stop == model.StopMaxOutput:
-		return then(fx)(cut(s))
-	case f.Reply.Stop == model.StopRefusal:
-		return then(fx)(finish(s, Outcome{Reason: Refused, Text: clip(f.Reply.Message.Text, AnswerBytesMax), Partial: true}))
 	}
-	s.Useless, s.Cuts = 0, 0
-	return then(fx)(propose(s))
+	if s.History[len(s.History)-1].Tombstone { // it says nothing
+		return then(fx)(act(s, f.Reply.Stop))
+	}
+	s, told := s.tell(HookSampled, fmt.Sprint(s.Lease), "", reply(s))
+	return then(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
+}
+
+// act does what a reply asks for: its calls, which wait in s.Calls, or its end.
+func act(s State, stop model.Stop) (State, []Effect) {
+	calls, text := s.Calls, s.History[len(s.History)-1].Text
+	s.Calls = nil
+	switch {
+	case s.Ending != "":
+		return closed(s, text, calls)
+	case len(calls) > 0:
+		return dispatch(s, calls)
+	case s.Habits.Forced && stop != model.StopRefusal:
+		return unasked(s, text)
+	case strings.TrimSpace(text) == "":
+		return useless(s, "Your reply was empty.")
+	case stop == model.StopMaxOutput:
+		return cut(s)
+	case stop == model.StopRefusal:
+		return finish(s, Outcome{Reason: Refused, Text: clip(text, AnswerBytesMax), Partial: true})
+	}
+	return propose(s)
 }
 
 // take records a reply in the transcript. It numbers the calls by turn and
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role = model.Assistant
+	m.Role, m.Results = model.Assistant, nil // a model has no results to bring
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -261,8 +263,11 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 		e.Used = s.route().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
-		s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route}
+		if s.Rounds.Sent == nil { // what hooks made of the prompt is no measure of it
+			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route}
+		}
 	}
+	s.Rounds.Sent = nil
 	e.Used.Calls = min(int64(calls), s.Grant.Calls)
 	s.Open = false
 	return s, []Effect{e}
@@ -270,8 +275,8 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 
 // closed ends a run after its closing turn; calls it made all the same are
 // answered, so that the history stays well formed.
-func closed(s State, r model.Reply, calls []Call) (State, []Effect) {
-	text := clip(r.Message.Text, AnswerBytesMax)
+func closed(s State, text string, calls []Call) (State, []Effect) {
+	text = clip(text, AnswerBytesMax)
 	s = s.refuse(calls, "not run: this was the closing turn")
 	if strings.TrimSpace(text) == "" {
 		text = s.found()
@@ -296,7 +301,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
-	var fx []Effect
+	s, fx := s.abortGates()
 	if s.Open || s.Phase == Leasing {
 		// A lease that is open or asked for is closed for good.
 		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
@@ -319,39 +324,6 @@ func finish(s State, o Outcome) (State, []Effect) {
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS})
 }
 
-// found is the partial result when no model may be asked any more: the last
-// text and the newest results, as the transcript has them.
-func (s State) found() string {
-	var b strings.Builder
-	b.WriteString(clip(s.LastText(), AnswerBytesMax))
-	names := map[string]string{}
-	for _, m := range s.History {
-		for _, c := range m.Calls {
-			names[c.ID] = c.Name
-		}
-	}
-	room := foundBytesMax
-	for i := len(s.History) - 1; i >= 0 && room > 0; i-- {
-		for _, r := range s.History[i].Results {
-			if r.Error || room <= 0 || s.journalTool(names[r.Call]) {
-				continue
-			}
-			text := clip(r.Text, min(room, foundResultMax))
-			room -= len(text)
-			fmt.Fprintf(&b, "\n\n%s returned:\n%s", names[r.Call], text)
-		}
-	}
-	if b.Len() == 0 {
-		return "nothing was found yet"
-	}
-	return strings.TrimSpace(b.String())
-}
-
-const (
-	foundBytesMax  = 4 << 10 // of results in a partial result made by software
-	foundResultMax = 1 << 10
-)
-
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -362,33 +334,6 @@ func clip(s string, n int) string {
 // then puts effects in front of those of what follows.
 func then(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
-}
-
-// woke takes a timer: it counts only if the stamp of its entry says so too.
-func woke(s State, f Woke) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" {
-		return s, nil
-	}
-	switch f.Timer {
-	case softTimer:
-		if due := s.Began + s.Task.Limits.SoftMS; s.Now < due {
-			return s, []Effect{Arm{Timer: softTimer, Due: due}}
-		}
-		s.Soft = true
-	case hardTimer:
-		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
-			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
-		}
-		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
-	case retryTimer:
-		if s.Phase == Waiting && s.Query.Query == "" {
-			if due := s.RetryDue; s.Now < due {
-				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
-			}
-			return nextTurn(s, s.Transition)
-		}
-	}
-	return s, nil
 }
 
 // steered keeps a user's message for the next turn boundary.

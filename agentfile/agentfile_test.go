@@ -41,6 +41,7 @@ x-troupe:
       description: Runs the linter.
       command: make lint
       effect: idempotent
+      poll: true
       input_schema: {type: object, properties: {path: {type: string}}}
 ---
 
@@ -79,7 +80,7 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 	if !reflect.DeepEqual(def, want) {
 		t.Errorf("got  %+v\nwant %+v", def, want)
 	}
-	if len(commands) != 1 || commands[0].Command != "make lint" || commands[0].Class != model.Idempotent ||
+	if len(commands) != 1 || commands[0].Command != "make lint" || commands[0].Class != model.Idempotent || !commands[0].Poll ||
 		commands[0].Schema != `{"properties":{"path":{"type":"string"}},"type":"object"}` {
 		t.Errorf("commands %+v", commands)
 	}

@@ -183,6 +183,7 @@ func readCommands(d *decoder, key string, n *yaml.Node) {
 			"command":      func(d *decoder, k string, n *yaml.Node) { cfg.Command = d.text(n, k) },
 			"effect":       func(d *decoder, k string, n *yaml.Node) { cfg.Class = model.Class(d.text(n, k)) },
 			"input_schema": func(d *decoder, k string, n *yaml.Node) { cfg.Schema = d.json(n, k) },
+			"poll":         func(d *decoder, k string, n *yaml.Node) { cfg.Poll = d.boolean(n, k) },
 			"timeout":      func(d *decoder, k string, n *yaml.Node) { cfg.Timeout = d.duration(n, k) },
 		})
 		if len(d.problems) > before {

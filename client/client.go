@@ -77,6 +77,13 @@ func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 	return i, err
 }
 
+// Describe returns one run with its Description.
+func (c *Client) Describe(ctx context.Context, run string) (RunInfo, error) {
+	var i RunInfo
+	err := c.ask(ctx, "get", GetRequest{RunID: run, Describe: true}, &i)
+	return i, err
+}
+
 // List returns the known runs, newest first.
 func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
 	var l []RunInfo
@@ -124,6 +131,12 @@ func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy)
 // SetLimits replaces the limits of a live run.
 func (c *Client) SetLimits(ctx context.Context, run string, l supervisor.Limits) error {
 	return c.ask(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
+}
+
+// Budget changes or freezes the limits of a live run.
+func (c *Client) Budget(ctx context.Context, r BudgetRequest) error {
+	r.Request = orNew(r.Request)
+	return c.ask(ctx, "budget", r, nil)
 }
 
 func orNew(id string) string {

@@ -63,6 +63,8 @@ type RunInfo struct {
 	Started string             `json:"started"`
 	Node    string             `json:"node,omitempty"`
 	Result  *supervisor.Result `json:"result,omitempty"`
+	// Description is there if it was asked for.
+	Description *Description `json:"description,omitempty"`
 }
 
 // CancelRequest stops a run, or one agent of it and what is below.
@@ -99,16 +101,20 @@ type PolicyRequest struct {
 	Policy  supervisor.Policy `json:"policy"`
 }
 
-// BudgetRequest replaces a live run's limits.
+// BudgetRequest replaces a live run's limits: all of them, with Patch those
+// that are not zero, with Freeze none, but nothing but closing turns is granted.
 type BudgetRequest struct {
 	RunID   string            `json:"run_id"`
 	Request string            `json:"request_id"`
 	Limits  supervisor.Limits `json:"limits"`
+	Patch   bool              `json:"patch,omitempty"`
+	Freeze  bool              `json:"freeze,omitempty"`
 }
 
-// GetRequest asks for one run.
+// GetRequest asks for one run, with its Description if that is wanted.
 type GetRequest struct {
-	RunID string `json:"run_id"`
+	RunID    string `json:"run_id"`
+	Describe bool   `json:"describe,omitempty"`
 }
 
 // Cursor is a vector of places: for each log of a run, the ordinal of the last

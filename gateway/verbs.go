@@ -69,22 +69,20 @@ func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error)
 	return i, err
 }
 
-func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
-	info, err := c.known(ctx, r.RunID)
-	if err != nil {
-		return info, err
-	}
-	return c.fold(ctx, info)
-}
-
 // fold brings a row up to date from the supervisor's log.
 func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
 	s, err := Fold(ctx, c.cfg.Post, info.RunID)
 	if err != nil {
 		return info, err
 	}
+	return stand(info, s), nil
+}
+
+// stand is a row with how a run stands. If its log is gone, or not yet there,
+// the row is all there is.
+func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
 	if s.Phase == "" {
-		return info, nil // its log is gone, or not yet there: the row is all there is
+		return info
 	}
 	result := s.Result()
 	info.Result = &result
@@ -94,7 +92,7 @@ func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo
 	case s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0:
 		info.State = Parked
 	}
-	return info, nil
+	return info
 }
 
 // members are the agents of a run that was folded; none if it has no log.
@@ -180,7 +178,16 @@ func (c *Control) budget(ctx context.Context, r client.BudgetRequest) (any, erro
 	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents)) < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
 	}
-	f := supervisor.LimitSet{Limits: r.Limits}
+	if r.Patch && r.Limits == (supervisor.Limits{}) {
+		return nil, &client.Error{Code: client.CodeBad, Text: "no limit is named", Hint: "with patch, name the limits that change"}
+	}
+	if r.Limits.Nano > 0 && !r.Freeze {
+		if s, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil && s.Phase != "" && !s.Run.Model.Price.Known {
+			return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + s.Run.Model.Name + " is unknown, so a limit in money cannot be kept",
+				Hint: "limit the tokens"}
+		}
+	}
+	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
 	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 

@@ -25,6 +25,11 @@ type PolicySet struct {
 // LimitSet replaces the limits of a live run.
 type LimitSet struct {
 	Limits Limits `msgpack:"l"`
+	// Patch replaces only those limits that are not zero.
+	Patch bool `msgpack:"p,omitempty"`
+	// Freeze leaves the limits as they are and grants nothing but closing turns:
+	// what everybody has kept back for one is all that is still spent.
+	Freeze bool `msgpack:"f,omitempty"`
 }
 
 // GivenUp says that no shell of an agent gets through its log: it will not be

@@ -175,6 +175,8 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("an agent may have %d live children", l.Children)
 	case s.Count() >= l.Agents:
 		return refuse("a run may have %d agents", l.Agents)
+	case s.Frozen:
+		return refuse("the budget is frozen, so the run is ending")
 	case !s.Pool.Overrun.Zero():
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
@@ -218,6 +220,7 @@ func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
 		return s, nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
+	m.ModelMS, m.ToolMS = max(0, f.ModelMS), max(0, f.ToolMS)
 	return end(s, m)
 }
 

@@ -32,13 +32,15 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 }
 
 // lease asks the pool and tells the agent. Where policy has a say against
-// another turn, or a provider has billed beyond its own rules, only a closing
-// turn is asked for.
+// another turn, the budget is frozen, or a provider has billed beyond its own
+// rules, only a closing turn is asked for.
 func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
 	why, detail := agent.Reason(""), ""
 	if !ask.Final {
 		if d, vetoed := s.Run.Policy.turn(s, m); vetoed {
 			ask.Final, why, detail = true, agent.Vetoed, d
+		} else if s.Frozen {
+			ask.Final, why, detail = true, agent.TokenBudget, "the budget was frozen"
 		} else if over := s.Pool.Overrun; !over.Zero() {
 			ask.Final, why, detail = true, agent.TokenBudget, "a provider billed more than its rules allow"
 			if over.Tokens == 0 {
@@ -141,9 +143,17 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 	return s.drain()
 }
 
-// limitSet changes the limits of a live run; what is committed already stays.
+// limitSet changes the limits of a live run, or freezes it; what is committed
+// already stays. Any other change lifts the freeze.
 func limitSet(s State, f LimitSet) (State, []Effect) {
-	s.Run.Limits = f.Limits.withDefaults()
+	s.Frozen = f.Freeze
+	switch {
+	case f.Freeze:
+	case f.Patch:
+		s.Run.Limits = f.Limits.over(s.Run.Limits)
+	default:
+		s.Run.Limits = f.Limits.withDefaults()
+	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	return s.drain()
 }

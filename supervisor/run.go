@@ -8,6 +8,8 @@
 package supervisor
 
 import (
+	"cmp"
+
 	"github.com/benbjohnson/immutable"
 
 	"github.com/troupe-run/troupe/agent"
@@ -69,6 +71,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// over puts the limits that are set over others.
+func (l Limits) over(base Limits) Limits {
+	return Limits{Tokens: cmp.Or(l.Tokens, base.Tokens), Nano: cmp.Or(l.Nano, base.Nano), Calls: cmp.Or(l.Calls, base.Calls),
+		Depth: cmp.Or(l.Depth, base.Depth), Children: cmp.Or(l.Children, base.Children), Agents: cmp.Or(l.Agents, base.Agents)}
+}
+
 // Opened is the first fact of a run: everything it is, so that replay needs
 // nothing else.
 type Opened struct {
@@ -80,6 +88,7 @@ type Opened struct {
 	Tools        []model.ToolSpec `msgpack:"t,omitempty" json:"tools"`
 	Commands     []agent.Command  `msgpack:"z,omitempty" json:"commands,omitempty"`
 	Model        agent.Model      `msgpack:"m" json:"model"`
+	Why          string           `msgpack:"y,omitempty" json:"why,omitempty"` // this model
 	Limits       Limits           `msgpack:"l" json:"limits"`
 	Agent        agent.Limits     `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
 	RootTurns    int              `msgpack:"k,omitempty" json:"root_turns"`
@@ -114,6 +123,7 @@ type State struct {
 	Began   int64
 	Ended   int64
 	Pool    budget.Pool
+	Frozen  bool // no turn is granted but closing ones
 	Usage   model.Usage
 	Live    int // members that have not finished
 	Parked  int // members that wait for a person
@@ -144,6 +154,8 @@ type Member struct {
 	Calls    int
 	Vetoes   int // in a row
 	Usage    model.Usage
+	ModelMS  int64
+	ToolMS   int64
 	Node     string
 	Query    *agent.Park
 	Outcome  agent.Outcome

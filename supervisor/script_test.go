@@ -60,6 +60,8 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 		return members(p.state)
 	case "result":
 		return result(p.state.Result())
+	case "report":
+		return report(p.state.Result())
 	case "repeat":
 		return p.repeat(t, d)
 	}
@@ -224,6 +226,21 @@ func result(r supervisor.Result) string {
 		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text)
 }
 
+// report prints what a run report says of the tree and of each agent.
+func report(r supervisor.Result) string {
+	var b strings.Builder
+	line := func(who string, reason agent.Reason, turns, calls int, u model.Usage, usd float64, modelMS, toolMS int64) {
+		fmt.Fprintf(&b, "%s %s turns=%d calls=%d in=%d out=%d usd=%g model=%dms tools=%dms\n", who, reason, turns, calls, u.Input, u.Output, usd, modelMS, toolMS)
+	}
+	calls := 0
+	for _, a := range r.Agents {
+		calls += a.Calls
+		line(string(a.ID), a.Reason, a.Turns, a.Calls, a.Usage, a.CostUSD, a.ModelMS, a.ToolMS)
+	}
+	line(fmt.Sprintf("tree %dms", r.DurationMS), r.Reason, r.Turns, calls, r.Usage, r.CostUSD, r.ModelMS, r.ToolMS)
+	return b.String()
+}
+
 // checkPool: the sums of a pool are the sums of its accounts, and nothing but a
 // provider's overrun is committed beyond the limit.
 func checkPool(t *testing.T, s supervisor.State) {
@@ -264,7 +281,9 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "finish":
 		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input}
 		o.Partial = o.Reason != agent.Completed
-		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Usage: model.Usage{Input: int64(number(t, d, "tokens", 0))}, Node: "n1"}
+		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1",
+			Usage:   model.Usage{Input: int64(number(t, d, "tokens", 0)), Output: int64(number(t, d, "output", 0))},
+			ModelMS: int64(number(t, d, "model-ms", 0)), ToolMS: int64(number(t, d, "tool-ms", 0))}
 	}
 	return command(t, d)
 }
@@ -280,7 +299,7 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "policy":
 		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
 	case "limits":
-		return supervisor.LimitSet{Limits: limits(t, d)}
+		return supervisor.LimitSet{Limits: limits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze")}
 	case "given-up":
 		return supervisor.GivenUp{Agent: agent.ID(value(t, d, "of")), Why: d.Input}
 	case "woke":

@@ -191,6 +191,14 @@ func (m *member) step(e client.Event) {
 		if d, ok := decode[agent.ToolNote](e); ok {
 			m.calls = m.without(d.Call)
 		}
+	case "model.fallback":
+		if d, ok := decode[agent.Fallback](e); ok {
+			m.doing = "goes on with " + d.To
+		}
+	case "tool.retry":
+		if d, ok := decode[agent.ToolRetry](e); ok {
+			m.calls, m.doing = m.without(d.Call), "will run "+d.Tool+" again"
+		}
 	case "stop.proposed":
 		m.doing = "has an answer"
 	case "stop.vetoed":

@@ -22,6 +22,8 @@ type CommandConfig struct {
 	// Class is the effect class. Default model.Effect: what nothing is known
 	// about is not run twice.
 	Class model.Class
+	// Poll: it is made to be called again and again (model.ToolSpec.Poll).
+	Poll bool
 	// Schema is the JSON Schema of the arguments. Default: an object of anything.
 	Schema string
 	// Dir is where it runs. Default: the directory of the process.
@@ -45,6 +47,9 @@ var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 // the exit code and the end of stderr. It runs in a process group of its own,
 // all of which is killed when the call ends, in whatever way.
 //
+// Exit code 75 (EX_TEMPFAIL of sysexits.h) says that the failure may pass: a
+// command of class read or idempotent is then run again after a while.
+//
 // The command finds in its environment TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
 // TROUPE_KEY (the same for every attempt of a call) and TROUPE_ATTEMPT.
 func Command(cfg CommandConfig) (Tool, error) {
@@ -67,7 +72,7 @@ func Command(cfg CommandConfig) (Tool, error) {
 type command struct{ cfg CommandConfig }
 
 func (t *command) Spec() model.ToolSpec {
-	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class}
+	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class, Poll: t.cfg.Poll}
 }
 
 func (t *command) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
@@ -100,8 +105,14 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 	if end := lastBytes(strings.TrimSpace(string(out.Stderr)), stderrShown); end != "" {
 		failure += "; stderr: " + end
 	}
+	if out.Exit == exitTempFail {
+		return r, Transient(errors.New(failure))
+	}
 	return r, errors.New(failure)
 }
+
+// exitTempFail is EX_TEMPFAIL: "temporary failure, user is invited to retry".
+const exitTempFail = 75
 
 func (t *command) env(c Call) []string {
 	var env []string

@@ -72,6 +72,15 @@ func TestAFailedCommandSaysHowAndWhy(t *testing.T) {
 	}
 }
 
+func TestACommandSaysByExitCode75ThatItsFailureMayPass(t *testing.T) {
+	for exit, want := range map[string]bool{"75": true, "1": false, "74": false} {
+		set := command(t, tool.CommandConfig{Command: `echo "the lock is taken" >&2; exit ` + exit})
+		if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Transient != want || r.Text != "cmd failed: exit code "+exit+"; stderr: the lock is taken" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func TestACommandIsKilledAtItsTimeout(t *testing.T) {
 	set := command(t, tool.CommandConfig{Command: `echo begun; exec sleep 300`, Timeout: 200 * time.Millisecond})
 	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "begun\ncmd timed out after 200ms" {

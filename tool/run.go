@@ -47,7 +47,7 @@ func (e *entry) run(ctx context.Context, c Call) Result {
 	case r := <-done:
 		return r
 	case <-grace.C:
-		return Result{Error: true, Text: fmt.Sprintf("%s %s and did not stop within %s; it was abandoned and may still be running, so what it did is unknown",
+		return Result{Error: true, Transient: e.timedOut(ctx), Text: fmt.Sprintf("%s %s and did not stop within %s; it was abandoned and may still be running, so what it did is unknown",
 			e.spec.Name, e.ended(ctx), AbandonGrace)}
 	}
 }
@@ -61,6 +61,13 @@ func (e *entry) ended(ctx context.Context) string {
 		return "ran into the deadline of the call"
 	}
 	return "was canceled"
+}
+
+// timedOut: the context of a call is over because the call took too long, not
+// because somebody ended it.
+func (e *entry) timedOut(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, errTimeout) || errors.Is(cause, errDeadline) || errors.Is(cause, context.DeadlineExceeded)
 }
 
 // guarded always sends exactly one result, also when the tool panics or ends
@@ -88,7 +95,7 @@ func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
 	if got.Text != "" {
 		text = strings.TrimRight(got.Text, "\n") + "\n" + text
 	}
-	r = Result{Text: text, Error: true, size: got.size}
+	r = Result{Text: text, Error: true, Transient: got.Transient || passing(err) || e.timedOut(ctx), size: got.size}
 }
 
 // readable is an error as a model reads it: without the name of a Go package.

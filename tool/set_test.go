@@ -169,11 +169,11 @@ func TestAToolThatObeysItsTimeoutSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := build(t, func(ctx context.Context, _ addArgs, _ tool.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }, tool.Timeout(7*time.Second))
 		began := time.Now()
-		if r := run(t, set, `{"a":1}`); !r.Error || r.Text != "add timed out after 7s" || time.Since(began) != 7*time.Second {
+		if r := run(t, set, `{"a":1}`); !r.Error || !r.Transient || r.Text != "add timed out after 7s" || time.Since(began) != 7*time.Second {
 			t.Errorf("%+v after %s", r, time.Since(began))
 		}
 		c := tool.Call{Args: []byte(`{"a":1}`), Deadline: time.Now().Add(time.Second)}
-		if r := set.Call(t.Context(), "add", c); r.Text != "add ran into the deadline of the call" {
+		if r := set.Call(t.Context(), "add", c); !r.Transient || r.Text != "add ran into the deadline of the call" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -188,7 +188,7 @@ func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 		defer cancelAt.Stop()
 		began := time.Now()
 		r := set.Call(ctx, "add", tool.Call{Args: []byte(`{"a":1}`)})
-		if !r.Error || !strings.Contains(r.Text, "was canceled and did not stop within 2s; it was abandoned and may still be running") {
+		if !r.Error || r.Transient || !strings.Contains(r.Text, "was canceled and did not stop within 2s; it was abandoned and may still be running") {
 			t.Errorf("%+v", r)
 		}
 		if took := time.Since(began); took != time.Second+tool.AbandonGrace {

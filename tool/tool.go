@@ -36,6 +36,9 @@ type Call struct {
 type Result struct {
 	Text  string
 	Error bool
+	// Transient: the failure may pass, so the same call may do better a little
+	// later. Set.Call sets it on a timeout and for an error made by Transient.
+	Transient bool
 	// Whole is set by Set.Call when Text is a clipped form of it: masked, valid
 	// UTF-8, at most WholeBytesMax. A caller may keep it as a blob.
 	Whole string

@@ -58,7 +58,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
-		Model: route(choice, r), Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
+		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
 		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes), Manners: agent.DefaultManners()}
 	if r.Policy != nil {
 		o.Policy = *r.Policy
@@ -171,9 +171,12 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if o.Root == "" {
 		o.Root = coordinatorID
 	}
-	if !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root }) {
+	root := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root })
+	if root < 0 {
 		return bad("`troupe agents list` shows the agents", "there is no agent %q", o.Root)
 	}
+	// What is taken away by name is forbidden, to the root and all below it.
+	o.Definitions[root].Deny = slices.Concat(o.Definitions[root].Deny, r.DisallowedTools)
 	specs, err := h.specs(o.Workspace)
 	if err != nil {
 		return err
@@ -182,7 +185,11 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if err != nil {
 		return err
 	}
-	o.Tools = slices.Concat(specs, []model.ToolSpec{delegateSpec(o.Definitions)}, reader, o.Tools)
+	own := []model.ToolSpec{delegateSpec(o.Definitions)}
+	if o.Manners.Ask {
+		own = append(own, agent.AskSpec())
+	}
+	o.Tools = slices.Concat(specs, own, reader, o.Tools)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
 		return len(r.AllowedTools) > 0 && !slices.Contains(r.AllowedTools, s.Name) || slices.Contains(r.DisallowedTools, s.Name)
 	})

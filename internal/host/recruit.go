@@ -110,8 +110,14 @@ func names(refs []agentfile.ToolRef) []string {
 	return list
 }
 
+// reserved are the names of tools that the loop itself serves.
+var reserved = []string{"delegate", agent.AskSpec().Name}
+
 // addCommand adds a command tool. Two agents may share one if it is the same.
 func addCommand(o *supervisor.Opened, path string, cfg tool.CommandConfig) error {
+	if slices.Contains(reserved, cfg.Name) {
+		return bad("give it another name in "+path, "the tool %s is built in and cannot be a command", cfg.Name)
+	}
 	t, err := tool.Command(cfg)
 	if err != nil {
 		return bad("change x-troupe.tools in "+path, "tool %s: %v", cfg.Name, err)

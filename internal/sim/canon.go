@@ -3,6 +3,9 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"reflect"
+	"slices"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
@@ -45,54 +48,67 @@ func yes(b []byte, v ...bool) []byte {
 	return b
 }
 
+// byHand are the fields of an agent's state that have a form of their own
+// here: the transcript, because it is long, and the task, which never changes.
+var byHand = []string{"Task", "History"}
+
+// byRule are all other exported fields of a state: a new one counts by itself.
+var byRule = func() (list []int) {
+	t := reflect.TypeFor[agent.State]()
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && !slices.Contains(byHand, f.Name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}()
+
 func canonAgent(b []byte, s *agent.State) []byte {
-	b = str(b, s.Phase)
-	b = str(b, s.Life, s.Node, string(s.Transition), string(s.Ending), s.Query.Query, s.Query.Question, string(s.Query.Reason), s.Query.Call)
-	b = num(b, s.Now, s.Began, s.RetryDue, s.Parked)
 	t := &s.Task
 	b = str(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
-	b = num(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children)
+	b = num(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.Manners.Hooks))
 	b = num(b, len(s.History))
 	for i := range s.History {
 		b = canonMessage(b, &s.History[i])
 	}
-	b = num(b, s.Turn, s.Lease, s.ToolCalls, s.Proposal, s.Vetoes, s.Useless, s.Cuts, s.Retries, s.Anchor.Messages, s.Grant.Lease)
-	b = num(b, s.Anchor.Tokens, s.Grant.Output, s.Grant.Calls)
-	b = canonUsage(b, s.Usage)
-	b = canonAmount(b, s.Spent)
-	b = yes(b, s.Open, s.CallsOut, s.Soft, s.Cancel != nil, s.Grant.Closing)
-	if s.Cancel != nil {
-		b = str(b, s.Cancel.Why, string(s.Cancel.As), string(s.Cancel.Of))
-		b = yes(b, s.Cancel.Now)
+	v := reflect.ValueOf(s).Elem()
+	for _, i := range byRule {
+		b = canonValue(b, v.Field(i))
 	}
-	b = num(b, len(s.Calls))
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		b = str(b, c.ID, c.Name, c.Args, string(c.Class), string(c.Child), string(c.Stage), c.Life, c.Result.Call, c.Result.Text)
-		b = num(b, c.Attempt)
-		b = yes(b, c.Cut, c.Result.Error)
-	}
-	b = num(b, len(s.Steers))
-	b = str(b, s.Steers...)
-	b = canonHabits(b, &s.Habits)
-	b = str(b, s.Force)
-	b = num(b, s.Asks)
-	return canonOutcome(b, s.Outcome)
+	return b
 }
 
-func canonHabits(b []byte, h *agent.Habits) []byte {
-	b = num(b, h.Loops, h.Level, h.Calm, h.Forbidden, len(h.Last), len(h.Seen), len(h.Failing))
-	for _, c := range h.Last {
-		b = str(b, c.Tool)
-		b = num(b, c.Call, c.Result, uint64(c.Turn))
-		b = yes(b, c.Moved, c.Fresh, c.Futile)
+// canonValue writes any plain data.
+func canonValue(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.String:
+		return str(b, v.String())
+	case reflect.Bool:
+		return yes(b, v.Bool())
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return num(b, v.Int())
+	case reflect.Uint8, reflect.Uint64, reflect.Uint32:
+		return num(b, v.Uint())
+	case reflect.Float64:
+		return num(b, int64(math.Float64bits(v.Float())))
+	case reflect.Slice:
+		b = yes(num(b, v.Len()), v.IsNil())
+		for i := range v.Len() {
+			b = canonValue(b, v.Index(i))
+		}
+		return b
+	case reflect.Pointer:
+		if b = yes(b, v.IsNil()); !v.IsNil() {
+			b = canonValue(b, v.Elem())
+		}
+		return b
+	case reflect.Struct:
+		for i := range v.NumField() {
+			b = canonValue(b, v.Field(i))
+		}
+		return b
 	}
-	b = num(b, h.Seen...)
-	for _, f := range h.Failing {
-		b = num(b, f.Target, uint64(f.Times))
-	}
-	b = str(b, h.Halted, h.Loop.Tool, string(h.Loop.Tier))
-	return yes(b, h.Forced)
+	panic("sim: a state holds a " + v.Kind().String())
 }
 
 func canonMessage(b []byte, m *model.Message) []byte {
@@ -105,6 +121,9 @@ func canonMessage(b []byte, m *model.Message) []byte {
 	for i := range m.Results {
 		b = str(b, m.Results[i].Call, m.Results[i].Text)
 		b = yes(b, m.Results[i].Error)
+	}
+	for i := range m.Opaque {
+		b = str(b, m.Opaque[i].Issuer, m.Opaque[i].Kind, string(m.Opaque[i].Data))
 	}
 	b = yes(b, m.Tombstone, m.Usage != nil)
 	if m.Usage != nil {

@@ -103,9 +103,6 @@ func canonRequest(b []byte, r *model.Request) []byte {
 	b = num(b, len(r.Tools))
 	for i := range r.Messages {
 		b = canonMessage(b, &r.Messages[i])
-		for _, o := range r.Messages[i].Opaque {
-			b = append(str(b, o.Issuer, o.Kind), o.Data...)
-		}
 	}
 	return b
 }

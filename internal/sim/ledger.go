@@ -21,6 +21,7 @@ type ledger struct {
 	approved  map[callKey]bool           // a person said: run it again
 	bills     map[agent.ID]int64         // tokens that the provider counted
 	questions map[question]int           // answers given
+	gates     map[gateKey]int            // hooks run
 	stopping  map[agent.ID]bool          // canceled by name
 	vetoes    map[agent.ID]int           // in a row
 	queue     []agent.ID                 // who waits for money, in order
@@ -39,6 +40,8 @@ type callKey struct {
 	attempt int
 }
 
+type gateKey struct{ life, id string }
+
 type question struct {
 	who   agent.ID
 	query string
@@ -47,6 +50,7 @@ type question struct {
 func newLedger() ledger {
 	return ledger{called: map[leaseKey]int{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
 		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
+		gates:    map[gateKey]int{},
 		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}
 }
 
@@ -117,7 +121,7 @@ func strictPair(before, m model.Message) error {
 	}
 	seen := map[string]bool{}
 	for i, r := range m.Results {
-		if r.Call != before.Calls[i].ID || r.Call == "" || seen[r.Call] || r.Text == "" {
+		if r.Call != before.Calls[i].ID || r.Call == "" || seen[r.Call] {
 			return fmt.Errorf("result %d answers %q with %q, the call is %q", i, r.Call, r.Text, before.Calls[i].ID)
 		}
 		seen[r.Call] = true

@@ -36,11 +36,19 @@ const (
 	Veto                         // a policy speaks against stops and turns, and is replaced
 	Limits                       // the limits of the live run are changed
 	Slow                         // a child gives no sign of life for a long time
+	Hostile                      // the model has a vice, and keeps it to the end
+	Hooks                        // hooks stand at the points of the loop, and fail
+	Watches                      // the loop watches itself; breakers
+	Goals                        // what a completion must have; budgets to use up
+	Folds                        // small windows: the prompt is compacted
+	Falls                        // other models, and tools that fail in passing
+	Absent                       // nobody answers what the run asks a person
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
-	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow"}
+	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {
@@ -62,6 +70,11 @@ type plan struct {
 	opened     supervisor.Opened
 	softMS     int64
 	patience   int // per mille: how likely a person answers a query that waits
+	first      agent.Model
+	vice       vice
+	bite       int // percent: how often a hook decides something
+	flood      bool
+	fickle     bool // another vice for each reply
 }
 
 // temper is how the model of a run behaves, in percent.
@@ -95,6 +108,8 @@ func newPlan(d dice, force *Fault) plan {
 	if p.on(Storm) {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
+	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
+	p.fickle = d.percent(fickleOdds)
 	p.opened = opened(d, &p)
 	return p
 }
@@ -109,6 +124,14 @@ func faultOdds(f Fault) int {
 		return 15
 	case Tiny, Clock, Veto:
 		return 25
+	case Hostile:
+		return 35
+	case Watches, Goals, Folds, Falls:
+		return 40
+	case Absent:
+		return 10
+	case Hooks:
+		return 100
 	}
 	return 45
 }
@@ -122,13 +145,18 @@ var tools = []model.ToolSpec{
 	{Name: "pay", Schema: `{"type":"object","required":["x"]}`, Class: model.Effect},
 	{Name: "wipe", Schema: `{"type":"object"}`, Class: model.Irreversible},
 	{Name: "delegate", Schema: `{"type":"object","required":["task"]}`, Class: model.Read},
+	{Name: "ask_human", Schema: `{"type":"object","required":["question"]}`, Class: model.Effect},
 }
 
 // opened is the run that the client asks for.
 func opened(d dice, p *plan) supervisor.Opened {
+	p.first = agent.Model{Name: firstModel, Window: window(d, p)}
+	if d.percent(40) {
+		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4}
+	}
 	o := supervisor.Opened{
 		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: agent.Rules,
-		Model: agent.Model{Name: "anthropic/one"},
+		Model: p.first, Manners: manners(d, p),
 		Agent: agent.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
 		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
@@ -140,8 +168,8 @@ func opened(d dice, p *plan) supervisor.Opened {
 			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}},
 		},
 	}
-	if d.percent(40) {
-		o.Model.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4}
+	if p.on(Hostile) { // it lets no run end by itself
+		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
 	}
 	if p.on(Tiny) {
 		o.Limits.Tokens = int64(d.between(700, 12_000))

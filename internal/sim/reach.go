@@ -89,6 +89,8 @@ const (
 	CancelInQueue
 	ReturnedAfterEnd
 	ModelErrorEnd
+	Flooded
+	Replaced
 	placesMax
 )
 
@@ -102,7 +104,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by Back", "damaged by hash",
 	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
 	"refused by overrun",
-	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end"}
+	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end",
+	"100,000 calls in a reply", "an entry that was too large"}
 
 // String names a place.
 func (p Place) String() string { return placeNames[p] }

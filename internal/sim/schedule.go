@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
@@ -20,6 +21,7 @@ const (
 	actLinger                // letters that waited for company go
 	actAnswer                // a person answers
 	actThaw                  // a frozen shell goes on
+	actEnough                // a person who answers nothing ends the run
 )
 
 // action is one thing that may happen next.
@@ -115,7 +117,12 @@ func (s *sim) offer(a *actor, add func(action)) {
 		add(action{kind: actStart, weight: usual, actor: a})
 	}
 	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && s.ledger.asked(a.id, st.State.Query.Query) < answersMax {
-		if s.quiet || s.permille(s.patience) {
+		switch {
+		case s.on(Absent):
+			if s.quiet {
+				add(action{kind: actEnough, weight: rare})
+			}
+		case s.quiet || s.permille(s.patience):
 			add(action{kind: actAnswer, weight: usual, actor: a})
 		}
 	}
@@ -150,6 +157,8 @@ func (s *sim) do(a *action) {
 		s.answer(a.actor)
 	case actThaw:
 		s.thaw(a.shell)
+	case actEnough:
+		s.command(s.super, "canceled", agent.Canceled{Why: "nobody answers"})
 	}
 }
 
@@ -237,6 +246,14 @@ func (s *sim) idle() {
 func (s *sim) hangs(sh *shell, t *timer) bool {
 	if s.softMS > 0 || s.hurtAny() || t.name != "soft" && t.name != "hard" {
 		return false
+	}
+	for _, a := range s.actors {
+		for _, other := range a.shells {
+			// A provider may ask for a pause that is longer than the rest of a limit.
+			if slices.ContainsFunc(other.timers, func(t timer) bool { return strings.HasPrefix(t.name, "retry") }) {
+				return false
+			}
+		}
 	}
 	return !s.waitsForPerson()
 }

@@ -83,10 +83,19 @@ func (s *sim) restart(a *actor) {
 // post appends an own entry.
 func (s *sim) post(sh *shell, kind, key string, body any) {
 	e, err := sh.life.Own(kind, key, body)
-	if err != nil {
-		s.fail("own %s: %v", kind, err)
+	var data []byte
+	if err == nil {
+		data, err = mailbox.Encode(e)
 	}
-	s.send(sh, sh.actor.addr, s.encode(e), fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
+	if err != nil { // as the shells do: what does not fit is replaced, once
+		s.reach.hit(Replaced)
+		small, instead := life.Smaller(kind, body)
+		if e, err = sh.life.Own(small, key, instead); err != nil {
+			s.fail("own %s: %v", small, err)
+		}
+		kind, data = small, s.encode(e)
+	}
+	s.send(sh, sh.actor.addr, data, fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
 }
 
 // raceOdds is how often a cancel is aimed at a Delegate that has just gone out.
@@ -179,9 +188,8 @@ func (s *sim) hush(sh *shell) {
 	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
 		if r.shell == sh && r.lease != 0 {
 			s.bill(r)
-			return true
 		}
-		return false
+		return r.shell == sh && (r.lease != 0 || r.hooks != nil)
 	})
 }
 
@@ -231,6 +239,10 @@ func (s *sim) perform(sh *shell, effect any) {
 		s.post(sh, "started", fmt.Sprintf("%s.%d", e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: sh.start})
 	case agent.CallTool:
 		s.callTool(sh, e)
+	case agent.RunHooks:
+		s.runHooks(sh, e)
+	case agent.AbortHooks:
+		s.abort(sh, func(r *run) bool { return r.hooks != nil && r.hooks.ID == e.ID })
 	case agent.AbortModel:
 		s.abort(sh, func(r *run) bool { return r.lease == e.Lease })
 	case agent.AbortTool:

@@ -18,6 +18,8 @@ type run struct {
 	shell   *shell
 	lease   int
 	request model.Request
+	model   string // "provider/model"
+	hooks   *agent.RunHooks
 	call    string
 	attempt int
 	name    string
@@ -44,7 +46,7 @@ func (s *sim) callModel(sh *shell, e agent.CallModel) {
 			s.fail("%s: a provider refuses the request under lease %d: %v", a.id, e.Lease, err)
 		}
 	}
-	s.runs = append(s.runs, &run{shell: sh, lease: e.Lease, request: e.Request})
+	s.runs = append(s.runs, &run{shell: sh, lease: e.Lease, request: e.Request, model: e.Model})
 }
 
 // checkCovered: the lease is open, and covers the most that the call can cost.
@@ -53,7 +55,11 @@ func (s *sim) checkCovered(sh *shell, key leaseKey, e agent.CallModel) {
 	if !ok {
 		s.fail("%s: a model call under lease %d, which nobody granted", key.who, key.lease)
 	}
-	most := s.opened.Model.Price.Bound(promptTokens(e.Request), e.Request.MaxOutput)
+	m, ok := s.models()[e.Model]
+	if !ok {
+		s.fail("%s calls %q, which is no model of the run", key.who, e.Model)
+	}
+	most := m.Price.Bound(promptTokens(e.Request), e.Request.MaxOutput)
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
 		s.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
 	}
@@ -81,7 +87,7 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 	s.note("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
 	s.mayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
-	if i < 0 || e.Name == "delegate" {
+	if i < 0 || e.Name == "delegate" || e.Name == "ask_human" {
 		s.fail("%s: the unknown tool %q runs", a.id, e.Name)
 	}
 	var args map[string]any
@@ -107,16 +113,42 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 func (s *sim) finishRun(r *run) {
 	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
 	sh := r.shell
-	if r.lease != 0 {
+	switch {
+	case r.lease != 0:
 		s.finishModel(r)
 		return
+	case r.hooks != nil:
+		s.finishHooks(r)
+		return
 	}
-	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(10)}
+	f := s.result(r)
 	if r.aborted {
 		f.Text, f.Error, f.Killed = "killed while running", true, true
 	}
 	s.note("tool call %s.%d of %s ends", r.call, r.attempt, sh.actor.id)
 	s.post(sh, "returned", r.call+"."+itoa(r.attempt), f)
+}
+
+// result is what a tool brings. Where the model is hostile, so are the tools.
+func (s *sim) result(r *run) agent.Returned {
+	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(10)}
+	f.Transient = f.Error && s.percent(60)
+	if !s.on(Hostile) {
+		return f
+	}
+	switch s.IntN(8) {
+	case 0:
+		f.Text = ""
+	case 1:
+		f.Text = strings.Repeat("\xff", s.between(1, 400))
+	case 2:
+		f.Text, f.Error, f.Transient = "down", true, true
+	case 3:
+		f.Text, f.Ref, f.Size = "head … tail", strings.Repeat("0", 64), 1<<20
+	case 4, 5:
+		f.Text = "the same"
+	}
+	return f
 }
 
 func (s *sim) finishModel(r *run) {
@@ -144,7 +176,11 @@ func (s *sim) finishModel(r *run) {
 		s.post(sh, "failed", itoa(r.lease), *fail)
 		return
 	}
-	s.post(sh, "replied", itoa(r.lease), agent.Replied{Lease: r.lease, Reply: reply})
+	f := agent.Replied{Lease: r.lease, Reply: reply}
+	if sh.agent.State.Counts() && s.percent(90) {
+		f.Tokens = messageTokens(reply.Message)
+	}
+	s.post(sh, "replied", itoa(r.lease), f)
 }
 
 // bill charges a call of which nobody will hear: the provider counts it.
@@ -154,9 +190,21 @@ func (s *sim) bill(r *run) {
 
 // answerOf is what the model says to a request.
 func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
+	reply, fail, hostile := s.hostile(r)
+	if !hostile {
+		reply, fail = s.wonted(r)
+	}
+	s.signs(&reply.Message, r)
+	reply = s.flooded(reply)
+	s.meter(&reply, r)
+	return reply, fail
+}
+
+// wonted is what a model says that means well, and errs.
+func (s *sim) wonted(r *run) (model.Reply, *agent.Failed) {
 	t := s.temper
 	if s.quiet {
-		t = temper{final: 100}
+		t = temper{final: 100, delegate: t.delegate, effect: t.effect}
 	}
 	reply := model.Reply{Stop: model.StopEnd, Message: model.Message{Role: model.Assistant}}
 	reply.UsageKnown = !s.percent(t.unknownUsage)
@@ -183,7 +231,6 @@ func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
 	default:
 		s.compose(&reply, r, t)
 	}
-	s.meter(&reply, r)
 	return reply, fail
 }
 
@@ -193,12 +240,16 @@ func (s *sim) meter(reply *model.Reply, r *run) {
 		return
 	}
 	reply.Usage = model.Usage{Input: promptTokens(r.request), Output: messageTokens(reply.Message)}
+	if reply.Usage.Output > r.request.MaxOutput && (!s.on(Overrun) || s.quiet) {
+		reply.UsageKnown = false // a provider that keeps its rules would have cut it
+		return
+	}
 	if s.percent(30) {
 		cached := reply.Usage.Input / 2
 		reply.Usage.Input, reply.Usage.CacheRead = reply.Usage.Input-cached, cached
 	}
 	if s.on(Overrun) && !s.quiet && s.percent(15) {
-		reply.Usage.Output = r.request.MaxOutput + int64(s.between(1, 3000))
+		reply.Usage.Output = max(reply.Usage.Output, r.request.MaxOutput) + int64(s.between(1, 3000))
 	}
 }
 
@@ -255,6 +306,8 @@ func (s *sim) call(t temper) model.ToolCall {
 	switch {
 	case s.percent(t.delegate):
 		return model.ToolCall{Name: "delegate", Args: s.errand()}
+	case s.permille(15):
+		return model.ToolCall{Name: "ask_human", Args: `{"question":"which one?","options":["a","b"]}`}
 	case s.percent(t.effect):
 		return model.ToolCall{Name: oneOf(s.dice, "pay", "pay", "wipe"), Args: `{"x":1}`}
 	}
@@ -272,7 +325,7 @@ func (s *sim) errand() string {
 
 // promptTokens is how the provider counts a prompt, messageTokens one message.
 func promptTokens(r model.Request) int64 {
-	n := int64(4 + len(r.System)/4)
+	n := int64(4 + (len(r.System)+len(r.Dynamic))/4)
 	for _, t := range r.Tools {
 		n += int64(4 + (len(t.Name)+len(t.Schema))/4)
 	}
@@ -289,6 +342,9 @@ func messageTokens(m model.Message) int64 {
 	}
 	for _, r := range m.Results {
 		n += 2 + len(r.Text)/4
+	}
+	for _, o := range m.Opaque {
+		n += 2 + len(o.Data)/4
 	}
 	return int64(n)
 }

@@ -180,6 +180,36 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
+// TestToolsCanBeForced: any, one of them, none before all; what is not offered
+// forces nothing (A24).
+func TestToolsCanBeForced(t *testing.T) {
+	for _, c := range []struct {
+		choice  string
+		noTools bool
+		want    any
+	}{
+		{"", false, nil}, {"any", false, map[string]any{"type": "any"}}, {"read_file", false, map[string]any{"type": "tool", "name": "read_file"}}, {"ask_human", false, nil}, {"any", true, map[string]any{"type": "none"}},
+	} {
+		req := wiretest.Request()
+		req.Choice, req.NoTools = c.choice, c.noTools
+		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		if diff := cmp.Diff(c.want, body["tool_choice"]); diff != "" {
+			t.Errorf("%+v: %s", c, diff)
+		}
+		req.Tools = nil
+		if _, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...); body["tool_choice"] != nil {
+			t.Errorf("without tools: %v", body["tool_choice"])
+		}
+	}
+	req := wiretest.Request()
+	thought := model.Message{Role: model.Assistant, Text: "Hello.", Opaque: []model.Opaque{{Issuer: "anthropic/" + req.Model, Kind: "redacted_thinking", Data: []byte(`{"data":"x"}`)}}}
+	req.Choice = "read_file"
+	req.Messages = append(req.Messages, thought, model.Message{Role: model.User, Text: "Well?"})
+	if _, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...); body["tool_choice"] != nil {
+		t.Errorf("a model that thinks is forced: %v", body["tool_choice"])
+	}
+}
+
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "claude-haiku-4-5", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
 	_, body, header := exchange(t, anthropic.Config{AuthToken: "tok-123"}, req, dialect().Hello...)

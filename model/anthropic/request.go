@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -42,9 +43,7 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
-	if req.NoTools && len(p.Tools) > 0 {
-		p.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
-	}
+	p.ToolChoice = choice(req)
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
@@ -55,6 +54,30 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		p.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
 	return p, nil
+}
+
+// choice renders the tool choice. A model that thinks refuses to be forced, and
+// what it thought in the transcript shows that it does: then it is asked freely.
+func choice(req model.Request) sdk.ToolChoiceUnionParam {
+	forced := wire.Choice(req)
+	switch {
+	case req.NoTools && len(req.Tools) > 0:
+		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
+	case forced == "" || thinks(req):
+		return sdk.ToolChoiceUnionParam{}
+	case forced == model.ChoiceAny:
+		return sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
+	}
+	return sdk.ToolChoiceParamOfTool(forced)
+}
+
+// thinks reports whether the model of a request has thought before in it.
+func thinks(req model.Request) bool {
+	return slices.ContainsFunc(req.Messages, func(m model.Message) bool {
+		return !m.Tombstone && slices.ContainsFunc(m.Opaque, func(o model.Opaque) bool {
+			return o.Issuer == Provider+"/"+req.Model && (o.Kind == thinkingKind || o.Kind == redactedKind)
+		})
+	})
 }
 
 func takesEffort(name string) bool {

@@ -156,6 +156,29 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
+// TestToolsCanBeForced: any, one of them, none before all; what is not offered
+// forces nothing (A24).
+func TestToolsCanBeForced(t *testing.T) {
+	for _, c := range []struct {
+		choice  string
+		noTools bool
+		want    any
+	}{
+		{"", false, nil}, {"any", false, "required"}, {"read_file", false, map[string]any{"type": "function", "function": map[string]any{"name": "read_file"}}}, {"ask_human", false, nil}, {"any", true, "none"},
+	} {
+		req := wiretest.Request()
+		req.Choice, req.NoTools = c.choice, c.noTools
+		_, body, _ := complete(t, openai.Config{}, req, dialect().Hello...)
+		if diff := cmp.Diff(c.want, body["tool_choice"]); diff != "" {
+			t.Errorf("%+v: %s", c, diff)
+		}
+		req.Tools = nil
+		if _, body, _ := complete(t, openai.Config{}, req, dialect().Hello...); body["tool_choice"] != nil {
+			t.Errorf("without tools: %v", body["tool_choice"])
+		}
+	}
+}
+
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "gpt-4.1", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
 	_, body, header := complete(t, openai.Config{MaxTokens: true}, req, dialect().Hello...)

@@ -45,14 +45,28 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 		}
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(tool))
 	}
-	if req.NoTools && len(p.Tools) > 0 {
-		p.ToolChoice = sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))}
-	}
+	p.ToolChoice = choice(req)
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	p.ReasoningEffort = shared.ReasoningEffort(effort(req.Model, req.Effort, len(req.Tools) > 0))
 	return p, nil
+}
+
+// choice renders the tool choice.
+func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
+	auto := func(v sdk.ChatCompletionToolChoiceOptionAuto) sdk.ChatCompletionToolChoiceOptionUnionParam {
+		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(v))}
+	}
+	switch forced := wire.Choice(req); {
+	case req.NoTools && len(req.Tools) > 0:
+		return auto(sdk.ChatCompletionToolChoiceOptionAutoNone)
+	case forced == model.ChoiceAny:
+		return auto(sdk.ChatCompletionToolChoiceOptionAutoRequired)
+	case forced != "":
+		return sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: forced})
+	}
+	return sdk.ChatCompletionToolChoiceOptionUnionParam{}
 }
 
 // function renders a tool with its schema as it was written.
@@ -123,10 +137,15 @@ func assistant(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
-// errorPrefix marks a failed result: this API has no flag for it.
-const errorPrefix = "error: "
+const (
+	errorPrefix  = "error: "     // marks a failed result: this API has no flag for it
+	nothingShown = "(no output)" // not every server of this API takes an empty result
+)
 
 func result(r model.ToolResult) string {
+	if wire.Blank(r.Text) {
+		r.Text = nothingShown
+	}
 	if r.Error && !strings.HasPrefix(strings.ToLower(r.Text), "error") {
 		return errorPrefix + r.Text
 	}

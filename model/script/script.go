@@ -27,7 +27,8 @@
 // In texts and in the string values of arguments, {{last}} stands for the text
 // of the last tool result, {{result.N}} for the Nth result (from 0) of the last
 // tool message, {{task}} for the first and {{user}} for the last user message,
-// {{agent}} for the agent's name and {{n}} for the place of the reply (from 0).
+// {{agent}} for the agent's name, {{n}} for the place of the reply (from 0) and
+// {{choice}} for the tool that the request forces, which a script is free to ignore.
 package script
 
 import (

@@ -13,7 +13,7 @@ import (
 type vars map[string]string
 
 func newVars(req model.Request, agent string, n int) vars {
-	v := vars{"agent": agent, "n": strconv.Itoa(n), "last": "", "task": "", "user": ""}
+	v := vars{"agent": agent, "n": strconv.Itoa(n), "choice": req.Choice, "last": "", "task": "", "user": ""}
 	for _, m := range req.Messages {
 		switch {
 		case m.Tombstone:

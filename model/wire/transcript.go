@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/model"
@@ -40,6 +41,17 @@ func Messages(req model.Request) ([]model.Message, error) {
 		return nil, unsent("the transcript ends in calls without results")
 	}
 	return out, nil
+}
+
+// Choice is the tool choice of a request as it can be sent: "", model.ChoiceAny
+// or a name. A name that is not among the tools forces nothing: a provider
+// would refuse the whole request.
+func Choice(req model.Request) string {
+	named := func(t model.ToolSpec) bool { return t.Name == req.Choice }
+	if req.NoTools || len(req.Tools) == 0 || req.Choice != model.ChoiceAny && !slices.ContainsFunc(req.Tools, named) {
+		return ""
+	}
+	return req.Choice
 }
 
 // pair checks message i against the calls of the message before it.

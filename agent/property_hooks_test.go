@@ -1,0 +1,95 @@
+package agent_test
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// gatedTask is the ordinary task with a hook at every point, two of them with a
+// default, and a person to ask.
+var gatedTask = func() agent.Task {
+	t := ordinary
+	t.Manners = agent.Manners{Ask: true, Hooks: []agent.Hook{
+		{Name: "fold", Point: agent.HookContext}, {Name: "scope", Point: agent.HookInput}, {Name: "pii", Point: agent.HookOutput, Failing: agent.HookTrip},
+		{Name: "critic", Point: agent.HookSampled}, {Name: "gate", Point: agent.HookPreTool}, {Name: "payer", Point: agent.HookPreTool, Tools: "charge", Failing: agent.HookDeny},
+		{Name: "mender", Point: agent.HookToolError}, {Name: "scribe", Point: agent.HookPostTool}, {Name: "tests", Point: agent.HookStop},
+		{Name: "pager", Point: agent.HookStopFailure}, {Name: "quiet", Point: agent.HookStop, Report: true},
+	}}
+	return t
+}()
+
+// aimHooked makes an answer one to a gate that is open, by the hooks that stand there.
+func (r *source) aimHooked(f *agent.Hooked) {
+	f.ID, f.Point = r.s.Gate.ID, r.s.Gate.Point
+	tool := ""
+	for _, c := range r.s.Calls {
+		if c.Stage == agent.Gated && r.byte() > 100 {
+			f.Point, tool = c.Gate, c.Name
+			f.ID = string(f.Point) + "." + c.ID + "." + string(rune('0'+c.Attempt))
+		}
+	}
+	if f.ID == "" && len(r.s.Rounds.Told) > 0 {
+		f.ID, f.Point = r.s.Rounds.Told[0], agent.HookPostTool
+	}
+	f.Answers = nil
+	for _, h := range r.s.Task.Manners.Hooks {
+		if h.Point != f.Point || h.Tools != "" && h.Tools != tool {
+			continue
+		}
+		a := agent.HookAnswer{Hook: h.Name, Text: r.word()}
+		decisions := []agent.HookDecision{"", "", "", "", "allow", "allow", "deny", "ask", "skip", "override", "block", "block", "prevent", "trip", "nonsense"}
+		a.Decision = decisions[int(r.byte())%len(decisions)]
+		switch b := r.byte(); {
+		case b > 235:
+			a.Failed = "it crashed"
+		case b > 200:
+			a.Args = `{"q":"7"}`
+		case b > 180:
+			a.Args = `{"task":7}`
+		case b > 80:
+			a.Messages = []model.Message{{Role: model.User, Text: "in short"}, {Role: model.Assistant, Text: r.word()}, {Role: model.User, Text: r.word()}}
+		}
+		f.Answers = append(f.Answers, a)
+	}
+}
+
+// TestHooksAnyFacts: with hooks at every point no order of facts makes the loop
+// panic, begin a call twice, or send or leave what a provider refuses (A19).
+func TestHooksAnyFacts(t *testing.T) {
+	for seed := range uint64(3000) {
+		if err := walk(noise(seed, 900), &gatedTask); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestGatesAreOpenOnlyWhileTheLoopWaits: no gate outlives its loop, and the loop
+// never waits at one that is closed (A17).
+func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
+	asked := map[agent.HookPoint]int{}
+	for seed := range uint64(1000) {
+		r := &source{data: noise(seed, 1200), task: &gatedTask}
+		var s agent.State
+		for len(r.data) > 0 {
+			r.s = s
+			var effects []agent.Effect
+			s, effects = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()})
+			for _, fx := range effects {
+				if e, ok := fx.(agent.RunHooks); ok {
+					asked[e.Point]++
+				}
+			}
+			waits := s.Phase == agent.Hooking || s.Phase == agent.Stopping
+			if s.Phase == agent.Hooking && s.Gate.ID == "" || s.Gate.ID != "" && !waits {
+				t.Fatalf("seed %d: in phase %s the gate is %+v", seed, s.Phase, s.Gate)
+			}
+		}
+	}
+	for _, h := range gatedTask.Manners.Hooks {
+		if asked[h.Point] == 0 {
+			t.Errorf("hook %s was never asked: %v", h.Name, asked)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// callTimer begins the name of the timer after which a call runs again.
+const callTimer = "retry-"
+
+// passing reports whether a failed call may run again by itself: the failure
+// is one that passes, running it twice does no harm, and it has tries left.
+func (s State) passing(c Call, f Returned) bool {
+	again := c.Class == model.Read || c.Class == model.Idempotent
+	return f.Error && f.Transient && !f.Killed && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting &&
+		c.Tries < min(s.Task.Manners.ToolRetries, ToolRetriesMax)
+}
+
+// again lets a call wait for its next attempt; others go on meanwhile. The
+// failure is kept: it is what the model reads if no attempt follows.
+func again(s State, i int, f Returned) (State, []Effect) {
+	c := s.Calls[i]
+	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries]
+	c.Tries++
+	c.Result = model.ToolResult{Call: c.ID, Text: f.Text, Error: true}
+	s, fx := advance(s.with(i, c))
+	return s, append([]Effect{Arm{Timer: callTimer + c.ID, Due: c.Due}}, fx...)
+}
+
+// retryCall takes the timer of a call: the next attempt has the same key, and
+// one that is not a mere read begins by a new Started.
+func retryCall(s State, timer string) (State, []Effect) {
+	id, ok := strings.CutPrefix(timer, callTimer)
+	i := s.call(id)
+	if !ok || i < 0 || s.Phase != Acting || s.Calls[i].Stage != Retrying {
+		return s, nil
+	}
+	c := s.Calls[i]
+	if s.Now < c.Due {
+		return s, []Effect{Arm{Timer: timer, Due: c.Due}}
+	}
+	c.Stage = Pending
+	return advance(s.with(i, c))
+}
+
+// unbegun ends a call whose next attempt has not begun; text is for one that
+// never ran at all.
+func (c Call) unbegun(text string) Call {
+	if c.Tries == 0 {
+		return c.fail(text)
+	}
+	return c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reason(text)))
+}
+
+// reason is the part of "never started: reason".
+func reason(text string) string {
+	_, why, ok := strings.Cut(text, ": ")
+	if !ok {
+		return text
+	}
+	return why
+}

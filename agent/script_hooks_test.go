@@ -1,0 +1,89 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// hooks are those of a task's line: hooks=(POINT:NAME, POINT/TOOLS:NAME:FAILING,
+// POINT:NAME::report, …).
+func hooks(t *testing.T, d *datadriven.TestData) []agent.Hook {
+	t.Helper()
+	arg, ok := d.Arg("hooks")
+	if !ok {
+		return nil
+	}
+	var list []agent.Hook
+	for _, v := range arg.Vals {
+		parts := append(strings.Split(v, ":"), "", "")
+		point, tools, _ := strings.Cut(parts[0], "/")
+		h := agent.Hook{Name: parts[1], Point: agent.HookPoint(point), Tools: tools, Failing: agent.HookDecision(parts[2]), Report: parts[3] == "report"}
+		if parts[3] == "root" || parts[3] == "child" {
+			h.Of = parts[3]
+		}
+		if err := h.Validate(); err != nil {
+			t.Fatalf("%s: %v", d.Pos, err)
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// hookedFact is what hooks answered to ID, line by line: `NAME DECISION TEXT`,
+// `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`; `pass` decides nothing.
+func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
+	t.Helper()
+	f := agent.Hooked{ID: first(d)}
+	point, _, _ := strings.Cut(f.ID, ".")
+	f.Point = agent.HookPoint(point)
+	for _, line := range strings.Split(d.Input, "\n") {
+		name, rest, _ := strings.Cut(line, " ")
+		word, text, _ := strings.Cut(rest, " ")
+		a := agent.HookAnswer{Hook: name, Text: text}
+		switch word {
+		case "pass":
+		case "failed":
+			a.Failed, a.Text = text, ""
+		case "args":
+			a.Args, a.Text = text, ""
+		case "messages":
+			a.Text, a.Messages = "", []model.Message{}
+			if err := json.Unmarshal([]byte(text), &a.Messages); err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+		default:
+			a.Decision = agent.HookDecision(word)
+		}
+		if name != "" {
+			f.Answers = append(f.Answers, a)
+		}
+	}
+	return f
+}
+
+// runHooks prints what is asked, and of what.
+func runHooks(e agent.RunHooks) string {
+	names := make([]string, len(e.Hooks))
+	for i, h := range e.Hooks {
+		names[i] = h.Name
+	}
+	about := ""
+	if in := e.Input; in.Tool != "" {
+		about = fmt.Sprintf(" %s %s", in.Tool, in.Args)
+		if in.Result != "" {
+			about += fmt.Sprintf(" error=%t %q", in.Error, in.Result)
+		}
+	} else if in.Text != "" {
+		about = fmt.Sprintf(" %q", in.Text)
+	} else if len(in.Messages) > 0 {
+		about = fmt.Sprintf(" messages=%d", len(in.Messages))
+	}
+	return fmt.Sprintf("run-hooks %s turn=%d [%s]%s", e.ID, e.Turn, strings.Join(names, " "), about)
+}

@@ -1,0 +1,45 @@
+package agent
+
+// woke takes a timer: it counts only if the stamp of its entry says so too.
+func woke(s State, f Woke) (State, []Effect) {
+	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" {
+		return s, nil // what still matters after a wait for a person is armed again then
+	}
+	switch f.Timer {
+	case softTimer:
+		if due := s.Began + s.Task.Limits.SoftMS; s.Now < due {
+			return s, []Effect{Arm{Timer: softTimer, Due: due}}
+		}
+		s.Soft = true
+	case hardTimer:
+		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
+			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
+		}
+		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
+	case retryTimer:
+		if s.Phase == Waiting {
+			if due := s.RetryDue; s.Now < due {
+				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
+			}
+			return nextTurn(s, s.Transition)
+		}
+	default:
+		return retryCall(s, f.Timer)
+	}
+	return s, nil
+}
+
+// clocks arms the time limits, which stand still while a person is asked, and
+// the retries of calls.
+func (s State) clocks() []Effect {
+	fx := []Effect{
+		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
+		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
+	}
+	for _, c := range s.Calls {
+		if c.Stage == Retrying {
+			fx = append(fx, Arm{Timer: callTimer + c.ID, Due: c.Due})
+		}
+	}
+	return fx
+}

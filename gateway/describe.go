@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
+	info, err := c.known(ctx, r.RunID)
+	if err != nil {
+		return info, err
+	}
+	s, err := Fold(ctx, c.cfg.Post, info.RunID)
+	if err != nil {
+		return info, err
+	}
+	info = stand(info, s)
+	if !r.Describe || s.Phase == "" {
+		return info, nil
+	}
+	d := describe(s)
+	if d.Journal, err = c.journal(ctx, r.RunID); err != nil {
+		return info, err
+	}
+	info.Description = &d
+	return info, nil
+}
+
+// journal is the run journal of the root.
+func (c *Control) journal(ctx context.Context, run string) (json.RawMessage, error) {
+	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(agent.Root)))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(s.Journal)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: journal of %s: %w", run, err)
+	}
+	if empty := string(raw); empty == "{}" || empty == "null" {
+		return nil, nil
+	}
+	return raw, nil
+}
+
+// describe says what a run is, from its first entry, and how its budget stands.
+func describe(s supervisor.State) client.Description {
+	r := s.Run
+	d := client.Description{
+		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, Workspace: r.Workspace,
+		Constraints: list(r.Constraints), Criteria: list(r.Criteria), Writable: list(r.Writable),
+		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price,
+			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
+		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, agent.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
+		Manners: r.Manners, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
+		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept,
+			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
+	}
+	for _, def := range r.Definitions {
+		d.Definitions = append(d.Definitions, definition(def))
+	}
+	for _, spec := range r.Tools {
+		t := client.ToolInfo{Name: spec.Name, Class: spec.Class, Description: spec.Description}
+		if i := slices.IndexFunc(r.Commands, func(c agent.Command) bool { return c.Name == spec.Name }); i >= 0 {
+			t.Command = r.Commands[i].Line
+		}
+		d.Tools = append(d.Tools, t)
+	}
+	s.Members(func(m supervisor.Member) {
+		a := s.Pool.Account(string(m.ID))
+		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: list(m.Rights),
+			Limit: a.Limit, Used: a.Spent, Reserved: a.Held, Kept: a.Kept})
+	})
+	return d
+}
+
+func definition(def supervisor.Definition) client.DefinitionInfo {
+	hash := sha256.Sum256([]byte(def.System))
+	i := client.DefinitionInfo{Name: def.Name, Description: def.Description, PromptBytes: len(def.System), PromptHash: hex.EncodeToString(hash[:]),
+		Tools: def.Tools, Deny: def.Deny, Delegates: def.Delegates, Limits: def.Limits}
+	if def.Model != nil {
+		i.Model = def.Model.Name
+	}
+	if !reflect.DeepEqual(def.Manners, agent.Manners{}) {
+		i.Manners = &def.Manners
+	}
+	return i
+}
+
+// list is never null in JSON.
+func list(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}

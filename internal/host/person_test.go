@@ -1,0 +1,159 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+)
+
+// asker is an agent that asks at once.
+const asker = `
+agents:
+  asker:
+    - calls: [{name: ask_human, args: {question: "Which one?"}}]
+    - text: "bought: {{last}}"
+`
+
+func askers(t *testing.T) (agents string) {
+	t.Helper()
+	agents = t.TempDir()
+	if err := os.WriteFile(filepath.Join(agents, "asker.md"), []byte("---\nname: asker\ndescription: Asks.\n---\nAsk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return agents
+}
+
+// kinds are the kinds of a run's events so far.
+func kinds(t *testing.T, c *client.Client, run string) []string {
+	t.Helper()
+	var list []string
+	err := c.Events(within(t), run, nil, false, func(e client.Event, _ []byte) error {
+		list = append(list, e.Kind)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func count(list []string, kind string) int {
+	n := 0
+	for _, k := range list {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// waitsForAPerson is how soon a run that is parked must be canceled (B6). It
+// is three minutes in the promise.
+const waitsForAPerson = 10 * time.Second
+
+// A run that waits for a person is canceled within seconds, before or after a
+// restart of its node, and no model is asked for it (B6).
+func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
+	noLeaks(t)
+	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	roots := func(c *Config) { c.Roots = []string{agents} }
+	first := start(t, state, roots)
+	c := connect(t, first)
+	var ids []string
+	for range 2 {
+		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+		if info, err := c.Wait(within(t), id); err != nil || info.State != gateway.Parked || info.Result.Reason != agent.NeedsHuman {
+			t.Fatalf("%+v %v", info, err)
+		}
+		ids = append(ids, id)
+	}
+	cancel := func(id string) {
+		began := time.Now()
+		if err := c.Cancel(within(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, c, id, "run.finished", 1)
+		finished(t, c, id, agent.ByCancel)
+		if took := time.Since(began); took > waitsForAPerson {
+			t.Errorf("it took %s", took)
+		}
+		told := kinds(t, c, id)
+		if count(told, "model.started") != 1 || count(told, "message.assistant") != 1 {
+			t.Errorf("a model was asked after the cancel: %v", told)
+		}
+	}
+	cancel(ids[0])
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
+	cancel(ids[1])
+}
+
+// A question that a process asked is answered by a person after its end, and
+// the next one goes on with the answer (E4).
+func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
+	noLeaks(t)
+	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	roots := func(c *Config) { c.Roots = []string{agents} }
+	first := start(t, state, roots)
+	c := connect(t, first)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if _, err := c.Wait(within(t), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
+	open, err := c.Questions(within(t))
+	if err != nil || len(open) != 1 || open[0].Question != "Which one?" || open[0].Reason != string(agent.NeedsHuman) {
+		t.Fatalf("%+v %v", open, err)
+	}
+	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, id, "run.finished", 1)
+	if info := finished(t, c, id, agent.Completed); info.Result.Text != "bought: a person answered: the second" {
+		t.Errorf("%q", info.Result.Text)
+	}
+}
+
+// The built-in investigation does not go in circles, and asks nobody (A24).
+func TestTheInvestigationIsNoLoop(t *testing.T) {
+	noLeaks(t)
+	dir := repository(t)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Dir: dir, Model: "builtin/scout"})
+	finished(t, c, id, agent.Completed)
+	told := kinds(t, c, id)
+	if slices.Contains(told, "loop.detected") || slices.Contains(told, "query.asked") || !slices.Contains(told, "tool.finished") {
+		t.Errorf("%v", told)
+	}
+}
+
+// The names that the loop serves itself cannot be taken by a command of an
+// agent file.
+func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
+	noLeaks(t)
+	for _, name := range reserved {
+		agents := t.TempDir()
+		text := "---\nname: asker\ndescription: Asks.\nx-troupe:\n  tools: [{name: " + name + ", description: Mine., command: \"true\"}]\n---\nAsk.\n"
+		if err := os.WriteFile(filepath.Join(agents, "asker.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+		_, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "Ask", Model: script(t, asker), Agents: agents, Agent: "asker"})
+		if err == nil || !strings.Contains(err.Error(), "the tool "+name+" is built in") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+)
+
+// The models of a run. Signatures of one are no other's.
+const (
+	firstModel   = "anthropic/one"
+	secondModel  = "anthropic/two"
+	thirdModel   = "openai/three"
+	summaryModel = "anthropic/small"
+)
+
+// manners is how the loops of a run behave: a swarm of its own, each family on
+// or off.
+func manners(d dice, p *plan) agent.Manners {
+	m := agent.Manners{Ask: d.percent(70)}
+	if p.on(Hooks) {
+		m.Hooks = hooks(d)
+	}
+	if p.on(Watches) {
+		m.Watch = agent.Watch{Of: oneOf(d, 3, agent.WatchOf, 12), Identical: oneOf(d, 0, 2, agent.WatchIdentical),
+			Pattern: oneOf(d, 0, 3, agent.WatchPattern), Stuck: oneOf(d, 0, 2, agent.WatchStuck), Polling: oneOf(d, nil, []string{"note"})}
+		m.Breaker = agent.Breaker{Failures: oneOf(d, 0, 1, agent.BreakerFailures), Forbidden: oneOf(d, 0, 2, agent.BreakerForbidden)}
+	}
+	if p.on(Goals) {
+		m.Require = require(d)
+		if d.percent(50) {
+			m.Continue = agent.Continue{Tokens: int64(d.between(20, 400)), Percent: oneOf(d, 0, 50, 90), Small: int64(oneOf(d, 0, 5, 40)), Rounds: oneOf(d, 0, 1, 3)}
+		}
+	}
+	if p.on(Folds) {
+		m.Context = agent.Context{Percent: oneOf(d, 0, 30, agent.CompactPercent), Tail: d.between(1, agent.CompactTail), PruneTail: d.between(0, agent.PruneTail),
+			Within: oneOf(d, 0, 1, 3, agent.LadderTurns), Summary: int64(oneOf(d, 0, 40, 200))}
+		if d.percent(40) {
+			m.Context.Model = &agent.Model{Name: summaryModel, Window: int64(oneOf(d, 0, 300)), Price: price(d)}
+		}
+		m.Journal = d.percent(50)
+		m.Dynamic = oneOf(d, "", "", "It is late.")
+	}
+	if p.on(Falls) {
+		second := agent.Model{Name: secondModel, Price: price(d), Window: window(d, p)}
+		all := []agent.Model{second, {Name: thirdModel, Price: price(d)}, p.first, second}
+		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
+		m.ToolRetries = d.between(0, agent.ToolRetriesMax+1)
+	}
+	return m
+}
+
+// hooks stand at the points of the loop. What they answer is drawn when they run.
+func hooks(d dice) []agent.Hook {
+	points := []agent.HookPoint{agent.HookContext, agent.HookInput, agent.HookOutput, agent.HookSampled, agent.HookPreTool,
+		agent.HookPreTool, agent.HookToolError, agent.HookPostTool, agent.HookStop, agent.HookStop, agent.HookStopFailure}
+	list := make([]agent.Hook, d.between(1, 4))
+	for i := range list {
+		list[i] = agent.Hook{Name: "h" + itoa(i), Point: points[d.IntN(len(points))], Tools: oneOf(d, "", "", "pay|wipe", "look", "("),
+			Report: d.percent(10)}
+		if d.percent(40) {
+			list[i].Failing = decisions[d.IntN(len(decisions))]
+		}
+	}
+	return list
+}
+
+// decisions are all words of hooks, and one that is none.
+var decisions = []agent.HookDecision{agent.HookPass, agent.HookAllow, agent.HookDeny, agent.HookAsk, agent.HookSkip, agent.HookOverride,
+	agent.HookBlock, agent.HookPrevent, agent.HookTrip, "maybe"}
+
+// require is what a claimed completion must have.
+func require(d dice) agent.Require {
+	r := agent.Require{Tries: oneOf(d, 0, 1, 3)}
+	if d.percent(60) {
+		r.Evidence = []agent.Evidence{{Tool: oneOf(d, "look", "pay", "fly"), Contains: oneOf(d, "", "7", "nowhere")}}
+	}
+	if d.percent(40) {
+		r.Schema = oneOf(d, `{"type":"object","required":["answer"]}`, `{"type":"string"}`)
+	}
+	return r
+}
+
+func price(d dice) budget.Price {
+	if d.percent(30) {
+		return budget.Price{}
+	}
+	return budget.Price{Known: true, Input: int64(oneOf(d, 1, 3)), Output: int64(oneOf(d, 5, 15)), CacheRead: 1, CacheWrite: 4}
+}
+
+// window is small where the run compacts, so that a few turns fill it.
+func window(d dice, p *plan) int64 {
+	if !p.on(Folds) || d.percent(10) {
+		return 0
+	}
+	return int64(d.between(200, 900))
+}
+
+// models are all models that a run may call, by name.
+func (p *plan) models() map[string]agent.Model {
+	all := map[string]agent.Model{p.opened.Model.Name: p.opened.Model}
+	for _, m := range slices.Backward(p.opened.Manners.Fallbacks) {
+		if _, ok := all[m.Name]; !ok {
+			all[m.Name] = m
+		}
+	}
+	if m := p.opened.Manners.Context.Model; m != nil {
+		all[m.Name] = *m
+	}
+	return all
+}
