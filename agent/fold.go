@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,6 +72,10 @@ func (s State) sentBefore(upto int) int {
 func (s State) saidBefore(text string, upto int) bool {
 	return slices.ContainsFunc(s.History[:upto], func(m model.Message) bool { return m.Role == model.User && m.Text == text })
 }
+
+// noted is what the next fold begins with. Of one that was recalled only the
+// text is known.
+func (f Fold) noted() string { return cmp.Or(f.Summary, f.Text) }
 
 // voices is what people said to the agent after the task, as far as it is
 // folded: the newest of it, where it is too much.
@@ -159,8 +164,8 @@ func (s State) summaryRequest(output int64) model.Request {
 		}
 	}
 	var b strings.Builder
-	if s.Fold.Summary != "" {
-		fmt.Fprintf(&b, "What was noted before:\n%s\n\n", clip(s.Fold.Summary, room/4))
+	if before := s.Fold.noted(); before != "" {
+		fmt.Fprintf(&b, "What was noted before:\n%s\n\n", clip(before, room/4))
 	}
 	part := s.History[s.Fold.Upto:s.Folding.Upto]
 	each := max(toldEachMin, min(toldEachMax, room/max(1, len(part))))
@@ -179,7 +184,7 @@ const summaryPrompt = "You keep the memory of an agent whose conversation has gr
 // the first and last line of each message.
 func (s State) outline(upto int) string {
 	room := s.summaryBytes()
-	before := clipEnds(s.Fold.Summary, room/2)
+	before := clipEnds(s.Fold.noted(), room/2)
 	lines := s.told(s.History[s.Fold.Upto:upto], func(text string) string {
 		text = strings.TrimSpace(text)
 		first, _, more := strings.Cut(text, "\n")

@@ -43,7 +43,7 @@ func (n *notes) context(before, after State) {
 		n.add("recovery.fired", Recovery{Stage: stage(after), Used: after.Ladder.Used, Most: RecoveriesMax,
 			Tokens: after.Estimate(), Messages: len(after.Prompt()), Window: after.window()})
 	}
-	if after.Fold.Upto != before.Fold.Upto {
+	if before.Folding.Upto > 0 && after.Fold.Upto != before.Fold.Upto {
 		by := "model"
 		if after.Fold.Plain {
 			by = "software"

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -12,7 +11,7 @@ import (
 
 // keeping reads what a script's task says of its context: `window=N` with
 // `percent=N tail=N prune=N within=N summary=N cheap=MODEL`, `reactive` for the
-// reactive compaction alone, `journal`, `evidence=(TOOL:TEXT)`, `constraint=TEXT`.
+// reactive compaction alone, `journal`, `constraint=TEXT`.
 func keeping(t *testing.T, d *datadriven.TestData, task *agent.Task) {
 	t.Helper()
 	m := &task.Manners
@@ -33,12 +32,6 @@ func keeping(t *testing.T, d *datadriven.TestData, task *agent.Task) {
 	task.Limits.Output = int64(number(t, d, "output", 0))
 	if m.Journal = d.HasArg("journal"); m.Journal {
 		task.Tools = append(task.Tools, agent.JournalTools()...)
-	}
-	if arg, ok := d.Arg("evidence"); ok {
-		for _, v := range arg.Vals {
-			tool, contains, _ := strings.Cut(v, ":")
-			m.Require.Evidence = append(m.Require.Evidence, agent.Evidence{Tool: tool, Contains: contains})
-		}
 	}
 	if v := value(t, d, "constraint"); v != "" {
 		task.Constraints = []string{v}
