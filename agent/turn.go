@@ -18,6 +18,7 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.check.hooks = patterns(s.Task.Manners.Hooks)
+	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
 	s.Began = s.Now
 	s = s.adopt()
 	s = s.say(f.Task.prompt())
@@ -31,7 +32,7 @@ func (t Task) prompt() model.Message {
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text}
+	return model.Message{Role: model.User, Text: text + t.Manners.Require.told()}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -60,6 +61,7 @@ func onward(s State, why Transition) (State, []Effect) {
 		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+		s = s.reopened()
 		s.Force, s.Habits = "", s.Habits.afresh()
 	}
 	s.Remarks, s.Steers = nil, nil
