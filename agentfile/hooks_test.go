@@ -69,17 +69,17 @@ func TestHooksOfAnAgentFile(t *testing.T) {
 // error that says where and what instead.
 func TestHooksThatMakeNoSense(t *testing.T) {
 	for front, want := range map[string]string{
-		"hooks: [a]":                  "x.md:4: agentfile: bad field: hooks is a list",
-		"hooks: {Stop: {}}":           "hooks.Stop is a mapping",
-		"hooks: {Stop: [{hooks: 7}]}": "hooks.Stop.hooks is the number 7",
-		"hooks: {Stop: [{hooks: [{type: command}]}]}":                                       "a hook has no command",
-		"hooks: {PreToolUse: [{matcher: '(', hooks: [{command: x}]}]}":                      "missing closing )",
-		"hooks: {Stop: [{hooks: [{command: x, timeout: soon}]}]}":                           "a number of seconds",
-		"x-troupe: {hooks: {}}":                                                             "x-troupe.hooks is a mapping",
-		"x-troupe: {hooks: [{point: nowhere, command: x}]}":                                 `there is no point "nowhere"`,
-		"x-troupe: {hooks: [{point: stop, command: x, failing: deny}]}":                     `failing "deny" means nothing at stop`,
-		"x-troupe: {hooks: [{point: stop}]}":                                                "neither a command nor the name of a Go function",
-		"x-troupe: {hooks: [{point: stop, command: x, of: me}]}":                            `it is of "me"`,
+		"hooks: [a]":                                  "x.md:4: agentfile: bad field: hooks is a list",
+		"hooks: {Stop: {}}":                           "hooks.Stop is a mapping",
+		"hooks: {Stop: [{hooks: 7}]}":                 "hooks.Stop.hooks is the number 7",
+		"hooks: {Stop: [{hooks: [{type: command}]}]}": "a hook has no command",
+		"hooks: {PreToolUse: [{matcher: '(', hooks: [{command: x}]}]}": "missing closing )",
+		"hooks: {Stop: [{hooks: [{command: x, timeout: soon}]}]}":      "a number of seconds",
+		"x-troupe: {hooks: {}}":                                                            "x-troupe.hooks is a mapping",
+		"x-troupe: {hooks: [{point: nowhere, command: x}]}":                                `there is no point "nowhere"`,
+		"x-troupe: {hooks: [{point: stop, command: x, failing: deny}]}":                    `failing "deny" means nothing at stop`,
+		"x-troupe: {hooks: [{point: stop}]}":                                               "neither a command nor the name of a Go function",
+		"x-troupe: {hooks: [{point: stop, command: x, of: me}]}":                           `it is of "me"`,
 		"x-troupe: {hooks: [" + strings.Repeat("{point: stop, command: x}, ", 64+1) + "]}": "more than 64 hooks",
 	} {
 		def, _, err := Parse("x.md", []byte("---\nname: x\ndescription: y\n"+front+"\n---\np"))
