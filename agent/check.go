@@ -18,7 +18,8 @@ type checker struct {
 	specs   map[string]model.ToolSpec
 	schemas map[string]*jsonschema.Resolved
 	names   string
-	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
+	answer  *jsonschema.Resolved // of the final answer; nil: none, or one that cannot be used
+	hooks   []*regexp.Regexp     // which tools each hook is about; nil: all
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -36,11 +37,7 @@ func compile(specs []model.ToolSpec) *checker {
 	for _, spec := range specs {
 		c.specs[spec.Name] = spec
 		names = append(names, spec.Name)
-		var schema jsonschema.Schema
-		if json.Unmarshal([]byte(spec.Schema), &schema) != nil {
-			continue // a schema of ours that does not decode checks nothing; tool.NewSet refuses it
-		}
-		if r, err := schema.Resolve(nil); err == nil {
+		if r := schemaOf(spec.Schema); r != nil { // one that cannot be used checks nothing; tool.NewSet refuses it
 			c.schemas[spec.Name] = r
 		}
 	}
