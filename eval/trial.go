@@ -53,7 +53,7 @@ type trial struct {
 	fired    map[int]bool // of During
 	said     *supervisor.Result
 	requests int
-	moving   string // what was done from outside that has yet to show: canceled, crashed
+	moving   string        // what was done from outside that has yet to show: canceled, crashed
 	took     time.Duration // from Open to the end
 }
 
