@@ -194,6 +194,9 @@ func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
 	if !hostile {
 		reply, fail = s.wonted(r)
 	}
+	if reply.Message.Text != "" && s.percent(50) {
+		reply.Message.Text += " #" + itoa(r.lease) + "." + itoa(s.step) // to be known again
+	}
 	s.signs(&reply.Message, r)
 	reply = s.flooded(reply)
 	s.meter(&reply, r)
