@@ -18,6 +18,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/internal/crew"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -47,6 +48,9 @@ type Config struct {
 	// Tools makes the tools of an agent. Called once for each start of its shell
 	// that calls one. Default: no tools.
 	Tools func(agent.Task) (*tool.Set, error)
+	// Hooks are the hooks in Go, by name. They are called from many goroutines at
+	// once. Default: only command lines can be hooks.
+	Hooks map[string]hook.Func
 	// Blobs keeps the whole of results that are clipped. Default: they are lost.
 	Blobs mailbox.Blobs
 	// Events takes what happened, in order per log; it must not block. Deltas
@@ -56,6 +60,8 @@ type Config struct {
 	Over func(run string, r supervisor.Result)
 	// Logger is for the operator. Default: discard.
 	Logger *slog.Logger
+
+	hooks *hook.Runner
 }
 
 // Limits of a node.
@@ -97,6 +103,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
 	}
+	cfg.hooks = hook.NewRunner(cfg.Hooks)
 	if cfg.Tools == nil {
 		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
 	}

@@ -211,7 +211,7 @@ func (s *shell) after(c actor.Context) {
 			s.over() // the life before may have died between Closed and saying so
 		}
 		c.Send(s.router, ended{s.life.Addr})
-	case s.life.MayClose() && !s.closing:
+	case s.life.MayClose() && !s.closing && !s.work.hooking():
 		s.closing = true
 		s.append(c, s.own("closed", "", agent.Closed{N: s.life.N}))
 	case s.life.CheckpointDue() && s.life.N-s.marked >= life.CheckpointGap:

@@ -54,10 +54,10 @@ func (w *world) abort(key string) {
 	}
 }
 
-// dismiss gives up what nobody will read: model calls and timers. Tools go on.
+// dismiss gives up what nobody will read: model calls, hooks and timers. Tools go on.
 func (w *world) dismiss() {
 	for key := range w.cancels {
-		if strings.HasPrefix(key, leasePrefix) {
+		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
 			w.done(key)
 		}
 	}
@@ -95,6 +95,10 @@ func (s *shell) do(c actor.Context, effect any) {
 		s.append(c, s.own("started", key(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.life.Start}))
 	case agent.CallTool:
 		s.callTool(c, e)
+	case agent.RunHooks:
+		s.runHooks(c, e)
+	case agent.AbortHooks:
+		s.work.done(hookPrefix + e.ID)
 	case agent.AbortModel:
 		s.work.abort(leaseKey(e.Lease))
 	case agent.AbortTool:

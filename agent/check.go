@@ -18,11 +18,18 @@ type checker struct {
 	specs   map[string]model.ToolSpec
 	schemas map[string]*jsonschema.Resolved
 	names   string
-	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
+	answer  *jsonschema.Resolved // of the final answer; nil: none, or one that cannot be used
+	hooks   []*regexp.Regexp     // which tools each hook is about; nil: all
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
 const delegateTool = "delegate"
+
+// delegateArgs are the arguments of delegate that the loop reads.
+type delegateArgs struct {
+	Agent, Task string
+	Fork        bool // the child begins with its parent's history
+}
 
 func compile(specs []model.ToolSpec) *checker {
 	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*jsonschema.Resolved{}}
@@ -30,11 +37,7 @@ func compile(specs []model.ToolSpec) *checker {
 	for _, spec := range specs {
 		c.specs[spec.Name] = spec
 		names = append(names, spec.Name)
-		var schema jsonschema.Schema
-		if json.Unmarshal([]byte(spec.Schema), &schema) != nil {
-			continue // a schema of ours that does not decode checks nothing; tool.NewSet refuses it
-		}
-		if r, err := schema.Resolve(nil); err == nil {
+		if r := schemaOf(spec.Schema); r != nil { // one that cannot be used checks nothing; tool.NewSet refuses it
 			c.schemas[spec.Name] = r
 		}
 	}
@@ -77,7 +80,7 @@ func (s State) validate(t model.ToolCall, index int) Call {
 		return s.validateAsk(c)
 	}
 	if t.Name == delegateTool {
-		var asked struct{ Task string }
+		var asked delegateArgs
 		decode(c.Args, &asked) // what does not fit has no task
 		switch {
 		case len(c.Args) > GoalBytesMax:

@@ -83,9 +83,11 @@ func (s State) begin(i int) (State, Effect) {
 		return s, s.Query
 	case c.delegate():
 		c.Stage, c.Attempt = Running, 0
-		var args struct{ Agent, Task string }
-		decode(c.Args, &args)
-		return s.with(i, c), Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+		e, why := s.delegation(c)
+		if why != "" {
+			return s.with(i, c.fail(why)), nil
+		}
+		return s.with(i, c), e
 	case c.recorded():
 		c.Stage = Starting
 		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}

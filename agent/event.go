@@ -26,10 +26,13 @@ type Submitted struct {
 	Task Task `msgpack:"t"`
 }
 
-// Recalled gives an agent messages of an earlier history, before its task: a
-// fork, or an import. Several of them follow each other in order.
+// Recalled gives an agent a part of an earlier history, before its task: a
+// fork, or an import. Parts are numbered from 0 and follow each other in order.
 type Recalled struct {
 	Messages []model.Message `msgpack:"m"`
+	Past     string          `msgpack:"p,omitempty"` // names the history: parts of two do not mix
+	Part     int             `msgpack:"n,omitempty"`
+	Fold     *PastFold       `msgpack:"f,omitempty"` // Upto counts the messages of all parts
 }
 
 // Granted opens a lease: one attempt of a model call may begin. Closing grants
@@ -238,7 +241,7 @@ type Delegate struct {
 	Child ID     `msgpack:"i"`
 	Name  string `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
 	Goal  string `msgpack:"g"`
-	// Past is the history that the child begins with; nil: none.
+	// Past is the history that the child begins with, within PastPartBytes; nil: none.
 	Past []model.Message `msgpack:"h,omitempty"`
 }
 

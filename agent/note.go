@@ -24,6 +24,8 @@ type (
 		Goal    string `json:"goal,omitempty"`
 		Tools   int    `json:"tools"`
 		MaxTurn int    `json:"max_turns"`
+		// Recalled is how many messages of an earlier history it begins with.
+		Recalled int `json:"recalled,omitempty"`
 	}
 	// AgentResumed is agent.resumed.
 	AgentResumed struct {
@@ -119,6 +121,7 @@ type (
 
 // Notes tells what a step did.
 func Notes(before State, e Event, after State) []Note {
+	before = before.adopted(e, after)
 	turn := max(before.Turn, after.Turn)
 	if after.Phase == Leasing || after.Phase == Thinking {
 		turn = after.Turn + 1
@@ -157,7 +160,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 		if before.Phase == "" {
 			t := after.Task
 			n.add("agent.started", AgentStarted{Name: t.Name, Parent: t.Parent, Model: t.Model.Name, Goal: t.Goal,
-				Tools: len(t.Tools), MaxTurn: t.Limits.Turns})
+				Tools: len(t.Tools), MaxTurn: t.Limits.Turns, Recalled: after.Recalled})
 		}
 	case Resumed:
 		if before.Phase != "" && before.Phase != Done && before.Life != "" {

@@ -27,3 +27,12 @@ func (n *notes) kept(before State, e Event) {
 		n.add("warning.raised", Warned{What: "a whole result of " + before.Calls[i].Name + " was not kept", Call: f.Call})
 	}
 }
+
+// adopted makes a history that was recalled a part of the state before the
+// task: what happened in another run is not told again.
+func (s State) adopted(e Event, after State) State {
+	if _, ok := e.Fact.(Submitted); ok && s.Phase == "" {
+		s.History = after.History[:after.Recalled]
+	}
+	return s
+}

@@ -17,7 +17,7 @@ func (s State) found() string {
 		}
 	}
 	room := foundBytesMax
-	for i := len(s.History) - 1; i >= 0 && room > 0; i-- {
+	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
 		for _, r := range s.History[i].Results {
 			if r.Error || room <= 0 {
 				continue

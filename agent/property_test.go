@@ -15,12 +15,12 @@ import (
 // kinds are the words of the agent's log, those that lead somewhere more often.
 var kinds = []string{
 	"submitted", "granted", "granted", "granted", "denied", "replied", "replied", "replied", "failed", "started", "started",
-	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed",
+	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled",
 }
 
 // likely are the facts that mean something in a phase.
 var likely = map[agent.Phase][]string{
-	"":             {"submitted"},
+	"":             {"submitted", "recalled"},
 	agent.Leasing:  {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
 	agent.Thinking: {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
 	agent.Acting:   {"hooked", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},

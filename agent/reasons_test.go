@@ -11,9 +11,7 @@ import (
 
 // elsewhere says where a stop reason comes from that no script of the loop ends with.
 var elsewhere = map[agent.Reason]string{
-	agent.ResumeUnsafe:       "a park, not an end: resume_unsafe.txt",
-	agent.DiminishingReturns: "budgeted continuation, not built yet",
-	agent.EvidenceMissing:    "success criteria, not built yet",
+	agent.ResumeUnsafe: "a park, not an end: resume_unsafe.txt",
 }
 
 // TestStopReasons: every stop reason is the end of a script, or it is said

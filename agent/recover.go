@@ -36,8 +36,9 @@ func cut(s State) (State, []Effect) {
 	return nextTurn(s, OutputRecovery)
 }
 
-// answer is the final text, joined from the pieces of a reply that was cut.
-func (s State) answer() string {
+// said is what the model has just said, joined from the pieces of a reply that
+// was cut.
+func (s State) said() string {
 	var pieces []string
 	for i := len(s.History) - 1; i >= 0; i-- {
 		m := s.History[i]
@@ -50,7 +51,7 @@ func (s State) answer() string {
 		}
 	}
 	slices.Reverse(pieces)
-	return clip(strings.Join(pieces, ""), AnswerBytesMax)
+	return strings.Join(pieces, "")
 }
 
 // failed takes an attempt without an answer: what had arrived stays in the

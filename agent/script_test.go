@@ -59,6 +59,8 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 		return messages(p.state.History)
 	case "prompt":
 		return messages(p.state.Prompt())
+	case "past":
+		return p.past(t)
 	case "repeat":
 		return p.repeat(t, d)
 	}
@@ -163,7 +165,7 @@ func effect(fx agent.Effect) string {
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:
-		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal)
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + handed(e)
 	case agent.ProposeStop:
 		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
 	case agent.Park:
@@ -315,6 +317,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
 	case "woke":
 		return agent.Woke{Timer: first(d)}
+	case "recalled":
+		return recalled(t, d)
 	case "resumed":
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
 	case "checkpoint":
@@ -355,7 +359,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 // schema of the tools in scripts: they all want a q, a delegate wants a task.
 func schema(name string) string {
 	if name == "delegate" {
-		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`
+		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"}},"required":["task"]}`
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema

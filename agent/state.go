@@ -31,6 +31,9 @@ type State struct {
 	Now   int64  // stamp of the last entry
 	Began int64  // stamp of Submitted, moved on by the time spent waiting for people
 
+	Recall   Recall // of an earlier history, until the task comes
+	Recalled int    // messages of History that are of an earlier one
+
 	// History is the transcript: exactly what was appended, in order.
 	History    []model.Message
 	Transition Transition // why the last turn was taken
@@ -170,10 +173,10 @@ func (s State) with(i int, c Call) State {
 	return s
 }
 
-// LastText is the newest assistant text of the transcript.
+// LastText is the newest assistant text of the agent's own.
 func (s State) LastText() string {
 	for i, m := range slices.Backward(s.History) {
-		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(s.Rounds.Withheld, i) {
+		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(s.Rounds.Withheld, i) && i >= s.Recalled {
 			return m.Text
 		}
 	}

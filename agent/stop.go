@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,8 +11,9 @@ import (
 // propose says that the agent believes it is done: the task's requirements have
 // the first word, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
-	if next, fx, busy := pursue(s); busy {
-		return next, fx
+	s, fx, busy := pursue(s)
+	if busy {
+		return s, fx
 	}
 	if next, fx, busy := s.gate(HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", HookStop, s.Lease)}); busy {
 		return next, fx
@@ -37,7 +39,7 @@ func stopChecked(s State, v verdict) (State, []Effect) {
 		}
 		s.Rounds.Block = text
 		s.Turn--
-		return nextTurn(s.say(model.Message{Role: model.User, Text: text}), StopHookBlocking)
+		return nextTurn(s.reopened().say(model.Message{Role: model.User, Text: text}), StopHookBlocking)
 	}
 	s.Rounds.Blocks, s.Rounds.Block = 0, ""
 	return proposeStop(s)
@@ -61,7 +63,7 @@ func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if len(s.Steers) > 0 && s.Cancel == nil {
 		return nextTurn(s, Steering)
 	}
-	return finish(s, Outcome{Reason: Completed, Text: s.answer()})
+	return finish(s, Outcome{Reason: cmp.Or(s.Goal.End, Completed), Text: s.answer()})
 }
 
 // stopVetoed goes round once more with the reason as a message. Vetoes are
@@ -78,6 +80,6 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	if strings.TrimSpace(why) == "" {
 		why = notDone
 	}
-	s = s.say(model.Message{Role: model.User, Text: why})
+	s = s.reopened().say(model.Message{Role: model.User, Text: why})
 	return nextTurn(s, StopVeto)
 }

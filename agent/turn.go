@@ -18,7 +18,9 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
 	s.check.hooks = patterns(s.Task.Manners.Hooks)
+	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
 	s.Began = s.Now
+	s = s.adopt()
 	s = s.say(f.Task.prompt())
 	s, fx := beforeModel(s, "")
 	return s, append(fx, s.clocks()...)
@@ -30,7 +32,7 @@ func (t Task) prompt() model.Message {
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text}
+	return model.Message{Role: model.User, Text: text + t.Manners.Require.told()}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -59,6 +61,7 @@ func onward(s State, why Transition) (State, []Effect) {
 		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+		s = s.reopened()
 		s.Force, s.Habits = "", s.Habits.afresh()
 	}
 	s.Remarks, s.Steers = nil, nil
@@ -101,10 +104,11 @@ func (s State) ask() budget.Ask {
 		Closing: final, Calls: calls, Price: m.Price}
 }
 
-// FirstAsk is the Ask of a task's first turn: what a child is admitted by.
-func FirstAsk(t Task) budget.Ask {
+// FirstAsk is the Ask of a task's first turn, after a history that it begins
+// with: what a child is admitted by.
+func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t}.say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
 	return s.ask()
 }
 

@@ -26,17 +26,18 @@ func opened(s State, f Opened) (State, []Effect) {
 	m := Member{ID: agent.Root, Name: def.Name}
 	m.Rights, m.Deny = s.rights(nil, nil, def)
 	t := s.task(m, def, f.Goal)
-	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), agent.FirstAsk(t))
+	first := agent.FirstAsk(t)
+	first.Input += f.Past.bound()
+	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
-		return s.over(s.tooLittle(t))
+		return s.over(s.tooLittle(t, first))
 	}
 	s.Pool = pool
-	return join(s, m, t)
+	return join(s, m, t, nil)
 }
 
 // tooLittle: the limits do not cover even the closing turn of the root.
-func (s State) tooLittle(t agent.Task) agent.Outcome {
-	ask := agent.FirstAsk(t)
+func (s State) tooLittle(t agent.Task, ask budget.Ask) agent.Outcome {
 	need := ask.Price.Bound(ask.Input, ask.Closing)
 	o := agent.Outcome{Reason: agent.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
 		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
@@ -62,15 +63,20 @@ func (s State) over(o agent.Outcome) (State, []Effect) {
 	return s, []Effect{Publish{}}
 }
 
-// join makes a member and gives it its task.
-func join(s State, m Member, t agent.Task) (State, []Effect) {
+// join makes a member and gives it its task, after the history that it begins
+// with, if there is one.
+func join(s State, m Member, t agent.Task, past []model.Message) (State, []Effect) {
 	s.Live++
 	m.Sign = s.Now + FirstSignMS
 	s = s.put(m)
-	return s, []Effect{
+	var fx []Effect
+	if len(past) > 0 {
+		fx = append(fx, Tell{To: m.ID, Fact: agent.Recalled{Messages: past}})
+	}
+	return s, append(fx,
 		Tell{To: m.ID, Fact: agent.Submitted{Task: t}},
 		Arm{Timer: signTimer + string(m.ID), Due: m.Sign},
-	}
+	)
 }
 
 // FirstSignMS is how long a member may take until its first letter.
@@ -93,7 +99,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
 		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), Manners: def.Manners.Over(s.Run.Manners),
+		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model
@@ -189,13 +195,16 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
 		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)
 	}
+	if len(f.Past) > 0 {
+		first = agent.FirstAsk(t, f.Past...)
+	}
 	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !fits {
 		return refuse("the budget does not cover another agent")
 	}
 	s.Pool = pool
 	parent.Children++
-	return join(s.put(parent), m, t)
+	return join(s.put(parent), m, t, f.Past)
 }
 
 func (s State) delegates(own Definition) []string {

@@ -16,6 +16,7 @@ type (
 		Caller string `json:"caller,omitempty"`
 		Trace  string `json:"trace,omitempty"`
 		Policy int    `json:"policy_version"`
+		Past   *Past  `json:"past,omitempty"` // the history that it begins with
 	}
 	// AgentSpawned is agent.spawned.
 	AgentSpawned struct {
@@ -57,7 +58,7 @@ func Notes(before State, e Event, after State, effects []Effect) []agent.Note {
 	if before.Phase == "" && after.Phase != "" && after.Run.Run != "" {
 		r := after.Run
 		add("run.started", RunStarted{Goal: r.Goal, Root: r.Root, Model: r.Model.Name, Limits: r.Limits, Caller: r.Caller,
-			Trace: r.Trace, Policy: r.Policy.Version})
+			Trace: r.Trace, Policy: r.Policy.Version, Past: r.Past})
 	}
 	switch f := e.Fact.(type) {
 	case agent.Settle:

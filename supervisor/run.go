@@ -101,6 +101,23 @@ type Opened struct {
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	Rules        int              `msgpack:"u" json:"rules"`
 	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
+	// Past is what the root was told before the run was opened.
+	Past *Past `msgpack:"f,omitempty" json:"past,omitempty"`
+}
+
+// Past says which history the root of a run begins with.
+type Past struct {
+	Run      string `msgpack:"r,omitempty" json:"run,omitempty"`   // forked from; "": imported
+	Turn     int    `msgpack:"t,omitempty" json:"turn,omitempty"`  // after which it was taken
+	Messages int    `msgpack:"m" json:"messages"`                  // in all
+	Bound    int64  `msgpack:"b,omitempty" json:"bound,omitempty"` // of its tokens
+}
+
+func (p *Past) bound() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Bound
 }
 
 // Phase of a run.

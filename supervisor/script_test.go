@@ -159,6 +159,8 @@ func effect(fx supervisor.Effect) string {
 
 func told(f agent.Fact) string {
 	switch f := f.(type) {
+	case agent.Recalled:
+		return fmt.Sprintf("recalled messages=%d", len(f.Messages))
 	case agent.Submitted:
 		return submitted(f.Task)
 	case agent.Granted:
@@ -271,7 +273,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		s.Usage = model.Usage{Input: s.Used.Tokens}
 		return s
 	case "delegate":
-		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input}
+		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d)}
 	case "propose-stop":
 		return agent.ProposeStop{Proposal: number(t, d, "proposal", 1), Text: d.Input}
 	case "park":

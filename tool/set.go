@@ -137,6 +137,9 @@ func compile(t Tool) (*entry, error) {
 // resolve compiles a schema and tries it once, so that one that can check
 // nothing is refused here and not at every call.
 func resolve(text string) (*jsonschema.Resolved, error) {
+	if err := model.CheckSchema(text); err != nil {
+		return nil, err
+	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal([]byte(text), &schema); err != nil {
 		return nil, err

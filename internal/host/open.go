@@ -215,7 +215,7 @@ func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
 		}
 	}
 	return model.ToolSpec{Name: "delegate", Description: clipText(b.String(), delegateTextMax), Class: model.Read,
-		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}
+		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}},"required":["task"]}`}
 }
 
 const delegateTextMax = 1024

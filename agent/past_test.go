@@ -1,0 +1,214 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// recall begins an agent with a history, part by part, each through an entry.
+func recall(t *testing.T, past agent.Past) agent.State {
+	t.Helper()
+	parts, err := past.Parts("p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s agent.State
+	for i, part := range parts {
+		raw, err := mailbox.Marshal(part)
+		if err != nil {
+			t.Fatalf("part %d of %d does not fit an entry: %v", i, len(parts), err)
+		}
+		var back agent.Recalled
+		if err := mailbox.Unmarshal(raw, &back); err != nil {
+			t.Fatal(err)
+		}
+		s = step(s, back)
+	}
+	return step(s, agent.Submitted{Task: ordinary})
+}
+
+var idForm = regexp.MustCompile(`^past-[0-9]{1,20}$`)
+
+// nameless is a history without the ids of its calls, and with what is sent.
+func nameless(t *testing.T, messages []model.Message) string {
+	t.Helper()
+	var list []model.Message
+	for _, m := range messages {
+		if m.Tokens > budget.Message(m) {
+			m.Tokens = 0 // an estimate beyond the bound is not believed
+		}
+		m.Calls = append([]model.ToolCall(nil), m.Calls...)
+		for i := range m.Calls {
+			m.Calls[i].ID = ""
+		}
+		m.Results = append([]model.ToolResult(nil), m.Results...)
+		for i := range m.Results {
+			m.Results[i].Call = ""
+		}
+		list = append(list, m)
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// Whatever has happened to an agent, its history can be exported, written as
+// JSON, and recalled: the same messages, struck ones too, under new ids, in a
+// fork of a fork as well (D6).
+func TestAnyHistoryCanBeRecalled(t *testing.T) {
+	messages := 0
+	for seed := range uint64(1500) {
+		s, _ := follow(agent.State{}, noise(seed, 60+int(seed%500)))
+		if len(s.History) == 0 {
+			continue
+		}
+		for generation := range 3 {
+			past := s.Past()
+			if err := past.Check(); err != nil {
+				t.Fatalf("seed %d, generation %d: its own history is refused: %v\n%s", seed, generation, err, text(t, s))
+			}
+			raw, err := json.Marshal(past)
+			var read agent.Past
+			if err == nil {
+				err = json.Unmarshal(raw, &read)
+			}
+			if err != nil || !reflect.DeepEqual(nameless(t, read.Messages), nameless(t, past.Messages)) {
+				t.Fatalf("seed %d: as JSON it is another one: %v", seed, err)
+			}
+			fork := recall(t, read)
+			n := fork.Recalled
+			if got, want := nameless(t, fork.History[:n]), nameless(t, past.Messages); got != want {
+				t.Fatalf("seed %d, generation %d: recalled as\n%s\nit was\n%s", seed, generation, got, want)
+			}
+			if err := strict(fork.Prompt()); err != nil {
+				t.Fatalf("seed %d, generation %d: a provider refuses what was recalled: %v", seed, generation, err)
+			}
+			for _, m := range fork.History[:n] {
+				messages++
+				for _, c := range m.Calls {
+					if !idForm.MatchString(c.ID) {
+						t.Fatalf("seed %d: a call is called %q", seed, c.ID)
+					}
+				}
+			}
+			s, _ = follow(fork, noise(seed+7, 200)) // and it goes on
+		}
+	}
+	if messages < 5000 {
+		t.Errorf("only %d messages were recalled", messages)
+	}
+}
+
+// However a history is made up, an agent begins, and no provider refuses what
+// it is sent; what Check accepts is recalled as it is.
+func TestNoHistoryBreaksAnAgent(t *testing.T) {
+	accepted := 0
+	for seed := range uint64(4000) {
+		r := &source{data: noise(seed, 400)}
+		var messages []model.Message
+		for range 1 + r.byte()%9 {
+			var m model.Message
+			r.fill(reflect.ValueOf(&m).Elem(), "")
+			m.Role = []model.Role{model.User, model.Assistant, model.ToolRole, model.Assistant, model.User, "x"}[r.byte()%6]
+			m.Tombstone, m.Tokens = r.byte() > 230, 0
+			if m.Role != model.Assistant && r.byte() < 200 {
+				m.Calls = nil
+			}
+			if m.Role != model.ToolRole && r.byte() < 200 {
+				m.Results = nil
+			}
+			messages = append(messages, m)
+		}
+		past := agent.Past{Form: agent.PastForm, Messages: messages}
+		if r.byte() > 128 {
+			past.Fold = &agent.PastFold{Upto: int(r.byte()%12) - 1, Text: r.word()}
+		}
+		err := past.Check()
+		if known := (*agent.PastError)(nil); err != nil && (!errors.As(err, &known) || known.Place == "" || known.Remedy == "" || known.What == "") {
+			t.Fatalf("seed %d: refused without place and remedy: %v", seed, err)
+		}
+		s := recall(t, past)
+		if bad := strict(s.Prompt()); bad != nil {
+			t.Fatalf("seed %d: a provider refuses it: %v", seed, bad)
+		}
+		if err == nil {
+			accepted++
+			kept := s.History[:s.Recalled]
+			if closed := len(kept) - len(messages); closed != 0 && closed != 1 || nameless(t, kept[:len(messages)]) != nameless(t, messages) {
+				t.Fatalf("seed %d: accepted, and changed to\n%s\nfrom\n%s", seed, nameless(t, kept), nameless(t, messages))
+			}
+		}
+	}
+	if accepted < 30 {
+		t.Errorf("only %d of them were accepted", accepted)
+	}
+}
+
+// What is too large for one entry goes in parts, a message of many results in
+// pieces, and comes out as it was; what is too much is refused with its place.
+func TestALargeHistoryGoesInParts(t *testing.T) {
+	many := model.Message{Role: model.Assistant}
+	results := model.Message{Role: model.ToolRole}
+	for i := range 40 {
+		id := string(rune('A' + i))
+		many.Calls = append(many.Calls, model.ToolCall{ID: id, Name: "search", Args: `{}`})
+		results.Results = append(results.Results, model.ToolResult{Call: id, Text: strings.Repeat("r", 60<<10)})
+	}
+	past := agent.Past{Form: agent.PastForm, Fold: &agent.PastFold{Upto: 3, Text: "the beginning"},
+		Messages: []model.Message{{Role: model.User, Text: "go"}, many, results, {Role: model.Assistant, Text: "done"}}}
+	if err := past.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s := recall(t, past)
+	if got := nameless(t, s.History[:s.Recalled]); got != nameless(t, past.Messages) || s.Fold.Upto != 3 || s.Fold.Text != "the beginning" {
+		t.Errorf("%d messages, fold %d: %.300s", s.Recalled, s.Fold.Upto, got)
+	}
+	small := agent.Past{Form: agent.PastForm}
+	for range agent.PastMessagesMax / 2 {
+		small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "a"}, model.Message{Role: model.Assistant, Text: "b"})
+	}
+	if s := recall(t, small); s.Recalled != agent.PastMessagesMax {
+		t.Errorf("%d of %d small messages", s.Recalled, agent.PastMessagesMax)
+	}
+	small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "one more"})
+	huge := agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: strings.Repeat("x", agent.PastBytesMax)}}}
+	single := agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: "a"}, {Role: model.Assistant, Text: strings.Repeat("x", 250<<10)}}}
+	for want, p := range map[string]agent.Past{"messages: there are 4097": small, "messages: they are 8388": huge} {
+		if err := p.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := single.Parts("p"); err == nil || !strings.HasPrefix(err.Error(), "message 1: it is too large") {
+		t.Errorf("one message: %v", err)
+	}
+}
+
+// A history that is too large to be handed to a child is not cut: the model
+// reads that it was not delegated, and what to do.
+func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
+	s := step(agent.State{}, agent.Submitted{Task: ordinary})
+	reply := func(calls ...model.ToolCall) {
+		s = step(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
+		s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
+	}
+	for range 3 {
+		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})
+		s = step(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", agent.PastPartBytes/3)})
+	}
+	reply(model.ToolCall{Name: "delegate", Args: `{"task":"check","fork":true}`}, model.ToolCall{Name: "delegate", Args: `{"task":"check"}`})
+	forked, plain := s.Calls[0], s.Calls[1]
+	if !forked.Result.Error || !strings.Contains(forked.Result.Text, "it was not delegated. Delegate without fork") || plain.Stage != agent.Running {
+		t.Errorf("forked: %+v\nplain: %s", forked.Result, plain.Stage)
+	}
+}

@@ -1,0 +1,29 @@
+package supervisor
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// manners of a member: what its definition says goes over what the run says.
+// What is required of the run's answer, and how much it is to use up, was said
+// with the goal: it is about the root, whose definition may ask for more, and a
+// child has only what its own definition says.
+func (s State) manners(depth int, def Definition) agent.Manners {
+	run := s.Run.Manners
+	goal, use := run.Require, run.Continue
+	run.Require, run.Continue = agent.Require{}, agent.Continue{}
+	m := def.Manners.Over(run)
+	if depth > 0 {
+		return m
+	}
+	m.Require.Evidence = slices.Concat(goal.Evidence, m.Require.Evidence)
+	m.Require.Schema = cmp.Or(goal.Schema, m.Require.Schema)
+	m.Require.Tries = cmp.Or(goal.Tries, m.Require.Tries)
+	if use != (agent.Continue{}) {
+		m.Continue = use
+	}
+	return m
+}
