@@ -26,6 +26,10 @@ func (s *sim) watchGates(w *shadow, after *agent.State, effect any) {
 		}
 	case agent.AbortHooks:
 		delete(j.open, e.ID)
+	case agent.Arm:
+		if call, ok := strings.CutPrefix(e.Timer, "retry-"); ok {
+			j.due[call] = e.Due
+		}
 	case agent.CallModel:
 		for id, g := range j.open {
 			s.fail("%s calls its model while %s is open at %s", w.actor.id, id, g.Point)
@@ -55,6 +59,10 @@ func (s *sim) watchBegin(w *shadow, after *agent.State, id string) {
 		s.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
 	case after.Ending != "":
 		s.fail("%s begins %s (%s) in its closing turn", a.id, id, c.Name)
+	case c.Name == j.halted:
+		s.fail("%s begins %s (%s), whose calls of this turn were not to run", a.id, id, c.Name)
+	case after.Now < j.due[id]:
+		s.fail("%s begins %s (%s) again %d ms too early", a.id, id, c.Name, j.due[id]-after.Now)
 	}
 }
 
@@ -124,16 +132,10 @@ func (s *sim) watchWait(a *actor, before, after *agent.State, out life.Stepped) 
 		var p agent.Park
 		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
 	})
+	if q.Reason != agent.ResumeUnsafe && !after.Task.Manners.Ask {
+		s.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
+	}
 	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {
 		s.fail("%s waits for a person, and asks %+v (told %v)", a.id, q, asked)
-	}
-}
-
-// watchWithheld: what a guardrail did not pass is in no result.
-func (s *sim) watchWithheld(w *shadow, o agent.Outcome) {
-	for _, text := range w.judge.withheld {
-		if strings.Contains(o.Text, text) || strings.Contains(o.Detail, text) {
-			s.fail("%s ends with what a guardrail did not pass: %q", w.actor.id, text)
-		}
 	}
 }

@@ -30,11 +30,19 @@ type judgement struct {
 	sent      []model.Message           // the last prompt of a turn, and what stood before it
 	head      string
 	fold      agent.Fold
-	withheld  []string // what guardrails did not pass
+	withheld  []string         // what guardrails did not pass
+	nudges    int              // to use up a budget
+	nudgedAt  int64            // output tokens at the last of them
+	small     int              // in a row that brought little
+	halted    string           // the tool whose calls of this turn do not run
+	due       map[string]int64 // when calls may run again
+	began     int64            // the clock, moved on by the time that people took
+	parked    int64
 }
 
 func newJudgement() judgement {
-	return judgement{open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{}, fails: map[string]int{}}
+	return judgement{open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{}, fails: map[string]int{},
+		due: map[string]int64{}}
 }
 
 // Bounds that the judge holds the loop to.
@@ -133,21 +141,6 @@ func (s *sim) watchLimits(w *shadow, before, after *agent.State, f life.Fact) {
 	}
 }
 
-// watchTurns counts what sends a loop round again.
-func (s *sim) watchTurns(w *shadow, before, after *agent.State) {
-	j := &w.judge
-	again := after.Phase == agent.Leasing || after.Phase == agent.Hooking
-	was := before.Phase == agent.Leasing || before.Phase == agent.Hooking && before.Gate.Point != agent.HookOutput
-	if !again || was || after.Gate.Point == agent.HookOutput {
-		return
-	}
-	if after.Transition == agent.StopHookBlocking {
-		if j.blocks++; j.blocks > agent.BlocksMax {
-			s.fail("%s is sent back %d times in a row by hooks", w.actor.id, j.blocks)
-		}
-	}
-}
-
 // watchFact reads what a fact means for what may follow.
 func (s *sim) watchFact(w *shadow, before, after *agent.State, f life.Fact) {
 	j := &w.judge
@@ -157,11 +150,7 @@ func (s *sim) watchFact(w *shadow, before, after *agent.State, f life.Fact) {
 	case "answered":
 		e := read[agent.Answered](s, f)
 		if q := before.Query; q.Query != "" && q.Query == e.Query && after.Query.Query != q.Query {
-			if e.Decision == "approve" {
-				delete(j.denied, q.Call)
-				j.passed[q.Call] = true
-			}
-			clear(j.fails)
+			s.watchAnswered(w, before, after, e)
 		}
 	case "failed":
 		e := read[agent.Failed](s, f)
@@ -174,6 +163,7 @@ func (s *sim) watchFact(w *shadow, before, after *agent.State, f life.Fact) {
 		e := read[agent.Replied](s, f)
 		if before.Phase == agent.Thinking && e.Lease == before.Lease && before.Purpose == agent.ForTurn {
 			s.watchForbidden(w, before, after, e.Reply.Message.Calls)
+			s.watchForced(w, before, after)
 		}
 	}
 	if after.Transition == agent.Steering && before.Transition != agent.Steering {
@@ -254,51 +244,49 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 		return
 	}
 	delete(j.open, e.ID)
-	strictest := s.strictest(gate, e.Answers)
+	d := strictest(gate, e.Answers)
+	s.watchGate(w, after, gate, d)
 	switch gate.Point {
 	case agent.HookPreTool:
-		if strictest == agent.HookPass {
+		if d == agent.HookPass {
 			j.passed[gate.Input.Call] = true
 			delete(j.denied, gate.Input.Call)
 		} else {
-			j.denied[gate.Input.Call] = string(strictest)
+			j.denied[gate.Input.Call] = string(d)
 		}
 	case agent.HookOutput:
-		if text := gate.Input.Text; strictest == agent.HookDeny && len(text) > len("#") && strings.Contains(text, "#") {
+		if text := gate.Input.Text; d != agent.HookPass && len(text) > len("#") && strings.Contains(text, "#") {
 			j.withheld = append(j.withheld, text)
 		}
 	}
 }
 
 // strictest is what answers at a gate come to, as far as it matters here: pass,
-// or the decision that keeps a call from running (ask: unless a person says
-// otherwise), or deny for what a guardrail does not pass.
-func (s *sim) strictest(gate agent.RunHooks, answers []agent.HookAnswer) agent.HookDecision {
-	rank := []agent.HookDecision{agent.HookPass, agent.HookAsk, agent.HookSkip, agent.HookDeny, agent.HookPrevent}
-	worst := 0
+// or what keeps a call from running (ask: unless a person says otherwise), a
+// reply from acting, or a loop from going on.
+func strictest(gate agent.RunHooks, answers []agent.HookAnswer) agent.HookDecision {
+	rank := []agent.HookDecision{agent.HookPass, agent.HookOverride, agent.HookSkip, agent.HookAsk, agent.HookDeny, agent.HookPrevent, agent.HookTrip}
+	worst, args := 0, false
 	for i, h := range gate.Hooks {
-		d, sense := h.Failing, false
-		if i < len(answers) && answers[i].Hook == h.Name && answers[i].Failed == "" {
-			a := answers[i]
-			sense = gate.Point.Knows(a.Decision) && (gate.Point != agent.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
-			if sense {
-				d = a.Decision
-			}
+		d := h.Failing
+		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+			d = answers[i].Decision
+			args = args || answers[i].Args != "" && !h.Report
 		}
-		if h.Report || !gate.Point.Knows(d) {
-			continue
+		if !h.Report && gate.Point.Knows(d) {
+			worst = max(worst, slices.Index(rank, d))
 		}
-		switch d {
-		case agent.HookTrip:
-			d = agent.HookDeny
-		case agent.HookOverride:
-			if d = agent.HookPass; !slices.ContainsFunc(answers, func(a agent.HookAnswer) bool { return a.Args != "" }) {
-				d = agent.HookSkip // its word stands for the tool
-			}
-		}
-		worst = max(worst, slices.Index(rank, d))
+	}
+	if rank[worst] == agent.HookOverride && (args || gate.Point != agent.HookPreTool) {
+		return agent.HookPass // the call runs, with other arguments
 	}
 	return rank[worst]
+}
+
+// sensible: the answer is one that its point knows.
+func sensible(gate agent.RunHooks, a agent.HookAnswer) bool {
+	return a.Failed == "" && gate.Point.Knows(a.Decision) && (a.Messages == nil || agent.Sendable(a.Messages) == nil) &&
+		(gate.Point != agent.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
 }
 
 // fitsArgs: an object that has what its tool's schema requires; the schemas of

@@ -7,7 +7,7 @@ var blind = []Mutant{
 	{"blind-started-begins-again", "P2: a Started that is in the log twice begins its call once", []Edit{
 		{dispatchGo, "	if c.Stage != Starting || c.Attempt != f.Attempt {", "	if c.Stage == Ended || c.Stage == Pending || c.Attempt != f.Attempt {"}}},
 	{"blind-cancel-leaves-starting", "B5: after a cancel nothing begins whose Started had not come round", []Edit{
-		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n			s = s.with(i, c.fail(\"never started: the run was canceled\"))", "		case c.Stage == Pending:\n			s = s.with(i, c.fail(\"never started: the run was canceled\"))"}}},
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:", "		case c.Stage == Pending || c.Stage == Retrying:"}}},
 	{"blind-lost-call-is-free", "P21: a model call that nobody heard of again is spent", []Edit{
 		{resumeGo, "Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}", "Settle{Lease: s.Lease, Turn: s.Turn + 1}"}}},
 	{"blind-effect-runs-again", "F3: a side effect of unknown outcome is not run again by itself", []Edit{
@@ -24,7 +24,7 @@ var blind = []Mutant{
 		{poolGo, "keep = k.closingBound(k.Input + out)", "keep = k.closingBound(k.Input)"}}},
 	{"blind-zombie-reply-counts", "F7: what a superseded life heard of its model decides nothing", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\":", "!inForce && item.Kind != \"returned\" && item.Kind != \"replied\":"},
-		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s, calls := s.take", "	if s.Phase != Thinking {\n		return s, nil\n	}\n	s, calls := s.take"}}},
+		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s.ModelMS", "	if s.Phase != Thinking {\n		return s, nil\n	}\n	s.ModelMS"}}},
 	{"blind-last-letter-twice", "P6: the newest letter of a sender counts once", []Edit{
 		{lifeGo, "n == m.n && i > m.i }", "n == m.n && i >= m.i }"}}},
 	{"blind-floor-above-what-is-out", "P12: the floor is below every letter that is not out", []Edit{
