@@ -166,7 +166,7 @@ func (s *sim) watchFact(w *shadow, before, after *agent.State, f life.Fact) {
 			s.watchForced(w, before, after)
 		}
 	}
-	if after.Transition == agent.Steering && before.Transition != agent.Steering {
+	if len(after.Steers) < len(before.Steers) { // a user has given direction
 		clear(j.fails)
 	}
 	if n := len(before.History); len(after.History) > n && len(before.Calls) > 0 && len(after.History[n].Results) > 0 {
