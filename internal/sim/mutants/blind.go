@@ -15,7 +15,7 @@ var blind = []Mutant{
 	{"blind-unknown-usage-is-free", "G1: a reply without usage is charged in full", []Edit{
 		{turnGo, "Lost: !r.UsageKnown}", "}"}}},
 	{"blind-settling-wakes-nobody", "G1: who waits for the pool is answered when another settles", []Edit{
-		{moneyGo, "		m.Usage = m.Usage.Add(f.Usage)\n		s = s.put(m)\n	}\n	return s.drain()", "		m.Usage = m.Usage.Add(f.Usage)\n		s = s.put(m)\n	}\n	return s, nil"}}},
+		{moneyGo, "		s = s.put(m)\n	}\n	return s.drain()", "		s = s.put(m)\n	}\n	return s, nil"}}},
 	{"blind-canceled-agent-delegates", "B5: a Delegate of a canceled agent begins nothing", []Edit{
 		{superGo, "			m.Stopping = true\n", ""}}},
 	{"blind-child-admitted-without-room", "P23: a child is admitted only if its closing turn fits", []Edit{
@@ -30,9 +30,9 @@ var blind = []Mutant{
 	{"blind-floor-above-what-is-out", "P12: the floor is below every letter that is not out", []Edit{
 		{outletGo, "if f := l.Outbox.Floor(); f > l.base", "if f := l.N; f > l.base"}}},
 	{"blind-missing-head-unnoticed", "P13: a log that has lost its head is damaged", []Edit{
-		{lifeGo, "	if e.Floor >= l.N || e.Floor > l.base &&", "	if e.Floor >= l.N {\n		return\n	}\n	if e.Floor > l.base &&"}}},
+		{claimGo, "	if e.Floor >= l.N || e.Floor > l.base &&", "	if e.Floor >= l.N {\n		return\n	}\n	if e.Floor > l.base &&"}}},
 	{"blind-damage-not-confessed", "P13: a log that is not whole ends the run as damaged", []Edit{
-		{lifeGo, "	case mine && l.Damage != \"\" && !l.confess:", "	case mine && l.Damage == \"never\" && !l.confess:"},
+		{claimGo, "	case mine && l.Damage != \"\" && !l.confess:", "	case mine && l.Damage == \"never\" && !l.confess:"},
 		{lifeGo, "	if l.Damage != \"\" && l.Phase == Alive && !l.confess {", "	if l.Damage == \"never\" && l.Phase == Alive && !l.confess {"}}},
 	{"blind-lane-stays-asleep", "P6: a letter that waited for a flight goes out after it", []Edit{
 		{outboxGo, "	} else {\n		o.list(to, l)\n	}\n", "	}\n"}}},

@@ -12,6 +12,7 @@ type Mutant struct {
 
 const (
 	lifeGo     = "actors/life/life.go"
+	claimGo    = "actors/life/claim.go"
 	outboxGo   = "actors/life/outbox.go"
 	turnGo     = "agent/turn.go"
 	dispatchGo = "agent/dispatch.go"
@@ -47,11 +48,11 @@ var ofLives = []Mutant{
 		{lifeGo, "	if l.Phase != Alive {\n		out.World = nil\n	}\n", ""}}},
 	{"restart-reuses-its-start", "P1: a restart under one lease is another start", []Edit{
 		{shellGo, "	a.starts++\n	s.launch(a)", "	s.launch(a)\n	last := a.shells[len(a.shells)-1]\n	last.start, last.life.Start = \"again\"+string(a.id), \"again\"+string(a.id)"},
-		{lifeGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
+		{claimGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
 	{"later-resumed-is-not-heeded", "P1: one that reads a later Resumed falls silent", []Edit{
-		{lifeGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
+		{claimGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
 	{"equal-epoch-comes-into-force", "P1: a claim must be higher than the one in force", []Edit{
-		{lifeGo, "	if !e.Epoch.Higher(l.force) {", "	if l.force.Higher(e.Epoch) {"}}},
+		{claimGo, "	if !e.Epoch.Higher(l.force) {", "	if l.force.Higher(e.Epoch) {"}}},
 	{"superseded-entries-count", "P1, P8: a superseded life decides nothing", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\"", "false"}}},
 	{"zombie-started-obeyed", "P2: a Started counts only under the epoch in force", []Edit{
@@ -60,7 +61,7 @@ var ofLives = []Mutant{
 	{"evidence-of-silent-dropped", "P4: what a tool returned counts whoever posts it", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\"", "!inForce"}}},
 	{"higher-epoch-not-reclaimed", "P5: a higher epoch in the log is claimed over", []Edit{
-		{lifeGo, "			out.Reclaim = true\n", ""}}},
+		{claimGo, "			out.Reclaim = true\n", ""}}},
 	{"watermark-skipped", "P6: what is not above the watermark was read before", []Edit{
 		{lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && false"}}},
 	{"watermark-without-index", "P6: letters of one entry are told apart", []Edit{
@@ -74,9 +75,9 @@ var ofLives = []Mutant{
 	{"floor-too-high", "P12: the floor is the acknowledged prefix", []Edit{
 		{outboxGo, "func (o *Outbox) Floor() uint64 { return o.floor }", "func (o *Outbox) Floor() uint64 {\n	if len(o.open) > 0 {\n		return o.open[0].n\n	}\n	return o.floor\n}"}}},
 	{"unsent-letters-forgotten", "P1, P12: letters above the floor go out after a takeover", []Edit{
-		{lifeGo, "		l.Phase, out.Came = Alive, true\n", "		l.Phase, out.Came = Alive, true\n		l.Outbox = Outbox{}\n"}}},
+		{claimGo, "		l.Phase, out.Came = Alive, true\n", "		l.Phase, out.Came = Alive, true\n		l.Outbox = Outbox{}\n"}}},
 	{"hash-check-dropped", "P13: a wrong hash is damage", []Edit{
-		{lifeGo, "		if counts {\n			out.Err = fmt.Errorf(\"%w: entry", "		if false {\n			out.Err = fmt.Errorf(\"%w: entry"}}},
+		{claimGo, "		if counts {\n			out.Err = fmt.Errorf(\"%w: entry", "		if false {\n			out.Err = fmt.Errorf(\"%w: entry"}}},
 	{"hash-of-lost-life-only-logged", "P13: an entry of a life whose Resumed is gone counts", []Edit{
 		{lifeGo, " || e.Epoch.Higher(l.force), out)", ", out)"}}},
 	{"back-check-dropped", "P13: a log shorter than what was heard is damage", []Edit{
@@ -111,13 +112,13 @@ var ofLoop = []Mutant{
 	{"stale-stop-allowed", "P7: a verdict names its proposal", []Edit{
 		{stopGo, "	if s.Phase != Stopping || f.Proposal != s.Proposal {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"stale-grant", "P7: a grant names its lease", []Edit{
-		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open"}}},
+		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"stale-reply", "P7: a reply names its lease", []Edit{
 		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s.ModelMS", "	if s.Phase != Thinking && s.Phase != Leasing {\n		return s, nil\n	}\n	s.ModelMS"}}},
 	{"provider-ids-kept", "P7: call ids are ours, by turn and index", []Edit{
 		{turnGo, "fmt.Sprintf(\"%d-%d\", s.Turn+1, i)", "fmt.Sprintf(\"call_%d\", i)"}}},
 	{"lost-reply-waited-for", "P1: a model call of a lost life is over", []Edit{
-		{resumeGo, "	case Thinking:\n		return then(fx)(lostModelCall(s))\n", ""}}},
+		{resumeGo, "		return then(fx)(lostModelCall(s))\n", ""}}},
 	{"lost-lease-used-again", "P21: a lease is for one attempt", []Edit{
 		{resumeGo, "	return then(fx)(reserve(s, Resumption))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
 	{"call-after-cancel", "B5: after a cancel nothing begins", []Edit{
@@ -127,7 +128,7 @@ var ofLoop = []Mutant{
 		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting ||", "		case c.Stage == Pending ||"}}},
 	{"grant-after-cancel", "B5: a grant that comes after the cancel is not used", []Edit{
 		{cancelGo, "	case Leasing:\n		return finishCanceled(s)\n", "	case Leasing:\n		return s, nil\n"},
-		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	s.Open"}}},
+		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"waiting-not-canceled", "B6: one that waits for a person is canceled", []Edit{
 		{cancelGo, "	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls", "	if s.Phase == Waiting {\n		return s, nil\n	}\n	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls"}}},
 	{"unknown-tool-runs", "A12: an unknown tool does not run", []Edit{
@@ -142,9 +143,9 @@ var ofLoop = []Mutant{
 		{dispatchGo, "			return false\n		case open && d.delegate():", "			return c.recorded() && !d.recorded()\n		case open && d.delegate():"}}},
 	{"tombstone-sent", "A15: a tombstone is never sent", []Edit{
 		{promptGo, "		if m.Tombstone || i > 0 &&", "		if i > 0 &&"},
-		{promptGo, "		if m.Tombstone {\n			continue\n		}\n		if n := len(sent)", "		if n := len(sent)"}}},
+		{promptGo, "if i < len(s.History) && !s.History[i].Tombstone {", "if i < len(s.History) {"}}},
 	{"neighbours-not-joined", "A2: roles alternate", []Edit{
-		{promptGo, "n > 0 && m.Role == model.User && sent[n-1].Role == model.User", "n < 0"}}},
+		{promptGo, "if n == 0 || m.Role != model.User || sent[n-1].Role != model.User {", "if n >= 0 {"}}},
 	{"refused-calls-unanswered", "B2: every call has one result on every exit", []Edit{
 		{turnGo, "	return s.say(model.Message{Role: model.ToolRole, Results: results})", "	return s"}}},
 	{"no-clip", "style 8: clip before append", []Edit{
@@ -211,8 +212,8 @@ var ofRun = []Mutant{
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{
-		{lifeGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
-		{lifeGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
+		{claimGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
+		{claimGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
 		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded", []Edit{
