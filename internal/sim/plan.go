@@ -139,6 +139,9 @@ func faultOdds(f Fault) int {
 
 func (p *plan) on(f Fault) bool { return p.faults&f != 0 }
 
+// journalTool is the loop's own where a run has a journal.
+const journalTool = "append_run_journal_entry"
+
 // Tools of every run. The schemas are small: a seed compiles them often.
 var tools = []model.ToolSpec{
 	{Name: "look", Schema: `{"type":"object"}`, Class: model.Read},
@@ -146,6 +149,7 @@ var tools = []model.ToolSpec{
 	{Name: "pay", Schema: `{"type":"object","required":["x"]}`, Class: model.Effect},
 	{Name: "wipe", Schema: `{"type":"object"}`, Class: model.Irreversible},
 	{Name: "delegate", Schema: `{"type":"object","required":["task"]}`, Class: model.Read},
+	{Name: journalTool, Schema: `{"type":"object","required":["section","entry"]}`, Class: model.Read},
 	{Name: "ask_human", Schema: `{"type":"object","required":["question"]}`, Class: model.Effect},
 }
 

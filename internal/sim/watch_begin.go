@@ -71,8 +71,10 @@ func (s *sim) watchBegin(w *shadow, after *agent.State, id string) {
 func (s *sim) watchRequest(w *shadow, after *agent.State, e agent.CallModel) {
 	j, a := &w.judge, w.actor
 	if after.Purpose != agent.ForTurn {
+		s.watchSummary(w, e)
 		return
 	}
+	j.summaries = 0
 	if slices.Contains(j.left, e.Model) {
 		s.fail("%s calls %s again, which it had given up", a.id, e.Model)
 	}
@@ -87,6 +89,7 @@ func (s *sim) watchRequest(w *shadow, after *agent.State, e agent.CallModel) {
 		j.sent = nil // hooks may send what they like, this turn
 		return
 	}
+	s.watchPinned(w, after, e.Request)
 	head := e.Request.System + "\x00" + e.Request.Dynamic
 	if j.sent != nil && j.fold == after.Fold && (head != j.head || !continues(j.sent, e.Request.Messages)) {
 		s.fail("%s sends another beginning than in the turn before, and nothing was compacted", a.id)

@@ -15,29 +15,32 @@ import (
 // judgement is what the judge keeps of one agent's log, read by its own eyes:
 // where the manners of the loop are concerned, a state's word is not enough.
 type judgement struct {
-	open      map[string]agent.RunHooks // gates that were not answered
-	denied    map[string]string         // calls that may not run, and why
-	passed    map[string]bool           // calls whose hooks let them through
-	resumes   int                       // lives since Submitted
-	blocks    int                       // stops sent back by hooks since the last proposal
-	unmet     int                       // completions sent back by the loop
-	tooLong   int                       // prompts of turns that were too long
-	folds     int                       // compactions of every kind
-	forbidden int                       // replies in a row with a forbidden proposal
-	fails     map[string]int            // of a tool on a target, in a row
-	left      []string                  // models that were given up
-	said      string                    // the model of the last turn
-	sent      []model.Message           // the last prompt of a turn, and what stood before it
-	head      string
-	fold      agent.Fold
-	withheld  []string         // what guardrails did not pass
-	nudges    int              // to use up a budget
-	nudgedAt  int64            // output tokens at the last of them
-	small     int              // in a row that brought little
-	halted    string           // the tool whose calls of this turn do not run
-	due       map[string]int64 // when calls may run again
-	began     int64            // the clock, moved on by the time that people took
-	parked    int64
+	open          map[string]agent.RunHooks // gates that were not answered
+	denied        map[string]string         // calls that may not run, and why
+	passed        map[string]bool           // calls whose hooks let them through
+	resumes       int                       // lives since Submitted
+	blocks        int                       // stops sent back by hooks since the last proposal
+	unmet         int                       // completions sent back by the loop
+	tooLong       int                       // prompts of turns that were too long
+	rungs, rungAt int                       // of the ladder, and the turn of the last
+	recoveries    int                       // rungs that followed on others
+	reactive      int
+	summaries     int             // asked for since the last turn
+	forbidden     int             // replies in a row with a forbidden proposal
+	fails         map[string]int  // of a tool on a target, in a row
+	left          []string        // models that were given up
+	said          string          // the model of the last turn
+	sent          []model.Message // the last prompt of a turn, and what stood before it
+	head          string
+	fold          agent.Fold
+	withheld      []string         // what guardrails did not pass
+	nudges        int              // to use up a budget
+	nudgedAt      int64            // output tokens at the last of them
+	small         int              // in a row that brought little
+	halted        string           // the tool whose calls of this turn do not run
+	due           map[string]int64 // when calls may run again
+	began         int64            // the clock, moved on by the time that people took
+	parked        int64
 }
 
 func newJudgement() judgement {
@@ -59,6 +62,7 @@ func (s *sim) watchLoop(w *shadow, before, after *agent.State, f life.Fact, out 
 	s.watchRecord(w.actor, before, after)
 	s.watchLimits(w, before, after, f)
 	s.watchFact(w, before, after, f)
+	s.watchFolds(w, before, after)
 	for _, effect := range out.World {
 		s.watchGates(w, after, effect)
 		switch e := effect.(type) {
