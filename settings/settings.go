@@ -38,6 +38,8 @@ const (
 	whole
 	number
 	duration
+	list
+	elsewhere // read by others: agentfile.Share, for one
 )
 
 // keys are the settings, named as the long flags with underscores.
@@ -45,6 +47,9 @@ var keys = map[string]kind{
 	"model": text, "store_dir": path, "color": text, "output": text,
 	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
 	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
+	"fallback": list, "json_schema": path, "use_tokens": whole,
+	"require": elsewhere, "criteria": elsewhere, "continue": elsewhere, "watch": elsewhere, "breaker": elsewhere,
+	"context": elsewhere, "polling": elsewhere, "tool_retries": elsewhere, "tools": elsewhere, "hooks": elsewhere,
 }
 
 // Setting is one value and where it was found.
@@ -62,6 +67,10 @@ func (s Setting) Error(why string) error {
 	return fmt.Errorf("%w %s: %s: %s", ErrSetting, s.From, s.Key, why)
 }
 
+// UserFile is the user's own file: what stands in it is the user's word, while
+// a file of a directory may be that of whoever wrote what is in it.
+func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
+
 // Places say where to look.
 type Places struct {
 	// Dir holds troupe.yaml; "" looks in none.
@@ -78,10 +87,13 @@ func Load(p Places) (map[string]Setting, error) {
 		p.Getenv = os.Getenv
 	}
 	if p.User == "" {
-		p.User = filepath.Join(xdg.ConfigHome, "troupe", FileName)
+		p.User = UserFile()
 	}
 	all := map[string]Setting{}
-	for key := range keys {
+	for key, form := range keys {
+		if form == elsewhere {
+			continue
+		}
 		name := envPrefix + strings.ToUpper(key)
 		if v := p.Getenv(name); v != "" {
 			all[key] = Setting{key, v, name}
@@ -151,6 +163,15 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
 		case seen[key.Value]:
 			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
+		case form == elsewhere:
+			seen[key.Value] = true
+			continue
+		case form == list && value.Kind == yaml.SequenceNode:
+			items, ok := texts(value)
+			if !ok {
+				return nil, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
+			}
+			value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
 		case value.Kind != yaml.ScalarNode:
 			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
 		}
@@ -165,6 +186,17 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// texts joins a list of texts with commas.
+func texts(n *yaml.Node) (joined string, ok bool) {
+	items := make([]string, len(n.Content))
+	for i, c := range n.Content {
+		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
+			return "", false
+		}
+	}
+	return strings.Join(items, ","), true
 }
 
 // check reports a value that is not of its kind.
