@@ -188,3 +188,11 @@ type DrainRequest struct {
 	Node string `json:"node"`
 	Undo bool   `json:"undo,omitempty"`
 }
+
+// Fold is a compaction: in later prompts Text stood for the first Upto messages.
+type Fold struct {
+	Upto int    `json:"upto"`
+	Turn int    `json:"turn"`
+	Deep bool   `json:"deep,omitempty"`
+	Text string `json:"text"`
+}

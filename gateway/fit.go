@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/client"
@@ -58,6 +59,10 @@ func fitTranscript(t Transcript) (Transcript, error) {
 			messages[i] = m
 		}
 		t.Messages = messages
+		t.Folds = slices.Clone(t.Folds)
+		for i := range t.Folds {
+			t.Folds[i].Text = cut(t.Folds[i].Text, most)
+		}
 	}
 }
 

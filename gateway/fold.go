@@ -10,10 +10,8 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -152,31 +150,3 @@ func Encode(e life.Event, bare bool) ([]byte, error) {
 }
 
 const eventBytesMax = 400 << 10
-
-// Transcript is one agent's messages.
-type Transcript struct {
-	Agent    agent.ID        `json:"agent"`
-	Name     string          `json:"name"`
-	System   string          `json:"system"`
-	Messages []model.Message `json:"messages"`
-}
-
-func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (any, error) {
-	if _, err := c.known(ctx, r.RunID); err != nil {
-		return nil, err
-	}
-	if r.Agent == "" {
-		r.Agent = string(agent.Root)
-	}
-	if err := bus.Token(r.Agent); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
-	}
-	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, r.Agent))
-	if err != nil {
-		return nil, err
-	}
-	if s.Task.ID == "" {
-		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
-	}
-	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History})
-}

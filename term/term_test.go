@@ -276,3 +276,26 @@ func FuzzEventLine(f *testing.F) {
 		}
 	})
 }
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  []string
+	}{
+		{"one two three", 7, []string{"one two", "three"}},
+		{"one\n\ntwo", 7, []string{"one", "", "two"}},
+		{"abcdefgh ij", 3, []string{"abc", "def", "gh", "ij"}},
+		{"日本語", 4, []string{"日本", "語"}},
+		{"", 4, []string{""}},
+		{"a  b", 9, []string{"a  b"}},
+	} {
+		if d := cmp.Diff(c.want, Wrap(c.text, c.width)); d != "" {
+			t.Errorf("%q in %d columns: %s", c.text, c.width, d)
+		}
+	}
+	want := []string{"goal    look at all of", "        this", "caller  cli"}
+	if d := cmp.Diff(want, Pairs(Style{}, [][2]string{{"goal", "look at all of this"}, {"empty", ""}, {"caller", "cli"}}, 22)); d != "" {
+		t.Error(d)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/term"
 )
 
@@ -135,37 +134,4 @@ func (a *app) attach(ctx context.Context, s *seat, run string) error {
 		return err
 	}
 	return ended(exitCode(end.result.Reason, false))
-}
-
-func (a *app) printTranscript(raw []byte) error {
-	var t struct {
-		Agent, Name, System string
-		Messages            []model.Message
-	}
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return fmt.Errorf("transcript: %w", err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", a.style.Bold(term.Line(t.Name)+" ("+term.Line(t.Agent)+")"), a.style.Dim(term.Clean(t.System)))
-	for _, m := range t.Messages {
-		who := a.style.Cyan(string(m.Role))
-		if m.Tombstone {
-			who += a.style.Yellow(" (struck)")
-		}
-		fmt.Fprintf(&b, "\n%s\n", who)
-		if m.Text != "" {
-			fmt.Fprintf(&b, "%s\n", term.Clean(strings.TrimRight(m.Text, "\n")))
-		}
-		for _, c := range m.Calls {
-			fmt.Fprintf(&b, "→ %s %s %s\n", term.Line(c.ID), a.style.Bold(term.Line(c.Name)), term.Line(c.Args))
-		}
-		for _, r := range m.Results {
-			mark := "←"
-			if r.Error {
-				mark = a.style.Red("✗")
-			}
-			fmt.Fprintf(&b, "%s %s %s\n", mark, term.Line(r.Call), term.Clean(strings.TrimRight(r.Text, "\n")))
-		}
-	}
-	return a.put([]byte(b.String()))
 }

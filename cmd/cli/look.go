@@ -221,27 +221,3 @@ func (a *app) treeLive(ctx context.Context, s *seat, run string) error {
 		}
 	}
 }
-
-func (a *app) transcriptCommand() *cobra.Command {
-	var who string
-	c := &cobra.Command{
-		Use: "transcript RUN", Args: exactly("RUN"),
-		Short:       "Show what an agent was told and what it said",
-		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent root-1-0 -o json",
-		Annotations: map[string]string{formats: dataFormats},
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
-				raw, err := s.Transcript(ctx, args[0], who)
-				if err != nil {
-					return err
-				}
-				if a.output != "table" {
-					return a.printJSON(raw)
-				}
-				return a.printTranscript(raw)
-			})
-		},
-	}
-	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
-	return c
-}

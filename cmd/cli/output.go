@@ -141,29 +141,18 @@ func (a *app) hintParked(run string, end ending) {
 	a.say("then continue: troupe run --resume " + run)
 }
 
-// table writes rows under headings, in columns as wide as they need.
+// table writes rows under headings, in columns as wide as they need. A terminal
+// breaks no line of it; a pipe gets all of it.
 func (a *app) table(head []string, rows [][]string) error {
-	widths := make([]int, len(head))
-	for _, r := range append([][]string{head}, rows...) {
-		for i, cell := range r {
-			widths[i] = max(widths[i], term.Width(cell))
-		}
+	return a.tableOf(left(head...), rows)
+}
+
+func (a *app) tableOf(head []column, rows [][]string) error {
+	width := 1 << 20
+	if term.IsTTY(a.out) {
+		width, _ = term.Size(a.out)
 	}
-	var b strings.Builder
-	write := func(cells []string, style func(string) string) {
-		for i, cell := range cells {
-			if i < len(cells)-1 {
-				cell = term.Pad(cell, widths[i]) + "  "
-			}
-			b.WriteString(style(cell))
-		}
-		b.WriteByte('\n')
-	}
-	write(head, a.style.Bold)
-	for _, r := range rows {
-		write(r, func(s string) string { return s })
-	}
-	return a.put([]byte(b.String()))
+	return a.lines(tableLines(a.style, head, rows, width))
 }
 
 // age is how long ago a stamp was.

@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Transcript is one agent's messages.
+type Transcript struct {
+	Agent    agent.ID        `json:"agent"`
+	Name     string          `json:"name"`
+	System   string          `json:"system"`
+	Messages []model.Message `json:"messages"`
+	// Folds are the compactions, in their order.
+	Folds []client.Fold `json:"folds"`
+}
+
+func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" {
+		r.Agent = string(agent.Root)
+	}
+	if err := bus.Token(r.Agent); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+	}
+	s, folds, err := c.foldTranscript(ctx, mailbox.At(r.RunID, r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	if s.Task.ID == "" {
+		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
+	}
+	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
+}
+
+// foldTranscript reads an agent from its log, and each compaction on the way:
+// its state knows only the newest.
+func (c *Control) foldTranscript(ctx context.Context, at mailbox.Address) (agent.State, []client.Fold, error) {
+	m := &life.Agent{Addr: at}
+	l := life.New(at, "", mailbox.Epoch{}, m)
+	folds := []client.Fold{}
+	upto := 0
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		l.Next(e)
+		if f := m.State.Fold; f.Upto > upto {
+			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Text: f.Text}), f.Upto
+		}
+		return nil
+	})
+	if err != nil {
+		return agent.State{}, nil, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, folds, nil
+}
