@@ -75,6 +75,9 @@ func (s State) adopt() State {
 		return s
 	}
 	m, fold := mender{}, s.Recall.Fold
+	if fold != nil && strings.TrimSpace(fold.Text) == "" {
+		fold = nil // it would stand for messages and say nothing
+	}
 	for i, said := range s.Recall.Messages {
 		if fold != nil && i == fold.Upto && m.open == nil {
 			s.Fold = Fold{Upto: len(m.out), Text: fold.Text, Deep: fold.Deep}

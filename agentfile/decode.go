@@ -19,6 +19,7 @@ type decoder struct {
 	path     string
 	def      *Definition
 	strict   bool           // an unknown key is an error
+	shared   bool           // the file is about all agents, not one
 	lines    map[string]int // of top-level keys
 	notes    []Note
 	problems []error

@@ -36,10 +36,11 @@ func init() { // the readers refer to the tables
 		"mcpServers":     readServers,
 		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.text(n, k)) },
 		"temperature":    readTemperature,
+		"hooks":          readHooks,
 		// All under it is ours alone: what is not known there was meant for us.
 		ownKey: func(d *decoder, k string, n *yaml.Node) { d.fields(n, k+".", ownFields) },
 	}
-	for _, key := range []string{"hooks", "memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
+	for _, key := range []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
 		topFields[key] = keep
 	}
 	ownFields = map[string]field{
@@ -53,6 +54,7 @@ func init() { // the readers refer to the tables
 		"export":        readExport,
 		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.json(n, k) },
 		"tools":         readCommands,
+		"hooks":         readOwnHooks,
 	}
 	maps.Copy(ownFields, mannerFields())
 	budgetFields = map[string]field{

@@ -115,20 +115,12 @@ func ParseShared(path string, data []byte) (Shared, error) {
 		if line, what := forbidden(value, 0); what != "" {
 			return out, fmt.Errorf("%s:%d: %w: %s", path, line, ErrField, what)
 		}
-		unfenced(value)
+		raise(value)
 		read(d, key.Value, value)
 	}
 	d.soundManners(0)
 	out.Manners, out.OutputSchema = d.def.Manners, d.def.OutputSchema
 	return out, errors.Join(d.problems...)
-}
-
-// unfenced takes back the line that a decoder adds for the fence of front matter.
-func unfenced(n *yaml.Node) {
-	n.Line--
-	for _, c := range n.Content {
-		unfenced(c)
-	}
 }
 
 // mannerFields are read under x-troupe, and at the top of a file of settings.

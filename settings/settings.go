@@ -39,7 +39,7 @@ const (
 	number
 	duration
 	list
-	elsewhere // read by others: agentfile.Share, for one
+	tree // for others to read: it is no flag, and no variable
 )
 
 // keys are the settings, named as the long flags with underscores.
@@ -48,8 +48,8 @@ var keys = map[string]kind{
 	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
 	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
 	"fallback": list, "json_schema": path, "use_tokens": whole,
-	"require": elsewhere, "criteria": elsewhere, "continue": elsewhere, "watch": elsewhere, "breaker": elsewhere,
-	"context": elsewhere, "polling": elsewhere, "tool_retries": elsewhere, "tools": elsewhere, "hooks": elsewhere,
+	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,
+	"context": tree, "polling": tree, "tool_retries": tree, "tools": tree, "hooks": tree,
 }
 
 // Setting is one value and where it was found.
@@ -67,10 +67,6 @@ func (s Setting) Error(why string) error {
 	return fmt.Errorf("%w %s: %s: %s", ErrSetting, s.From, s.Key, why)
 }
 
-// UserFile is the user's own file: what stands in it is the user's word, while
-// a file of a directory may be that of whoever wrote what is in it.
-func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
-
 // Places say where to look.
 type Places struct {
 	// Dir holds troupe.yaml; "" looks in none.
@@ -80,6 +76,9 @@ type Places struct {
 	// Getenv reads the environment. Default os.Getenv.
 	Getenv func(string) string
 }
+
+// UserFile is the file of settings that is the user's own, whatever the directory.
+func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
 
 // Load returns what is set, by key. The first place that says something wins.
 func Load(p Places) (map[string]Setting, error) {
@@ -91,7 +90,7 @@ func Load(p Places) (map[string]Setting, error) {
 	}
 	all := map[string]Setting{}
 	for key, form := range keys {
-		if form == elsewhere {
+		if form == tree {
 			continue
 		}
 		name := envPrefix + strings.ToUpper(key)
@@ -163,7 +162,7 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
 		case seen[key.Value]:
 			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
-		case form == elsewhere:
+		case form == tree:
 			seen[key.Value] = true
 			continue
 		case form == list && value.Kind == yaml.SequenceNode:

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/settings"
@@ -138,6 +139,18 @@ func (n *node) settle(c *cobra.Command) error {
 			*target = s.Value
 		}
 	}
+	hooks, notes, err := agentfile.Hooks(settings.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	for _, note := range notes {
+		say("note: " + note.String())
+	}
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
 	switch n.durability {
 	case "sync":
 	case "lazy":
