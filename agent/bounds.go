@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Bounds of what manners may say. Minus one is "off" where a number would
@@ -42,10 +44,22 @@ func (m Manners) Validate() error {
 	}
 	for _, n := range m.numbers() {
 		if n.is < n.low || n.is > n.high {
-			return fmt.Errorf("%w: %s is %d, it may be %d to %d", ErrManners, n.name, n.is, n.low, n.high)
+			return fmt.Errorf("%w: %s is %d, it may be %d to %d", ErrManners, strings.TrimPrefix(n.of+"."+n.name, "."), n.is, n.low, n.high)
 		}
 	}
 	return m.Require.Validate()
+}
+
+// Filled says explicitly what is not said: what a run is told is in its log, and
+// a later default must not change it.
+func (m Manners) Filled() Manners {
+	if c := &m.Continue; c.Tokens > 0 {
+		c.Percent, c.Small, c.Rounds = cmp.Or(c.Percent, ContinuePercent), cmp.Or(c.Small, ContinueSmall), cmp.Or(c.Rounds, ContinueRounds)
+	}
+	if r := &m.Require; r.Schema != "" || len(r.Evidence) > 0 {
+		r.Tries = cmp.Or(r.Tries, RequireTries)
+	}
+	return m
 }
 
 // Validate reports what could never be met.
@@ -71,22 +85,22 @@ func (r Require) Validate() error {
 }
 
 type bounded struct {
-	name          string
+	of, name      string
 	is, low, high int64
 }
 
 func (m Manners) numbers() []bounded {
 	c, w, b, n := m.Context, m.Watch, m.Breaker, m.Continue
 	return []bounded{
-		{"require.tries", int64(m.Require.Tries), 0, TriesMax},
-		{"continue.tokens", n.Tokens, Off, UseTokensMax}, {"continue.percent", int64(n.Percent), 0, 100},
-		{"continue.small", n.Small, 0, UseTokensMax}, {"continue.rounds", int64(n.Rounds), 0, RoundsMax},
-		{"watch.of", int64(w.Of), Off, WatchMax}, {"watch.identical", int64(w.Identical), 0, WatchMax},
-		{"watch.pattern", int64(w.Pattern), 0, WatchMax}, {"watch.stuck", int64(w.Stuck), 0, WatchMax},
-		{"breaker.failures", int64(b.Failures), Off, WatchMax}, {"breaker.forbidden", int64(b.Forbidden), Off, WatchMax},
-		{"context.percent", int64(c.Percent), Off, 95}, {"context.tail", int64(c.Tail), 0, TailMax},
-		{"context.prune_tail", int64(c.PruneTail), 0, TailMax}, {"context.within", int64(c.Within), 0, TailMax},
-		{"context.summary_tokens", c.Summary, 0, SummaryMax},
-		{"tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax},
+		{"require", "tries", int64(m.Require.Tries), 0, TriesMax},
+		{"continue", "tokens", n.Tokens, Off, UseTokensMax}, {"continue", "percent", int64(n.Percent), 0, 100},
+		{"continue", "small", n.Small, 0, UseTokensMax}, {"continue", "rounds", int64(n.Rounds), 0, RoundsMax},
+		{"watch", "of", int64(w.Of), Off, WatchMax}, {"watch", "identical", int64(w.Identical), 0, WatchMax},
+		{"watch", "pattern", int64(w.Pattern), 0, WatchMax}, {"watch", "stuck", int64(w.Stuck), 0, WatchMax},
+		{"breaker", "failures", int64(b.Failures), Off, WatchMax}, {"breaker", "forbidden", int64(b.Forbidden), Off, WatchMax},
+		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, TailMax},
+		{"context", "prune_tail", int64(c.PruneTail), 0, TailMax}, {"context", "within", int64(c.Within), 0, TailMax},
+		{"context", "summary_tokens", c.Summary, 0, SummaryMax},
+		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax},
 	}
 }

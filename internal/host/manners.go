@@ -45,16 +45,19 @@ func wanted(r client.RunRequest) (agent.Manners, error) {
 	if err := m.Validate(); err != nil {
 		return m, bad(mannersHint, "%v", err)
 	}
-	return m, nil
+	return m.Filled(), nil
 }
 
 // routes finds the models that manners name: their prices and windows are the
 // node's to say. The choices are those of the fallbacks.
 func (h *Host) routes(m agent.Manners, base agent.Model) (agent.Manners, []pick.Choice, error) {
 	find := func(what, name string) (agent.Model, pick.Choice, error) {
+		if name == "" {
+			return base, pick.Choice{}, fmt.Errorf("%s: no model is named", what)
+		}
 		c, err := h.models.choose(context.Background(), name)
-		if name == "" || err != nil {
-			return base, c, bad("name it as PROVIDER/MODEL", "%s %q: %v", what, name, err)
+		if err != nil {
+			return base, c, fmt.Errorf("%s %q: %w", what, name, err)
 		}
 		return along(base, c), c, nil
 	}
@@ -88,7 +91,7 @@ func along(base agent.Model, c pick.Choice) agent.Model {
 // behaves is how the loop of an agent file's agent behaves where it is not as
 // the run says.
 func (h *Host) behaves(o *supervisor.Opened, def *supervisor.Definition, d agentfile.Definition, a *client.RunAccepted) error {
-	m := d.Manners
+	m := d.Manners.Filled()
 	for _, name := range d.Fallback {
 		m.Fallbacks = append(m.Fallbacks, agent.Model{Name: name})
 	}

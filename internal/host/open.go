@@ -63,7 +63,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	}
 	m, chain, err := h.routes(m, route(choice, r))
 	if err != nil {
-		return none, a, err
+		return none, a, bad("name models as PROVIDER/MODEL", "%v", err)
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
 		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
