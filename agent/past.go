@@ -219,6 +219,16 @@ func (s State) Past() Past {
 	return p
 }
 
+// Bound is an upper bound of the tokens of what is sent of it.
+func (p Past) Bound() int64 {
+	s := State{Recall: Recall{Messages: p.Messages, Fold: p.Fold}}.adopt()
+	var n int64
+	for _, m := range s.Prompt() {
+		n += budget.Message(m)
+	}
+	return n
+}
+
 // sofar is the result of a call as far as it is known.
 func (c Call) sofar() model.ToolResult {
 	r := model.ToolResult{Call: c.ID, Error: true, Text: "no result yet: the call was under way when this history was taken"}

@@ -51,6 +51,11 @@ type RunRequest struct {
 	// Manners are how the loops behave where it is not as ever; models in them
 	// are named, and hooks have no place here.
 	Manners *agent.Manners `json:"manners,omitempty"`
+	// Fork begins with the history of another run's root: RUN as it stands, or
+	// RUN@TURN as it stood after a turn.
+	Fork string `json:"fork,omitempty"`
+	// History begins with what was sent by RecallRequest.
+	History *History `json:"history,omitempty"`
 	// Resume continues the run RunID, which must exist; nothing else is read.
 	Resume bool `json:"resume,omitempty"`
 }

@@ -104,9 +104,12 @@ func (h *Host) behaves(o *supervisor.Opened, def *supervisor.Definition, d agent
 		return bad("change "+d.Path, "agent %s: %v", d.Name, err)
 	}
 	m = affordable(m, max(o.Limits.Nano, def.Limits.Nano), d.Path+": fallback ", a)
-	hooks := def.Manners.Hooks
+	before := def.Manners
 	def.Manners = m
-	def.Manners.Hooks = hooks
+	def.Manners.Hooks, def.Manners.Dynamic = before.Hooks, before.Dynamic
+	if m.Context.Model == nil {
+		def.Manners.Context.Model = before.Context.Model
+	}
 	return nil
 }
 
@@ -146,7 +149,7 @@ func (h *Host) classify(o *supervisor.Opened, a *client.RunAccepted) error {
 			switch {
 			case i < 0:
 				note("%s: this run has no tool %s", where, r.Name)
-			case slices.Contains(ofTheLoop, r.Name) && r.Class != "":
+			case slices.Contains(reserved, r.Name) && r.Class != "":
 				note("%s: the class of %s is the loop's own", where, r.Name)
 			default:
 				o.Tools[i] = set(o.Tools[i], r)
@@ -170,9 +173,6 @@ func (h *Host) classify(o *supervisor.Opened, a *client.RunAccepted) error {
 	})
 	return nil
 }
-
-// ofTheLoop are tools that the loop itself carries out.
-var ofTheLoop = []string{"delegate", "ask_human"}
 
 // reachable refuses evidence of tools that nobody in the run has: such a run
 // could only end as incomplete.
