@@ -105,7 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := h.open(ctx); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errors.Join(h.denied(err), h.Close())
 	}
 	return h, nil
 }
@@ -188,6 +188,7 @@ func (h *Host) connect() error {
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus
+		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(r))
 		if d := h.cfg.Doors; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
