@@ -149,11 +149,11 @@ func (d decoder) manner(c *Case, line int) error {
 		return err
 	}
 	for _, h := range c.Hooks {
-		if h.Name == "" || h.Point == "" {
-			return d.bad(line, "case %s: a hook needs a name and a point", c.ID)
+		data := agent.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools, TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report, Of: h.Of}
+		if err := data.Validate(); err != nil {
+			return d.bad(line, "case %s: %v", c.ID, err)
 		}
-		c.manners.Hooks = append(c.manners.Hooks, agent.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools,
-			TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report})
+		c.manners.Hooks = append(c.manners.Hooks, data)
 	}
 	if err := d.into(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
 		return err
