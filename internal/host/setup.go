@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
