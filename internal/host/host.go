@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -86,6 +87,7 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
+	refused  atomic.Pointer[error] // the last right that the server did not give
 	life     context.Context // until Close
 	end      context.CancelFunc
 }
@@ -185,6 +187,9 @@ func (h *Host) connect() error {
 	// about: a reply to where we may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("the connection says", "error", err)
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			h.refused.Store(&err)
+		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus

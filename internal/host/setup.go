@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -48,8 +46,8 @@ var ErrDenied = errors.New("host: the server does not allow what a node needs; m
 // denied says why a request got no answer, where the connection knows: a server
 // tells of a right that is missing beside the request, which then times out.
 func (h *Host) denied(err error) error {
-	if h.embedded == nil && h.owner != nil && errors.Is(h.owner.LastError(), nats.ErrPermissionViolation) {
-		return fmt.Errorf("%w: %w: %w", ErrDenied, h.owner.LastError(), err)
+	if refused := h.refused.Load(); refused != nil {
+		return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
 	}
 	return err
 }
