@@ -151,7 +151,11 @@ func (n *node) settle(c *cobra.Command) error {
 	for _, note := range notes {
 		say("note: " + note.String())
 	}
-	n.cfg.Hooks = hooks
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
 	switch n.durability {
 	case "sync":
 	case "lazy":

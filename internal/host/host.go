@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
@@ -52,6 +53,8 @@ type Config struct {
 	LeaseTTL time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
+	// Tools is the operator's word on tools: it goes over what they say themselves.
+	Tools []agentfile.ToolRule
 	// Env reads the environment. Default os.Getenv.
 	Env func(string) string
 	// Hooks are the operator's own, for every agent of every run. Those that name
