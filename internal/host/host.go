@@ -91,7 +91,7 @@ type Host struct {
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
 	refused  atomic.Pointer[error] // the last right that the server did not give
-	life     context.Context // until Close
+	life     context.Context       // until Close
 	end      context.CancelFunc
 }
 
