@@ -161,6 +161,7 @@ const (
 	CodeForbidden   = "403"
 	CodeNotFound    = "404"
 	CodeConflict    = "409"
+	CodeGone        = "410" // it was deleted
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"
