@@ -105,7 +105,7 @@ type Agent struct {
 	Allowed     []string  `yaml:"allowed_tools"`
 	Denied      []string  `yaml:"forbidden_tools"`
 	Delegates   []string  `yaml:"delegates"`
-	Model       string    `yaml:"model"` // a route of models
+	Model       string    `yaml:"model"` // a route of models, or builtin/chain, builtin/consolidate, builtin/delegate
 	Limits      Limits    `yaml:"limits"`
 	Manners     yaml.Node `yaml:"manners"`
 
