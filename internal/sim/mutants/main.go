@@ -42,7 +42,7 @@ type verdict struct {
 
 func main() {
 	seeds := flag.Int("seeds", seedsDefault, "seeds to play before a mutant counts as a survivor")
-	only := flag.String("only", "", "try only mutants with this in their name")
+	only := flag.String("only", "", "try only mutants with this in their name, or with one of several, separated by commas")
 	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
 	verbose := flag.Bool("v", false, "say what each mutant did")
 	flag.Parse()
@@ -72,7 +72,7 @@ func run(root string, seeds, jobs int, only string, verbose bool) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, jobs)
 	for i, m := range list {
-		if !strings.Contains(m.Name, only) {
+		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) }) {
 			continue
 		}
 		wait.Go(func() {
