@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
@@ -71,6 +72,10 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 		return none, a, err
 	}
 	if err := h.hooks(&o, &a); err != nil {
+		return none, a, err
+	}
+	o.Manners.Context.Model = summarizer(choice)
+	if err := layers(&o, choice, time.Now()); err != nil {
 		return none, a, err
 	}
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
@@ -191,6 +196,9 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	own := []model.ToolSpec{delegateSpec(o.Definitions)}
 	if o.Manners.Ask {
 		own = append(own, agent.AskSpec())
+	}
+	if o.Manners.Journal {
+		own = append(own, agent.JournalTools()...)
 	}
 	o.Tools = slices.Concat(specs, own, reader, o.Tools)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {

@@ -92,7 +92,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
 			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
 		m.Window, m.Price = choice.Window, choice.Price
-		def.Model = &m
+		def.Model, def.Manners.Context.Model = &m, summarizer(choice)
 	}
 	for _, c := range d.Commands {
 		if err := addCommand(o, d.Path, c); err != nil {
@@ -116,7 +116,15 @@ func names(refs []agentfile.ToolRef) []string {
 }
 
 // reserved are the names of tools that the loop itself serves.
-var reserved = []string{"delegate", agent.AskSpec().Name}
+var reserved = append([]string{"delegate", agent.AskSpec().Name}, specNames(agent.JournalTools())...)
+
+func specNames(specs []model.ToolSpec) []string {
+	list := make([]string, len(specs))
+	for i, s := range specs {
+		list[i] = s.Name
+	}
+	return list
+}
 
 // addCommand adds a command tool. Two agents may share one if it is the same.
 func addCommand(o *supervisor.Opened, path string, cfg tool.CommandConfig) error {

@@ -56,7 +56,8 @@ type Config struct {
 	Env func(string) string
 	// Scout is the built-in model; nil if there is none.
 	Scout model.Client
-	// Cache has Anthropic cache prompts (see anthropic.Config).
+	// Cache has Anthropic cache prompts (see anthropic.Config). A gateway in front
+	// of it is not asked to: it may not know how.
 	Cache bool
 	// Timeouts of attempts; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts
@@ -171,12 +172,12 @@ func notBuilt(what string) error {
 
 func (cfg Config) anthropic(name, why string) (Choice, error) {
 	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
-	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache,
+	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
 	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client}, own, own && key+token != ""), nil
 }
 
