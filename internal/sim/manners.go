@@ -40,7 +40,7 @@ func manners(d dice, p *plan) agent.Manners {
 		if d.percent(40) {
 			m.Context.Model = &agent.Model{Name: summaryModel, Window: int64(oneOf(d, 0, 300)), Price: price(d)}
 		}
-		m.Journal = d.percent(50)
+		m.Journal = d.percent(75)
 		m.Dynamic = oneOf(d, "", "", "It is late.")
 	}
 	if p.on(Falls) {
@@ -50,7 +50,9 @@ func manners(d dice, p *plan) agent.Manners {
 			all[3] = second
 		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
-		m.ToolRetries = d.between(0, agent.ToolRetriesMax+1)
+	}
+	if d.percent(60) {
+		m.ToolRetries = d.between(1, agent.ToolRetriesMax+1)
 	}
 	return m
 }

@@ -245,6 +245,9 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 	j := &w.judge
 	gate, open := j.open[e.ID]
 	if !open || gate.Point != e.Point {
+		if e.Point.Gate() {
+			s.reach.hit(HookedLate)
+		}
 		return
 	}
 	delete(j.open, e.ID)
@@ -257,6 +260,7 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 			delete(j.denied, gate.Input.Call)
 		} else {
 			j.denied[gate.Input.Call] = string(d)
+			s.reach.hit(GateDenied)
 		}
 	case agent.HookOutput:
 		if text := gate.Input.Text; d != agent.HookPass && len(text) > len("#") && strings.Contains(text, "#") {
