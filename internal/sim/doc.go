@@ -42,6 +42,16 @@
 // run was published once, nothing is reserved, and no bill is above what was
 // charged; and it ends without waiting for a time limit, or it counts as hung.
 //
+// The manners of the loop have a judge of their own (watch_loop.go,
+// watch_begin.go, watch_goal.go, watch_fold.go), which reads the log with its own
+// eyes: what the answers of hooks at a gate come to, which calls may begin, that
+// each life asks at a gate once and nothing begins while it is open; that no
+// denied or forbidden call runs, that what a guardrail did not pass is in no
+// result, that retries, blocks, nudges, recoveries and tries are within their
+// numbers, that what is claimed is in the record, that the transcript only grows,
+// that a prompt begins with the prompt before it unless something was folded,
+// that the task and its evidence never leave it, and that who waits says for what.
+//
 // # Faults
 //
 // A swarm: each seed has each kind on or off.
@@ -101,7 +111,8 @@
 //
 // reach.go names the corners that a suite has to have been in. TestSeeds fails
 // when one was never reached: a green run that never saw a takeover proves
-// nothing. A new rule with a corner of its own gets a Place.
+// nothing. A new rule with a corner of its own gets a Place. Every transition of
+// the loop and every stop reason that needs no person is one.
 //
 // # Mutants
 //
