@@ -223,13 +223,28 @@ func jsonOf(text string) string {
 
 // schemaOf compiles a schema; nil for one that cannot be used.
 func schemaOf(text string) *jsonschema.Resolved {
-	var schema jsonschema.Schema
-	if model.CheckSchema(text) != nil || json.Unmarshal([]byte(text), &schema) != nil {
-		return nil
-	}
-	r, err := schema.Resolve(nil)
+	r, err := compileSchema(text)
 	if err != nil {
 		return nil
 	}
 	return r
+}
+
+func compileSchema(text string) (*jsonschema.Resolved, error) {
+	if err := model.CheckSchema(text); err != nil {
+		return nil, err
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		return nil, err
+	}
+	r, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	// One of a version that the library does not know fails only when it is used.
+	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
+		return nil, err
+	}
+	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
@@ -51,6 +53,8 @@ type Config struct {
 	LeaseTTL time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
+	// Tools is the operator's word on tools: it goes over what they say themselves.
+	Tools []agentfile.ToolRule
 	// Env reads the environment. Default os.Getenv.
 	Env func(string) string
 	// Hooks are the operator's own, for every agent of every run. Those that name
@@ -86,7 +90,8 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
-	life     context.Context // until Close
+	refused  atomic.Pointer[error] // the last right that the server did not give
+	life     context.Context       // until Close
 	end      context.CancelFunc
 }
 
@@ -105,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := h.open(ctx); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errors.Join(h.denied(err), h.Close())
 	}
 	return h, nil
 }
@@ -185,9 +190,13 @@ func (h *Host) connect() error {
 	// about: a reply to where we may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("the connection says", "error", err)
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			h.refused.Store(&err)
+		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus
+		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(r))
 		if d := h.cfg.Doors; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))

@@ -59,7 +59,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 			a.Notes = append(a.Notes, fmt.Sprintf("%s: model %q is not PROVIDER/MODEL; the run's model is taken", d.Path, d.Model))
 			d.Model = ""
 		}
-		if err := h.enlist(o, d); err != nil {
+		if err := h.enlist(o, d, a); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 }
 
 // enlist adds one agent and its commands.
-func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
+func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.RunAccepted) error {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates,
 		Limits: agent.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
 	if !strings.HasPrefix(def.System, "agent: ") {
@@ -85,14 +85,15 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
 	def.Deny = names(d.DisallowedTools)
 	def.Manners.Hooks = signed(d)
 	if d.Model != "" {
-		m := o.Model
-		m.Name = d.Model
 		choice, err := h.models.named(d.Model)
 		if err != nil {
 			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
-		m.Window, m.Price = choice.Window, choice.Price
+		m := along(o.Model, choice)
 		def.Model, def.Manners.Context.Model = &m, summarizer(choice)
+	}
+	if err := h.behaves(o, &def, d, a); err != nil {
+		return err
 	}
 	for _, c := range d.Commands {
 		if err := addCommand(o, d.Path, c); err != nil {
