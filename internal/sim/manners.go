@@ -64,7 +64,7 @@ func hooks(d dice) []agent.Hook {
 	list := make([]agent.Hook, d.between(1, 4))
 	for i := range list {
 		list[i] = agent.Hook{Name: "h" + itoa(i), Point: points[d.IntN(len(points))], Tools: oneOf(d, "", "", "pay|wipe", "look", "("),
-			Report: d.percent(10)}
+			Report: d.percent(10), Of: oneOf(d, "", "", "", agent.OfRoot, agent.OfChild)}
 		if d.percent(40) {
 			list[i].Failing = decisions[d.IntN(len(decisions))]
 		}

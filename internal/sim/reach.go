@@ -133,6 +133,7 @@ const (
 	SummaryLost
 	JournalShown
 	Forked
+	RefusedFrozen
 	placesMax
 )
 
@@ -150,7 +151,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"100,000 calls in a reply", "an entry that was too large", "takeover at a gate", "cancel at a gate", "takeover at the gate of a call",
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
-	"the journal is shown", "a child begins with its parent's history"}
+	"the journal is shown", "a child begins with its parent's history",
+	"refused: the budget is frozen"}
 
 // String names a place.
 func (p Place) String() string {

@@ -23,7 +23,7 @@ var ofManners = []Mutant{
 	{"failing-hook-passes", "A19: a hook that gives no verdict has its default", []Edit{
 		{verdictGo, "			if p.Knows(h.Failing) {", "			if false && p.Knows(h.Failing) {"}}},
 	{"last-hook-decides", "A19: of several hooks the strictest counts", []Edit{
-		{verdictGo, "		if !j.hook.Report && at >= 0 && at < rank {", "		if !j.hook.Report && at >= 0 {"}}},
+		{verdictGo, "		if !j.hook.Report && at >= 0 && at < rank {", "		if !j.hook.Report && at >= 0 && at < rank+len(list)*9 {"}}},
 	{"reports-decide", "E1: a hook in report-only mode decides nothing", []Edit{
 		{verdictGo, "		if !j.hook.Report && at >= 0 && at < rank {", "		if at >= 0 && at < rank {"}}},
 	{"nonsense-of-hooks-counts", "A19: an answer that makes no sense is no verdict", []Edit{
@@ -88,8 +88,6 @@ var ofManners = []Mutant{
 		{fallbackGo, "more[:min(len(more), FallbacksMax)]...", "more..."}}},
 	{"failed-partial-is-kept", "A15: what a failed attempt said is a tombstone", []Edit{
 		{recoverGo, "	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone {", "	if n := len(s.History) - 1; s.History[n].Role == \"\" {"}}},
-	{"tombstone-written-in-place", "style 8: clone before write", []Edit{
-		{recoverGo, "		s.History = slices.Clone(s.History)\n		s.History[n].Tombstone = true", "		s.History[n].Tombstone = true"}}},
 
 	{"criteria-for-ever", "A27: a completion is sent back a bounded number of times", []Edit{
 		{goalGo, "	if s.Goal.Sent >= cmp.Or(r.Tries, RequireTries) {", "	if s.Goal.Sent > cmp.Or(r.Tries, RequireTries) {"}}},
@@ -102,7 +100,8 @@ var ofManners = []Mutant{
 	{"nudged-beyond-the-budget", "A22: what is used up is not used further", []Edit{
 		{goalGo, "ending != \"\" || used >= enough {", "ending != \"\" || used >= 2*enough {"}}},
 	{"closing-turn-runs-calls", "A5: the closing turn runs no calls", []Edit{
-		{turnGo, "	case s.Ending != \"\":\n		return closed(s, text, calls)\n", "	case s.Ending != \"\" && len(calls) == 0:\n		return closed(s, text, calls)\n"}}},
+		{turnGo, "	case s.Ending != \"\":\n		return closed(s, text, calls)\n", "	case s.Ending != \"\" && len(calls) == 0:\n		return closed(s, text, calls)\n"},
+		{checkGo, "	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls)\n", "	left := int64(s.Task.Limits.ReplyCalls)\n"}}},
 	{"results-of-a-model", "A20: a model's reply brings no results", []Edit{
 		{turnGo, "	m.Role, m.Results = model.Assistant, nil", "	m.Role = model.Assistant"}}},
 
@@ -115,7 +114,7 @@ var ofManners = []Mutant{
 	{"fold-forgets-the-task", "D3: the task stays in the prompt", []Edit{
 		{foldGo, "		section(&b, \"The task, verbatim\", goal)", "		section(&b, \"The task, verbatim\", \"see above\"+goal[:0])"}}},
 	{"fold-forgets-the-evidence", "D3: the evidence stays in the prompt", []Edit{
-		{foldGo, "	for j, f := range evidence {\n		keep(f, s.Task.Manners.Require.Evidence[j].Contains)\n	}\n", "	_ = evidence\n"}, {foldGo, "		keep(newest[name], \"\")", "		_ = newest[name]"}}},
+		{foldGo, "	for j, f := range evidence {\n		keep(f, s.Task.Manners.Require.Evidence[j].Contains)\n	}\n", "	_, _ = evidence, keep\n"}, {foldGo, "		keep(newest[name], \"\")", "		_ = newest[name]"}}},
 	{"fold-moves-with-each-turn", "D2: what was sent stays as it was until the next compaction", []Edit{
 		{promptGo, "		user(s.Fold.Text)", "		user(s.Fold.Text + s.Journal.NextAction + string(rune('a'+s.Turn)))"}}},
 	{"journal-moves-with-each-turn", "D7: prompts show the journal of the last continuation", []Edit{
