@@ -76,11 +76,15 @@ func hooks(d dice) []agent.Hook {
 var decisions = []agent.HookDecision{agent.HookPass, agent.HookAllow, agent.HookDeny, agent.HookAsk, agent.HookSkip, agent.HookOverride,
 	agent.HookBlock, agent.HookPrevent, agent.HookTrip, "maybe"}
 
+// proof is a word that tools' results hold in their midst, where no outline
+// would keep it.
+const proof = "proof"
+
 // require is what a claimed completion must have.
 func require(d dice) agent.Require {
 	r := agent.Require{Tries: oneOf(d, 0, 1, 3)}
 	if d.percent(60) {
-		r.Evidence = []agent.Evidence{{Tool: oneOf(d, "look", "pay", "fly"), Contains: oneOf(d, "", "7", "nowhere")}}
+		r.Evidence = []agent.Evidence{{Tool: oneOf(d, "look", "look", "look", "pay", "fly"), Contains: oneOf(d, "", proof, proof, "nowhere")}}
 	}
 	if d.percent(40) {
 		r.Schema = oneOf(d, `{"type":"object","required":["answer"]}`, `{"type":"string"}`)

@@ -133,6 +133,9 @@ func (s *sim) finishRun(r *run) {
 func (s *sim) result(r *run) agent.Returned {
 	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(15)}
 	f.Transient = f.Error && s.percent(60)
+	if s.on(Goals) && s.percent(40) {
+		f.Text = strings.Repeat("z ", 150) + proof + strings.Repeat(" z", 150)
+	}
 	if !s.on(Hostile) {
 		return f
 	}
@@ -306,7 +309,10 @@ func (s *sim) call(t temper) model.ToolCall {
 			model.ToolCall{Name: "delegate", Args: `{"task":"t","agent":7}`},
 			model.ToolCall{Name: "look", Args: ` `})
 	}
+	wanted := s.opened.Manners.Require.Evidence
 	switch {
+	case len(wanted) > 0 && s.percent(40): // it was told what there must be
+		return model.ToolCall{Name: wanted[0].Tool, Args: `{"x":3}`}
 	case s.percent(t.delegate):
 		return model.ToolCall{Name: "delegate", Args: s.errand()}
 	case s.opened.Manners.Journal && s.percent(25):
