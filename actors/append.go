@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -74,6 +75,9 @@ func (s *shell) append(c actor.Context, w worked) {
 		root.Send(self, posted{w, err})
 		return
 	}
+	if w.start == s.life.Start {
+		s.unread = append(s.unread, e.Items[0].ID)
+	}
 	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(_ uint64, err error) {
 		if err != nil {
 			root.Send(self, posted{w, err})
@@ -81,9 +85,17 @@ func (s *shell) append(c actor.Context, w worked) {
 	})
 }
 
+// cameRound forgets an own entry that was read.
+func (s *shell) cameRound(id string) {
+	if i := slices.Index(s.unread, id); i >= 0 {
+		s.unread = slices.Delete(s.unread, i, i+1)
+	}
+}
+
 // posted takes the failure of an append to our own log: what is too large is
 // replaced by what says so, what found no room is tried again.
 func (s *shell) posted(c actor.Context, m posted) {
+	s.cameRound(s.id(m.own)) // it did not, and is not waited for
 	switch {
 	case errors.Is(m.err, mailbox.ErrClosed):
 	case errors.Is(m.err, mailbox.ErrFull):
@@ -104,4 +116,33 @@ func (s *shell) over() {
 	if s.cfg.Over != nil {
 		s.cfg.Over(s.life.Addr.Run(), s.super.State.Result())
 	}
+}
+
+// send puts letters out: one entry in flight to each receiver.
+func (s *shell) send(c actor.Context, held bool) {
+	if s.life.Phase != life.Alive {
+		return
+	}
+	for {
+		to, letters, ok := s.life.Outbox.Take(held)
+		if !ok {
+			break
+		}
+		s.post(c, to, letters)
+	}
+	if s.life.Outbox.Held() && !s.holding {
+		s.holding = true
+		self, root := c.Self(), c.ActorSystem().Root
+		time.AfterFunc(settleHold, func() { root.Send(self, flush{}) })
+	}
+}
+
+func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter) {
+	self, root := c.Self(), c.ActorSystem().Root
+	data, err := mailbox.Encode(s.life.Post(letters))
+	if err != nil {
+		root.Send(self, acked{to, letters, err})
+		return
+	}
+	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) { root.Send(self, acked{to, letters, err}) })
 }

@@ -73,6 +73,10 @@ func (s *shell) catchUp(c actor.Context, m replayed) {
 	s.took(c, len(s.ahead))
 	s.ahead = nil
 	s.after(c)
+	if s.leaving {
+		s.freeze(c)
+		return
+	}
 	if s.behind.through > 0 {
 		s.catchUpTail(c, s.behind)
 	}

@@ -47,6 +47,7 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 		delete(r.pids, p.pid.Id)
 		c.Stop(p.pid)
 		p.pid = nil
+		r.gaveUp(m.at)
 	}
 	p.results = nil
 	r.cfg.Logger.Error("an actor is given up", "actor", m.at, "why", m.why)

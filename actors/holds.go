@@ -21,6 +21,7 @@ type (
 
 // review dismisses the shells of logs that are not held any more.
 func (r *router) review(c actor.Context) {
+	r.leaving = slices.DeleteFunc(r.leaving, func(l *leaving) bool { return l.over })
 	for at, p := range r.shells {
 		if _, ok := r.cfg.Holds(at); ok || p.dismissed {
 			continue
@@ -43,6 +44,7 @@ func (r *router) left(c actor.Context, m left) {
 	case p == nil:
 	case p.pid == m.pid:
 		delete(r.shells, m.at)
+		r.gaveUp(m.at)
 	default:
 		p.elders = slices.DeleteFunc(p.elders, func(e *actor.PID) bool { return e == m.pid })
 	}

@@ -34,6 +34,8 @@ type router struct {
 	pids   map[string]mailbox.Address
 	gone   map[mailbox.Address]struct{}
 	recent []mailbox.Address // gone, oldest first
+
+	leaving []*leaving
 }
 
 // place is what the router knows of one address.
@@ -79,6 +81,8 @@ func (r *router) Receive(c actor.Context) {
 		r.left(c, m)
 	case review:
 		r.review(c)
+	case handOver:
+		r.handOver(c, m)
 	case restart:
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
 			r.spawn(c, m.at, p)
@@ -97,7 +101,7 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 	if _, gone := r.gone[at]; gone || p != nil && !p.dismissed {
 		return p
 	}
-	if _, ok := r.cfg.Holds(at); !ok {
+	if _, ok := r.cfg.Holds(at); !ok || r.leaves(at) != nil {
 		return nil
 	}
 	if p == nil {
@@ -115,8 +119,8 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	lease, ok := r.cfg.Holds(at)
-	if !ok { // lost while it waited for a restart
-		p.dismissed = true
+	if !ok || r.leaves(at) != nil { // lost while it waited for a restart
+		delete(r.shells, at)
 		return
 	}
 	if lease != p.lease {
@@ -166,6 +170,7 @@ func (r *router) forget(c actor.Context, at mailbox.Address) {
 	if p.pid != nil {
 		delete(r.pids, p.pid.Id)
 		c.Stop(p.pid)
+		r.gaveUp(at)
 	}
 	r.gone[at] = struct{}{}
 	r.recent = append(r.recent, at)
@@ -184,8 +189,9 @@ func (r *router) crashed(c actor.Context, pid *actor.PID) {
 	delete(r.pids, pid.Id)
 	p := r.shells[at]
 	p.pid = nil
-	if p.dismissed {
+	if p.dismissed || r.leaves(at) != nil {
 		delete(r.shells, at)
+		r.gaveUp(at)
 		return
 	}
 	pause, parked := p.crash(time.Now())

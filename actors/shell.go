@@ -71,6 +71,10 @@ type shell struct {
 	closing bool              // Closed is on the way
 	marked  uint64            // how much was read when the last Checkpoint went off
 	told    bool              // Over was told
+	unread  []string          // ids of own entries that have not come round
+	leaving bool              // it is to be frozen once the replay is through
+	frozen  bool              // the log is being handed over: see handover.go
+	final   string            // id of the Released that was appended
 	work    world
 }
 
@@ -105,6 +109,10 @@ func nonce() string {
 // machine behind it.
 func (s *shell) Receive(c actor.Context) {
 	defer s.sayPanic()
+	if s.frozen {
+		s.whileFrozen(c)
+		return
+	}
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.claim(c)
@@ -148,6 +156,8 @@ func (s *shell) Receive(c actor.Context) {
 		s.dismiss(c)
 	case spent:
 		s.settled(c, m)
+	case freeze:
+		s.freeze(c)
 	case due:
 		s.work.fired(m.timer)
 		s.append(c, s.own("woke", m.timer, agent.Woke{Timer: m.timer}))
@@ -174,6 +184,9 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	r := s.life.Next(m)
 	if r.Err != nil {
 		s.log.Warn("an entry does not count", "error", r.Err)
+	}
+	if r.Own != "" {
+		s.cameRound(r.Own)
 	}
 	if r.Came {
 		s.append(c, s.own("checkpoint", "0", agent.Checkpoint{}))
@@ -218,33 +231,4 @@ func (s *shell) after(c actor.Context) {
 		s.marked = s.life.N
 		s.append(c, s.own("checkpoint", "", agent.Checkpoint{}))
 	}
-}
-
-// send puts letters out: one entry in flight to each receiver.
-func (s *shell) send(c actor.Context, held bool) {
-	if s.life.Phase != life.Alive {
-		return
-	}
-	for {
-		to, letters, ok := s.life.Outbox.Take(held)
-		if !ok {
-			break
-		}
-		s.post(c, to, letters)
-	}
-	if s.life.Outbox.Held() && !s.holding {
-		s.holding = true
-		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(settleHold, func() { root.Send(self, flush{}) })
-	}
-}
-
-func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter) {
-	self, root := c.Self(), c.ActorSystem().Root
-	data, err := mailbox.Encode(s.life.Post(letters))
-	if err != nil {
-		root.Send(self, acked{to, letters, err})
-		return
-	}
-	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) { root.Send(self, acked{to, letters, err}) })
 }

@@ -16,8 +16,9 @@ const failingMax = 32 // targets that are remembered
 // forbids reports whether a tool is there in the run and not for this agent.
 func (s State) forbids(tool string) bool { return slices.Contains(s.Task.Forbidden, tool) }
 
-func (s State) proposesForbidden(calls []Call) bool {
-	return slices.ContainsFunc(calls, func(c Call) bool { return s.forbids(c.Name) })
+// forbiddenAt is the first forbidden proposal among calls, or -1.
+func (s State) forbiddenAt(calls []Call) int {
+	return slices.IndexFunc(calls, func(c Call) bool { return s.forbids(c.Name) })
 }
 
 // tally counts a reply's proposals: useless replies in a row, and those with
@@ -26,7 +27,7 @@ func (s State) proposesForbidden(calls []Call) bool {
 // is neither useful nor useless.
 func (s State) tally(calls []Call) (useless, forbidden int) {
 	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok && !s.forbids(c.Name) })
-	barred := s.proposesForbidden(calls)
+	barred := s.forbiddenAt(calls) >= 0
 	switch {
 	case barred && known:
 		return 0, s.Habits.Forbidden + 1
@@ -52,7 +53,7 @@ func (s State) hold(calls []Call) []Call {
 	limit := s.Task.Manners.Breaker.Forbidden
 	_, forbidden := s.tally(calls)
 	switch {
-	case limit > 0 && forbidden >= limit && s.proposesForbidden(calls):
+	case limit > 0 && forbidden >= limit:
 		from, text = 0, notRunRefused
 	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asks):
 		from, text = 0, notRunAsking
@@ -74,8 +75,7 @@ func (s State) hold(calls []Call) []Call {
 // nobody can be asked.
 func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
 	b := s.Task.Manners.Breaker
-	if b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden && s.proposesForbidden(calls) {
-		i := slices.IndexFunc(calls, func(c Call) bool { return s.forbids(c.Name) })
+	if i := s.forbiddenAt(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden {
 		next, fx = finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
 		return next, fx, true

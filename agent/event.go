@@ -203,7 +203,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.

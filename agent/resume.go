@@ -7,10 +7,19 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// Released ends a life in order: whatever it began has ended, and is in the log
+// before this. What seems to be under way after it was never begun.
+type Released struct{}
+
+// Kind is the fact's word in logs.
+func (Released) Kind() string { return "released" }
+
 // resumed begins a life of the shell: only the world can have lost something,
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
 	s.Life, s.Node = f.Life, f.Node
+	whole := s.Released // the life before began nothing that has not ended
+	s.Released = false
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
@@ -35,8 +44,14 @@ func resumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, s.atGate())
 		}
 	case Thinking:
+		if whole && s.Cancel == nil && s.Purpose == ForTurn {
+			return s, append(fx, s.callModel()) // its lease was granted and not used
+		}
 		return then(fx)(lostModelCall(s))
 	case Acting:
+		if whole {
+			s = s.neverBegun()
+		}
 		return then(fx)(lostCalls(s))
 	case Waiting:
 		if s.Query.Query == "" {
@@ -84,6 +99,8 @@ func lostCalls(s State) (State, []Effect) {
 		case s.Cancel != nil:
 			if c.Stage == Running && !c.delegate() {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
+			} else if c.Stage == Starting {
+				s = s.with(i, c.fail("never started: the run was canceled"))
 			}
 			continue
 		case c.Name == askTool: // the question stands in the log of the run
@@ -102,6 +119,17 @@ func lostCalls(s State) (State, []Effect) {
 		return s, fx
 	}
 	return then(fx)(advance(s))
+}
+
+// neverBegun puts the calls that seem to run back to before their beginning.
+func (s State) neverBegun() State {
+	for i, c := range s.Calls {
+		if c.Stage == Running && !c.delegate() && c.Name != askTool {
+			c.Stage = Starting
+			s = s.with(i, c)
+		}
+	}
+	return s
 }
 
 // unknownOutcome stops for a person: a side effect began and nobody knows

@@ -321,6 +321,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return recalled(t, d)
 	case "resumed":
 		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
+	case "released":
+		return agent.Released{}
 	case "checkpoint":
 		return agent.Checkpoint{}
 	case "hooked":

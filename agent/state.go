@@ -82,6 +82,8 @@ type State struct {
 	Rounds  Rounds   // what hooks have brought about
 	Asks    int      // questions that the loop has put to a person itself
 
+	Released bool // the life in force has ended in order: nothing of it is under way
+
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
 }

@@ -39,6 +39,9 @@ func Step(s State, e Event) (State, []Effect) {
 		return woke(s, f)
 	case Resumed:
 		return resumed(s, f)
+	case Released:
+		s.Released = true
+		return s, nil
 	case Checkpoint, Closed:
 		return s, nil
 	default:

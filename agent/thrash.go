@@ -215,7 +215,7 @@ func (s *State) remember(w Watch, calls []Call) int {
 	kept := 0
 	for _, c := range calls {
 		spec, known := s.check.specs[c.Name]
-		if !known || s.forbids(c.Name) || c.Name == askTool || c.Result.Text == notRunLimit || spec.Poll || slices.Contains(w.Polling, c.Name) {
+		if !known || s.forbids(c.Name) || c.Result.Text == notRunLimit || spec.Poll || slices.Contains(w.Polling, c.Name) {
 			continue
 		}
 		kept++

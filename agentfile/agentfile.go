@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -71,7 +72,10 @@ type Definition struct {
 	// Commands are tools of its own. Dir and Env are the caller's to fill in.
 	Commands []tool.CommandConfig
 
-	// Other holds known keys that troupe keeps and does not act on: hooks,
+	// Hooks are of this agent, by the point at which they stand.
+	Hooks []agent.Hook
+
+	// Other holds known keys that troupe keeps and does not act on:
 	// memory, color and the like.
 	Other map[string]any
 }

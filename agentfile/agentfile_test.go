@@ -220,7 +220,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func agent(name, description string) string {
+func agentText(name, description string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n---\np"
 }
 
@@ -228,11 +228,11 @@ func TestTheFirstPlaceWinsAndDuplicatesAreNoted(t *testing.T) {
 	ws := t.TempDir()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	write(t, ws+"/.claude/agents/a.md", agent("a", "of claude"))
-	write(t, ws+"/.claude/agents/deep/b.md", agent("b", "of claude"))
-	write(t, ws+"/.troupe/agents/a.md", agent("a", "of troupe"))
+	write(t, ws+"/.claude/agents/a.md", agentText("a", "of claude"))
+	write(t, ws+"/.claude/agents/deep/b.md", agentText("b", "of claude"))
+	write(t, ws+"/.troupe/agents/a.md", agentText("a", "of troupe"))
 	write(t, ws+"/.troupe/agents/README.md", "# These are agents")
-	write(t, ws+"/given.md", agent("c", "given"))
+	write(t, ws+"/given.md", agentText("c", "given"))
 	defs, notes, err := Load(Dirs(ws, ws+"/given.md")...)
 	if err != nil {
 		t.Fatal(err)
@@ -252,8 +252,8 @@ func TestTheFirstPlaceWinsAndDuplicatesAreNoted(t *testing.T) {
 func TestABrokenDefinitionIsNotReplacedByALesserOne(t *testing.T) {
 	ws := t.TempDir()
 	write(t, ws+"/1/a.md", "---\nname: a\ndescription: d\nmaxTurns: x\n---\np")
-	write(t, ws+"/2/a.md", agent("a", "lesser"))
-	write(t, ws+"/2/b.md", agent("b", "fine"))
+	write(t, ws+"/2/a.md", agentText("a", "lesser"))
+	write(t, ws+"/2/b.md", agentText("b", "fine"))
 	defs, _, err := Load(ws+"/1", ws+"/2")
 	if !errors.Is(err, ErrField) || len(defs) != 1 || defs[0].Name != "b" {
 		t.Errorf("%v %v", defs, err)

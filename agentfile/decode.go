@@ -18,6 +18,7 @@ import (
 type decoder struct {
 	path     string
 	def      *Definition
+	shared   bool           // the file is about all agents, not one
 	lines    map[string]int // of top-level keys
 	notes    []Note
 	problems []error

@@ -35,9 +35,10 @@ func init() { // the readers refer to the tables
 		"mcpServers":     readServers,
 		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.text(n, k)) },
 		"temperature":    readTemperature,
+		"hooks":          readHooks,
 		ownKey:           func(d *decoder, k string, n *yaml.Node) { d.fields(n, k+".", ownFields) },
 	}
-	for _, key := range []string{"hooks", "memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
+	for _, key := range []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
 		topFields[key] = keep
 	}
 	ownFields = map[string]field{
@@ -51,6 +52,7 @@ func init() { // the readers refer to the tables
 		"export":        readExport,
 		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.json(n, k) },
 		"tools":         readCommands,
+		"hooks":         readOwnHooks,
 	}
 	budgetFields = map[string]field{
 		"tokens": func(d *decoder, k string, n *yaml.Node) {

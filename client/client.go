@@ -146,7 +146,8 @@ func orNew(id string) string {
 	return id
 }
 
-// Wait returns the run once it is finished or parked for a person.
+// Wait returns the run once it is finished or parked for a person. Once a node
+// has answered, it outlasts moments when none does: another may be taking over.
 func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	subject, err := c.names.RunEvents(run)
 	if err != nil {
@@ -157,9 +158,10 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
 	}
 	defer unsubscribe(sub)
-	for {
+	for heard := false; ; heard = true {
 		info, err := c.Get(ctx, run)
-		if err != nil || info.State != "live" {
+		busy := err != nil && heard && Lost(err) && !c.nc.IsClosed() && ctx.Err() == nil
+		if !busy && (err != nil || info.State != "live") {
 			return info, err
 		}
 		if err := untilEnd(ctx, sub); err != nil {

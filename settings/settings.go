@@ -38,13 +38,14 @@ const (
 	whole
 	number
 	duration
+	tree // for others to read: it is no flag, and no variable
 )
 
 // keys are the settings, named as the long flags with underscores.
 var keys = map[string]kind{
 	"model": text, "store_dir": path, "color": text, "output": text,
 	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
-	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
+	"max_agents": whole, "max_budget_usd": number, "timeout": duration, "hooks": tree,
 }
 
 // Setting is one value and where it was found.
@@ -72,16 +73,22 @@ type Places struct {
 	Getenv func(string) string
 }
 
+// UserFile is the file of settings that is the user's own, whatever the directory.
+func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
+
 // Load returns what is set, by key. The first place that says something wins.
 func Load(p Places) (map[string]Setting, error) {
 	if p.Getenv == nil {
 		p.Getenv = os.Getenv
 	}
 	if p.User == "" {
-		p.User = filepath.Join(xdg.ConfigHome, "troupe", FileName)
+		p.User = UserFile()
 	}
 	all := map[string]Setting{}
-	for key := range keys {
+	for key, form := range keys {
+		if form == tree {
+			continue
+		}
 		name := envPrefix + strings.ToUpper(key)
 		if v := p.Getenv(name); v != "" {
 			all[key] = Setting{key, v, name}
@@ -151,6 +158,9 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
 		case seen[key.Value]:
 			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
+		case form == tree:
+			seen[key.Value] = true
+			continue
 		case value.Kind != yaml.ScalarNode:
 			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
 		}

@@ -89,3 +89,13 @@ func TestNear(t *testing.T) {
 		}
 	}
 }
+
+// What is no flag stands in the same file, for others to read: see agentfile.Hooks.
+func TestHooksAreOfTheFileAndNoSetting(t *testing.T) {
+	user := filepath.Join(t.TempDir(), "user.yaml")
+	write(t, user, "hooks:\n  Stop: [{hooks: [{command: make test}]}]\nmodel: a/b\n")
+	got, err := Load(Places{User: user, Getenv: func(k string) string { return map[string]string{"TROUPE_HOOKS": "x"}[k] }})
+	if err != nil || len(got) != 1 || got["model"].Value != "a/b" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -56,7 +56,7 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = as[LimitSet](body)
 	case "given_up":
 		f, err = as[GivenUp](body)
-	case "canceled", "woke", "resumed", "checkpoint", "closed":
+	case "canceled", "woke", "resumed", "released", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
 		a, ok, err := agent.DecodeAsk(kind, body)
@@ -147,7 +147,7 @@ func Step(s State, e Event) (State, []Effect) {
 		return woke(s, f)
 	case agent.Resumed:
 		return resumed(s, f)
-	case agent.Checkpoint, agent.Closed:
+	case agent.Released, agent.Checkpoint, agent.Closed:
 		return s, nil
 	default:
 		panic("supervisor: unknown fact " + e.Fact.Kind())

@@ -138,6 +138,7 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 	if !m.Done {
 		m.Turns = max(m.Turns, f.Turn)
 		m.Usage = m.Usage.Add(f.Usage)
+		m.Calls = int(s.Pool.Account(string(from)).Spent.Calls)
 		s = s.put(m)
 	}
 	return s.drain()

@@ -24,7 +24,7 @@ func (l *Life) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (ma
 	if err != nil {
 		return mailbox.Entry{}, fmt.Errorf("life: encode %s: %w", kind, err)
 	}
-	id := fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, epoch.Lease, epoch.Start, start)
+	id := l.ID(epoch, start, kind, key)
 	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Epoch: epoch, Start: start,
 		Items: []mailbox.Item{{ID: id, Kind: kind, Body: raw}}}
 	if f := l.Outbox.Floor(); f > l.base && f <= l.N && l.Phase == Alive {
@@ -32,6 +32,11 @@ func (l *Life) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (ma
 		e.Floor, e.Hash = f, h[:]
 	}
 	return e, nil
+}
+
+// ID names an own entry (PROTOCOL P8).
+func (l *Life) ID(epoch mailbox.Epoch, start, kind, key string) string {
+	return fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, epoch.Lease, epoch.Start, start)
 }
 
 // Post is the entry that carries letters to one receiver.

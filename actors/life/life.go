@@ -7,7 +7,6 @@
 package life
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -140,6 +139,8 @@ type Read struct {
 	// Reclaim: the own Resumed was not the highest, or it did not say what is wrong
 	// with the log; claim again with Life.Epoch and Life.Damage.
 	Reclaim bool
+	// Own is the id of an entry that this life wrote and that has come round.
+	Own string
 	// Err: the entry, or an item of it, did not decode, or ErrDamaged.
 	Err error
 }
@@ -184,21 +185,6 @@ func (l *Life) Next(m mailbox.Message) Read {
 	return out
 }
 
-// Silence ends this life from outside: its process may no longer try. It is what
-// reading a later claim does, before one was read.
-func (l *Life) Silence() {
-	if l.Phase != Closed {
-		l.Phase = Silent
-	}
-}
-
-// reclaim asks for another claim: one that says Damage. A claim with the epoch
-// that is in force already would not count.
-func (l *Life) reclaim(out *Read) {
-	l.confess, out.Reclaim = true, true
-	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
-}
-
 // extend continues the chain of hashes over the log as it is.
 func (l *Life) extend(data []byte) {
 	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
@@ -224,6 +210,9 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	if len(e.Items) == 0 {
 		return nil
 	}
+	if e.Start == l.Start {
+		out.Own = e.Items[0].ID
+	}
 	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer
 	// An entry of a life whose Resumed never came counts too: that one is gone.
 	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out)
@@ -246,53 +235,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 }
 
 var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true, "returned": true, "woke": true,
-	"hooked": true, "resumed": true, "checkpoint": true, "closed": true}
-
-// claim takes the floor and checks the hash that an own entry carries.
-func (l *Life) claim(e mailbox.Entry, counts bool, out *Read) {
-	if e.Floor == 0 {
-		return
-	}
-	// More entries than came before it: the log has lost its head.
-	if e.Floor >= l.N || e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) {
-		if counts {
-			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
-		}
-		return
-	}
-	l.floor = max(l.floor, e.Floor)
-	if counts {
-		l.claimed = l.N
-	}
-	if drop := int(l.floor - l.base); l.floor > l.base && drop < len(l.hashes) {
-		l.hashes = append(l.hashes[:0:0], l.hashes[drop-1:]...)
-		l.base = l.floor - 1
-	}
-}
-
-// resumed reads a claim: it comes into force if it is the highest so far.
-func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
-	mine := e.Start == l.Start && l.Start != ""
-	if !e.Epoch.Higher(l.force) {
-		if mine && l.Phase == Folding && e.Epoch == l.Epoch {
-			l.Epoch = mailbox.Epoch{Lease: l.force.Lease + 1}
-			out.Reclaim = true
-		}
-		l.Dropped++
-		return nil
-	}
-	l.force, l.forcer = e.Epoch, e.Start
-	switch {
-	case mine && l.Damage != "" && !l.confess:
-		l.reclaim(out) // it comes alive to say what is wrong, and to do nothing else
-	case mine:
-		l.Phase, out.Came = Alive, true
-	case l.Phase == Alive:
-		l.Phase = Silent
-		return nil
-	}
-	return l.step(e.Items[0], "", false, out)
-}
+	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
 // commands reads what a client asked, each request once.
 func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
@@ -353,7 +296,7 @@ func backLife(item mailbox.Item) string {
 }
 
 var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
-	"hooked": true, "checkpoint": true, "closed": true}
+	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []Letter {
 	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
@@ -380,7 +323,7 @@ func (l *Life) MayClose() bool {
 func (l *Life) Floor() uint64 { return l.floor }
 
 // Starts counts the lives at the end of a log that began and never wrote a
-// Checkpoint: from StartsMax on the actor is parked unstepped.
+// Checkpoint, or that they end in order: from StartsMax on the actor is parked unstepped.
 func Starts(log []mailbox.Message) int {
 	n := 0
 	for _, m := range log {
@@ -391,8 +334,10 @@ func Starts(log []mailbox.Message) int {
 		switch e.Items[0].Kind {
 		case "resumed":
 			n++
-		case "checkpoint":
+		case "checkpoint", "released":
 			n = 0
+		case "closed": // whoever wakes it reads that, and stops
+			return 0
 		}
 	}
 	return n

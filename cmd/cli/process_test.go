@@ -414,6 +414,34 @@ agents:
 	}
 }
 
+// An agent that asks twice in one reply is answered twice, one after the other (E4).
+func TestAnAgentAsksOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"asker.md": "---\nname: asker\ndescription: Asks.\n---\nAsk.\n", "ask.yaml": `
+default:
+  - calls: [{name: ask_human, args: {question: "Which one?"}}, {name: ask_human, args: {question: "How many?"}}]
+  - text: "{{result.0}}, {{result.1}}"
+`})
+	cmd := s.command("run", "-m", "script/ask.yaml", "--agents", ".", "--agent", "asker", "buy")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := watch(terminal)
+	for _, q := range [][2]string{{"Which one?", "B"}, {"How many?", "two"}} {
+		screen.until(t, q[0]+"\r\n")
+		screen.until(t, "approve, deny, skip, or text:")
+		if _, err := terminal.WriteString(q[1] + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := screen.end()
+	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "a person answered: B, a person answered: two") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}
+
 // fmt runs once for each message of `nats sub --translate`: it must be there at once.
 func BenchmarkFmt(b *testing.B) {
 	event := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"lease":1}}` + "\n"

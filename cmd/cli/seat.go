@@ -8,9 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/settings"
 )
 
 const (
@@ -125,7 +128,11 @@ func (a *app) join(ctx context.Context) (*seat, error) {
 
 // own starts a node in this process.
 func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, error) {
-	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Env: a.getenv, Model: a.model,
+	hooks, err := a.hooks()
+	if err != nil && why == toRun { // what hooks would keep from happening must not happen without them
+		return nil, err
+	}
+	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Env: a.getenv, Model: a.model, Hooks: hooks,
 		Still: why == toLook, Logger: a.logger()})
 	if err != nil {
 		return nil, err
@@ -138,6 +145,18 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 		return nil, errors.Join(err, h.Close())
 	}
 	return s, nil
+}
+
+// hooks are the user's own.
+func (a *app) hooks() ([]agent.Hook, error) {
+	hooks, notes, err := agentfile.Hooks(settings.UserFile())
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: err, hint: "mend its hooks, or take them out; see docs/hooks.md"}
+	}
+	for _, n := range notes {
+		a.logger().Warn("a setting is not as it seems", "note", n.String())
+	}
+	return hooks, nil
 }
 
 func (a *app) logger() *slog.Logger {

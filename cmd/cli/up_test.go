@@ -29,7 +29,7 @@ func upNode() {
 	if err == nil {
 		fmt.Println("ready")
 		<-ctx.Done()
-		err = h.Close()
+		err = errors.Join(h.Drain(context.Background()), h.Close())
 	}
 	if err != nil {
 		fmt.Println(err)

@@ -15,9 +15,11 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/settings"
@@ -60,7 +62,12 @@ type node struct {
 	durability string
 	output     string
 	verbose    bool
+	drain      time.Duration
 }
+
+// drainTimeout is how long a node that was told to stop waits for its models
+// and tools; a tool may take a minute.
+const drainTimeout = 75 * time.Second
 
 func (n *node) command() *cobra.Command {
 	c := &cobra.Command{
@@ -69,8 +76,9 @@ func (n *node) command() *cobra.Command {
 		Long: `Run a troupe node: with a NATS server of its own, or on the one that -s, --context
 or NATS_URL name. It continues the unfinished runs of its state directory.
 
-Clients may name only directories under --root. SIGTERM or Ctrl-C stops the node
-in order; what was under way is taken up by the next one. A second signal kills.
+Clients may name only directories under --root. SIGTERM or Ctrl-C stops the node in
+order: what is under way comes to its end, then other nodes, or the next one on the
+same state directory, go on. A second signal kills.
 
 Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStream.`,
 		Example: `  troupe-node --root ~/src
@@ -91,6 +99,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process")
+	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for what is under way")
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
@@ -130,6 +139,14 @@ func (n *node) settle(c *cobra.Command) error {
 			*target = s.Value
 		}
 	}
+	hooks, notes, err := agentfile.Hooks(settings.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	for _, note := range notes {
+		say("note: " + note.String())
+	}
+	n.cfg.Hooks = hooks
 	switch n.durability {
 	case "sync":
 	case "lazy":
@@ -201,7 +218,12 @@ func (n *node) serve() error {
 		return fmt.Errorf("%w: %w", errRun, errors.Join(err, h.Close()))
 	}
 	<-stopping
-	n.cfg.Logger.Info("stopping; what is under way is taken up by the next node")
+	n.cfg.Logger.Info("stopping: what is under way comes to its end, and others go on with the rest", "within", n.drain)
+	patience, enough := context.WithTimeout(context.Background(), n.drain)
+	defer enough()
+	if err := h.Drain(patience); err != nil {
+		n.cfg.Logger.Warn("something is still under way; what nobody can know of it goes to a person", "error", err)
+	}
 	if err := h.Close(); err != nil {
 		return fmt.Errorf("%w: %w", errRun, err)
 	}

@@ -86,7 +86,8 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 	}
 	slow("10m")
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		cmd := command(t, "--store-dir", filepath.Join(dir, "state"), "--root", dir, "-o", "json", "--durability", "lazy", "--nats-port", "-1")
+		cmd := command(t, "--store-dir", filepath.Join(dir, "state"), "--root", dir, "-o", "json", "--durability", "lazy", "--nats-port", "-1",
+			"--drain-timeout", "200ms")
 		var ready struct {
 			URL  string `json:"url"`
 			Type string `json:"type"`

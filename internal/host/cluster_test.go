@@ -212,3 +212,55 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestADrainWaitsForWhatIsUnderWay: a node with side effects under way is told
+// to stop. It waits for them; the other one goes on, and neither runs them
+// again nor asks anybody.
+func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
+	e := shared(t)
+	model, gate, agents := heldBy(t, "effect")
+	one := join(t, e, "one", agents)
+	spread(t, one)
+	c := connect(t, one)
+	ids := []string{begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}),
+		begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})}
+	for _, id := range ids {
+		await(t, c, id, "tool.started", 2)
+	}
+	two := join(t, e, "two", agents)
+	drained := make(chan error, 1)
+	go func() { drained <- one.Drain(within(t)) }()
+	eventually(t, "the other node sees it leave", func() bool {
+		list, err := connect(t, two).Nodes(within(t))
+		return err == nil && len(list) == 2 && list[0].State == "leaving"
+	})
+	if len(drained) > 0 {
+		t.Error("it did not wait for the tools")
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, two)
+	for _, id := range ids {
+		info := finished(t, c, id, agent.Completed)
+		if info.Result.Budget.Unknown != 0 {
+			t.Errorf("%d tokens were charged for calls that were never made", info.Result.Budget.Unknown)
+		}
+		_, raw := paged(t, c, id)
+		started := 0
+		for _, event := range raw {
+			if strings.Contains(event, `"kind":"tool.started"`) {
+				started++
+			}
+		}
+		if started != 2 {
+			t.Errorf("%d tools were started, 2 were asked for", started)
+		}
+	}
+}

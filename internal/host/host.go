@@ -18,9 +18,11 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
@@ -51,6 +53,10 @@ type Config struct {
 	Model string
 	// Env reads the environment. Default os.Getenv.
 	Env func(string) string
+	// Hooks are the operator's own, for every agent of every run. Those that name
+	// no command are functions of GoHooks.
+	Hooks   []agent.Hook
+	GoHooks map[string]hook.Func
 	// Bare leaves out of events what people, models and tools said.
 	Bare bool
 	// ResumeAll continues every unfinished run; otherwise only those that are
@@ -144,7 +150,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Hooks: h.cfg.GoHooks,
 		Blobs: h.blobs, Events: h.publish, Over: h.over, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}

@@ -70,6 +70,9 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.cast(&o, r, &a); err != nil {
 		return none, a, err
 	}
+	if err := h.hooks(&o, &a); err != nil {
+		return none, a, err
+	}
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
 	return o, a, nil
 }

@@ -48,6 +48,10 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 			a.Notes = append(a.Notes, fmt.Sprintf("%s: its commands are off; name the directory with --agents to allow them", d.Path))
 			d.Commands = nil
 		}
+		if mine := h.ownHooks(d, o.Workspace); len(mine) < len(d.Hooks) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: its hooks are off; name the directory with --agents to allow them", d.Path))
+			d.Hooks = mine
+		}
 		named = append(named, d)
 	}
 	for _, d := range named {
@@ -79,6 +83,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
 		}
 	}
 	def.Deny = names(d.DisallowedTools)
+	def.Manners.Hooks = signed(d)
 	if d.Model != "" {
 		m := o.Model
 		m.Name = d.Model

@@ -66,8 +66,11 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	hostname, _ := os.Hostname() // shown only
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
-		Node:    shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
-		Busy:    func(s int) bool { return h.holding.busy[s].Load() > 0 },
+		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
+		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
+		Quiet: func(s int, done func()) {
+			h.node.HandOver(func(at mailbox.Address) bool { return mailbox.Shard(at, h.post.Shards()) == s }, done)
+		},
 		Changed: h.changed, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
@@ -102,6 +105,24 @@ func (h *Host) changed(gained, lost []int) {
 }
 
 const takeUpPause = time.Second
+
+// Drain brings what is under way to its end and gives all logs away: to other
+// nodes, where there are any, or to the next owner of the state directory.
+// After it only Close makes sense. It returns early when ctx ends; what is
+// still under way then is lost to whoever comes next.
+func (h *Host) Drain(ctx context.Context) error {
+	done := make(chan struct{})
+	if k := h.holding.keeper.Load(); k != nil {
+		k.Leave() // so that others take over as shards become quiet
+	}
+	h.node.HandOver(func(mailbox.Address) bool { return true }, func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("host: drain: %w", ctx.Err())
+	}
+}
 
 // cluster is what the doors know of the nodes; nil where there is only this one.
 func (h *Host) cluster() *gateway.Cluster {

@@ -53,9 +53,8 @@ type Plan struct {
 	Give []int // at most one: another node is to hold it, and nothing is under way in it
 }
 
-// Next plans. A shard moves only while it is idle, and one at a time: what is
-// under way would be lost to it, a model call charged in full and a side effect
-// sent to a person.
+// Next plans. While the node stays, a shard moves only while it is idle, and
+// one at a time: nobody waits for it.
 func Next(v View) Plan {
 	var p Plan
 	for s := range v.Shards {
@@ -71,11 +70,15 @@ func Next(v View) Plan {
 	return p
 }
 
-// leaving plans for a node that goes: it takes nothing, and gives whatever is idle.
+// leaving plans for a node that goes: it takes nothing, and gives all it has,
+// if anybody is there to take it.
 func leaving(v View) Plan {
 	var p Plan
+	if len(v.Nodes) == 0 {
+		return p
+	}
 	for s, holder := range v.Holders {
-		if holder == v.Self && !v.Busy(s) {
+		if holder == v.Self {
 			p.Give = append(p.Give, s)
 		}
 	}

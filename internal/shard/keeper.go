@@ -58,6 +58,10 @@ type Config struct {
 	TTL     time.Duration // whole seconds; default TTLDefault
 	// Busy reports whether something is under way in a shard that this node holds.
 	Busy func(shard int) bool
+	// Quiet brings what is under way in a shard that is to be given to an end, lets
+	// nothing new begin in it until Changed says that it is lost, and calls done,
+	// once, from any goroutine.
+	Quiet func(shard int, done func())
 	// Changed tells that shards were gained or lost. It is called from one
 	// goroutine and should not take longer than a renewal.
 	Changed func(gained, lost []int)
@@ -78,9 +82,10 @@ type Keeper struct {
 	held   map[int]held
 	others map[int]string // holders by the watch, ours too
 	nodes  map[string]Node
-	own    uint64 // revision of our own node's key
-	going  bool   // by Leave
-	asked  bool   // by a key that Ask wrote
+	own    uint64       // revision of our own node's key
+	giving map[int]bool // shards to be given; true: they are quiet
+	going  bool         // by Leave
+	asked  bool         // by a key that Ask wrote
 }
 
 // held is a lease of ours. until is by the monotonic clock, counted from before
@@ -93,8 +98,8 @@ type held struct {
 
 // Start makes the node known and keeps taking the shards that are its own.
 func Start(ctx context.Context, cfg Config) (*Keeper, error) {
-	if cfg.JS == nil || cfg.Buckets == nil || cfg.Shards < 1 || cfg.Busy == nil || cfg.Changed == nil {
-		return nil, fmt.Errorf("%w: JS, Buckets, Shards, Busy and Changed are required", ErrConfig)
+	if cfg.JS == nil || cfg.Buckets == nil || cfg.Shards < 1 || cfg.Busy == nil || cfg.Quiet == nil || cfg.Changed == nil {
+		return nil, fmt.Errorf("%w: JS, Buckets, Shards, Busy, Quiet and Changed are required", ErrConfig)
 	}
 	cfg.TTL = cmp.Or(cfg.TTL, TTLDefault)
 	if cfg.TTL < TTLMin || cfg.TTL%time.Second != 0 {
@@ -105,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Keeper{cfg: cfg, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
-		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}}
+		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}, giving: map[int]bool{}}
 	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
 	k.cfg.Node.Started = time.Now().UnixMilli()
 	if err := k.announce(ctx); err != nil {
@@ -218,6 +223,9 @@ func (k *Keeper) plan(ctx context.Context) {
 		}
 	}
 	for _, s := range p.Give {
+		k.quieten(s)
+	}
+	for _, s := range k.quiet() {
 		if k.letGo(s) {
 			lost = append(lost, s)
 		}
@@ -226,6 +234,40 @@ func (k *Keeper) plan(ctx context.Context) {
 	for _, s := range lost {
 		k.free(ctx, s)
 	}
+}
+
+// quieten has a shard brought to rest, once.
+func (k *Keeper) quieten(shard int) {
+	k.mu.Lock()
+	_, begun := k.giving[shard]
+	if !begun {
+		k.giving[shard] = false
+	}
+	k.mu.Unlock()
+	if begun {
+		return
+	}
+	k.cfg.Quiet(shard, func() {
+		k.mu.Lock()
+		k.giving[shard] = true
+		k.mu.Unlock()
+		k.wake()
+	})
+}
+
+// quiet are the shards that can be given now.
+func (k *Keeper) quiet() []int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []int
+	for s, q := range k.giving {
+		if q {
+			list = append(list, s)
+			delete(k.giving, s)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func (k *Keeper) tell(gained, lost []int) {

@@ -39,6 +39,32 @@ type member struct {
 	nc   *nats.Conn
 	mu   sync.Mutex
 	busy map[int]bool
+	rest map[int]func() // of busy shards that are to be quiet
+}
+
+// quiet is called back at once for what is idle, and later for what is busy.
+func (m *member) quiet(s int, done func()) {
+	m.mu.Lock()
+	busy := m.busy[s]
+	if busy {
+		m.rest[s] = done
+	}
+	m.mu.Unlock()
+	if !busy {
+		done()
+	}
+}
+
+// finish brings everything that is under way to its end.
+func (m *member) finish() {
+	m.mu.Lock()
+	rest := m.rest
+	m.rest = map[int]func(){}
+	clear(m.busy)
+	m.mu.Unlock()
+	for _, done := range rest {
+		done()
+	}
 }
 
 func (m *member) isBusy(s int) bool {
@@ -66,12 +92,12 @@ func join(t *testing.T, e *bus.Embedded, name string, busy ...int) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{nc: nc, busy: map[int]bool{}}
+	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}}
 	for _, s := range busy {
 		m.busy[s] = true
 	}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: names, Node: shard.Node{Name: name},
-		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Changed: func(_, _ []int) {}})
+		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: func(_, _ []int) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +203,7 @@ func TestWhatIsBusyStays(t *testing.T) {
 	if n := len(b.Held()); n != 0 {
 		t.Errorf("the second node holds %d shards that were busy", n)
 	}
-	a.mu.Lock()
-	clear(a.busy)
-	a.mu.Unlock()
+	a.finish()
 	until(t, "what became idle moved", sole(a, b))
 	if err := b.Ask(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
@@ -191,6 +215,40 @@ func TestWhatIsBusyStays(t *testing.T) {
 	until(t, "the node that may stay has a part again", sole(a, b))
 	a.Leave()
 	until(t, "the node that leaves has given all", sole(b))
+	b.leave(t)
+	a.leave(t)
+}
+
+// TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
+// the shard has come to its end.
+func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", busy...)
+	until(t, "the first node holds all", sole(a))
+	b := join(t, e, "b")
+	a.Leave()
+	until(t, "the others see it leave", func() bool {
+		for n := range b.Nodes() {
+			if n.Name == "a" && n.Leaving {
+				return true
+			}
+		}
+		return false
+	})
+	if n := len(a.Held()); n != shards {
+		t.Errorf("it gave %d shards that were busy", shards-n)
+	}
+	until(t, "all of them are asked to come to rest", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.rest) == shards
+	})
+	a.finish()
+	until(t, "the other one has all", sole(b))
 	b.leave(t)
 	a.leave(t)
 }

@@ -151,6 +151,7 @@ func (k *Keeper) letGo(shard int) bool {
 	defer k.mu.Unlock()
 	_, ok := k.held[shard]
 	delete(k.held, shard)
+	delete(k.giving, shard)
 	return ok
 }
 
@@ -166,8 +167,8 @@ func (k *Keeper) free(ctx context.Context, shard int) {
 	}
 }
 
-// Leave takes no more shards and gives away what is idle; others see the node
-// as one that leaves.
+// Leave takes no more shards and gives away what it has, each shard once it is
+// quiet; others see the node as one that leaves.
 func (k *Keeper) Leave() {
 	k.mu.Lock()
 	k.going = true

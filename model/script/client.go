@@ -25,7 +25,7 @@ const systemPrefix = "agent:"
 // "" every request says by the first line of its system prompt who it is for,
 // so one client can serve all agents of a node.
 func (s *Script) Client(agent string) model.Client {
-	return &client{script: s, agent: agent, failed: map[uint64]int{}}
+	return &client{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
 }
 
 type client struct {
@@ -34,6 +34,7 @@ type client struct {
 
 	mu     sync.Mutex
 	failed map[uint64]int // by fingerprint of the request; only for Failure.Times
+	asked  map[string]int // by agent; only for Script.InOrder
 }
 
 // Complete plays the reply that the request stands at.
@@ -41,7 +42,8 @@ func (c *client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	agent, n := c.name(req), place(req.Messages)
+	agent := c.name(req)
+	n := c.place(agent, req.Messages)
 	r := c.script.at(agent, n)
 	p := newPlay(r, req, agent, n)
 	if req.NoTools {
@@ -97,9 +99,17 @@ func (c *client) name(req model.Request) string {
 	return ""
 }
 
-// place counts the assistant messages that stand in a request.
-func place(messages []model.Message) int {
+// place counts the assistant messages that stand in a request, or the requests
+// themselves.
+func (c *client) place(agent string, messages []model.Message) int {
 	n := 0
+	if c.script.InOrder {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n = c.asked[agent]
+		c.asked[agent]++
+		return n
+	}
 	for _, m := range messages {
 		if m.Role == model.Assistant && !m.Tombstone {
 			n++

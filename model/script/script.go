@@ -18,7 +18,7 @@
 // the request itself: it is the number of assistant messages in it (tombstones
 // do not count). So a process that is restarted in the middle of a run goes on
 // where the run stands, and the same request always gets the same reply.
-// The one exception is Failure.Times, and it says so.
+// The exceptions are Failure.Times and Script.InOrder, and they say so.
 //
 // The agent is the name given to Client, or else the first line of the system
 // prompt if that reads "agent: NAME". Without either, or for a name the script
@@ -66,6 +66,10 @@ type Script struct {
 	// Repeat gives the last reply again and again past the end; otherwise the
 	// text is EndText, without calls.
 	Repeat bool `yaml:"repeat"`
+	// InOrder gives each request of an agent its next reply, whatever the
+	// transcript looks like: for replies that are struck from it, and for
+	// transcripts that are compacted. The count lives in the client.
+	InOrder bool `yaml:"in_order"`
 	// Closing is the text of a turn that forbids tools when the reply in turn
 	// has no text of its own; empty means ClosingText.
 	Closing string `yaml:"closing"`

@@ -280,3 +280,14 @@ func TestLoadReadsJSONToo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInOrder: replies follow the requests where the transcript cannot tell.
+func TestInOrder(t *testing.T) {
+	c := parse(t, "default: [{text: one}, {text: two}]\nin_order: true").Client("")
+	for _, want := range []string{"one", "two", script.EndText} {
+		r, err := c.Complete(t.Context(), ask(user("again")), nil)
+		if err != nil || r.Message.Text != want {
+			t.Errorf("%q %v, not %q", r.Message.Text, err, want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package life
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Silence ends this life from outside: its process may no longer try. It is what
+// reading a later claim does, before one was read.
+func (l *Life) Silence() {
+	if l.Phase != Closed {
+		l.Phase = Silent
+	}
+}
+
+// reclaim asks for another claim: one that says Damage. A claim with the epoch
+// that is in force already would not count.
+func (l *Life) reclaim(out *Read) {
+	l.confess, out.Reclaim = true, true
+	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
+}
+
+// claim takes the floor and checks the hash that an own entry carries.
+func (l *Life) claim(e mailbox.Entry, counts bool, out *Read) {
+	if e.Floor == 0 {
+		return
+	}
+	// More entries than came before it: the log has lost its head.
+	if e.Floor >= l.N || e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) {
+		if counts {
+			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
+		}
+		return
+	}
+	l.floor = max(l.floor, e.Floor)
+	if counts {
+		l.claimed = l.N
+	}
+	if drop := int(l.floor - l.base); l.floor > l.base && drop < len(l.hashes) {
+		l.hashes = append(l.hashes[:0:0], l.hashes[drop-1:]...)
+		l.base = l.floor - 1
+	}
+}
+
+// resumed reads a claim: it comes into force if it is the highest so far.
+func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
+	mine := e.Start == l.Start && l.Start != ""
+	if !e.Epoch.Higher(l.force) {
+		if mine && l.Phase == Folding && e.Epoch == l.Epoch {
+			l.Epoch = mailbox.Epoch{Lease: l.force.Lease + 1}
+			out.Reclaim = true
+		}
+		l.Dropped++
+		return nil
+	}
+	l.force, l.forcer = e.Epoch, e.Start
+	switch {
+	case mine && l.Damage != "" && !l.confess:
+		l.reclaim(out) // it comes alive to say what is wrong, and to do nothing else
+	case mine:
+		l.Phase, out.Came = Alive, true
+	case l.Phase == Alive:
+		l.Phase = Silent
+		return nil
+	}
+	return l.step(e.Items[0], "", false, out)
+}
