@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,6 +71,19 @@ type agentInfo struct {
 
 const builtIn = "built in"
 
+// short is a path as a person writes it who is in the directory.
+func (g *agentPlaces) short(path string) string {
+	if rel, err := filepath.Rel(g.dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join("~", rel)
+		}
+	}
+	return path
+}
+
 // roster is all agents, and what is wrong with the files.
 type roster struct {
 	agents   []agentInfo
@@ -135,8 +149,8 @@ func (r roster) find(name string) (agentInfo, error) {
 		known = append(known, i.Name)
 	}
 	for _, p := range r.problems {
-		if strings.HasSuffix(p.Path, "/"+name+".md") {
-			return agentInfo{}, usage("troupe agents validate shows all that is wrong", "%w", p)
+		if filepath.Base(p.Path) == name+".md" {
+			return agentInfo{}, usage("troupe agents validate shows all that is wrong", "%s", remark{p.Path, p.Line, p.Text()})
 		}
 	}
 	hint := "troupe agents list shows them"
@@ -166,7 +180,7 @@ func (a *app) agentsList() *cobra.Command {
 			}
 			var rows [][]string
 			for _, i := range r.agents {
-				from := i.From
+				from := g.short(i.From)
 				if i.Hidden != "" {
 					from += " (hidden)"
 				}
