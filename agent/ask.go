@@ -56,7 +56,7 @@ func told(s State, f Answered) (State, []Effect) {
 	if text == "" {
 		text = "Go on."
 	}
-	s = s.say(model.Message{Role: model.User, Text: "A person answered: " + text})
+	s = s.heard("A person answered: " + text)
 	s, more := nextTurn(s, then)
 	return s, append(fx, more...)
 }

@@ -76,6 +76,9 @@ func (s State) begin(i int) (State, Effect) {
 	c := s.Calls[i]
 	c.Attempt, c.Life = c.Attempt+1, s.Life
 	switch {
+	case s.journalTool(c.Name):
+		s, c = s.journaled(c)
+		return s.with(i, c), nil
 	case c.Name == askTool:
 		c.Stage = Running
 		s = s.with(i, c)

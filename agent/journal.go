@@ -1,9 +1,176 @@
 package agent
 
-// Journal is the run journal that the agent edits.
-type Journal struct{}
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Journal is the run journal that the agent edits by its three tools: what it
+// would want to know if all else were forgotten.
+type Journal struct {
+	Objective, CurrentState, NextAction                     string
+	Findings, Decisions, Artifacts, OpenQuestions, Blockers []string
+
+	Edits int // how often it was changed
+	// Shown is the journal as it stood at the last continuation. Prompts hold this
+	// one, so that what was sent stays as it was until the next.
+	Shown Shown
+}
+
+// Shown is a journal as prompts show it.
+type Shown struct {
+	At     int    // before which message of History the whole of it stands
+	Text   string // all of it, "" while it is empty
+	Digest string // at most DigestMax characters
+}
+
+// Bounds of a journal: it has to fit beside everything else.
+const (
+	JournalTextMax    = 1 << 10 // bytes of a text section
+	JournalEntryMax   = 512     // bytes of an entry of a list
+	JournalEntriesMax = 24      // of one list
+	JournalBytesMax   = 12 << 10
+	DigestMax         = 500 // characters
+)
+
+// section of a journal: a text or a list.
+type journalSection struct {
+	name string
+	text func(*Journal) *string
+	list func(*Journal) *[]string
+}
+
+// journalSections are the sections in the order in which they are shown.
+var journalSections = []journalSection{
+	{name: "objective", text: func(j *Journal) *string { return &j.Objective }},
+	{name: "current_state", text: func(j *Journal) *string { return &j.CurrentState }},
+	{name: "verified_findings", list: func(j *Journal) *[]string { return &j.Findings }},
+	{name: "decisions", list: func(j *Journal) *[]string { return &j.Decisions }},
+	{name: "artifacts", list: func(j *Journal) *[]string { return &j.Artifacts }},
+	{name: "open_questions", list: func(j *Journal) *[]string { return &j.OpenQuestions }},
+	{name: "blockers", list: func(j *Journal) *[]string { return &j.Blockers }},
+	{name: "handoff_next_action", text: func(j *Journal) *string { return &j.NextAction }},
+}
+
+// names lists the sections of a kind: lists only, or all.
+func sectionNames(listsOnly bool) string {
+	var names []string
+	for _, s := range journalSections {
+		if s.list != nil || !listsOnly {
+			names = append(names, s.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func findSection(name string) (journalSection, bool) {
+	i := slices.IndexFunc(journalSections, func(s journalSection) bool { return s.name == name })
+	if i < 0 {
+		return journalSection{}, false
+	}
+	return journalSections[i], true
+}
+
+// whole is the journal as text; "" while nothing is in it.
+func (j Journal) whole() string {
+	var b strings.Builder
+	for _, s := range journalSections {
+		if s.text != nil {
+			if text := *s.text(&j); text != "" {
+				fmt.Fprintf(&b, "## %s\n%s\n", s.name, text)
+			}
+			continue
+		}
+		if list := *s.list(&j); len(list) > 0 {
+			fmt.Fprintf(&b, "## %s\n", s.name)
+			for _, e := range list {
+				fmt.Fprintf(&b, "- %s\n", e)
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// digest is the journal in at most DigestMax characters: objective, state,
+// first blocker, next action, and as many of the newest findings as fit.
+func (j Journal) digest() string {
+	var parts []string
+	add := func(name, text string, n int) {
+		if text != "" {
+			parts = append(parts, name+": "+shorten(text, n))
+		}
+	}
+	add("objective", j.Objective, 110)
+	add("state", j.CurrentState, 110)
+	if len(j.Blockers) > 0 {
+		add("blocker", j.Blockers[0], 70)
+	}
+	add("next", j.NextAction, 90)
+	digest := strings.Join(parts, "\n")
+	for _, f := range slices.Backward(j.Findings) {
+		more := strings.TrimPrefix(digest+"\nfound: "+shorten(f, 70), "\n")
+		if len([]rune(more)) > DigestMax {
+			break
+		}
+		digest = more
+	}
+	return digest
+}
+
+// shorten keeps a text on one line of n characters.
+func shorten(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) <= n {
+		return string(r)
+	}
+	return string(r[:n-1]) + "…"
+}
+
+// shown is the journal with what prompts show from here on.
+func (j Journal) shown(at int) Journal {
+	j.Shown = Shown{At: at, Text: j.whole(), Digest: j.digest()}
+	return j
+}
 
 // dynamic is the part of the system prompt behind the cache breakpoint: what
 // the task says, and last the digest of the journal as it stood at the last
 // compaction, so that a prefix that was sent stays as it was.
-func (s State) dynamic() string { return s.Task.Manners.Dynamic }
+func (s State) dynamic() string {
+	d := s.Task.Manners.Dynamic
+	if s.Journal.Shown.Digest == "" {
+		return d
+	}
+	return strings.TrimPrefix(d+"\n\n"+journalDigestHead+s.Journal.Shown.Digest, "\n\n")
+}
+
+// The pair of messages by which a journal is shown, and what goes on after it.
+const (
+	journalDigestHead = "Your run journal in short:\n"
+	journalHead       = "Your run journal as it stands:\n\n"
+	journalAck        = "I have read my journal and go on from it."
+	journalGoOn       = "Go on."
+)
+
+// recollected takes up the journal of an earlier history that the agent begins
+// with: the calls that edited it are in the record.
+func (s State) recollected() State {
+	if !s.Task.Manners.Journal {
+		return s
+	}
+	calls := map[string]model.ToolCall{}
+	for _, m := range s.History {
+		for _, c := range m.Calls {
+			calls[c.ID] = c
+		}
+		for _, r := range m.Results {
+			if c := calls[r.Call]; !r.Error && s.journalTool(c.Name) {
+				s.Journal, _ = s.Journal.call(c.Name, c.Args)
+			}
+		}
+	}
+	s.Journal = s.Journal.shown(len(s.History))
+	return s
+}

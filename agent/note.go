@@ -53,6 +53,7 @@ type (
 		Text    string      `json:"text,omitempty"`
 		Turns   int         `json:"turns"`
 		Calls   int         `json:"tool_calls"`
+		Journal string      `json:"journal,omitempty"` // of an agent that did not complete
 		Usage   model.Usage `json:"usage"`
 	}
 	// TurnStarted is turn.started.
@@ -68,12 +69,14 @@ type (
 	}
 	// ModelStarted is model.started.
 	ModelStarted struct {
-		Model string `json:"model"`
-		Lease int    `json:"lease"`
+		Model   string  `json:"model"`
+		Lease   int     `json:"lease"`
+		Purpose Purpose `json:"purpose,omitempty"` // summary, or empty for a turn
 	}
 	// ModelFinished is model.finished, model.retry and error.raised of a model.
 	ModelFinished struct {
 		Model      string           `json:"model"`
+		Purpose    Purpose          `json:"purpose,omitempty"`
 		Stop       model.Stop       `json:"stop,omitempty"`
 		Usage      model.Usage      `json:"usage"`
 		UsageKnown bool             `json:"usage_known"`
@@ -142,6 +145,7 @@ func Notes(before State, e Event, after State) []Note {
 	n.retries(before, e, after)
 	n.kept(before, e)
 	n.watch(before, after)
+	n.context(before, after)
 	n.phases(before, after)
 	return n.list
 }
@@ -168,13 +172,15 @@ func (n *notes) arrival(before State, e Event, after State) {
 		}
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
-			n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
-			n.add("model.started", ModelStarted{Model: after.route().Name, Lease: f.Lease})
+			if after.Purpose == ForTurn {
+				n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
+			}
+			n.add("model.started", ModelStarted{Model: after.calling(), Lease: f.Lease, Purpose: after.Purpose})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: before.route().Name, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add("model.finished", ModelFinished{Model: before.calling(), Purpose: before.Purpose, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Failed:
@@ -184,7 +190,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 			if after.Phase == Waiting {
 				kind = "model.retry"
 			}
-			n.add(kind, ModelFinished{Model: before.route().Name, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+			n.add(kind, ModelFinished{Model: before.calling(), Purpose: before.Purpose, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
@@ -310,7 +316,7 @@ func (n *notes) phases(before, after State) {
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
 		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
-			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage})
+			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage, Journal: o.Journal})
 	}
 }
 
@@ -333,7 +339,7 @@ func Bare(data any) any {
 		d.Question = ""
 		return d
 	case AgentFinished:
-		d.Text = ""
+		d.Text, d.Journal = "", ""
 		return d
 	case Said:
 		d.Text = ""
@@ -346,6 +352,9 @@ func Bare(data any) any {
 		return d
 	case StopNote:
 		d.Why = ""
+		return d
+	case JournalUpdated:
+		d.Digest = ""
 		return d
 	case Warned:
 		d.Why = ""

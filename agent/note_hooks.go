@@ -177,7 +177,7 @@ func decidedKind(d HookDecision) string {
 
 // atWork: a turn is under way, from its model call to the end of its calls.
 func (s State) atWork() bool {
-	return s.Phase == Thinking || s.Phase == Acting || s.Phase == Hooking && s.Gate.Point == HookOutput
+	return s.Phase == Thinking && s.Purpose == ForTurn || s.Phase == Acting || s.Phase == Hooking && s.Gate.Point == HookOutput
 }
 
 // bareHook is Bare for notes about hooks.

@@ -19,7 +19,7 @@ func (s State) found() string {
 	room := foundBytesMax
 	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
 		for _, r := range s.History[i].Results {
-			if r.Error || room <= 0 {
+			if r.Error || room <= 0 || s.journalTool(names[r.Call]) {
 				continue
 			}
 			text := clip(r.Text, min(room, foundResultMax))

@@ -75,6 +75,9 @@ func (s State) adopt() State {
 		return s
 	}
 	m, fold := mender{}, s.Recall.Fold
+	if fold != nil && strings.TrimSpace(fold.Text) == "" {
+		fold = nil // it would stand for messages and say nothing
+	}
 	for i, said := range s.Recall.Messages {
 		if fold != nil && i == fold.Upto && m.open == nil {
 			s.Fold = Fold{Upto: len(m.out), Text: fold.Text, Deep: fold.Deep}
@@ -214,6 +217,16 @@ func (s State) Past() Past {
 		p.Fold = &PastFold{Upto: s.Fold.Upto, Text: s.Fold.Text, Deep: s.Fold.Deep}
 	}
 	return p
+}
+
+// Bound is an upper bound of the tokens of what is sent of it.
+func (p Past) Bound() int64 {
+	s := State{Recall: Recall{Messages: p.Messages, Fold: p.Fold}}.adopt()
+	var n int64
+	for _, m := range s.Prompt() {
+		n += budget.Message(m)
+	}
+	return n
 }
 
 // sofar is the result of a call as far as it is known.

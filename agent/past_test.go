@@ -197,7 +197,9 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 // A history that is too large to be handed to a child is not cut: the model
 // reads that it was not delegated, and what to do.
 func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
-	s := step(agent.State{}, agent.Submitted{Task: ordinary})
+	roomy := ordinary
+	roomy.Model = agent.Model{}
+	s := step(agent.State{}, agent.Submitted{Task: roomy})
 	reply := func(calls ...model.ToolCall) {
 		s = step(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
 		s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})

@@ -196,6 +196,10 @@ func (c *pastChecker) next(m model.Message) (what, remedy string) {
 	case m.Role != model.User && m.Role != model.Assistant:
 		return fmt.Sprintf("the role is %.40q", m.Role), "roles are user, assistant and tool"
 	}
+	if m.Role == model.ToolRole {
+		c.live, c.open = m.Role, c.open[len(m.Results):]
+		return "", ""
+	}
 	ids := map[string]bool{}
 	for _, call := range m.Calls {
 		if call.ID == "" || ids[call.ID] {
@@ -207,8 +211,10 @@ func (c *pastChecker) next(m model.Message) (what, remedy string) {
 	return "", ""
 }
 
+// answers checks results against the calls that are open. They may come in
+// several messages.
 func (c *pastChecker) answers(results []model.ToolResult) string {
-	if len(results) != len(c.open) || len(results) == 0 {
+	if len(results) > len(c.open) || len(results) == 0 {
 		return fmt.Sprintf("there are %d results for %d calls", len(results), len(c.open))
 	}
 	for i, r := range results {

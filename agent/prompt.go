@@ -7,30 +7,53 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Prompt is the transcript as it is sent: without tombstones, and with
+// Prompt is the transcript as it is sent: a fold in place of what it stands
+// for, the journal as it was last shown, without tombstones, and with
 // neighbouring user messages joined, so that roles alternate.
 func (s State) Prompt() []model.Message {
-	plain := true
-	for i, m := range s.History {
-		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if s.plain() {
 		return slices.Clip(s.History)
 	}
-	sent := make([]model.Message, 0, len(s.History))
-	for _, m := range s.History {
-		if m.Tombstone {
-			continue
-		}
-		if n := len(sent); n > 0 && m.Role == model.User && sent[n-1].Role == model.User {
-			sent[n-1].Text += "\n\n" + m.Text
-			continue
-		}
-		sent = append(sent, m)
+	sent := make([]model.Message, 0, len(s.History)-s.Fold.Upto+4)
+	user := func(text string) { sent = add(sent, model.Message{Role: model.User, Text: text}) }
+	if s.Fold.Upto > 0 {
+		user(s.Fold.Text)
 	}
+	for i := s.Fold.Upto; i <= len(s.History); i++ {
+		if shown := s.Journal.Shown; i == shown.At && shown.Text != "" {
+			user(journalHead + shown.Text)
+			sent = append(sent, model.Message{Role: model.Assistant, Text: journalAck})
+			user(journalGoOn)
+		}
+		if i < len(s.History) && !s.History[i].Tombstone {
+			sent = add(sent, s.History[i])
+		}
+	}
+	return sent
+}
+
+// plain reports whether the transcript can be sent as it is.
+func (s State) plain() bool {
+	if s.Fold.Upto > 0 || s.Journal.Shown.Text != "" {
+		return false
+	}
+	for i, m := range s.History {
+		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User {
+			return false
+		}
+	}
+	return true
+}
+
+// add appends a message that is sent. A user message after another
+// joins it, and nobody has counted the two together.
+func add(sent []model.Message, m model.Message) []model.Message {
+	n := len(sent)
+	if n == 0 || m.Role != model.User || sent[n-1].Role != model.User {
+		return append(sent, m)
+	}
+	sent[n-1].Text += "\n\n" + m.Text
+	sent[n-1].Tokens = 0
 	return sent
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
@@ -46,8 +47,8 @@ func (r *source) byte() byte {
 	return b
 }
 
-var words = []string{"", "search", "charge", "delegate", `{"q":"x"}`, `{"task":"look"}`, `{"q":`, " ", "a", "b", "soft", "hard", "retry",
-	"approve", "text", "max_output", "refusal", "overload", "network", "undecodable", "vetoed", "token_budget", "1-0", "1-1", "2-0", "root-1-0"}
+var words = []string{"", "search", "charge", "delegate", `{"q":"x"}`, `{"task":"look"}`, `{"q":`, " ", "a", strings.Repeat("many words ", 30), "soft", "hard", "retry",
+	"approve", "text", "max_output", "refusal", "too_long", "overload", "network", "undecodable", "vetoed", "token_budget", "1-0", "1-1", "2-0", "root-1-0"}
 
 func (r *source) word() string {
 	b := r.byte()
@@ -150,7 +151,12 @@ func (r *source) aim(into any) {
 		for i := range f.Reply.Message.Calls {
 			f.Reply.Message.Calls[i] = []model.ToolCall{{Name: "search", Args: `{"q":"x"}`}, {Name: "charge", Args: `{"q":"5"}`},
 				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}, {Name: "refund", Args: `{"q":"5"}`},
-				{Name: "ask_human", Args: `{"question":"Which?"}`}}[r.byte()%6]
+				{Name: "ask_human", Args: `{"question":"Which?"}`}, {Name: "append_run_journal_entry", Args: `{"section":"decisions","entry":"so"}`},
+				{Name: "update_run_journal", Args: `{"objective":"compare"}`}}[r.byte()%8]
+		}
+	case *agent.Failed:
+		if r.byte() > 200 {
+			f.Class = model.TooLong
 		}
 	case *agent.Canceled:
 		f.Now = f.Now && r.byte() > 128
@@ -158,12 +164,14 @@ func (r *source) aim(into any) {
 }
 
 // ordinary is a task with one tool of each kind.
-var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Tools: []model.ToolSpec{
-	{Name: "search", Class: model.Read, Schema: schema("search")},
-	{Name: "charge", Class: model.Effect, Schema: schema("charge")},
-	{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
-	agent.AskSpec(),
-}, Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Ask: true}}
+var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 600},
+	Limits: agent.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
+		{Name: "search", Class: model.Read, Schema: schema("search")},
+		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
+		{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
+		agent.AskSpec(),
+	}...), Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Ask: true,
+		Context: agent.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true}}
 
 // walk steps an agent through the facts of the bytes and checks what must hold
 // after each step.
@@ -191,6 +199,12 @@ func walk(data []byte, task *agent.Task) error {
 func holds(before, after agent.State, effects []agent.Effect, began map[string]bool) error {
 	if len(after.History) < len(before.History) {
 		return fmt.Errorf("the history shrank from %d to %d", len(before.History), len(after.History))
+	}
+	if after.Ladder.Used > agent.RecoveriesMax {
+		return fmt.Errorf("%d recoveries, at most %d are allowed", after.Ladder.Used, agent.RecoveriesMax)
+	}
+	if after.Fold.Upto < before.Fold.Upto {
+		return fmt.Errorf("%d messages were folded, now %d are", before.Fold.Upto, after.Fold.Upto)
 	}
 	for _, fx := range effects {
 		switch e := fx.(type) {
@@ -341,7 +355,7 @@ func TestInputBound(t *testing.T) {
 
 // size is how many tokens a request has at most: its bytes.
 func size(r model.Request) int64 {
-	n := budget.Text(r.System) + budget.Tools(r.Tools)
+	n := budget.Text(r.System) + budget.Text(r.Dynamic) + budget.Tools(r.Tools)
 	for _, m := range r.Messages {
 		n += budget.Message(m)
 	}

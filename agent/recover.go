@@ -63,7 +63,7 @@ func failed(s State, f Failed) (State, []Effect) {
 	}
 	s.ModelMS += f.TookMS
 	if s.Purpose == ForSummary {
-		return unsummarized(s)
+		return unsummarized(s, f)
 	}
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}

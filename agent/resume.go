@@ -66,9 +66,15 @@ func resumed(s State, f Resumed) (State, []Effect) {
 func lostModelCall(s State) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}}
 	s.Open = false
+	if s.Cancel != nil && s.Purpose == ForSummary {
+		return then(fx)(finishCanceled(s.idle()))
+	}
 	if s.Cancel != nil {
 		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
 		return s, append(fx, more...)
+	}
+	if s.Purpose == ForSummary {
+		return then(fx)(lostSummary(s))
 	}
 	if s.Ending != "" {
 		return then(fx)(reserve(s, ClosingTurn))

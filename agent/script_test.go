@@ -41,6 +41,7 @@ type play struct {
 	at    int64
 	life  string
 	notes bool
+	call  agent.CallModel // the newest one
 }
 
 func (p *play) line(t *testing.T, d *datadriven.TestData) string {
@@ -59,6 +60,10 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 		return messages(p.state.History)
 	case "prompt":
 		return messages(p.state.Prompt())
+	case "request":
+		return sent(p.call)
+	case "fold":
+		return kept(p.state)
 	case "past":
 		return p.past(t)
 	case "repeat":
@@ -107,6 +112,7 @@ func (p *play) step(t *testing.T, f agent.Fact) string {
 	for _, fx := range effects {
 		b.WriteString("  " + effect(fx) + "\n")
 		if call, ok := fx.(agent.CallModel); ok {
+			p.call = call
 			if err := strictRequest(call.Request); err != nil {
 				t.Errorf("after %s: a provider refuses the request: %v\n%s", f.Kind(), err, messages(call.Request.Messages))
 			}
@@ -221,7 +227,7 @@ func finished(e agent.Finish) string {
 	if e.Outcome.Detail != "" {
 		detail = fmt.Sprintf(" (%s)", e.Outcome.Detail)
 	}
-	return fmt.Sprintf("finish %s%s turns=%d calls=%d tokens=%d %q%s", e.Outcome.Reason, partial, e.Turns, e.Calls, e.Usage.Total(), e.Outcome.Text, detail)
+	return fmt.Sprintf("finish %s%s turns=%d calls=%d tokens=%d %s%s", e.Outcome.Reason, partial, e.Turns, e.Calls, e.Usage.Total(), quoted(e.Outcome.Text), detail)
 }
 
 func messages(list []model.Message) string {
@@ -233,11 +239,11 @@ func messages(list []model.Message) string {
 		}
 		if m.Role == model.ToolRole {
 			for _, r := range m.Results {
-				fmt.Fprintf(&b, "tool%s %s error=%t %q\n", dead, r.Call, r.Error, r.Text)
+				fmt.Fprintf(&b, "tool%s %s error=%t %s\n", dead, r.Call, r.Error, quoted(r.Text))
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "%s%s %q", m.Role, dead, m.Text)
+		fmt.Fprintf(&b, "%s%s %s", m.Role, dead, quoted(m.Text))
 		for _, c := range m.Calls {
 			fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Name, c.Args)
 		}
@@ -262,7 +268,7 @@ func noteData(data any) string {
 		}
 		kept = append(kept, f)
 	}
-	return strings.Join(kept, " ")
+	return shown(strings.Join(kept, " "))
 }
 
 // fact makes the event of a line.
@@ -293,7 +299,7 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return f
 	case "returned":
 		transient := d.HasArg("transient")
-		return agent.Returned{Call: first(d), Attempt: number(t, d, "attempt", 1), Text: d.Input, Error: d.HasArg("error") || d.HasArg("killed") || transient,
+		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
 			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
 		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
@@ -354,6 +360,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 		*into = number(t, d, key, 0)
 	}
 	watching(t, d, &task)
+	keeping(t, d, &task)
 	pursuing(t, d, &task)
 	return task
 }

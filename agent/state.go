@@ -74,6 +74,8 @@ type State struct {
 	Sense   Sense // what is known of the sizes that the model in use reports
 	Fold    Fold  // what stands for the beginning of History in prompts
 	Folding Folding
+	Heard   []int  // messages of History that people said after the task
+	Ladder  Ladder // how often the loop has recovered from losing context
 	Journal Journal
 	Habits  Habits   // what the loop watches in itself
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
@@ -155,6 +157,12 @@ func (s State) say(m model.Message) State {
 	s.tape.taken++
 	s.History = append(s.History, m)
 	return s
+}
+
+// heard appends what a person said after the task: it outlives every fold.
+func (s State) heard(text string) State {
+	s.Heard = append(slices.Clip(s.Heard), len(s.History))
+	return s.say(model.Message{Role: model.User, Text: text})
 }
 
 // tape says how far a backing array of transcripts is taken. It is no part of

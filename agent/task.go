@@ -208,4 +208,6 @@ type Outcome struct {
 	Text    string `msgpack:"t,omitempty" json:"text"`
 	Partial bool   `msgpack:"p,omitempty" json:"partial"`
 	Detail  string `msgpack:"d,omitempty" json:"detail,omitempty"`
+	// Journal is the agent's run journal, for who takes over what it did not complete.
+	Journal string `msgpack:"j,omitempty" json:"journal,omitempty"`
 }

@@ -20,9 +20,11 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.check.hooks = patterns(s.Task.Manners.Hooks)
 	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
 	s.Began = s.Now
-	s = s.adopt()
-	s = s.say(f.Task.prompt())
-	s, fx := beforeModel(s, "")
+	s = s.adopt().recollected().say(f.Task.prompt())
+	s, fx, busy := compact(s, "") // of a history that it begins with
+	if !busy {
+		s, fx = beforeModel(s, "")
+	}
 	return s, append(fx, s.clocks()...)
 }
 
@@ -45,8 +47,9 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 		// The closing turn is over and brought no usable text.
 		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
 	}
-	if next, fx, busy := compact(s, why); busy {
-		return next, fx
+	s, fx, busy := compact(s, why)
+	if busy {
+		return s, fx
 	}
 	return onward(s, why)
 }
@@ -58,7 +61,7 @@ func onward(s State, why Transition) (State, []Effect) {
 		s = s.say(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.say(model.Message{Role: model.User, Text: text}), Steering
+		s, why = s.heard(text), Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
 		s = s.reopened()
@@ -121,6 +124,9 @@ func granted(s State, f Granted) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
+	if s.Purpose == ForSummary {
+		return summaryGranted(s, f)
+	}
 	s.Open, s.Grant = true, f
 	s.Phase = Thinking
 	if f.Closing && s.Ending == "" {
@@ -162,6 +168,9 @@ func denied(s State, f Denied) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		return finishCanceled(s)
+	}
+	if s.Purpose == ForSummary {
+		return unsummed(s)
 	}
 	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Known {
 		return unpriced(s, f)
@@ -310,6 +319,9 @@ func finish(s State, o Outcome) (State, []Effect) {
 	}
 	// The last word must fit an entry, whatever a provider or a person said.
 	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
+	if o.Reason != Completed {
+		o.Journal = s.Journal.whole()
+	}
 	s.Phase, s.Outcome = Done, o
 	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS})

@@ -71,6 +71,11 @@ func (p Price) Bound(input, output int64) Amount {
 
 func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
 
+// Dearer is a price that is not below either of two.
+func (p Price) Dearer(q Price) Price {
+	return Price{p.Known && q.Known, max(p.Input, q.Input), max(p.Output, q.Output), max(p.CacheRead, q.CacheRead), max(p.CacheWrite, q.CacheWrite)}
+}
+
 // Cost is what a reported usage costs.
 func (p Price) Cost(u model.Usage) Amount {
 	return Amount{

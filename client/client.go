@@ -30,8 +30,13 @@ func NewID() string { return strings.ToLower(ulid.Make().String()) }
 // HintHeader carries the remedy of a refusal.
 const HintHeader = "Troupe-Hint"
 
-// replyTimeout bounds one request unless ctx is shorter.
-const replyTimeout = 15 * time.Second
+const (
+	// replyTimeout bounds one request unless ctx is shorter.
+	replyTimeout = 15 * time.Second
+	// askAgainAfter is when a request without an answer is sent again: the node
+	// that was given it may have died with it. Every request may come twice.
+	askAgainAfter = 3 * time.Second
+)
 
 func (c *Client) ask(ctx context.Context, verb string, request, reply any) error {
 	subject, err := c.names.Cmd(verb)
@@ -44,7 +49,7 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	m, err := c.request(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
@@ -61,6 +66,16 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 		return fmt.Errorf("client: %s: the reply does not decode: %w", verb, err)
 	}
 	return nil
+}
+
+func (c *Client) request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+	soon, cancel := context.WithTimeout(ctx, askAgainAfter)
+	defer cancel()
+	m, err := c.nc.RequestWithContext(soon, subject, data)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return c.nc.RequestWithContext(ctx, subject, data)
+	}
+	return m, err
 }
 
 // Run starts a run, or finds the one that the same request started before.

@@ -41,6 +41,11 @@ type RunRequest struct {
 	Criteria        []string           `json:"criteria,omitempty"`
 	Trace           string             `json:"trace,omitempty"`
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
+	// Fork begins with the history of another run's root: RUN as it stands, or
+	// RUN@TURN as it stood after a turn.
+	Fork string `json:"fork,omitempty"`
+	// History begins with what was sent by RecallRequest.
+	History *History `json:"history,omitempty"`
 	// Resume continues the run RunID, which must exist; nothing else is read.
 	Resume bool `json:"resume,omitempty"`
 }

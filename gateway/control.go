@@ -54,6 +54,9 @@ type Control struct {
 	ctx  context.Context // of all requests
 	end  context.CancelFunc
 	open sync.WaitGroup // requests
+
+	mu      sync.Mutex
+	opening map[string]struct{} // runs that begin with a history, while they are opened
 }
 
 const (
@@ -72,7 +75,7 @@ func (c *Control) verbs() map[string]verb {
 		"run": handle(c.run), "get": handle(c.get), "list": handle(c.list), "cancel": handle(c.cancel),
 		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
 		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
-		"nodes": handle(c.nodes), "drain": handle(c.drain),
+		"nodes": handle(c.nodes), "drain": handle(c.drain), "export": handle(c.export), "recall": handle(c.recall),
 	}
 }
 

@@ -28,12 +28,23 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if r.Resume {
 		return nil, notFound(r.RunID)
 	}
-	if used, most, err := c.cfg.Post.Room(ctx); err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
-		return nil, &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "remove old runs, or give the streams more room"}
+	if err := c.room(ctx); err != nil {
+		return nil, err
 	}
 	opened, accepted, err := c.cfg.Build(r)
 	if err != nil {
 		return nil, err
+	}
+	if r.Fork != "" || r.History != nil {
+		done, err := c.only(r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		if opened.Past, err = c.begins(ctx, r); err != nil {
+			return nil, err
+		}
+		accepted.Notes = append(accepted.Notes, begun(opened.Past))
 	}
 	if err := c.cfg.Node.Open(ctx, opened); err != nil {
 		return nil, err

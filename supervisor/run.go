@@ -108,7 +108,7 @@ type Opened struct {
 // Past says which history the root of a run begins with.
 type Past struct {
 	Run      string `msgpack:"r,omitempty" json:"run,omitempty"`   // forked from; "": imported
-	Turn     int    `msgpack:"t,omitempty" json:"turn,omitempty"`  // after which it was taken
+	Turn     int    `msgpack:"t,omitempty" json:"turn"`            // after which it was taken
 	Messages int    `msgpack:"m" json:"messages"`                  // in all
 	Bound    int64  `msgpack:"b,omitempty" json:"bound,omitempty"` // of its tokens
 }

@@ -60,7 +60,7 @@ func (s Style) kind(kind, text string) string {
 	case "error.raised", "budget.overrun", "budget.denied", "tool.denied":
 		return s.Red(text)
 	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry", "model.fallback", "tool.retry",
-		"loop.detected", "agent.resumed", "checkpoint.resume_unsafe", "message.tombstoned":
+		"loop.detected", "recovery.fired", "agent.resumed", "checkpoint.resume_unsafe", "message.tombstoned":
 		return s.Yellow(text)
 	case "message.delta", "message.reasoning", "budget.reserved", "budget.settled":
 		return s.Dim(text)
@@ -76,7 +76,7 @@ func Important(e client.Event) bool {
 		return ok && d.Class != model.Read && d.Class != ""
 	case "agent.spawned", "agent.resumed", "agent.finished", "delegation.requested", "query.asked", "query.answered",
 		"stop.vetoed", "budget.exhausted", "budget.denied", "budget.overrun", "model.retry", "model.fallback", "tool.retry", "error.raised",
-		"limit.soft", "warning.raised", "loop.detected", "checkpoint.resume_unsafe", "tool.denied", "run.finished":
+		"limit.soft", "warning.raised", "loop.detected", "recovery.fired", "context.compacted", "checkpoint.resume_unsafe", "tool.denied", "run.finished":
 		return true
 	}
 	return false
@@ -165,6 +165,8 @@ func ofAgent(e client.Event) (string, bool) {
 	case "loop.detected":
 		d, ok := decode[agent.LoopDetected](e)
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
+	case "context.compacted", "recovery.fired", "journal.updated":
+		return ofContext(e)
 	case "limit.soft", "warning.raised":
 		return ofWarning(e)
 	case "model.fallback":
@@ -175,6 +177,20 @@ func ofAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
 	return "", false
+}
+
+func ofContext(e client.Event) (string, bool) {
+	switch e.Kind {
+	case "context.compacted":
+		d, ok := decode[agent.Compaction](e)
+		return fmt.Sprintf("%s  %s → %s tokens, %d → %s, summarized by %s", d.How, tokens(d.BeforeTokens), tokens(d.AfterTokens),
+			d.BeforeMessages, count(d.AfterMessages, "message"), d.By), ok
+	case "recovery.fired":
+		d, ok := decode[agent.Recovery](e)
+		return fmt.Sprintf("%s  %d of %d  %s tokens", d.Stage, d.Used, d.Most, tokens(d.Tokens)), ok
+	}
+	d, ok := decode[agent.JournalUpdated](e)
+	return fmt.Sprintf("%s  %s", strings.Join(d.Sections, ", "), d.Digest), ok
 }
 
 func ofWarning(e client.Event) (string, bool) {

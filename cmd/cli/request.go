@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/term"
@@ -27,6 +28,8 @@ type runFlags struct {
 	timeout     time.Duration
 	temperature float64
 	resume      string
+	history     string
+	recalled    *agent.Past // of the file history
 	detach      bool
 }
 
@@ -50,12 +53,17 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory without asking")
 	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")
+	f.StringVar(&q.Fork, "fork", "", "begin with the history of a run: RUN as it stands, or RUN@TURN after a turn")
+	f.StringVar(&r.history, "history", "", "begin with the history in this file, which troupe export has written")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; asking again with it finds the same run")
 }
 
 // complete makes the request that the flags and arguments ask for.
 func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	q := &r.request
+	if err := r.past(); err != nil {
+		return err
+	}
 	if r.resume != "" {
 		if len(args) > 0 {
 			return usage("troupe steer "+r.resume+" TEXT says something to a run", "a run that is resumed has its prompt already")

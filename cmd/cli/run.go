@@ -30,7 +30,8 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
   echo "Summarize" | troupe run -m anthropic/claude-sonnet-5-5 --max-budget-usd 0.50 -
   troupe run -o json "..." | jq -r .result
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
-  troupe run --resume 01k9z3`,
+  troupe run --resume 01k9z3
+  troupe run --fork 01k9z3@4 "Try it the other way"`,
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.complete(a, c, args); err != nil {
@@ -74,7 +75,7 @@ func (a *app) start(ctx context.Context, flags *runFlags) (err error) {
 	}
 	defer s.Client.Close()
 	a.settle(&flags.request, s)
-	accepted, err := s.Run(s.ctx, flags.request)
+	accepted, err := a.begin(s, flags)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (a *app) attend(s *seat, f *follower, flags *runFlags) (ending, error) {
 		a.tellUnfinished(s, flags.request.RunID)
 	}
 	f.sig.begun.Store(true)
-	accepted, err := s.Run(s.ctx, flags.request)
+	accepted, err := a.begin(s, flags)
 	if err != nil {
 		return ending{}, err
 	}

@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// The tools of the journal. The loop answers them itself: they touch nothing
+// but its own state, so a replay brings the journal back.
+const (
+	journalGet    = "get_run_journal"
+	journalUpdate = "update_run_journal"
+	journalAppend = "append_run_journal_entry"
+)
+
+// JournalTools describes the tools of the run journal, for those who offer
+// them. They are answered where Manners.Journal is set.
+func JournalTools() []model.ToolSpec {
+	lists, texts := map[string]any{}, map[string]any{}
+	properties := map[string]any{}
+	for _, s := range journalSections {
+		if s.text != nil {
+			texts[s.name] = map[string]string{"type": "string"}
+		} else {
+			lists[s.name] = map[string]any{"type": "array", "items": map[string]string{"type": "string"}}
+		}
+	}
+	maps.Copy(properties, texts)
+	maps.Copy(properties, lists)
+	return []model.ToolSpec{
+		{Name: journalGet, Class: model.Read, Poll: true, Description: "Read your run journal.", Schema: `{"type":"object"}`},
+		{Name: journalUpdate, Class: model.Read, Poll: true, Schema: objectSchema(properties),
+			Description: "Set sections of your run journal: working memory that outlives the conversation. A list replaces the whole list."},
+		{Name: journalAppend, Class: model.Read, Poll: true, Description: "Add one entry to a list of your run journal.",
+			Schema: objectSchema(map[string]any{"entry": map[string]string{"type": "string"},
+				"section": map[string]any{"type": "string", "enum": slices.Sorted(maps.Keys(lists))}}, "section", "entry")},
+	}
+}
+
+func objectSchema(properties map[string]any, required ...string) string {
+	schema := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		panic("agent: a schema of ours does not encode: " + err.Error())
+	}
+	return string(raw)
+}
+
+// journalTool reports whether a call of that name is the loop's own to answer.
+func (s State) journalTool(name string) bool {
+	return s.Task.Manners.Journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
+}
+
+// journaled answers a call of a journal tool.
+func (s State) journaled(c Call) (State, Call) {
+	j, err := s.Journal.call(c.Name, c.Args)
+	if err != nil {
+		return s, c.fail(err.Error() + "; the journal was not changed")
+	}
+	s.Journal = j
+	text := j.whole()
+	if c.Name != journalGet {
+		text = "noted"
+	} else if text == "" {
+		text = "the journal is empty; its sections are: " + sectionNames(false)
+	}
+	return s, c.end(model.ToolResult{Text: text})
+}
+
+// call does what a journal tool is asked. On error the journal is as it was.
+func (j Journal) call(tool, args string) (Journal, error) {
+	changed := j
+	var err error
+	switch tool {
+	case journalUpdate:
+		changed, err = j.update(args)
+	case journalAppend:
+		changed, err = j.add(args)
+	default:
+		return j, nil
+	}
+	if err != nil {
+		return j, err
+	}
+	if size := len(changed.whole()); size > JournalBytesMax {
+		return j, fmt.Errorf("the journal would have %d bytes, at most %d are allowed: shorten it with %s", size, JournalBytesMax, journalUpdate)
+	}
+	changed.Edits++
+	return changed, nil
+}
+
+// update sets the sections that are named.
+func (j Journal) update(args string) (Journal, error) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(args), &given); err != nil {
+		return j, fmt.Errorf("the arguments are not an object of sections")
+	}
+	if len(given) == 0 {
+		return j, fmt.Errorf("no section is named; the sections are: %s", sectionNames(false))
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		section, ok := findSection(name)
+		if !ok {
+			return j, noSection(name, false)
+		}
+		if section.text != nil {
+			var text string
+			if err := json.Unmarshal(given[name], &text); err != nil {
+				return j, fmt.Errorf("section %s is a text", name)
+			}
+			if len(text) > JournalTextMax {
+				return j, tooMuch(name, len(text), JournalTextMax)
+			}
+			*section.text(&j) = strings.TrimSpace(text)
+			continue
+		}
+		var list []string
+		if err := json.Unmarshal(given[name], &list); err != nil {
+			return j, fmt.Errorf("section %s is a list of texts; %s adds one entry", name, journalAppend)
+		}
+		kept, err := entries(name, list)
+		if err != nil {
+			return j, err
+		}
+		*section.list(&j) = kept
+	}
+	return j, nil
+}
+
+// add appends one entry to a list.
+func (j Journal) add(args string) (Journal, error) {
+	var given struct{ Section, Entry string }
+	if err := json.Unmarshal([]byte(args), &given); err != nil {
+		return j, fmt.Errorf("the arguments are not a section and an entry")
+	}
+	section, ok := findSection(given.Section)
+	if !ok || section.list == nil {
+		return j, noSection(given.Section, true)
+	}
+	if strings.TrimSpace(given.Entry) == "" {
+		return j, fmt.Errorf("the entry is empty")
+	}
+	list, err := entries(given.Section, append(slices.Clone(*section.list(&j)), given.Entry))
+	if err != nil {
+		return j, err
+	}
+	*section.list(&j) = list
+	return j, nil
+}
+
+// entries checks a list: it is the agent's to keep short.
+func entries(name string, list []string) ([]string, error) {
+	kept := make([]string, 0, len(list))
+	for _, e := range list {
+		if len(e) > JournalEntryMax {
+			return nil, tooMuch("an entry of "+name, len(e), JournalEntryMax)
+		}
+		if e = strings.TrimSpace(e); e != "" {
+			kept = append(kept, e)
+		}
+	}
+	if len(kept) > JournalEntriesMax {
+		return nil, fmt.Errorf("%s would have %d entries, at most %d are allowed: drop what is settled with %s", name, len(kept), JournalEntriesMax, journalUpdate)
+	}
+	return kept, nil
+}
+
+func noSection(name string, lists bool) error {
+	kind := "section"
+	if lists {
+		kind = "list"
+	}
+	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, clip(name, nameShown), sectionNames(lists))
+}
+
+func tooMuch(what string, size, most int) error {
+	return fmt.Errorf("%s has %d bytes, at most %d are allowed", what, size, most)
+}

@@ -1,0 +1,134 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// keeping reads what a script's task says of its context: `window=N` with
+// `percent=N tail=N prune=N within=N summary=N cheap=MODEL`, `reactive` for the
+// reactive compaction alone, `journal`, `constraint=TEXT`.
+func keeping(t *testing.T, d *datadriven.TestData, task *agent.Task) {
+	t.Helper()
+	m := &task.Manners
+	if d.HasArg("window") {
+		task.Model.Window = int64(number(t, d, "window", 0))
+		m.Context = agent.DefaultManners().Context
+	}
+	if d.HasArg("reactive") {
+		m.Context = agent.Context{Tail: agent.CompactTail}
+	}
+	c := &m.Context
+	c.Percent, c.Tail = number(t, d, "percent", c.Percent), number(t, d, "tail", c.Tail)
+	c.PruneTail, c.Within = number(t, d, "prune", c.PruneTail), number(t, d, "within", c.Within)
+	c.Summary = int64(number(t, d, "summary", int(c.Summary)))
+	if name := value(t, d, "cheap"); name != "" {
+		c.Model = &agent.Model{Name: name}
+	}
+	task.Limits.Output = int64(number(t, d, "output", 0))
+	if m.Journal = d.HasArg("journal"); m.Journal {
+		task.Tools = append(task.Tools, agent.JournalTools()...)
+	}
+	if v := value(t, d, "constraint"); v != "" {
+		task.Constraints = []string{v}
+	}
+}
+
+// long makes a text of `bytes=N` bytes out of a line's input: it stands in the
+// first line, and the rest is filling.
+func long(t *testing.T, d *datadriven.TestData, text string) string {
+	t.Helper()
+	n := number(t, d, "bytes", len(text))
+	for i := 1; len(text) < n; i++ {
+		text += fmt.Sprintf("\nline %d of it", i)
+	}
+	return text[:n]
+}
+
+// kept prints what stands for the beginning of the transcript.
+func kept(s agent.State) string {
+	if s.Fold.Upto == 0 {
+		return "nothing is folded\n"
+	}
+	return fmt.Sprintf("%d messages are folded\n%s\n", s.Fold.Upto, s.Fold.Text)
+}
+
+// sent prints the newest request.
+func sent(c agent.CallModel) string {
+	return fmt.Sprintf("model %s\nsystem %q\ndynamic %q\n%s", c.Model, c.Request.System, c.Request.Dynamic, messages(c.Request.Messages))
+}
+
+// TestAnyFactsReachEveryRung: the walks over any facts fold, prune, ask, and
+// recover from "too long" often enough to mean something (D5).
+func TestAnyFactsReachEveryRung(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(2500) {
+		r := &source{data: noise(seed, 900)}
+		var s agent.State
+		for len(r.data) > 0 {
+			r.s = s
+			e := agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()}
+			next, effects := agent.Step(s, e)
+			for _, n := range agent.Notes(s, e, next) {
+				switch d := n.Data.(type) {
+				case agent.Recovery:
+					seen[d.Stage]++
+				case agent.Compaction:
+					seen[fmt.Sprintf("%s by %s", d.How, d.By)]++
+					if d.AfterTokens >= d.BeforeTokens+1000 {
+						t.Fatalf("seed %d: a compaction from %d to %d tokens", seed, d.BeforeTokens, d.AfterTokens)
+					}
+				case agent.JournalUpdated:
+					seen["journal"]++
+				}
+			}
+			for _, fx := range effects {
+				if c, ok := fx.(agent.CallModel); ok && c.Request.NoTools && c.Request.Tools == nil && next.Purpose == agent.ForSummary {
+					seen["summary"]++
+				}
+			}
+			s = next
+		}
+	}
+	t.Log(seen)
+	for _, want := range []string{"compacted by software", "compacted by model", "deep_prune", "ask_human", "reactive", "summary", "journal"} {
+		if seen[want] == 0 {
+			t.Errorf("no walk reached %s: %v", want, seen)
+		}
+	}
+}
+
+// running is the call that a line means: the one it names, or `next`, the first that runs.
+func running(d *datadriven.TestData, s agent.State) string {
+	if first(d) != "next" {
+		return first(d)
+	}
+	for _, c := range s.Calls {
+		if c.Stage == agent.Running {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+// quoted is a text of a message, the middle of a long one left out.
+func quoted(text string) string {
+	const ends = 150
+	if len(text) <= 2*ends {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q … %q (%d bytes)", text[:ends], text[len(text)-ends/2:], len(text))
+}
+
+// shown is what an observer is told, without the end of a long one.
+func shown(text string) string {
+	const most = 400
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s … (%d bytes)", text[:most], len(text))
+}

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// ExportRequest asks for a page of an agent's history; "" is the root.
+type ExportRequest struct {
+	RunID string `json:"run_id"`
+	Agent string `json:"agent,omitempty"`
+	// Turn is after which turn it is taken; nil: as it stands.
+	Turn *int `json:"turn,omitempty"`
+	// N and Offset are of the page before.
+	N      uint64 `json:"n,omitempty"`
+	Offset int64  `json:"offset,omitempty"`
+}
+
+// ExportPage is a part of the JSON document of an agent.Past. Offset is where
+// the next one begins; at Size it is through.
+type ExportPage struct {
+	Data   string `json:"data"`
+	N      uint64 `json:"n"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+}
+
+// RecallRequest sends a part of a history that a run is to begin with.
+type RecallRequest struct {
+	RunID    string          `json:"run_id"`
+	Past     string          `json:"past"` // names the history: its hash
+	Part     int             `json:"part"`
+	Messages []model.Message `json:"messages"`
+	Fold     *agent.PastFold `json:"fold,omitempty"`
+}
+
+// History names what was sent with RecallRequest.
+type History struct {
+	Past  string `json:"past"`
+	Parts int    `json:"parts"`
+}
+
+// Export reads an agent's history as a JSON document of agent.Past.
+func (c *Client) Export(ctx context.Context, run, who string, turn *int) (json.RawMessage, error) {
+	var doc strings.Builder
+	r := ExportRequest{RunID: run, Agent: who, Turn: turn}
+	for {
+		var page ExportPage
+		if err := c.ask(ctx, "export", r, &page); err != nil {
+			return nil, err
+		}
+		doc.WriteString(page.Data)
+		if page.Offset >= page.Size || page.Offset <= r.Offset {
+			return json.RawMessage(doc.String()), nil
+		}
+		r.N, r.Offset = page.N, page.Offset
+	}
+}
+
+// Recall sends the history that a run is to begin with. The run's request then
+// names it. A run that is there already needs none.
+func (c *Client) Recall(ctx context.Context, run string, past agent.Past) (History, error) {
+	doc, err := json.Marshal(past)
+	if err != nil {
+		return History{}, fmt.Errorf("client: recall: %w", err)
+	}
+	sum := sha256.Sum256(doc)
+	parts, err := past.Parts(hex.EncodeToString(sum[:8]))
+	if err != nil {
+		return History{}, fmt.Errorf("client: recall: %w", err)
+	}
+	h := History{Parts: len(parts)}
+	for _, p := range parts {
+		h.Past = p.Past
+		err := c.ask(ctx, "recall", RecallRequest{RunID: run, Past: p.Past, Part: p.Part, Messages: p.Messages, Fold: p.Fold}, nil)
+		if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeConflict {
+			break
+		}
+		if err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "export RUN[@TURN]", Args: exactly("RUN"),
+		Short: "Write the history of an agent as JSON, whole",
+		Long: `Write the history of an agent as JSON: every message, struck ones too, with usage and
+what only the provider understands. "run --history FILE" begins a run with it.`,
+		Example: `  troupe export 01k9z3 > history.json
+  troupe export 01k9z3@4 --agent root-1-0 | jq '.messages[].text'
+  troupe run --history history.json "And what about the tests?"`,
+		Annotations: map[string]string{formats: "json jsonl yaml"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			run, turn, err := gateway.ParseFork(args[0])
+			if err != nil {
+				return usage("troupe export RUN, or RUN@TURN", "%q names no run", args[0])
+			}
+			after := &turn
+			if turn < 0 {
+				after = nil
+			}
+			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+				doc, err := s.Export(ctx, run, who, after)
+				if err != nil {
+					return err
+				}
+				return a.printJSON(doc)
+			})
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	return c
+}
+
+// historyBytesMax is the most bytes of a file that is read as a history: what
+// may be recalled, and its JSON.
+const historyBytesMax = 8 * agent.PastBytesMax
+
+// readPast reads an exported history, and refuses what is none before anybody
+// is asked to take it.
+func readPast(path string) (*agent.Past, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, usage("name a file that troupe export has written", "--history: %s", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	doc, err := io.ReadAll(io.LimitReader(file, historyBytesMax+1))
+	if err != nil {
+		return nil, usage("name a file that troupe export has written", "--history: %s", err)
+	}
+	if len(doc) > historyBytesMax {
+		return nil, usage("leave the oldest messages out", "--history %s has more than %d bytes", path, historyBytesMax)
+	}
+	d := json.NewDecoder(strings.NewReader(string(doc)))
+	d.DisallowUnknownFields()
+	var past agent.Past
+	if err := d.Decode(&past); err != nil {
+		return nil, usage("name a file that troupe export has written", "--history %s: %s", path, where(doc, d, err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, usage("name a file that troupe export has written", "--history %s: something follows the document", path)
+	}
+	if err := past.Check(); err != nil {
+		hint := "name a file that troupe export has written"
+		if known := (*agent.PastError)(nil); errors.As(err, &known) {
+			hint = known.Remedy
+		}
+		return nil, usage(hint, "--history %s: %s", path, err)
+	}
+	return &past, nil
+}
+
+// where says in which line of a document an error was met.
+func where(doc []byte, d *json.Decoder, err error) string {
+	at := d.InputOffset()
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		at = syntax.Offset
+	}
+	line := 1 + strings.Count(string(doc[:min(max(at, 0), int64(len(doc)))]), "\n")
+	return fmt.Sprintf("line %d: %s", line, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// past completes what a run begins with.
+func (r *runFlags) past() (err error) {
+	switch {
+	case r.history == "" && r.request.Fork == "":
+		return nil
+	case r.history != "" && r.request.Fork != "":
+		return usage("leave one of them out", "--fork and --history contradict each other")
+	case r.resume != "":
+		return usage("leave --resume out for a new run", "a run that is resumed has its history already")
+	case r.history != "":
+		r.recalled, err = readPast(r.history)
+		return err
+	}
+	run, _, err := gateway.ParseFork(r.request.Fork)
+	if err != nil || bus.Token(run) != nil {
+		return usage("name a run, or RUN@TURN; troupe list shows the runs", "--fork %q", r.request.Fork)
+	}
+	return nil
+}
+
+// begin asks for a run, after the history that it begins with.
+func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
+	r := flags.request
+	if flags.recalled != nil {
+		h, err := s.Recall(s.ctx, r.RunID, *flags.recalled)
+		if err != nil {
+			return client.RunAccepted{}, err
+		}
+		r.History = &h
+	}
+	return s.Run(s.ctx, r)
+}

@@ -1,0 +1,261 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// errEnough ends a read that has found what it looked for.
+var errEnough = errors.New("gateway: enough was read")
+
+// taken is a history that was taken from a log.
+type taken struct {
+	past agent.Past
+	n    uint64 // entries that it was made from
+}
+
+// take folds an agent's log up to the end of a turn, or, with turn -1, up to
+// entry n; 0 is all that is there.
+func (c *Control) take(ctx context.Context, at mailbox.Address, turn int, n uint64) (taken, error) {
+	m := &life.Agent{Addr: at}
+	l := life.New(at, "", mailbox.Epoch{}, m)
+	found := turn < 0
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		l.Next(e)
+		if !found && m.State.Turned(turn) {
+			found = true
+			return errEnough
+		}
+		if l.N == n {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return taken{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	case m.State.Task.ID == "":
+		return taken{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
+	case !found:
+		last := m.State.Turn
+		if last > 0 && !m.State.Turned(last) {
+			last-- // it is under way
+		}
+		return taken{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
+			Hint: fmt.Sprintf("its turns are 0 to %d; without a turn it is taken as it stands", last)}
+	}
+	return taken{m.State.Past(), l.N}, nil
+}
+
+// exportBytes is the most of an exported document in one reply: as a string in
+// JSON it may become twice as long.
+const exportBytes = 384 << 10
+
+// export gives a history, as a document that is cut into pages. All pages but
+// the first name the entry that the first was taken at, so that they are pages
+// of the same document.
+func (c *Control) export(ctx context.Context, r client.ExportRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" {
+		r.Agent = string(agent.Root)
+	}
+	if err := bus.Token(r.Agent); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+	}
+	turn := -1
+	if r.Turn != nil {
+		if turn = *r.Turn; turn < 0 {
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("turn is %d", turn), Hint: "turns are counted from 0, which is before the first reply"}
+		}
+	}
+	t, err := c.take(ctx, mailbox.At(r.RunID, r.Agent), turn, r.N)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(t.past)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: export: %w", err)
+	}
+	if r.Offset < 0 || r.Offset > int64(len(doc)) || r.N > 0 && r.N != t.n {
+		return nil, &client.Error{Code: client.CodeBad, Text: "there is no such page", Hint: "send `n` and `offset` as the page before says"}
+	}
+	end := min(int(r.Offset)+exportBytes, len(doc))
+	for end < len(doc) && !utf8.RuneStart(doc[end]) {
+		end--
+	}
+	return client.ExportPage{Data: string(doc[r.Offset:end]), N: t.n, Offset: int64(end), Size: int64(len(doc))}, nil
+}
+
+// recall takes a part of a history that a run is to begin with, before the run.
+func (c *Control) recall(ctx context.Context, r client.RecallRequest) (any, error) {
+	if err := bus.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	}
+	if err := bus.Token(r.Past); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "past: " + err.Error(), Hint: "name the history by its hash"}
+	}
+	if r.Part < 0 || r.Part >= agent.PastPartsMax {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("part is %d", r.Part), Hint: fmt.Sprintf("a history has at most %d parts", agent.PastPartsMax)}
+	}
+	if err := c.unopened(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	return struct{}{}, c.part(ctx, r.RunID, agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
+}
+
+// unopened refuses what may only come before a run.
+func (c *Control) unopened(ctx context.Context, run string) error {
+	_, ok, err := c.cfg.Runs.Get(ctx, run)
+	if err == nil && ok {
+		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", run), Hint: "choose another run_id"}
+	}
+	if err == nil {
+		err = c.room(ctx)
+	}
+	return err
+}
+
+// room refuses new runs where the logs are too full for them to end.
+func (c *Control) room(ctx context.Context) error {
+	used, most, err := c.cfg.Post.Room(ctx)
+	if err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
+		return &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "`troupe prune` removes old runs; or give the streams more room"}
+	}
+	return nil
+}
+
+// part appends a part to the log of a root that has no task yet. The request is
+// named by the history and the part: sent again, it is applied once.
+func (c *Control) part(ctx context.Context, run string, f agent.Recalled) error {
+	return c.cfg.Node.Command(ctx, mailbox.At(run, string(agent.Root)), fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
+}
+
+// begins puts the history that a run begins with into the log of its root, or
+// finds the one that was sent there, before the run is opened.
+func (c *Control) begins(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
+	switch {
+	case r.Fork != "" && r.History != nil:
+		return nil, &client.Error{Code: client.CodeBad, Text: "both fork and history are given", Hint: "a run begins with one history"}
+	case r.Fork != "":
+		return c.fork(ctx, r)
+	case r.History != nil:
+		return c.sent(ctx, r)
+	}
+	return nil, nil
+}
+
+// fork copies the history of another run's root.
+func (c *Control) fork(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
+	run, turn, err := ParseFork(r.Fork)
+	if err != nil {
+		return nil, err
+	}
+	if run == r.RunID {
+		return nil, &client.Error{Code: client.CodeBad, Text: "a run cannot be a fork of itself", Hint: "choose another run_id"}
+	}
+	if _, err := c.known(ctx, run); err != nil {
+		return nil, err
+	}
+	t, err := c.take(ctx, mailbox.At(run, string(agent.Root)), turn, 0)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(t.past.Messages)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: fork: %w", err)
+	}
+	sum := sha256.Sum256(doc)
+	parts, err := t.past.Parts(hex.EncodeToString(sum[:8]))
+	if err != nil {
+		return nil, badPast("the history of "+run, err)
+	}
+	for _, f := range parts {
+		if err := c.part(ctx, r.RunID, f); err != nil {
+			return nil, err
+		}
+	}
+	return &supervisor.Past{Run: run, Turn: t.past.Turn, Messages: len(t.past.Messages), Bound: t.past.Bound()}, nil
+}
+
+// ParseFork reads RUN or RUN@TURN; turn -1 is as it stands.
+func ParseFork(text string) (run string, turn int, err error) {
+	run, number, at := strings.Cut(text, "@")
+	turn = -1
+	if at {
+		turn, err = strconv.Atoi(number)
+	}
+	if bus.Token(run) != nil || err != nil || turn < -1 || at && turn < 0 {
+		return "", 0, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("fork is %.100q", text), Hint: "name a run, or RUN@TURN; `troupe list` shows the runs"}
+	}
+	return run, turn, nil
+}
+
+// sent checks a history that the client has sent in parts.
+func (c *Control) sent(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
+	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(agent.Root)))
+	if err != nil {
+		return nil, err
+	}
+	got := s.Recall
+	if got.Past != r.History.Past || got.Parts != r.History.Parts || got.Parts == 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("of the history %.80q %d parts were to be there, and %d of %q are", r.History.Past, r.History.Parts, got.Parts, got.Past),
+			Hint: "send all parts with `recall`, in order from 0, before `run`"}
+	}
+	past := agent.Past{Form: agent.PastForm, Messages: got.Messages, Fold: got.Fold}
+	if err := past.Check(); err != nil {
+		return nil, badPast("the history", err)
+	}
+	return &supervisor.Past{Messages: len(got.Messages), Bound: past.Bound()}, nil
+}
+
+// begun says what a run begins with.
+func begun(p *supervisor.Past) string {
+	if p.Run == "" {
+		return fmt.Sprintf("it begins with %d messages of an imported history", p.Messages)
+	}
+	return fmt.Sprintf("it begins with %d messages of %s, after its turn %d", p.Messages, p.Run, p.Turn)
+}
+
+func badPast(whose string, err error) error {
+	refused := &client.Error{Code: client.CodeBad, Text: whose + ": " + err.Error()}
+	var known *agent.PastError
+	if errors.As(err, &known) {
+		refused.Hint = known.Remedy
+	}
+	return refused
+}
+
+// only lets one request at a time open a run that begins with a history: the
+// parts of two must not mix.
+func (c *Control) only(run string) (done func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, busy := c.opening[run]; busy {
+		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("the run %s is being opened", run), Hint: "ask again"}
+	}
+	if c.opening == nil {
+		c.opening = map[string]struct{}{}
+	}
+	c.opening[run] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.opening, run)
+	}, nil
+}
