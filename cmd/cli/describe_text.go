@@ -101,13 +101,14 @@ func priceText(p budget.Price) string {
 	case p == (budget.Price{Known: true}):
 		return "free"
 	}
-	return fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", perMillion(p.Input), perMillion(p.Output),
-		perMillion(p.CacheRead), perMillion(p.CacheWrite))
+	return fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", cents(p.Input), cents(p.Output),
+		cents(p.CacheRead), cents(p.CacheWrite))
 }
 
-// perMillion turns billionths of a dollar a token into dollars a million.
-func perMillion(nano int64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", float64(nano)/1e3), "0"), ".")
+// cents turns billionths of a dollar a token into dollars a million, with two
+// decimals at least.
+func cents(nano int64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.3f", float64(nano)/1e3), "0")
 }
 
 func limitsText(l supervisor.Limits, each agent.Limits) string {

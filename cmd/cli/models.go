@@ -131,7 +131,7 @@ func dollars(nano int64) string {
 	if nano == 0 {
 		return "free"
 	}
-	return "$" + perMillion(nano)
+	return "$" + cents(nano)
 }
 
 const (
