@@ -100,6 +100,7 @@ func errorHooked(s State, i int, v verdict) (State, []Effect) {
 		return halt(s.with(i, c), ToolFailure, v.why())
 	}
 	if v.decision == HookOverride {
+		c.Tokens = 0 // they were of another result
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool, which failed")})
 	}
 	s, fx := s.ended(i, c)

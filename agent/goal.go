@@ -98,7 +98,7 @@ func sendBack(s State, r Require, missing []string) (State, []Effect) {
 	if r.Schema != "" {
 		text += "\nThe final answer is JSON alone, of this schema: " + r.Schema
 	}
-	return nextTurn(s.say(model.Message{Role: model.User, Text: text}), CriteriaUnmet)
+	return nextTurn(s.onwards(text), CriteriaUnmet)
 }
 
 // told is what the task's prompt says of the requirements: to be sent back
@@ -147,8 +147,15 @@ func continued(s State) (next State, fx []Effect, busy bool) {
 	}
 	s.Goal.Nudges++
 	text := fmt.Sprintf("%d of %d tokens used. Keep going: do not sum up, go on with what is left to do, or make what you have better.", used, c.Tokens)
-	s, fx = nextTurn(s.say(model.Message{Role: model.User, Text: text}), BudgetNudge)
+	s, fx = nextTurn(s.onwards(text), BudgetNudge)
 	return s, fx, true
+}
+
+// onwards sends a whole answer back: with it whatever was cut or useless before
+// is over.
+func (s State) onwards(text string) State {
+	s.Useless, s.Cuts = 0, 0
+	return s.say(model.Message{Role: model.User, Text: text})
 }
 
 // reopened: somebody has sent the answer back, so what was kept of it is not
@@ -223,13 +230,28 @@ func jsonOf(text string) string {
 
 // schemaOf compiles a schema; nil for one that cannot be used.
 func schemaOf(text string) *jsonschema.Resolved {
-	var schema jsonschema.Schema
-	if model.CheckSchema(text) != nil || json.Unmarshal([]byte(text), &schema) != nil {
-		return nil
-	}
-	r, err := schema.Resolve(nil)
+	r, err := compileSchema(text)
 	if err != nil {
 		return nil
 	}
 	return r
+}
+
+func compileSchema(text string) (*jsonschema.Resolved, error) {
+	if err := model.CheckSchema(text); err != nil {
+		return nil, err
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		return nil, err
+	}
+	r, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	// One of a version that the library does not know fails only when it is used.
+	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
+		return nil, err
+	}
+	return r, nil
 }

@@ -11,13 +11,19 @@ import (
 // Journal is the run journal that the agent edits by its three tools: what it
 // would want to know if all else were forgotten.
 type Journal struct {
-	Objective, CurrentState, NextAction                     string
-	Findings, Decisions, Artifacts, OpenQuestions, Blockers []string
+	Objective     string   `json:"objective,omitempty"`
+	CurrentState  string   `json:"current_state,omitempty"`
+	Findings      []string `json:"verified_findings,omitempty"`
+	Decisions     []string `json:"decisions,omitempty"`
+	Artifacts     []string `json:"artifacts,omitempty"`
+	OpenQuestions []string `json:"open_questions,omitempty"`
+	Blockers      []string `json:"blockers,omitempty"`
+	NextAction    string   `json:"handoff_next_action,omitempty"`
 
-	Edits int // how often it was changed
+	Edits int `json:"-"` // how often it was changed
 	// Shown is the journal as it stood at the last continuation. Prompts hold this
 	// one, so that what was sent stays as it was until the next.
-	Shown Shown
+	Shown Shown `json:"-"`
 }
 
 // Shown is a journal as prompts show it.

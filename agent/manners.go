@@ -216,9 +216,11 @@ func (m Manners) Over(run Manners) Manners {
 		run.Fallbacks = m.Fallbacks
 	}
 	run.Context = m.Context.over(run.Context)
+	polling := slices.Concat(run.Watch.Polling, m.Watch.Polling)
 	if m.Watch.Of != 0 {
 		run.Watch = m.Watch
 	}
+	run.Watch.Polling = polling
 	if m.Breaker != (Breaker{}) {
 		run.Breaker = m.Breaker
 	}

@@ -158,6 +158,12 @@ func (r *source) aim(into any) {
 		if r.byte() > 200 {
 			f.Class = model.TooLong
 		}
+	case *agent.Woke:
+		for _, c := range r.s.Calls {
+			if c.Stage == agent.Retrying {
+				f.Timer = "retry-" + c.ID
+			}
+		}
 	case *agent.Canceled:
 		f.Now = f.Now && r.byte() > 128
 	}

@@ -25,6 +25,9 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	if !busy {
 		s, fx = beforeModel(s, "")
 	}
+	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a sign of life
+		fx = append(fx, Back{Life: s.Life, Node: s.Node})
+	}
 	return s, append(fx, s.clocks()...)
 }
 

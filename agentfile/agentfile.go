@@ -69,6 +69,9 @@ type Definition struct {
 	Export       bool
 	// Policy is JSON text; the supervisor's package reads it.
 	Policy string
+	// Manners are how its loop behaves where they are not the run's; models in
+	// them have only names.
+	Manners agent.Manners
 	// Commands are tools of its own. Dir and Env are the caller's to fill in.
 	Commands []tool.CommandConfig
 
@@ -196,6 +199,7 @@ func (d *decoder) complete() {
 	if d.def.Prompt == "" {
 		d.note(0, "the body is empty: the agent has no system prompt of its own")
 	}
+	d.soundManners(d.lines[ownKey])
 	own := map[string]bool{}
 	for _, c := range d.def.Commands {
 		own[c.Name] = true

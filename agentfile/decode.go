@@ -18,6 +18,7 @@ import (
 type decoder struct {
 	path     string
 	def      *Definition
+	strict   bool           // an unknown key is an error
 	shared   bool           // the file is about all agents, not one
 	lines    map[string]int // of top-level keys
 	notes    []Note
@@ -129,6 +130,10 @@ func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
 			d.lines[name] = key.Line + 1
 		}
 		read := known[name]
+		if read == nil && (d.strict || strings.HasPrefix(within, ownKey+".")) {
+			d.problem(key.Line+1, "unknown key %.60q%s", within+name, suggest(name, keysOf(known)))
+			continue
+		}
 		if read == nil {
 			d.note(key.Line+1, "unknown key %.60q is ignored%s", within+name, suggest(name, keysOf(known)))
 			continue

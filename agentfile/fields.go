@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"maps"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -36,7 +37,8 @@ func init() { // the readers refer to the tables
 		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.text(n, k)) },
 		"temperature":    readTemperature,
 		"hooks":          readHooks,
-		ownKey:           func(d *decoder, k string, n *yaml.Node) { d.fields(n, k+".", ownFields) },
+		// All under it is ours alone: what is not known there was meant for us.
+		ownKey: func(d *decoder, k string, n *yaml.Node) { d.fields(n, k+".", ownFields) },
 	}
 	for _, key := range []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
 		topFields[key] = keep
@@ -54,6 +56,7 @@ func init() { // the readers refer to the tables
 		"tools":         readCommands,
 		"hooks":         readOwnHooks,
 	}
+	maps.Copy(ownFields, mannerFields())
 	budgetFields = map[string]field{
 		"tokens": func(d *decoder, k string, n *yaml.Node) {
 			d.def.Budget.Tokens = d.integer(n, k, "a number of tokens, such as 12000")

@@ -99,6 +99,10 @@ func (l *loader) file(path string) {
 		l.problems = append(l.problems, err)
 		return
 	}
+	if def.Manners.Require.Schema, err = answerSchema(path, def.OutputSchema); err != nil {
+		l.problems = append(l.problems, err)
+		return
+	}
 	l.defs = append(l.defs, def)
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(bus.RoleClient))
 	nc, err := bus.Connect(o)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -41,6 +42,15 @@ type RunRequest struct {
 	Criteria        []string           `json:"criteria,omitempty"`
 	Trace           string             `json:"trace,omitempty"`
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
+	// Fallback are models that take over when the one before has failed for good.
+	Fallback []string `json:"fallback,omitempty"`
+	// RequireTool are results that the answer needs: NAME, or NAME=TEXT.
+	RequireTool []string        `json:"require_tool,omitempty"`
+	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
+	UseTokens   int64           `json:"use_tokens,omitempty"`  // output tokens to use up before it may stop
+	// Manners are how the loops behave where it is not as ever; models in them
+	// are named, and hooks have no place here.
+	Manners *agent.Manners `json:"manners,omitempty"`
 	// Fork begins with the history of another run's root: RUN as it stands, or
 	// RUN@TURN as it stood after a turn.
 	Fork string `json:"fork,omitempty"`
@@ -151,6 +161,7 @@ const (
 	CodeForbidden   = "403"
 	CodeNotFound    = "404"
 	CodeConflict    = "409"
+	CodeGone        = "410" // it was deleted
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"

@@ -105,7 +105,7 @@ type Agent struct {
 	Allowed     []string  `yaml:"allowed_tools"`
 	Denied      []string  `yaml:"forbidden_tools"`
 	Delegates   []string  `yaml:"delegates"`
-	Model       string    `yaml:"model"` // a route of models
+	Model       string    `yaml:"model"` // a route of models, or builtin/chain, builtin/consolidate, builtin/delegate
 	Limits      Limits    `yaml:"limits"`
 	Manners     yaml.Node `yaml:"manners"`
 
@@ -147,6 +147,7 @@ type Hook struct {
 	Timeout Duration           `yaml:"timeout"`
 	Failing agent.HookDecision `yaml:"failing"`
 	Report  bool               `yaml:"report"`
+	Of      string             `yaml:"of"` // root, child; "": every agent's
 	Answers []HookAnswer       `yaml:"answers"`
 }
 
@@ -154,9 +155,16 @@ type Hook struct {
 type HookAnswer struct {
 	Decision agent.HookDecision `yaml:"decision"`
 	Text     string             `yaml:"text"`
-	Args     string             `yaml:"args"`
-	Fails    string             `yaml:"fails"` // it crashes with this message instead
+	Args     string             `yaml:"args"`     // pre_tool: JSON
+	Messages []Message          `yaml:"messages"` // context: what is sent this turn
+	Fails    string             `yaml:"fails"`    // it crashes with this message instead
 	Delay    Duration           `yaml:"delay"`
+}
+
+// Message is one that a hook sends instead of the prompt.
+type Message struct {
+	Role model.Role `yaml:"role"`
+	Text string     `yaml:"text"`
 }
 
 // During is something that happens from outside while the run is under way:

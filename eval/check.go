@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
@@ -130,7 +131,8 @@ func (d decoder) cast(c *Case, line int) error {
 		if a.Name == "" {
 			return d.bad(line, "case %s: agent %d has no name", c.ID, i)
 		}
-		if _, ok := c.scripts[a.Model]; !ok && a.Model != "" {
+		rules := slices.Contains(plan.Routes(), strings.TrimPrefix(a.Model, builtin))
+		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
 			return d.bad(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
 		}
 		if err := d.into(a.Manners, "case "+c.ID+": manners of "+a.Name, &a.manners); err != nil {
@@ -149,11 +151,11 @@ func (d decoder) manner(c *Case, line int) error {
 		return err
 	}
 	for _, h := range c.Hooks {
-		if h.Name == "" || h.Point == "" {
-			return d.bad(line, "case %s: a hook needs a name and a point", c.ID)
+		data := agent.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools, TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report, Of: h.Of}
+		if err := data.Validate(); err != nil {
+			return d.bad(line, "case %s: %v", c.ID, err)
 		}
-		c.manners.Hooks = append(c.manners.Hooks, agent.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools,
-			TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report})
+		c.manners.Hooks = append(c.manners.Hooks, data)
 	}
 	if err := d.into(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
 		return err

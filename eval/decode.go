@@ -141,7 +141,7 @@ func (d decoder) yaml(err error) error {
 // keysOf are the keys of each type of a case, by the type's name.
 var keysOf = func() map[string][]string {
 	all := map[string][]string{}
-	for _, v := range []any{Case{}, Answer{}, Tool{}, Agent{}, Limits{}, Price{}, Hook{}, HookAnswer{}, During{}, Reply{}, Expected{}, Child{}} {
+	for _, v := range []any{Case{}, Answer{}, Tool{}, Agent{}, Limits{}, Price{}, Hook{}, HookAnswer{}, Message{}, During{}, Reply{}, Expected{}, Child{}} {
 		t := reflect.TypeOf(v)
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")

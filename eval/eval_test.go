@@ -240,7 +240,7 @@ func TestBadFiles(t *testing.T) {
 		{"a manner that is none", good + "manners:\n  watch: {identicl: 3}", `x.yaml:5: case x: manners: unknown key "identicl"`, ""},
 		{"a manner of a wrong type", good + "manners:\n  ask: perhaps", "manners: cannot unmarshal string", ""},
 		{"a policy that cannot be applied", good + "policy: {rules: [{name: a, on: never, why: b}]}", `on is "never"`, ""},
-		{"a hook without a point", good + "hooks: [{name: a}]", "a hook needs a name and a point", ""},
+		{"a hook without a point", good + "hooks: [{name: a}]", "hook a: there is no point", ""},
 		{"nothing done during", good + "during: [{after: tool.started}]", "there must be one of cancel, steer, answer, crash", ""},
 		{"a cancel of an unknown kind", good + "during: [{after: tool.started, cancel: soon}]", "cancel is boundary or now", ""},
 		{"an unknown event during", good + "during: [{after: tool.begun, cancel: now}]", `during: after: unknown event "tool.begun"`, ""},

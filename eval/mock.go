@@ -151,4 +151,4 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // transient is a failure that may pass.
-func transient(reason string) error { return errors.New(reason) }
+func transient(reason string) error { return tool.Transient(errors.New(reason)) }

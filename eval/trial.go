@@ -18,6 +18,12 @@ import (
 
 const nodeName = "eval"
 
+// What was done from outside.
+const (
+	canceled = "canceled"
+	crashed  = "crashed"
+)
+
 // mockCalled is what During may name besides the kinds of events.
 const mockCalled = "mock.called"
 
@@ -32,6 +38,7 @@ type trial struct {
 	lease uint64
 	mocks *mocks
 	play  *players
+	hooks *hooks
 
 	mu     sync.Mutex // what the run says comes from other goroutines
 	inbox  []any      // life.Event, supervisor.Result
@@ -46,6 +53,7 @@ type trial struct {
 	fired    map[int]bool // of During
 	said     *supervisor.Result
 	requests int
+	moving   string        // what was done from outside that has yet to show: canceled, crashed
 	took     time.Duration // from Open to the end
 }
 
@@ -62,7 +70,7 @@ func (c *Case) play(ctx context.Context) (*trial, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	t := &trial{c: c, post: memory.New(memory.Config{}), mocks: &mocks{c: c, ran: map[string]int{}}, play: c.players(),
+	t := &trial{c: c, post: memory.New(memory.Config{}), mocks: &mocks{c: c, ran: map[string]int{}}, play: c.players(), hooks: &hooks{c: c, asked: map[string]int{}},
 		news: make(chan struct{}, 1), super: &life.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
 	t.mocks.called = func(name string) { t.hear(called{name}) }
@@ -106,7 +114,7 @@ func (t *trial) start(ctx context.Context) error {
 	t.lease++
 	var err error
 	t.node, err = actors.Start(context.WithoutCancel(ctx), actors.Config{Name: nodeName, Post: t.post, Lease: t.lease,
-		Model: t.play.client, Tools: t.mocks.set, Events: func(e life.Event) { t.hear(e) },
+		Model: t.play.client, Tools: t.mocks.set, Hooks: t.hooks.funcs(), Events: func(e life.Event) { t.hear(e) },
 		Over: func(_ string, r supervisor.Result) { t.hear(r) }})
 	if err != nil {
 		return fmt.Errorf("eval: %w", err)
@@ -161,7 +169,7 @@ func (t *trial) waits() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, waiting := t.super.State, 0
-	all := true
+	all := t.moving == ""
 	s.Members(func(m supervisor.Member) {
 		switch {
 		case m.Done || m.Children > 0:
@@ -186,9 +194,11 @@ func (t *trial) during(ctx context.Context, e life.Event) error {
 	case agent.AgentStarted:
 		about = append(about, d.Name)
 	case agent.AgentParked:
-		t.mu.Lock()
 		t.asked[e.Agent+" "+d.Query] = true
-		t.mu.Unlock()
+	case agent.AgentResumed:
+		if t.moving == crashed {
+			t.moving = ""
+		}
 	}
 	return t.after(ctx, e, about)
 }
@@ -216,6 +226,7 @@ func (t *trial) do(ctx context.Context, d During, e life.Event) error {
 	at := mailbox.At(e.Run, e.Agent)
 	switch {
 	case d.Cancel != "":
+		t.moving = canceled
 		f := agent.Canceled{Why: "the case says so", Now: d.Cancel == "now"}
 		return t.node.Command(ctx, t.super.Addr, request, f.Kind(), f)
 	case d.Steer != "":
@@ -233,11 +244,10 @@ func (t *trial) do(ctx context.Context, d During, e life.Event) error {
 		if f.Decision == "" {
 			f.Decision = "text"
 		}
-		t.mu.Lock()
 		t.answered[e.Agent+" "+q.Query] = true
-		t.mu.Unlock()
 		return t.node.Command(ctx, at, request, f.Kind(), f)
 	}
+	t.moving = crashed
 	t.node.Stop()
 	if err := t.start(ctx); err != nil {
 		return err

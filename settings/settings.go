@@ -38,6 +38,7 @@ const (
 	whole
 	number
 	duration
+	list
 	tree // for others to read: it is no flag, and no variable
 )
 
@@ -45,7 +46,10 @@ const (
 var keys = map[string]kind{
 	"model": text, "store_dir": path, "color": text, "output": text,
 	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
-	"max_agents": whole, "max_budget_usd": number, "timeout": duration, "hooks": tree,
+	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
+	"fallback": list, "json_schema": path, "use_tokens": whole,
+	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,
+	"context": tree, "polling": tree, "tool_retries": tree, "tools": tree, "hooks": tree,
 }
 
 // Setting is one value and where it was found.
@@ -161,6 +165,12 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 		case form == tree:
 			seen[key.Value] = true
 			continue
+		case form == list && value.Kind == yaml.SequenceNode:
+			items, ok := texts(value)
+			if !ok {
+				return nil, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
+			}
+			value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
 		case value.Kind != yaml.ScalarNode:
 			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
 		}
@@ -175,6 +185,17 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// texts joins a list of texts with commas.
+func texts(n *yaml.Node) (joined string, ok bool) {
+	items := make([]string, len(n.Content))
+	for i, c := range n.Content {
+		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
+			return "", false
+		}
+	}
+	return strings.Join(items, ","), true
 }
 
 // check reports a value that is not of its kind.

@@ -39,7 +39,20 @@ func TestTheFirstPlaceWins(t *testing.T) {
 	if len(got) != 4 {
 		t.Errorf("%+v", got)
 	}
-	if f := got["max_turns"].Flag(); f != "max-turns" {
+}
+
+// What others read is accepted, and not told as a setting.
+func TestListsAndWhatOthersRead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, FileName), "fallback: [a/b, c/d]\nwatch: {of: 3}\ntools:\n  shell: {class: effect}\nuse_tokens: 9\n")
+	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+	if err != nil || len(got) != 2 || got["fallback"].Value != "a/b,c/d" || got["use_tokens"].Value != "9" {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestTheNameOfTheFlag(t *testing.T) {
+	if f := (Setting{Key: "max_turns"}).Flag(); f != "max-turns" {
 		t.Error(f)
 	}
 }
@@ -48,11 +61,14 @@ func TestWhatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"model: a/b\nmax_turn: 3\n":             `:2: unknown key "max_turn"; did you mean max_turns?`,
 		"maxBudgetUsd: 3\n":                     "did you mean max_budget_usd?",
-		"something_else_entirely: 1\n":          "the keys are color, ",
+		"something_else_entirely: 1\n":          "the keys are breaker, color, ",
 		"timeout: soon\n":                       `:1: timeout: "soon" is not a duration`,
 		"max_tokens: many\n":                    "is not a whole number",
 		"max_tokens: -1\n":                      "is not a whole number",
 		"max_budget_usd: cheap\n":               "is not an amount",
+		"fallback: [[a]]\n":                     ":1: fallback: expected a list of texts",
+		"fallback: {a: b}\n":                    ":1: fallback: expected one value",
+		"watch: off\nwatch: off\n":              "watch is set twice",
 		"model: [a]\n":                          ":1: model: expected one value",
 		"model: a\nmodel: b\n":                  "",
 		"- model\n":                             "expected `key: value` lines",

@@ -20,7 +20,7 @@ func Bare(data any) any {
 		d.Goal = ""
 		return d
 	case Result:
-		d.Text = ""
+		d.Text, d.Journal = "", ""
 		agents := make([]AgentResult, len(d.Agents))
 		for i, a := range d.Agents {
 			if a.Query != nil {

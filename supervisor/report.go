@@ -16,6 +16,7 @@ type Result struct {
 	Partial      bool          `json:"partial"`
 	Text         string        `json:"result"`
 	Detail       string        `json:"detail,omitempty"`
+	Journal      string        `json:"journal,omitempty"` // the root's, of a run that did not complete
 	Turns        int           `json:"num_turns"`
 	DurationMS   int64         `json:"duration_ms"`
 	CostUSD      float64       `json:"total_cost_usd"`
@@ -58,7 +59,7 @@ type AgentResult struct {
 // Result sums the run up as it stands; it is final once the Phase is Over.
 func (s State) Result() Result {
 	r := Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
-		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail,
+		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
 		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known,
 		Budget: BudgetResult{Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
 			Unknown: s.Pool.Unknown.Tokens, Overrun: s.Pool.Overrun.Tokens, Frozen: s.Frozen}}

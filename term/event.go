@@ -101,8 +101,7 @@ func detail(e client.Event) (string, bool) {
 		d, ok := decode[supervisor.BudgetNote](e)
 		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, tokens(d.Used), tokens(d.Limit.Tokens),
 			tokens(d.Reserved), d.Why)), ok
-	case "tool.proposed", "tool.validated", "tool.started", "tool.finished", "delegation.requested", "delegation.finished",
-		"tool.denied", "tool.approved":
+	case "tool.proposed", "tool.validated", "tool.started", "tool.finished", "delegation.requested", "delegation.finished":
 		d, ok := decode[agent.ToolNote](e)
 		return ofTool(d), ok
 	case "message.user", "message.assistant", "message.tombstoned", "message.delta", "message.reasoning":
@@ -176,7 +175,7 @@ func ofAgent(e client.Event) (string, bool) {
 		d, ok := decode[agent.ToolRetry](e)
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
-	return "", false
+	return ofHook(e)
 }
 
 func ofContext(e client.Event) (string, bool) {

@@ -241,12 +241,16 @@ func TestTheTreeFolds(t *testing.T) {
 func TestEventLine(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	for doc, want := range map[string]string{
-		`{"run":"01k9zabcdef","agent":"root","kind":"turn.started","turn":2,"data":{"transition":"next_turn"}}`:                     "--:--:-- abcdef root         turn.started         turn 2  next_turn",
-		`{"run":"r","agent":"root","kind":"stop.vetoed","data":{"proposal":1,"why":"no\nevidence"}}`:                                "--:--:-- r root         stop.vetoed          no evidence",
-		`{"run":"r","agent":"root","kind":"new.kind","data":{"x":1}}`:                                                               `--:--:-- r root         new.kind             {"x":1}`,
-		`{"run":"r","agent":"a\u001bb","kind":"turn.started","data":"not an object"}`:                                               `--:--:-- r a\x1bb       turn.started         "not an object"`,
-		`{"run":"r","agent":"super","kind":"warning.raised","data":{"what":"cancel","why":"enough","now":true,"live":2}}`:           "--:--:-- r super        warning.raised       cancel now: enough (2 agents live)",
-		`{"run":"r","agent":"root","kind":"tool.finished","data":{"call":"1-0","tool":"grep","bytes":4,"text":"abcd","took_ms":7}}`: "--:--:-- r root         tool.finished        1-0  grep  7ms  4 bytes  abcd",
+		`{"run":"01k9zabcdef","agent":"root","kind":"turn.started","turn":2,"data":{"transition":"next_turn"}}`:                                                  "--:--:-- abcdef root         turn.started         turn 2  next_turn",
+		`{"run":"r","agent":"root","kind":"stop.vetoed","data":{"proposal":1,"why":"no\nevidence"}}`:                                                             "--:--:-- r root         stop.vetoed          no evidence",
+		`{"run":"r","agent":"root","kind":"hook.fired","data":{"hook":"gate","point":"pre_tool","decision":"deny","text":"no","call":"1-0","tool":"pay"}}`:       "--:--:-- r root         hook.fired           pre_tool  gate  deny  1-0  pay  no",
+		`{"run":"r","agent":"root","kind":"tool.denied","data":{"call":"1-0","tool":"pay","decision":"deny","by":["gate"],"why":"no"}}`:                          "--:--:-- r root         tool.denied          1-0  pay  deny  by gate  no",
+		`{"run":"r","agent":"root","kind":"guardrail.escalated","data":{"guardrails":["pii"],"point":"output","decision":"deny","level":"note","why":"a name"}}`: "--:--:-- r root         guardrail.escalated  output  pii  deny  note  a name",
+		`{"run":"r","agent":"root","kind":"context.transformed","data":{"hooks":["fold"],"messages":9,"sent_messages":1}}`:                                       "--:--:-- r root         context.transformed  fold  1 message instead of 9",
+		`{"run":"r","agent":"root","kind":"new.kind","data":{"x":1}}`:                                                                                            `--:--:-- r root         new.kind             {"x":1}`,
+		`{"run":"r","agent":"a\u001bb","kind":"turn.started","data":"not an object"}`:                                                                            `--:--:-- r a\x1bb       turn.started         "not an object"`,
+		`{"run":"r","agent":"super","kind":"warning.raised","data":{"what":"cancel","why":"enough","now":true,"live":2}}`:                                        "--:--:-- r super        warning.raised       cancel now: enough (2 agents live)",
+		`{"run":"r","agent":"root","kind":"tool.finished","data":{"call":"1-0","tool":"grep","bytes":4,"text":"abcd","took_ms":7}}`:                              "--:--:-- r root         tool.finished        1-0  grep  7ms  4 bytes  abcd",
 	} {
 		if got := EventLine(Style{}, event(t, doc)); got != want {
 			t.Errorf("%s\n got %q\nwant %q", doc, got, want)

@@ -25,6 +25,7 @@ const promptMax = 256 << 10
 // runFlags are the flags of run and start.
 type runFlags struct {
 	request     client.RunRequest
+	goal        goalFlags
 	timeout     time.Duration
 	temperature float64
 	resume      string
@@ -53,6 +54,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory without asking")
 	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")
+	r.addGoal(f)
 	f.StringVar(&q.Fork, "fork", "", "begin with the history of a run: RUN as it stands, or RUN@TURN after a turn")
 	f.StringVar(&r.history, "history", "", "begin with the history in this file, which troupe export has written")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; asking again with it finds the same run")
@@ -83,13 +85,12 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	// A script is found by the node, which may have another directory.
-	if path, ok := strings.CutPrefix(q.Model, scriptPrefix); ok && path != "" {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return fmt.Errorf("model %s: %w", q.Model, err)
-		}
-		q.Model = scriptPrefix + abs
+	var err error
+	if q.Model, err = absolute(q.Model); err != nil {
+		return err
+	}
+	if err := r.completeGoal(); err != nil {
+		return err
 	}
 	if c.Flags().Changed("temperature") {
 		q.Temperature = &r.temperature
@@ -107,7 +108,7 @@ const scriptPrefix = "script/"
 func (r *runFlags) positive() error {
 	q := r.request
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
-		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "timeout": q.TimeoutMS} {
+		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "timeout": q.TimeoutMS, "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return usage("leave it out for the default", "--%s must not be negative", name)
 		}

@@ -52,7 +52,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.SetFlagErrorFunc(a.badFlag)
 	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
 		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
-		a.exportCommand(), a.nodesCommand(), a.upCommand(), a.evalCommand(), a.fmtCommand(), a.versionCommand())
+		a.exportCommand(), a.deleteCommand(), a.pruneCommand(), a.nodesCommand(), a.upCommand(), a.evalCommand(), a.fmtCommand(), a.versionCommand())
 	root.AddCommand(a.describeCommand(), a.timelineCommand(), a.budgetCommand(), a.agentsCommand(), a.modelsCommand(), a.toolsCommand(),
 		a.doctorCommand(), a.configCommand(), a.completionCommand())
 	a.completions(root)

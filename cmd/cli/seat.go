@@ -132,7 +132,11 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 	if err != nil && why == toRun { // what hooks would keep from happening must not happen without them
 		return nil, err
 	}
-	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Env: a.getenv, Model: a.model, Hooks: hooks,
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil && why == toRun { // so must what a tool is said to do
+		return nil, &failure{code: exitUsage, err: err, hint: "see docs/manners.md"}
+	}
+	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Env: a.getenv, Model: a.model, Hooks: hooks, Tools: own.Tools,
 		Still: why == toLook, Logger: a.logger()})
 	if err != nil {
 		return nil, err

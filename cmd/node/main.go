@@ -63,6 +63,8 @@ type node struct {
 	output     string
 	verbose    bool
 	drain      time.Duration
+	setup      bool
+	replicas   int
 }
 
 // drainTimeout is how long a node that was told to stop waits for its models
@@ -83,7 +85,8 @@ same state directory, go on. A second signal kills.
 Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStream.`,
 		Example: `  troupe-node --root ~/src
   troupe-node --store-dir /var/lib/troupe --root /srv/repos --model anthropic/claude-sonnet-5-5
-  troupe-node --context prod --root /srv/repos`,
+  troupe-node -s nats://n1,nats://n2,nats://n3 --nkey setup.nk --setup --replicas 3
+  troupe-node -s nats://n1,nats://n2,nats://n3 --nkey node.nk --service-nkey service.nk --root /srv/repos`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -99,6 +102,8 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process")
+	f.BoolVar(&n.setup, "setup", false, "make the streams and buckets on the server of -s, and end; nodes then need no right to")
+	f.IntVar(&n.replicas, "replicas", 1, "with --setup: copies of each, 3 in a cluster")
 	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for what is under way")
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
@@ -146,7 +151,11 @@ func (n *node) settle(c *cobra.Command) error {
 	for _, note := range notes {
 		say("note: " + note.String())
 	}
-	n.cfg.Hooks = hooks
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
 	switch n.durability {
 	case "sync":
 	case "lazy":
@@ -178,6 +187,9 @@ func (n *node) settle(c *cobra.Command) error {
 		*field = cmp.Or(*field, os.Getenv("TROUPE_SERVICE_"+name))
 	}
 	n.cfg.Logger = n.logger()
+	if n.setup && !n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfig)
+	}
 	return nil
 }
 
@@ -207,6 +219,12 @@ func (n *node) serve() error {
 		<-signals
 		os.Exit(code(first))
 	}()
+	if n.setup {
+		if err := host.Setup(ctx, n.cfg, n.replicas); err != nil {
+			return fmt.Errorf("%w: setup: %w", errRun, err)
+		}
+		return nil
+	}
 	h, err := host.Start(ctx, n.cfg)
 	if err != nil && ctx.Err() != nil {
 		return nil // it was told to stop before it was there

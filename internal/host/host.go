@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
@@ -51,6 +53,8 @@ type Config struct {
 	LeaseTTL time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
+	// Tools is the operator's word on tools: it goes over what they say themselves.
+	Tools []agentfile.ToolRule
 	// Env reads the environment. Default os.Getenv.
 	Env func(string) string
 	// Hooks are the operator's own, for every agent of every run. Those that name
@@ -86,7 +90,8 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
-	life     context.Context // until Close
+	refused  atomic.Pointer[error] // the last right that the server did not give
+	life     context.Context       // until Close
 	end      context.CancelFunc
 }
 
@@ -105,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := h.open(ctx); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errors.Join(h.denied(err), h.Close())
 	}
 	return h, nil
 }
@@ -164,7 +169,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
+	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
 		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
@@ -185,9 +190,13 @@ func (h *Host) connect() error {
 	// about: a reply to where we may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("the connection says", "error", err)
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			h.refused.Store(&err)
+		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus
+		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(r))
 		if d := h.cfg.Doors; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
@@ -242,10 +251,22 @@ func (h *Host) over(run string, r supervisor.Result) {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
 		err := h.runs.Change(ctx, run, func(i *client.RunInfo) { i.State, i.Result = gateway.Finished, &r })
+		if err == nil {
+			err = h.forget(ctx, run)
+		}
 		if err != nil {
 			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
 		}
 	})
+}
+
+// forget removes the row of a run that was deleted while it was written.
+func (h *Host) forget(ctx context.Context, run string) error {
+	buried, err := gateway.Buried(ctx, h.post, run)
+	if err == nil && buried {
+		err = h.runs.Remove(ctx, run)
+	}
+	return err
 }
 
 // Unfinished lists the runs that have not ended. The index is written after
@@ -270,6 +291,11 @@ func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	for _, at := range logs {
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
+		}
+		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
+			return nil, err
+		} else if buried {
+			continue // it was deleted
 		}
 		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
 		if err := h.runs.Put(ctx, row); err != nil {

@@ -25,7 +25,7 @@ func newModels(cfg Config) *models {
 
 // choose picks the model of a new run.
 func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) {
-	c, err := pick.Choose(ctx, pick.Config{Model: named, Setting: m.cfg.Model, Env: m.cfg.Env, Scout: m.scout})
+	c, err := pick.Choose(ctx, pick.Config{Model: named, Setting: m.cfg.Model, Env: m.cfg.Env, Scout: m.scout, Cache: true})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
@@ -57,20 +58,35 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err != nil {
 		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
 	}
+	m, err := wanted(r)
+	if err != nil {
+		return none, a, err
+	}
+	m, chain, err := h.routes(m, route(choice, r))
+	if err != nil {
+		return none, a, bad("name models as PROVIDER/MODEL", "%v", err)
+	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
 		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes), Manners: agent.DefaultManners()}
+		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes)}
 	if r.Policy != nil {
 		o.Policy = *r.Policy
 	}
-	o.Limits, o.Agent = limits(r, choice)
+	o.Limits, o.Agent = limits(r, append([]pick.Choice{choice}, chain...))
 	if o.Limits.Nano > 0 && !choice.Price.Known {
 		return none, a, bad("give --max-tokens instead of --max-budget-usd", "the price of %s is unknown, so a limit in money cannot be kept", choice.Name())
+	}
+	o.Manners = affordable(m, o.Limits.Nano, "fallback ", &a).Over(agent.DefaultManners())
+	if o.Manners.Context.Model == nil {
+		o.Manners.Context.Model = summarizer(choice)
 	}
 	if err := h.cast(&o, r, &a); err != nil {
 		return none, a, err
 	}
 	if err := h.hooks(&o, &a); err != nil {
+		return none, a, err
+	}
+	if err := layers(&o, choice, time.Now()); err != nil {
 		return none, a, err
 	}
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
@@ -102,7 +118,7 @@ func sane(r client.RunRequest) error {
 }
 
 func route(c pick.Choice, r client.RunRequest) agent.Model {
-	return agent.Model{Name: c.Name(), Window: c.Window, Price: c.Price, Temperature: r.Temperature, Effort: r.Effort}
+	return along(agent.Model{Temperature: r.Temperature, Effort: r.Effort}, c)
 }
 
 func writable(yes bool) []string {
@@ -112,8 +128,10 @@ func writable(yes bool) []string {
 	return []string{"report.md", "report.json"}
 }
 
-// limits are those of the request, and the defaults where it names none.
-func limits(r client.RunRequest, c pick.Choice) (supervisor.Limits, agent.Limits) {
+// limits are those of the request, and the defaults where it names none. The
+// first of the chain is the model, the others are what may take its place.
+func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.Limits) {
+	c := chain[0]
 	l := supervisor.Limits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
 		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents}
 	if l.Tokens == 0 {
@@ -122,7 +140,8 @@ func limits(r client.RunRequest, c pick.Choice) (supervisor.Limits, agent.Limits
 			l.Tokens = ScoutTokens
 		}
 	}
-	if l.Nano == 0 && c.Paid && r.MaxTokens == 0 && c.Price.Known {
+	paid := slices.ContainsFunc(chain, func(c pick.Choice) bool { return c.Paid })
+	if l.Nano == 0 && paid && r.MaxTokens == 0 && c.Price.Known {
 		l.Nano = PaidNano
 	}
 	var a agent.Limits
@@ -168,8 +187,16 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 			Tools: rights(b), Offer: b.Tools, Delegates: b.Delegates,
 			Limits: agent.Limits{Turns: b.MaxTurns, Output: b.MaxOutput}})
 	}
+	if err := h.planner(o, r); err != nil {
+		return err
+	}
 	if err := h.recruit(o, r, a); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(asked(r), func(name string) bool {
+		return !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name })
+	}); i >= 0 {
+		return bad("`troupe agents list` shows the agents", "there is no agent %q", asked(r)[i])
 	}
 	if o.Root == "" {
 		o.Root = coordinatorID
@@ -192,11 +219,17 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if o.Manners.Ask {
 		own = append(own, agent.AskSpec())
 	}
+	if o.Manners.Journal {
+		own = append(own, agent.JournalTools()...)
+	}
 	o.Tools = slices.Concat(specs, own, reader, o.Tools)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
 		return len(r.AllowedTools) > 0 && !slices.Contains(r.AllowedTools, s.Name) || slices.Contains(r.DisallowedTools, s.Name)
 	})
-	return nil
+	if err := h.classify(o, a); err != nil {
+		return err
+	}
+	return reachable(o)
 }
 
 // rights: the built-in coordinator may pass on what it does not use itself;

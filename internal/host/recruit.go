@@ -30,14 +30,17 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 			return bad("`troupe agents validate` shows all that is wrong", "%v", err)
 		}
 	}
-	builtIn := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == r.Agent })
-	if r.Agent != "" && !builtIn && !slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == r.Agent }) {
-		// What is broken there is another matter, unless it is the agent asked for.
+	known := func(name string) bool {
+		return slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name }) ||
+			slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == name })
+	}
+	if wanted := slices.DeleteFunc(asked(r), known); len(wanted) > 0 {
+		// What is broken there is another matter, unless it is an agent asked for.
 		var broken error
 		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
-		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return d.Name != r.Agent })
+		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(wanted, d.Name) })
 		if len(found) == 0 && broken != nil {
-			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", r.Agent, broken)
+			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
 		}
 	}
 	for _, n := range notes {
@@ -59,7 +62,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 			a.Notes = append(a.Notes, fmt.Sprintf("%s: model %q is not PROVIDER/MODEL; the run's model is taken", d.Path, d.Model))
 			d.Model = ""
 		}
-		if err := h.enlist(o, d); err != nil {
+		if err := h.enlist(o, d, a); err != nil {
 			return err
 		}
 	}
@@ -67,7 +70,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 }
 
 // enlist adds one agent and its commands.
-func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
+func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.RunAccepted) error {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates,
 		Limits: agent.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
 	if !strings.HasPrefix(def.System, "agent: ") {
@@ -85,14 +88,15 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition) error {
 	def.Deny = names(d.DisallowedTools)
 	def.Manners.Hooks = signed(d)
 	if d.Model != "" {
-		m := o.Model
-		m.Name = d.Model
 		choice, err := h.models.named(d.Model)
 		if err != nil {
 			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
-		m.Window, m.Price = choice.Window, choice.Price
-		def.Model = &m
+		m := along(o.Model, choice)
+		def.Model, def.Manners.Context.Model = &m, summarizer(choice)
+	}
+	if err := h.behaves(o, &def, d, a); err != nil {
+		return err
 	}
 	for _, c := range d.Commands {
 		if err := addCommand(o, d.Path, c); err != nil {
@@ -116,7 +120,15 @@ func names(refs []agentfile.ToolRef) []string {
 }
 
 // reserved are the names of tools that the loop itself serves.
-var reserved = []string{"delegate", agent.AskSpec().Name}
+var reserved = append([]string{"delegate", agent.AskSpec().Name}, specNames(agent.JournalTools())...)
+
+func specNames(specs []model.ToolSpec) []string {
+	list := make([]string, len(specs))
+	for i, s := range specs {
+		list[i] = s.Name
+	}
+	return list
+}
 
 // addCommand adds a command tool. Two agents may share one if it is the same.
 func addCommand(o *supervisor.Opened, path string, cfg tool.CommandConfig) error {

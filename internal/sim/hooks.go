@@ -63,6 +63,10 @@ func (s *sim) hookAnswer(e *agent.RunHooks, h agent.Hook) agent.HookAnswer {
 	if s.permille(3) {
 		a.Hook = "stranger"
 	}
+	if s.stubborn && e.Point == agent.HookStop {
+		a.Decision, a.Text = agent.HookBlock, "mind "+itoa(s.step)
+		return a
+	}
 	if !s.percent(s.bite) {
 		return a
 	}

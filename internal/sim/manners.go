@@ -12,6 +12,7 @@ const (
 	firstModel   = "anthropic/one"
 	secondModel  = "anthropic/two"
 	thirdModel   = "openai/three"
+	fourthModel  = "openai/four"
 	summaryModel = "anthropic/small"
 )
 
@@ -44,7 +45,10 @@ func manners(d dice, p *plan) agent.Manners {
 	}
 	if p.on(Falls) {
 		second := agent.Model{Name: secondModel, Price: price(d), Window: window(d, p)}
-		all := []agent.Model{second, {Name: thirdModel, Price: price(d)}, p.first, second}
+		all := []agent.Model{second, {Name: thirdModel, Price: price(d)}, p.first, {Name: fourthModel}}
+		if d.percent(50) {
+			all[3] = second
+		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
 		m.ToolRetries = d.between(0, agent.ToolRetriesMax+1)
 	}

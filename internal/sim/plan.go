@@ -75,6 +75,7 @@ type plan struct {
 	bite       int // percent: how often a hook decides something
 	flood      bool
 	fickle     bool // another vice for each reply
+	stubborn   bool // hooks never pass
 }
 
 // temper is how the model of a run behaves, in percent.
@@ -109,7 +110,7 @@ func newPlan(d dice, force *Fault) plan {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
 	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
-	p.fickle = d.percent(fickleOdds)
+	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
 	p.opened = opened(d, &p)
 	return p
 }
@@ -138,6 +139,9 @@ func faultOdds(f Fault) int {
 
 func (p *plan) on(f Fault) bool { return p.faults&f != 0 }
 
+// journalTool is the loop's own where a run has a journal.
+const journalTool = "append_run_journal_entry"
+
 // Tools of every run. The schemas are small: a seed compiles them often.
 var tools = []model.ToolSpec{
 	{Name: "look", Schema: `{"type":"object"}`, Class: model.Read},
@@ -145,6 +149,7 @@ var tools = []model.ToolSpec{
 	{Name: "pay", Schema: `{"type":"object","required":["x"]}`, Class: model.Effect},
 	{Name: "wipe", Schema: `{"type":"object"}`, Class: model.Irreversible},
 	{Name: "delegate", Schema: `{"type":"object","required":["task"]}`, Class: model.Read},
+	{Name: journalTool, Schema: `{"type":"object","required":["section","entry"]}`, Class: model.Read},
 	{Name: "ask_human", Schema: `{"type":"object","required":["question"]}`, Class: model.Effect},
 }
 
@@ -162,7 +167,7 @@ func opened(d dice, p *plan) supervisor.Opened {
 		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
 			Agents: oneOf(d, 4, 5, 6, 9)},
 		Definitions: []supervisor.Definition{
-			{Name: "lead", System: "You lead.", Limits: agent.Limits{Children: oneOf(d, 0, 0, 6)}},
+			{Name: "lead", System: "You lead.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: agent.Limits{Children: oneOf(d, 0, 0, 6)}},
 			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
 			{Name: "clerk", System: "You read.", Tools: []string{"look", "note"}, Limits: agent.Limits{Turns: 3}},
 			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}},

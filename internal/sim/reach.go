@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/supervisor"
@@ -10,8 +12,18 @@ import (
 // saw a takeover proves nothing.
 type Place int
 
-// Reach counts how often each Place was reached.
-type Reach [placesMax]int
+// Reach counts how often each Place was reached: those below, then every
+// transition, then every stop reason.
+type Reach [placesMax + transitionsMax + reasonsMax]int
+
+// How many transitions and stop reasons there are; sim_test.go compares.
+const (
+	transitionsMax = 19
+	reasonsMax     = 24
+)
+
+// needPerson are the stop reasons that only a person's decision leads to.
+var needPerson = []agent.Reason{agent.ResumeUnsafe}
 
 func (r *Reach) hit(p Place) { r[p]++ }
 
@@ -26,11 +38,25 @@ func (r *Reach) Add(o *Reach) {
 func (r *Reach) Missing() []string {
 	var list []string
 	for i, n := range r {
-		if n == 0 {
-			list = append(list, Place(i).String())
+		p := Place(i)
+		if reason, ok := p.reason(); n == 0 && !(ok && slices.Contains(needPerson, reason)) {
+			list = append(list, p.String())
 		}
 	}
 	return list
+}
+
+// taken is the place of a transition, ended that of a stop reason.
+func taken(t agent.Transition) Place { return placesMax + Place(slices.Index(agent.Transitions(), t)) }
+func ended(r agent.Reason) Place {
+	return placesMax + transitionsMax + Place(slices.Index(agent.Reasons(), r))
+}
+
+func (p Place) reason() (agent.Reason, bool) {
+	if p < placesMax+transitionsMax {
+		return "", false
+	}
+	return agent.Reasons()[p-placesMax-transitionsMax], true
 }
 
 // The places.
@@ -108,7 +134,15 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"100,000 calls in a reply", "an entry that was too large"}
 
 // String names a place.
-func (p Place) String() string { return placeNames[p] }
+func (p Place) String() string {
+	if r, ok := p.reason(); ok {
+		return "ended: " + string(r)
+	}
+	if p >= placesMax {
+		return "transition: " + string(agent.Transitions()[p-placesMax])
+	}
+	return placeNames[p]
+}
 
 var takeovers = map[agent.Phase]Place{agent.Leasing: TakeoverLeasing, agent.Thinking: TakeoverThinking, agent.Acting: TakeoverActing,
 	agent.Waiting: TakeoverWaiting, agent.Stopping: TakeoverStopping}
@@ -154,7 +188,12 @@ func (s *sim) reachAgent(_ *shadow, before, after *agent.State, f life.Fact) {
 	if after.Transition == agent.Steering && before.Transition != agent.Steering {
 		s.reach.hit(Steering)
 	}
+	// A reply decides nothing about the turn that it answers.
+	if t := after.Transition; t != "" && (t != before.Transition || after.Lease != before.Lease || after.Query != before.Query) {
+		s.reach.hit(taken(t))
+	}
 	if before.Phase != agent.Done && after.Phase == agent.Done {
+		s.reach.hit(ended(after.Outcome.Reason))
 		s.reachEnd(before, after, f)
 	}
 }

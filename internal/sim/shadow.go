@@ -36,6 +36,7 @@ type shadow struct {
 	asked   map[string]bool            // requests of clients
 	high    map[mailbox.Address]uint64 // highest n stepped, per sender
 	covered uint64                     // the highest floor that a life in force claimed
+	judge   judgement                  // of an agent's manners
 
 	// Of a log that was spoiled.
 	cut     uint64 // it was cut to so many entries
@@ -61,7 +62,7 @@ var hashSeed = maphash.MakeSeed()
 // reset makes a shadow that has read nothing.
 func (w *shadow) reset(s *sim, a *actor) {
 	*w = shadow{sim: s, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{}, asked: map[string]bool{},
-		high: map[mailbox.Address]uint64{}}
+		high: map[mailbox.Address]uint64{}, judge: newJudgement()}
 	if a.id == mailbox.Super {
 		w.super = &life.Supervisor{Addr: a.addr}
 	} else {

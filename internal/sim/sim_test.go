@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/troupe-run/troupe/agent"
 )
 
 // Flags of the tests; doc.go shows how they are used.
@@ -190,6 +192,18 @@ func load(t *testing.T, name string) (seed, faults int64, lines []string) {
 		t.Fatalf("%s is not a script of the simulator", name)
 	}
 	return seed, faults, strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+}
+
+// TestPlaces: every transition and every stop reason has a place.
+func TestPlaces(t *testing.T) {
+	if len(agent.Transitions()) != transitionsMax || len(agent.Reasons()) != reasonsMax {
+		t.Fatalf("%d transitions and %d reasons, counted %d and %d", len(agent.Transitions()), len(agent.Reasons()), transitionsMax, reasonsMax)
+	}
+	for i := range (Reach{}) {
+		if Place(i).String() == "" {
+			t.Errorf("place %d has no name", i)
+		}
+	}
 }
 
 // TestSeedsRepeat: a seed does the same each time, and so does its script.

@@ -52,6 +52,10 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	for _, effect := range out.World {
 		s.watchEffect(a, before, after, effect)
 	}
+	s.watchLoop(w, &before, after, f, out)
+	if after.Phase == agent.Done && before.Phase != agent.Done {
+		s.watchEnd(w, after)
+	}
 	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.hurt {
 		s.fail("%s is done with open calls", a.id)
 	}

@@ -87,7 +87,7 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 	s.note("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
 	s.mayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
-	if i < 0 || e.Name == "delegate" || e.Name == "ask_human" {
+	if i < 0 || e.Name == "delegate" || e.Name == "ask_human" || e.Name == journalTool && s.opened.Manners.Journal {
 		s.fail("%s: the unknown tool %q runs", a.id, e.Name)
 	}
 	var args map[string]any
@@ -193,6 +193,9 @@ func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
 	reply, fail, hostile := s.hostile(r)
 	if !hostile {
 		reply, fail = s.wonted(r)
+	}
+	if reply.Message.Text != "" && s.percent(50) {
+		reply.Message.Text += " #" + itoa(r.lease) + "." + itoa(s.step) // to be known again
 	}
 	s.signs(&reply.Message, r)
 	reply = s.flooded(reply)
@@ -306,6 +309,8 @@ func (s *sim) call(t temper) model.ToolCall {
 	switch {
 	case s.percent(t.delegate):
 		return model.ToolCall{Name: "delegate", Args: s.errand()}
+	case s.opened.Manners.Journal && s.percent(15):
+		return model.ToolCall{Name: journalTool, Args: `{"section":"` + oneOf(s.dice, "decisions", "blockers", "nowhere") + `","entry":"e` + itoa(s.IntN(50)) + `"}`}
 	case s.permille(15):
 		return model.ToolCall{Name: "ask_human", Args: `{"question":"which one?","options":["a","b"]}`}
 	case s.percent(t.effect):

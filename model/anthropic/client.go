@@ -31,8 +31,9 @@ type Config struct {
 	APIKey string
 	// AuthToken is ANTHROPIC_AUTH_TOKEN, sent as a bearer token.
 	AuthToken string
-	// Cache asks the provider to cache the prompt up to its last block, for
-	// five minutes. Off by default: writing the cache costs more than plain input.
+	// Cache asks the provider to cache what will be sent again, for five minutes:
+	// tools and stable system prompt, and the messages. Off by default: writing the
+	// cache costs more than plain input.
 	Cache bool
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts

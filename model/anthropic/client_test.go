@@ -137,7 +137,7 @@ func conversation() []model.Message {
 
 func TestRequestOnTheWire(t *testing.T) {
 	req := wiretest.Request()
-	req.Messages, req.NoTools, req.Effort = conversation(), true, "low"
+	req.Messages, req.NoTools, req.Effort, req.Dynamic = conversation(), true, "low", "Today is Monday."
 	zero := 0.0
 	req.Temperature = &zero
 	t.Setenv("ANTHROPIC_API_KEY", "from-the-environment")
@@ -146,12 +146,12 @@ func TestRequestOnTheWire(t *testing.T) {
 	_, body, header := exchange(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, dialect().Hello...)
 	want := `{
 		"model": "m-1", "max_tokens": 1000, "stream": true, "temperature": 0,
-		"cache_control": {"type": "ephemeral"}, "output_config": {"effort": "low"},
-		"system": [{"type": "text", "text": "Be brief."}],
+		"output_config": {"effort": "low"},
+		"system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "Today is Monday."}],
 		"tools": [{"name": "read_file", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}],
 		"tool_choice": {"type": "none"},
 		"messages": [
-			{"role": "user", "content": [{"type": "text", "text": "Hello?"}, {"type": "text", "text": "Still there?"}]},
+			{"role": "user", "content": [{"type": "text", "text": "Hello?"}, {"type": "text", "text": "Still there?", "cache_control": {"type": "ephemeral"}}]},
 			{"role": "assistant", "content": [
 				{"type": "thinking", "thinking": "Hm <&>", "signature": "c2ln"},
 				{"type": "redacted_thinking", "data": "ZGF0YQ=="},
@@ -161,7 +161,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			{"role": "user", "content": [
 				{"type": "tool_result", "tool_use_id": "toolu_3_0", "content": [{"type": "text", "text": "package a"}]},
 				{"type": "tool_result", "tool_use_id": "toolu_3_1", "is_error": true, "content": [{"type": "text", "text": "cut"}]},
-				{"type": "text", "text": "Hurry."}, {"type": "text", "text": "Well?"}]}
+				{"type": "text", "text": "Hurry."}, {"type": "text", "text": "Well?", "cache_control": {"type": "ephemeral"}}]}
 		]}`
 	var expected map[string]any
 	if err := json.Unmarshal([]byte(want), &expected); err != nil {

@@ -26,9 +26,7 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		return sdk.MessageNewParams{}, err
 	}
 	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: req.MaxOutput}
-	if !wire.Blank(req.System) {
-		p.System = []sdk.TextBlockParam{{Text: req.System}}
-	}
+	p.System = system(req, cache)
 	if p.Messages = conversation(messages, Provider+"/"+req.Model); len(p.Messages) == 0 {
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
@@ -51,9 +49,45 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		p.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(req.Effort)}
 	}
 	if cache {
-		p.CacheControl = sdk.NewCacheControlEphemeralParam()
+		breakpoints(p.Messages)
 	}
 	return p, nil
+}
+
+// system renders the stable part of the system prompt, the breakpoint of the
+// cache, and behind it the part that may change.
+func system(req model.Request, cache bool) []sdk.TextBlockParam {
+	var blocks []sdk.TextBlockParam
+	if !wire.Blank(req.System) {
+		b := sdk.TextBlockParam{Text: req.System}
+		if cache {
+			b.CacheControl = sdk.NewCacheControlEphemeralParam()
+		}
+		blocks = append(blocks, b)
+	}
+	if !wire.Blank(req.Dynamic) {
+		blocks = append(blocks, sdk.TextBlockParam{Text: req.Dynamic})
+	}
+	return blocks
+}
+
+// lateBreakpoints is how many of the newest messages of the user end a cached
+// prefix: the newest for the next request, the one before it because it ended
+// the last one. Four are allowed in all.
+const lateBreakpoints = 2
+
+func breakpoints(messages []sdk.MessageParam) {
+	left := lateBreakpoints
+	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
+		if messages[i].Role != sdk.MessageParamRoleUser {
+			continue
+		}
+		blocks := messages[i].Content
+		if c := blocks[len(blocks)-1].GetCacheControl(); c != nil {
+			*c = sdk.NewCacheControlEphemeralParam()
+			left--
+		}
+	}
 }
 
 // choice renders the tool choice. A model that thinks refuses to be forced, and

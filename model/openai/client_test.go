@@ -117,7 +117,7 @@ func conversation() []model.Message {
 
 func TestRequestOnTheWire(t *testing.T) {
 	req := wiretest.Request()
-	req.Messages, req.NoTools, req.Effort = conversation(), true, "low"
+	req.Messages, req.NoTools, req.Effort, req.Dynamic = conversation(), true, "low", "Today is Monday."
 	zero := 0.0
 	req.Temperature = &zero
 	t.Setenv("OPENAI_API_KEY", "from-the-environment")
@@ -130,7 +130,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		"tools": [{"type": "function", "function": {"name": "read_file", "description": "Reads a file.",
 			"parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}}],
 		"messages": [
-			{"role": "system", "content": "Be brief."},
+			{"role": "system", "content": "Be brief.\n\nToday is Monday."},
 			{"role": "user", "content": "Hello?\n\nStill there?"},
 			{"role": "assistant", "content": "I look.", "tool_calls": [
 				{"id": "call_3_0", "type": "function", "function": {"name": "read_file", "arguments": "{\"path\":\"a.go\"}"}},

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -34,8 +35,8 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 	if len(said) == 0 {
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
-	if !wire.Blank(req.System) {
-		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
+	if text := system(req); text != "" {
+		p.Messages = append(p.Messages, sdk.SystemMessage(text))
 	}
 	p.Messages = append(p.Messages, said...)
 	for _, t := range req.Tools {
@@ -67,6 +68,13 @@ func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 		return sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: forced})
 	}
 	return sdk.ChatCompletionToolChoiceOptionUnionParam{}
+}
+
+// system is one message: servers that speak this API take no second one, and
+// those that cache do so by the longest prefix. What may change comes last.
+func system(req model.Request) string {
+	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, wire.Blank)
+	return strings.Join(parts, "\n\n")
 }
 
 // function renders a tool with its schema as it was written.

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/model/wire"
 )
@@ -56,7 +58,8 @@ type Config struct {
 	Env func(string) string
 	// Scout is the built-in model; nil if there is none.
 	Scout model.Client
-	// Cache has Anthropic cache prompts (see anthropic.Config).
+	// Cache has Anthropic cache prompts (see anthropic.Config). A gateway in front
+	// of it is not asked to: it may not know how.
 	Cache bool
 	// Timeouts of attempts; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts
@@ -156,10 +159,14 @@ func (cfg Config) named(name, why string) (Choice, error) {
 	case Script:
 		return cfg.script(rest, why)
 	case Builtin:
-		if rest != ScoutModel {
-			return Choice{}, fmt.Errorf("%w: %q; the built-in model is %s/%s", ErrName, name, Builtin, ScoutModel)
+		switch {
+		case rest == ScoutModel:
+			return cfg.builtin(why)
+		case slices.Contains(plan.Routes(), rest):
+			return Choice{Provider: Builtin, Model: rest, Why: why, Client: plan.New(rest), Bound: Exact, Price: free}, nil
 		}
-		return cfg.builtin(why)
+		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
+			strings.Join(append([]string{ScoutModel}, plan.Routes()...), ", "+Builtin+"/"))
 	}
 	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
 		strings.Join([]string{anthropic.Provider, openai.Provider, Ollama, Builtin, Script}, ", "))
@@ -171,12 +178,12 @@ func notBuilt(what string) error {
 
 func (cfg Config) anthropic(name, why string) (Choice, error) {
 	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
-	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache,
+	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
 	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client}, own, own && key+token != ""), nil
 }
 

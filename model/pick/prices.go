@@ -2,6 +2,7 @@ package pick
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -107,4 +108,21 @@ func factsOf(provider, name string) facts {
 		return f
 	}
 	return table[dated.ReplaceAllString(name, "")]
+}
+
+// Cheapest is the cheapest listed model of the same provider, for work that
+// needs no better one. ok is false where that is the model itself, or where it
+// is called elsewhere than at the provider.
+func (c Choice) Cheapest() (cheap Choice, ok bool) {
+	if !c.Paid || !c.Price.Known {
+		return Choice{}, false
+	}
+	best := c
+	for _, name := range slices.Sorted(maps.Keys(listed[c.Provider])) {
+		f := listed[c.Provider][name]
+		if f.price.Input+f.price.Output < best.Price.Input+best.Price.Output {
+			best = Choice{Provider: c.Provider, Model: name, Price: f.price, Window: f.window, MaxOutput: f.output, Bound: c.Bound, Paid: c.Paid}
+		}
+	}
+	return best, best.Model != c.Model
 }

@@ -147,7 +147,7 @@ func (c *client) failure(r Reply, agent string, n int, req model.Request) *model
 // fingerprint is equal for two attempts of one request.
 func fingerprint(agent string, n int, req model.Request) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s\x00%d\x00%s", agent, n, req.System)
+	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s", agent, n, req.System, req.Dynamic)
 	for _, m := range req.Messages {
 		fmt.Fprintf(h, "\x00%s\x00%s\x00%v\x00%v", m.Role, m.Text, m.Calls, m.Results)
 	}
@@ -291,7 +291,7 @@ func (p *play) account(reply *model.Reply, req model.Request) {
 func tokens(bytes int) int64 { return int64((bytes + bytesPerToken - 1) / bytesPerToken) }
 
 func promptBytes(req model.Request) int {
-	n := len(req.System)
+	n := len(req.System) + len(req.Dynamic)
 	for _, m := range req.Messages {
 		if m.Tombstone {
 			continue

@@ -125,8 +125,9 @@ func safe(s, empty string) string {
 
 // Arguments returns the arguments of a call in a transcript as a JSON object.
 // Text that is none goes back to the model as a string inside one, so that it
-// can see what it wrote.
+// can see what it wrote. JSON that is not UTF-8 is mended: it is sent as it is.
 func Arguments(c model.ToolCall) json.RawMessage {
+	c.Args = strings.ToValidUTF8(c.Args, "\uFFFD")
 	if IsObject(c.Args) {
 		return json.RawMessage(c.Args)
 	}

@@ -117,6 +117,16 @@ func TestNamesAndArgumentsAreAlwaysAccepted(t *testing.T) {
 	})
 }
 
+// TestArgumentsAreUTF8: what a model wrote goes into a request as it is, so it
+// must not make the request undecodable.
+func TestArgumentsAreUTF8(t *testing.T) {
+	for _, args := range []string{"{\"x\":\"\xff\"}", "\xff", "{\xff}"} {
+		if raw := wire.Arguments(model.ToolCall{Args: args}); !wire.IsObject(string(raw)) || !utf8.Valid(raw) {
+			t.Errorf("%q became %q", args, raw)
+		}
+	}
+}
+
 func TestScrub(t *testing.T) {
 	for text, want := range map[string]string{
 		"key s3cret here":                        "key [redacted] here",

@@ -7,7 +7,7 @@ var blind = []Mutant{
 	{"blind-started-begins-again", "P2: a Started that is in the log twice begins its call once", []Edit{
 		{dispatchGo, "	if c.Stage != Starting || c.Attempt != f.Attempt {", "	if c.Stage == Ended || c.Stage == Pending || c.Attempt != f.Attempt {"}}},
 	{"blind-cancel-leaves-starting", "B5: after a cancel nothing begins whose Started had not come round", []Edit{
-		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n			s = s.with(i, c.fail(\"never started: the run was canceled\"))", "		case c.Stage == Pending:\n			s = s.with(i, c.fail(\"never started: the run was canceled\"))"}}},
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:", "		case c.Stage == Pending || c.Stage == Retrying:"}}},
 	{"blind-lost-call-is-free", "P21: a model call that nobody heard of again is spent", []Edit{
 		{resumeGo, "Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}", "Settle{Lease: s.Lease, Turn: s.Turn + 1}"}}},
 	{"blind-effect-runs-again", "F3: a side effect of unknown outcome is not run again by itself", []Edit{
@@ -15,7 +15,7 @@ var blind = []Mutant{
 	{"blind-unknown-usage-is-free", "G1: a reply without usage is charged in full", []Edit{
 		{turnGo, "Lost: !r.UsageKnown}", "}"}}},
 	{"blind-settling-wakes-nobody", "G1: who waits for the pool is answered when another settles", []Edit{
-		{moneyGo, "		m.Usage = m.Usage.Add(f.Usage)\n		s = s.put(m)\n	}\n	return s.drain()", "		m.Usage = m.Usage.Add(f.Usage)\n		s = s.put(m)\n	}\n	return s, nil"}}},
+		{moneyGo, "		s = s.put(m)\n	}\n	return s.drain()", "		s = s.put(m)\n	}\n	return s, nil"}}},
 	{"blind-canceled-agent-delegates", "B5: a Delegate of a canceled agent begins nothing", []Edit{
 		{superGo, "			m.Stopping = true\n", ""}}},
 	{"blind-child-admitted-without-room", "P23: a child is admitted only if its closing turn fits", []Edit{
@@ -24,15 +24,15 @@ var blind = []Mutant{
 		{poolGo, "keep = k.closingBound(k.Input + out)", "keep = k.closingBound(k.Input)"}}},
 	{"blind-zombie-reply-counts", "F7: what a superseded life heard of its model decides nothing", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\":", "!inForce && item.Kind != \"returned\" && item.Kind != \"replied\":"},
-		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s, calls := s.take", "	if s.Phase != Thinking {\n		return s, nil\n	}\n	s, calls := s.take"}}},
+		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s.ModelMS", "	if s.Phase != Thinking {\n		return s, nil\n	}\n	s.ModelMS"}}},
 	{"blind-last-letter-twice", "P6: the newest letter of a sender counts once", []Edit{
 		{lifeGo, "n == m.n && i > m.i }", "n == m.n && i >= m.i }"}}},
 	{"blind-floor-above-what-is-out", "P12: the floor is below every letter that is not out", []Edit{
 		{outletGo, "if f := l.Outbox.Floor(); f > l.base", "if f := l.N; f > l.base"}}},
 	{"blind-missing-head-unnoticed", "P13: a log that has lost its head is damaged", []Edit{
-		{lifeGo, "	if e.Floor >= l.N || e.Floor > l.base &&", "	if e.Floor >= l.N {\n		return\n	}\n	if e.Floor > l.base &&"}}},
+		{claimGo, "	if e.Floor >= l.N || e.Floor > l.base &&", "	if e.Floor >= l.N {\n		return\n	}\n	if e.Floor > l.base &&"}}},
 	{"blind-damage-not-confessed", "P13: a log that is not whole ends the run as damaged", []Edit{
-		{lifeGo, "	case mine && l.Damage != \"\" && !l.confess:", "	case mine && l.Damage == \"never\" && !l.confess:"},
+		{claimGo, "	case mine && l.Damage != \"\" && !l.confess:", "	case mine && l.Damage == \"never\" && !l.confess:"},
 		{lifeGo, "	if l.Damage != \"\" && l.Phase == Alive && !l.confess {", "	if l.Damage == \"never\" && l.Phase == Alive && !l.confess {"}}},
 	{"blind-lane-stays-asleep", "P6: a letter that waited for a flight goes out after it", []Edit{
 		{outboxGo, "	} else {\n		o.list(to, l)\n	}\n", "	}\n"}}},

@@ -67,11 +67,11 @@ func run(root string, seeds, jobs int, only string, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all := slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofRun, blind)
-	verdicts := make([]verdict, len(all))
+	list := all()
+	verdicts := make([]verdict, len(list))
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, jobs)
-	for i, m := range all {
+	for i, m := range list {
 		if !strings.Contains(m.Name, only) {
 			continue
 		}
@@ -83,6 +83,10 @@ func run(root string, seeds, jobs int, only string, verbose bool) error {
 	}
 	wait.Wait()
 	return table(verdicts, verbose)
+}
+
+func all() []Mutant {
+	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, blind)
 }
 
 // table prints what became of the mutants.

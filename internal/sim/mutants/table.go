@@ -12,6 +12,7 @@ type Mutant struct {
 
 const (
 	lifeGo     = "actors/life/life.go"
+	claimGo    = "actors/life/claim.go"
 	outboxGo   = "actors/life/outbox.go"
 	turnGo     = "agent/turn.go"
 	dispatchGo = "agent/dispatch.go"
@@ -20,6 +21,19 @@ const (
 	stopGo     = "agent/stop.go"
 	checkGo    = "agent/check.go"
 	recoverGo  = "agent/recover.go"
+	promptGo   = "agent/prompt.go"
+	timerGo    = "agent/timer.go"
+	limitGo    = "agent/limit.go"
+	goalGo     = "agent/goal.go"
+	hooksGo    = "agent/hooks.go"
+	gateGo     = "agent/gate.go"
+	guardGo    = "agent/guard.go"
+	verdictGo  = "agent/verdict.go"
+	retryGo    = "agent/retry.go"
+	fallbackGo = "agent/fallback.go"
+	thrashGo   = "agent/thrash.go"
+	breakerGo  = "agent/breaker.go"
+	askGo      = "agent/ask.go"
 	stateGo    = "agent/state.go"
 	poolGo     = "budget/pool.go"
 	moneyGo    = "supervisor/money.go"
@@ -34,11 +48,11 @@ var ofLives = []Mutant{
 		{lifeGo, "	if l.Phase != Alive {\n		out.World = nil\n	}\n", ""}}},
 	{"restart-reuses-its-start", "P1: a restart under one lease is another start", []Edit{
 		{shellGo, "	a.starts++\n	s.launch(a)", "	s.launch(a)\n	last := a.shells[len(a.shells)-1]\n	last.start, last.life.Start = \"again\"+string(a.id), \"again\"+string(a.id)"},
-		{lifeGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
+		{claimGo, "	mine := e.Start == l.Start && l.Start != \"\"\n", "	mine := e.Start == l.Start && l.Start != \"\"\n	if mine && e.Epoch == l.force && l.Phase == Folding {\n		l.Phase, out.Came = Alive, true\n		return nil\n	}\n"}}},
 	{"later-resumed-is-not-heeded", "P1: one that reads a later Resumed falls silent", []Edit{
-		{lifeGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
+		{claimGo, "		l.Phase = Silent\n		return nil", "		l.forcer = l.Start"}}},
 	{"equal-epoch-comes-into-force", "P1: a claim must be higher than the one in force", []Edit{
-		{lifeGo, "	if !e.Epoch.Higher(l.force) {", "	if l.force.Higher(e.Epoch) {"}}},
+		{claimGo, "	if !e.Epoch.Higher(l.force) {", "	if l.force.Higher(e.Epoch) {"}}},
 	{"superseded-entries-count", "P1, P8: a superseded life decides nothing", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\"", "false"}}},
 	{"zombie-started-obeyed", "P2: a Started counts only under the epoch in force", []Edit{
@@ -47,7 +61,7 @@ var ofLives = []Mutant{
 	{"evidence-of-silent-dropped", "P4: what a tool returned counts whoever posts it", []Edit{
 		{lifeGo, "!inForce && item.Kind != \"returned\"", "!inForce"}}},
 	{"higher-epoch-not-reclaimed", "P5: a higher epoch in the log is claimed over", []Edit{
-		{lifeGo, "			out.Reclaim = true\n", ""}}},
+		{claimGo, "			out.Reclaim = true\n", ""}}},
 	{"watermark-skipped", "P6: what is not above the watermark was read before", []Edit{
 		{lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && false"}}},
 	{"watermark-without-index", "P6: letters of one entry are told apart", []Edit{
@@ -61,9 +75,9 @@ var ofLives = []Mutant{
 	{"floor-too-high", "P12: the floor is the acknowledged prefix", []Edit{
 		{outboxGo, "func (o *Outbox) Floor() uint64 { return o.floor }", "func (o *Outbox) Floor() uint64 {\n	if len(o.open) > 0 {\n		return o.open[0].n\n	}\n	return o.floor\n}"}}},
 	{"unsent-letters-forgotten", "P1, P12: letters above the floor go out after a takeover", []Edit{
-		{lifeGo, "		l.Phase, out.Came = Alive, true\n", "		l.Phase, out.Came = Alive, true\n		l.Outbox = Outbox{}\n"}}},
+		{claimGo, "		l.Phase, out.Came = Alive, true\n", "		l.Phase, out.Came = Alive, true\n		l.Outbox = Outbox{}\n"}}},
 	{"hash-check-dropped", "P13: a wrong hash is damage", []Edit{
-		{lifeGo, "		if counts {\n			out.Err = fmt.Errorf(\"%w: entry", "		if false {\n			out.Err = fmt.Errorf(\"%w: entry"}}},
+		{claimGo, "		if counts {\n			out.Err = fmt.Errorf(\"%w: entry", "		if false {\n			out.Err = fmt.Errorf(\"%w: entry"}}},
 	{"hash-of-lost-life-only-logged", "P13: an entry of a life whose Resumed is gone counts", []Edit{
 		{lifeGo, " || e.Epoch.Higher(l.force), out)", ", out)"}}},
 	{"back-check-dropped", "P13: a log shorter than what was heard is damage", []Edit{
@@ -92,29 +106,29 @@ var ofLoop = []Mutant{
 	{"attempt-not-counted", "P4: results count per attempt", []Edit{
 		{dispatchGo, "c.Attempt, c.Life = c.Attempt+1, s.Life", "c.Attempt, c.Life = max(c.Attempt, 1), s.Life"}}},
 	{"late-result-of-other-attempt", "P4, P7: a result answers its own attempt", []Edit{
-		{dispatchGo, "c.Stage != Running || c.Attempt != f.Attempt {\n		return s, nil\n	}\n	s = s.with", "c.Stage != Running {\n		return s, nil\n	}\n	s = s.with"}}},
+		{dispatchGo, "c.Stage != Running || c.Attempt != f.Attempt {", "c.Stage != Running {"}}},
 	{"started-of-other-attempt", "P7: Started names its attempt", []Edit{
 		{dispatchGo, "c.Stage != Starting || c.Attempt != f.Attempt", "c.Stage == Ended"}}},
 	{"stale-stop-allowed", "P7: a verdict names its proposal", []Edit{
 		{stopGo, "	if s.Phase != Stopping || f.Proposal != s.Proposal {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"stale-grant", "P7: a grant names its lease", []Edit{
-		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open"}}},
+		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"stale-reply", "P7: a reply names its lease", []Edit{
-		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s, calls", "	if s.Phase != Thinking && s.Phase != Leasing {\n		return s, nil\n	}\n	s, calls"}}},
+		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s.ModelMS", "	if s.Phase != Thinking && s.Phase != Leasing {\n		return s, nil\n	}\n	s.ModelMS"}}},
 	{"provider-ids-kept", "P7: call ids are ours, by turn and index", []Edit{
 		{turnGo, "fmt.Sprintf(\"%d-%d\", s.Turn+1, i)", "fmt.Sprintf(\"call_%d\", i)"}}},
 	{"lost-reply-waited-for", "P1: a model call of a lost life is over", []Edit{
-		{resumeGo, "	case Thinking:\n		return then(fx)(lostModelCall(s))\n", ""}}},
+		{resumeGo, "		return then(fx)(lostModelCall(s))\n", ""}}},
 	{"lost-lease-used-again", "P21: a lease is for one attempt", []Edit{
 		{resumeGo, "	return then(fx)(reserve(s, Resumption))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
 	{"call-after-cancel", "B5: after a cancel nothing begins", []Edit{
 		{dispatchGo, "c.Stage != Pending || s.Cancel != nil", "c.Stage != Pending"},
-		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n", "		case c.Stage == Starting:\n"}}},
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting ||", "		case c.Stage == Starting ||"}}},
 	{"started-after-cancel", "B5: what was about to begin does not", []Edit{
-		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting:\n", "		case c.Stage == Pending:\n"}}},
+		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting ||", "		case c.Stage == Pending ||"}}},
 	{"grant-after-cancel", "B5: a grant that comes after the cancel is not used", []Edit{
 		{cancelGo, "	case Leasing:\n		return finishCanceled(s)\n", "	case Leasing:\n		return s, nil\n"},
-		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	s.Open", "	s.Open"}}},
+		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"waiting-not-canceled", "B6: one that waits for a person is canceled", []Edit{
 		{cancelGo, "	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls", "	if s.Phase == Waiting {\n		return s, nil\n	}\n	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls"}}},
 	{"unknown-tool-runs", "A12: an unknown tool does not run", []Edit{
@@ -128,10 +142,10 @@ var ofLoop = []Mutant{
 	{"effect-beside-others", "C3: what is not safe runs alone", []Edit{
 		{dispatchGo, "			return false\n		case open && d.delegate():", "			return c.recorded() && !d.recorded()\n		case open && d.delegate():"}}},
 	{"tombstone-sent", "A15: a tombstone is never sent", []Edit{
-		{stateGo, "		if m.Tombstone || i > 0 &&", "		if i > 0 &&"},
-		{stateGo, "		if m.Tombstone {\n			continue\n		}\n		if n := len(sent)", "		if n := len(sent)"}}},
+		{promptGo, "		if m.Tombstone || i > 0 &&", "		if i > 0 &&"},
+		{promptGo, "if i < len(s.History) && !s.History[i].Tombstone {", "if i < len(s.History) {"}}},
 	{"neighbours-not-joined", "A2: roles alternate", []Edit{
-		{stateGo, "n > 0 && m.Role == model.User && sent[n-1].Role == model.User", "n < 0"}}},
+		{promptGo, "if n == 0 || m.Role != model.User || sent[n-1].Role != model.User {", "if n >= 0 {"}}},
 	{"refused-calls-unanswered", "B2: every call has one result on every exit", []Edit{
 		{turnGo, "	return s.say(model.Message{Role: model.ToolRole, Results: results})", "	return s"}}},
 	{"no-clip", "style 8: clip before append", []Edit{
@@ -141,7 +155,7 @@ var ofLoop = []Mutant{
 	{"steers-not-clipped", "style 8: clip before append", []Edit{
 		{turnGo, "append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)", "append(s.Steers, f.Text)"}}},
 	{"early-timer-ends", "P11: a timer counts only if the stamp says so", []Edit{
-		{turnGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
+		{timerGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
 }
 
 // ofRun are the rules of the supervisor and the pool.
@@ -159,7 +173,7 @@ var ofRun = []Mutant{
 	{"kept-not-returned", "G3: what was kept is free after the end", []Edit{
 		{poolGo, "	a.Kept = Amount{}\n	return p.with(who, a)", "	return p.with(who, a)"}}},
 	{"bound-without-tail", "P21: the bound covers what was added since the anchor", []Edit{
-		{stateGo, "		n += budget.Message(m)\n	}\n	return n", "		n += 0 * budget.Message(m)\n	}\n	return n"}}},
+		{promptGo, "		for _, m := range s.History[s.Anchor.Messages:] {\n			n += budget.Message(m)", "		for _, m := range s.History[s.Anchor.Messages:] {\n			n += 0 * budget.Message(m)"}}},
 	{"overrun-ends-nothing", "P22: an overrun ends the run by its closing path", []Edit{
 		{moneyGo, "!over.Zero()", "over.Tokens < 0"}}},
 	{"overrun-not-booked", "P22: an overrun is booked", []Edit{
@@ -194,14 +208,14 @@ var ofRun = []Mutant{
 	{"child-joins-twice", "DESIGN 6: the same delegation finds the same child", []Edit{
 		{membersGo, "!ok || exists ||", "!ok || exists && false ||"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"delegate\" && !m.below(item.N, item.I)"}}},
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end", []Edit{
-		{membersGo, "	return join(s.put(parent), m, t)", "	s, fx := join(s.put(parent), m, t)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
+		{membersGo, "	return join(s.put(parent), m, t, f.Past)", "	s, fx := join(s.put(parent), m, t, f.Past)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{
-		{lifeGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
-		{lifeGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
+		{claimGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
+		{claimGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
 		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded", []Edit{
-		{"supervisor/policy.go", "Final: m.Vetoes > VetoesMax", "Final: m.Vetoes > 1<<20"}, {turnGo, "	case s.Turn >= s.Task.Limits.Turns:", "	case s.Turn >= 1<<20:"}}},
+		{"supervisor/policy.go", "Final: m.Vetoes > VetoesMax", "Final: m.Vetoes > 1<<20"}, {limitGo, "	case s.Turn >= s.Task.Limits.Turns:", "	case s.Turn >= 1<<20:"}}},
 }

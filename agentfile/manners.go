@@ -1,0 +1,328 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Shared is what a file of settings (troupe.yaml) says about all agents.
+type Shared struct {
+	Manners agent.Manners
+	Tools   []ToolRule // sorted by name
+	// OutputSchema is as in a Definition; Share reads it into Manners.
+	OutputSchema string
+}
+
+// ToolRule is what an operator says about a tool, whoever brought it.
+type ToolRule struct {
+	Name  string      // ours: see ToolName
+	Class model.Class // "": as the tool says itself
+	Poll  bool        // it is made to be called again and again
+	Line  int
+}
+
+// SharedKeys are the keys of a file of settings that Share reads; all others
+// are somebody else's.
+func SharedKeys() []string { return append(slices.Sorted(maps.Keys(mannerFields())), "tools") }
+
+// Share reads a file of settings. One that is not there says nothing.
+func Share(file string) (Shared, error) {
+	var none Shared
+	data, err := read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("agentfile: %w", err)
+	}
+	out, err := ParseShared(file, data)
+	if err != nil {
+		return none, err
+	}
+	out.Manners.Require.Schema, err = answerSchema(file, out.OutputSchema)
+	return out, err
+}
+
+// answerSchema is the text of a schema that a file gives, or names by a path:
+// relative to the file, and not out of its directory.
+func answerSchema(file, ref string) (string, error) {
+	if ref == "" || strings.HasPrefix(ref, "{") {
+		return ref, nil
+	}
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("%s: %w: output_schema %.80q: %w", file, ErrField, ref, err)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = dir.Close() }()
+	if info, err := dir.Stat(ref); err != nil {
+		return fail(err)
+	} else if !info.Mode().IsRegular() {
+		return fail(fmt.Errorf("%w: not a regular file", fs.ErrInvalid))
+	}
+	f, err := dir.Open(ref)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, model.SchemaBytesMax+1))
+	if err != nil {
+		return fail(err)
+	}
+	if err := (agent.Require{Schema: string(text)}).Validate(); err != nil {
+		return fail(err)
+	}
+	return string(text), nil
+}
+
+// ParseShared reads the text of a file of settings; path is for messages.
+func ParseShared(path string, data []byte) (Shared, error) {
+	var out Shared
+	if len(data) > FileBytesMax {
+		return out, fmt.Errorf("%w: %s is %d bytes, at most %d are read", ErrTooLarge, path, len(data), FileBytesMax)
+	}
+	root, err := document(data)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w: %w", path, ErrField, err)
+	}
+	if root.Kind != yaml.MappingNode {
+		return out, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", path, root.Line, ErrField)
+	}
+	d, known := &decoder{path: path, def: &Definition{}, strict: true}, mannerFields()
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		read := known[key.Value]
+		if key.Value == "tools" {
+			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.toolRules(k, n) }
+		}
+		if read == nil || value.Tag == "!!null" {
+			continue
+		}
+		if line, what := forbidden(value, 0); what != "" {
+			return out, fmt.Errorf("%s:%d: %w: %s", path, line, ErrField, what)
+		}
+		raise(value)
+		read(d, key.Value, value)
+	}
+	d.soundManners(0)
+	out.Manners, out.OutputSchema = d.def.Manners, d.def.OutputSchema
+	return out, errors.Join(d.problems...)
+}
+
+// mannerFields are read under x-troupe, and at the top of a file of settings.
+func mannerFields() map[string]field {
+	return map[string]field{
+		"require": readRequire, "criteria": readRequire,
+		"continue":     readContinue,
+		"watch":        readWatch,
+		"breaker":      readBreaker,
+		"context":      readContext,
+		"polling":      func(d *decoder, k string, n *yaml.Node) { d.def.Manners.Watch.Polling = ourNames(d.list(n, k)) },
+		"tool_retries": readToolRetries,
+	}
+}
+
+// soundManners checks what the keys say together.
+func (d *decoder) soundManners(line int) {
+	if len(d.problems) > 0 {
+		return
+	}
+	m := d.def.Manners
+	if strings.HasPrefix(d.def.OutputSchema, "{") {
+		m.Require.Schema = d.def.OutputSchema
+	}
+	if err := m.Validate(); err != nil {
+		d.problem(line, "%s", strings.TrimPrefix(err.Error(), agent.ErrManners.Error()+": "))
+	}
+	if n := len(d.def.Fallback); n > agent.FallbacksMax {
+		d.problem(line, "fallback names %d models, at most %d are tried", n, agent.FallbacksMax)
+	}
+}
+
+func ourNames(names []string) []string {
+	for i, name := range names {
+		names[i] = ToolName(name)
+	}
+	return names
+}
+
+// count reads a number of whole things; 0 means none of them.
+func (d *decoder) count(n *yaml.Node, key, remedy string) int {
+	return int(d.number(n, key, 0, 1<<30, remedy))
+}
+
+// isOff recognizes `off` and false, which other parsers take for the same word.
+func isOff(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && slices.Contains([]string{"off", "false", "no"}, strings.ToLower(n.Value))
+}
+
+// readRequire takes {evidence: [grep, {tool: read_file, contains: refund}], schema: {…}, tries: 2}.
+func readRequire(d *decoder, key string, n *yaml.Node) {
+	r := &d.def.Manners.Require
+	d.fields(n, key+".", map[string]field{
+		"evidence": func(d *decoder, k string, n *yaml.Node) {
+			if n.Kind != yaml.SequenceNode {
+				d.wrong(n, k, "a list, such as [grep, {tool: read_file, contains: refund}]")
+				return
+			}
+			for _, c := range n.Content {
+				r.Evidence = append(r.Evidence, d.evidence(k, c))
+			}
+		},
+		"schema": readSchema,
+		"tries":  func(d *decoder, k string, n *yaml.Node) { r.Tries = d.count(n, k, "a number, such as 2") },
+	})
+}
+
+func (d *decoder) evidence(key string, n *yaml.Node) (e agent.Evidence) {
+	if n.Kind == yaml.ScalarNode {
+		return Evidence(d.text(n, key))
+	}
+	d.fields(n, key+".", map[string]field{
+		"tool":     func(d *decoder, k string, n *yaml.Node) { e.Tool = ToolName(d.text(n, k)) },
+		"contains": func(d *decoder, k string, n *yaml.Node) { e.Contains = d.text(n, k) },
+	})
+	return e
+}
+
+// Evidence reads NAME or NAME=TEXT: a successful result of that tool, with that
+// text in it.
+func Evidence(text string) agent.Evidence {
+	name, contains, _ := strings.Cut(text, "=")
+	return agent.Evidence{Tool: ToolName(strings.TrimSpace(name)), Contains: contains}
+}
+
+// readContinue takes a number of tokens, or {tokens: 50000, percent: 90, small: 500, rounds: 3}.
+func readContinue(d *decoder, key string, n *yaml.Node) {
+	c := &d.def.Manners.Continue
+	tokens := func(d *decoder, k string, n *yaml.Node) {
+		c.Tokens = d.integer(n, k, "a number of output tokens to use up, such as 50000")
+	}
+	switch {
+	case isOff(n):
+		c.Tokens = agent.Off
+	case n.Kind == yaml.ScalarNode:
+		tokens(d, key, n)
+	default:
+		d.fields(n, key+".", map[string]field{
+			"tokens":  tokens,
+			"percent": func(d *decoder, k string, n *yaml.Node) { c.Percent = d.count(n, k, "a percentage, such as 90") },
+			"small": func(d *decoder, k string, n *yaml.Node) {
+				c.Small = int64(d.count(n, k, "a number of tokens, such as 500"))
+			},
+			"rounds": func(d *decoder, k string, n *yaml.Node) { c.Rounds = d.count(n, k, "a number, such as 3") },
+		})
+	}
+}
+
+// readWatch takes off, or {of: 6, identical: 3, pattern: 4, stuck: 3}: what is
+// not said is as ever.
+func readWatch(d *decoder, key string, n *yaml.Node) {
+	w := &d.def.Manners.Watch
+	polling := w.Polling
+	if isOff(n) {
+		w.Of = agent.Off
+		return
+	}
+	*w = agent.DefaultManners().Watch
+	w.Polling = polling
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number of calls, such as 6") }
+	}
+	d.fields(n, key+".", map[string]field{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck)})
+	if w.Of == 0 {
+		w.Of = agent.Off
+	}
+}
+
+// readBreaker takes off, or {failures: 2, forbidden: 3}; 0 is off.
+func readBreaker(d *decoder, key string, n *yaml.Node) {
+	b := &d.def.Manners.Breaker
+	if isOff(n) {
+		*b = agent.Breaker{Failures: agent.Off, Forbidden: agent.Off}
+		return
+	}
+	*b = agent.DefaultManners().Breaker
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) {
+			if *into = d.count(n, k, "a number, such as 2"); *into == 0 {
+				*into = agent.Off
+			}
+		}
+	}
+	d.fields(n, key+".", map[string]field{"failures": number(&b.Failures), "forbidden": number(&b.Forbidden)})
+}
+
+// readContext takes off, or {percent: 70, tail: 10, prune_tail: 4, within: 20, summary_tokens: 1024, model: provider/model}.
+func readContext(d *decoder, key string, n *yaml.Node) {
+	c := &d.def.Manners.Context
+	if isOff(n) {
+		c.Percent = agent.Off
+		return
+	}
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number, such as 10") }
+	}
+	d.fields(n, key+".", map[string]field{
+		"percent": number(&c.Percent), "tail": number(&c.Tail), "prune_tail": number(&c.PruneTail), "within": number(&c.Within),
+		"summary_tokens": func(d *decoder, k string, n *yaml.Node) {
+			c.Summary = int64(d.count(n, k, "a number of tokens, such as 1024"))
+		},
+		"model": func(d *decoder, k string, n *yaml.Node) {
+			if name := d.text(n, k); name != "" && name != "inherit" {
+				c.Model = &agent.Model{Name: name}
+			}
+		},
+	})
+}
+
+func readToolRetries(d *decoder, key string, n *yaml.Node) {
+	m := &d.def.Manners
+	if isOff(n) {
+		m.ToolRetries = agent.Off
+		return
+	}
+	if m.ToolRetries = d.count(n, key, "a number from 0 to 3"); m.ToolRetries == 0 {
+		m.ToolRetries = agent.Off
+	}
+}
+
+// toolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
+func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, key, "a mapping of tools, such as {shell: {class: irreversible}}")
+		return nil
+	}
+	rules := map[string]ToolRule{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := ToolName(n.Content[i].Value)
+		r := ToolRule{Name: name, Line: n.Content[i].Line + 1}
+		d.fields(n.Content[i+1], key+"."+name+".", map[string]field{
+			"class": func(d *decoder, k string, n *yaml.Node) {
+				if r.Class = model.Class(d.text(n, k)); r.Class.Risk() < 0 {
+					d.wrong(n, k, "read, idempotent, effect or irreversible")
+				}
+			},
+			"poll": func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
+		})
+		if _, twice := rules[name]; twice {
+			d.problem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)
+		}
+		rules[name] = r
+	}
+	return slices.SortedFunc(maps.Values(rules), func(a, b ToolRule) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,224 @@
+// Package deploy_test holds the files of this folder against a real server.
+package deploy_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
+)
+
+const patience = 60 * time.Second
+
+// site is a server with the roles of nats/troupe.conf, and the seed of each.
+type site struct {
+	t     *testing.T
+	url   string
+	seeds map[string]string // path, by role
+}
+
+var roles = []string{"setup", "node", "service", "client", "observer"}
+
+func start(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, seeds: map[string]string{}}
+	dir := t.TempDir()
+	for _, role := range roles {
+		pair, err := nkeys.CreateUser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, err := pair.PublicKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed, err := pair.Seed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.seeds[role] = filepath.Join(dir, role+".nk")
+		if err := os.WriteFile(s.seeds[role], seed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TROUPE_"+strings.ToUpper(role)+"_NKEY", public)
+	}
+	opts, err := server.ProcessConfigFile("nats/troupe.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+	opts.JetStream, opts.StoreDir, opts.SyncInterval = true, t.TempDir(), time.Hour
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	if !srv.ReadyForConnections(patience) {
+		t.Fatal("the server is not ready")
+	}
+	s.url = srv.ClientURL()
+	return s
+}
+
+func (s *site) options(role string) bus.Options {
+	return bus.Options{Servers: s.url, NKey: s.seeds[role]}
+}
+
+// may reports whether a role may publish, or subscribe, to a subject.
+func (s *site) may(role, what, subject string) bool {
+	s.t.Helper()
+	denied := make(chan error, 4)
+	o := s.options(role)
+	o.Extra = []nats.Option{nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err })}
+	nc, err := bus.Connect(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer nc.Close()
+	if what == "publish" {
+		err = nc.Publish(subject, []byte("{}"))
+	} else {
+		_, err = nc.SubscribeSync(subject)
+	}
+	if err == nil {
+		err = nc.Flush() // the server has said what it has to say
+	}
+	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-denied:
+		return false
+	default:
+		return nc.LastError() == nil
+	}
+}
+
+// TestEachRoleMayDoWhatItNeedsAndNothingElse is the matrix of roles and
+// subjects: for each subject, who may publish to it and who may subscribe.
+func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
+	s := start(t)
+	for _, row := range []struct{ what, subject, who string }{
+		{"publish", "troupe.box.default.0.run.root", "node"},
+		{"subscribe", "troupe.box.default.0.run.root", ""},
+		{"subscribe", "troupe.box.>", ""},
+		{"publish", "troupe.evt.run.root.turn.started", "node"},
+		{"subscribe", "troupe.evt.>", "node client observer"},
+		{"publish", "troupe.cmd.run", "node client"},
+		{"subscribe", "troupe.cmd.run", "service"},
+		{"publish", "$KV.troupe_shards.default.0", "node"},
+		{"publish", "$KV.troupe_nodes.n", "setup node"},
+		{"publish", "$KV.troupe_runs.run", "setup node"},
+		{"publish", "$O.troupe_blobs.M.run", "node"},
+		{"subscribe", "$KV.>", ""},
+		{"publish", "$JS.API.INFO", "setup node"},
+		{"publish", "$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "setup node"},
+		{"publish", "$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "setup node"},
+		{"publish", "$JS.API.DIRECT.GET.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0.x", "setup node"},
+		{"publish", "$JS.API.STREAM.CREATE.X", "setup"},
+		{"publish", "$JS.API.STREAM.UPDATE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.SNAPSHOT.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.RESTORE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.MSG.DELETE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$SYS.REQ.SERVER.PING", ""},
+		{"publish", "$SRV.PING", "client observer"},
+		{"subscribe", "$SRV.PING", "service"},
+		{"publish", "agents.prompt.troupe.o.n", "client"},
+		{"publish", "agents.hb.troupe.o.n", "service"},
+		{"subscribe", "agents.hb.>", "service client observer"},
+		{"publish", "_INBOX.x", "service"},
+		{"publish", "_INBOX_client.x", "service"},
+		{"subscribe", "_INBOX_client.x", "client"},
+		{"subscribe", "_INBOX_node.x", "node"},
+		{"subscribe", "_INBOX_setup.x", "setup"},
+		{"subscribe", "_INBOX_service.x", "service"},
+		{"subscribe", "_INBOX.x", "observer"},
+		{"publish", "anything.else", ""},
+		{"subscribe", ">", ""},
+	} {
+		for _, role := range roles {
+			want := strings.Contains(" "+row.who+" ", " "+role+" ")
+			if got := s.may(role, row.what, row.subject); got != want {
+				t.Errorf("%s may %s %s: %t, want %t", role, row.what, row.subject, got, want)
+			}
+		}
+	}
+}
+
+// TestACompleteSite: setup makes what is needed, a node without any right to
+// make or purge streams runs on it, a client starts a run and an observer sees it.
+func TestACompleteSite(t *testing.T) {
+	s := start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	node := host.Config{Name: "n1", Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+		Env: func(string) string { return "" }}
+	soon, enough := context.WithTimeout(ctx, 2*time.Second)
+	defer enough()
+	if _, err := host.Start(soon, node); !errors.Is(err, host.ErrDenied) {
+		t.Fatalf("a node without streams, and without the right to make them: %v", err)
+	}
+	if err := host.Setup(ctx, host.Config{Bus: s.options("setup")}, 1); err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.Start(ctx, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	watcher, err := bus.Connect(s.options("observer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	ended, err := watcher.SubscribeSync("troupe.evt.*.super.run.finished")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watcher.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(s.options("client"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	path := filepath.Join(t.TempDir(), "model.yaml")
+	if err := os.WriteFile(path, []byte("default: [{text: hello}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := client.NewID()
+	if _, err := c.Run(ctx, client.RunRequest{RunID: id, Prompt: "Say hello", Model: "script/" + path}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := c.Wait(ctx, id)
+	if err != nil || info.Result == nil || info.Result.Reason != agent.Completed || info.Result.Text != "hello" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := ended.NextMsgWithContext(ctx); err != nil {
+		t.Errorf("the observer saw no end: %v", err)
+	}
+}

@@ -1,0 +1,101 @@
+// Package main is a bounded refund investigation: the loop may gather evidence
+// and draft a recommendation. To issue the refund is not its to decide, and
+// nothing that a model says changes that.
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+func main() {
+	for _, s := range scenarios {
+		if err := s.play(); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// play runs one scenario and says how it ended and which tools ran.
+func (s scenario) play() error {
+	scripted, err := script.Parse([]byte(s.replies))
+	if err != nil {
+		return err
+	}
+	shop := &shop{broken: s.broken}
+	ended := make(chan string, 8)
+	node, err := actors.Start(context.Background(), actors.Config{
+		Post:  memory.New(memory.Config{}),
+		Lease: 1, // the first owner of these logs
+		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return shop.tools() },
+		Hooks: map[string]hook.Func{"compliance": compliance},
+		Events: func(e life.Event) {
+			if asked, ok := e.Data.(agent.AgentParked); ok && e.Kind == "agent.parked" {
+				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
+			}
+		},
+		Over: func(_ string, r supervisor.Result) {
+			ended <- fmt.Sprintf("%s: %s", r.Reason, cmp.Or(r.Detail, r.Text))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer node.Stop()
+	if err := node.Open(context.Background(), investigation(s.name)); err != nil {
+		return err
+	}
+	how, _, _ := strings.Cut(<-ended, "\n")
+	fmt.Printf("%s\n  %s\n  ran: %s; refunds issued: %d\n", s.name, how, strings.Join(shop.ran, ", "), shop.refunds)
+	return nil
+}
+
+// investigation is what the loop may do, must have, and may cost.
+func investigation(run string) supervisor.Opened {
+	manners := agent.DefaultManners()
+	manners.ToolRetries = 0
+	manners.Hooks = []agent.Hook{{Name: "compliance", Point: agent.HookPreTool, Tools: "draft_.*"}}
+	manners.Require.Evidence = []agent.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
+	return supervisor.Opened{
+		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
+		Root: "investigator", Rules: agent.Rules, Tools: specs(), Manners: manners, RootTurns: 4,
+		Definitions: []supervisor.Definition{{Name: "investigator", System: "agent: investigator", Tools: allowed, Deny: forbidden}},
+		Model:       agent.Model{Name: "script/refund"},
+		Limits:      supervisor.Limits{Tokens: 50_000, Calls: 12}, Agent: agent.Limits{Parallel: 1},
+	}
+}
+
+var (
+	allowed = []string{"read_order", "read_delivery_status", "search_refund_policy", "ask_customer_clarifying_question",
+		"draft_refund_recommendation"}
+	forbidden = []string{"issue_refund", "change_payment_method", "update_policy"}
+)
+
+// specs: what is forbidden is a tool of the run as well. It is known, and it is
+// not the agent's.
+func specs() []model.ToolSpec {
+	var list []model.ToolSpec
+	for _, name := range slices.Concat(allowed, forbidden) {
+		class := model.Read
+		if slices.Contains(forbidden, name) {
+			class = model.Irreversible
+		}
+		list = append(list, model.ToolSpec{Name: name, Description: about[name], Schema: `{"type":"object"}`, Class: class})
+	}
+	return list
+}

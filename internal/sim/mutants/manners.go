@@ -1,0 +1,4 @@
+package main
+
+// ofManners are the rules of the loop's manners.
+var ofManners = []Mutant{}

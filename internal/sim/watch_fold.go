@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// summariesMax is how often the summary of one compaction is asked for.
+const summariesMax = 2
+
+// watchFolds counts what was done to keep a prompt within the window: what
+// follows on each other's heels is a recovery, and those are few.
+func (s *sim) watchFolds(w *shadow, before, after *agent.State) {
+	j, a := &w.judge, w.actor
+	asked := after.Query != before.Query && strings.Contains(after.Query.Question, "losing context")
+	if after.Fold == before.Fold && !asked {
+		return
+	}
+	within := cmp.Or(after.Task.Manners.Context.Within, agent.LadderTurns)
+	reactive := after.Transition == agent.ReactiveRetry
+	if reactive || j.rungs > 0 && after.Turn-j.rungAt <= within {
+		if j.recoveries++; j.recoveries > agent.RecoveriesMax {
+			s.fail("%s recovers its context %d times", a.id, j.recoveries)
+		}
+	}
+	if reactive {
+		if j.reactive++; j.reactive > 1 {
+			s.fail("%s compacts %d times because a prompt was too long", a.id, j.reactive)
+		}
+	}
+	j.rungs, j.rungAt = j.rungs+1, after.Turn
+	if asked {
+		return
+	}
+	f := after.Fold
+	if f.Upto <= before.Fold.Upto && before.Fold.Upto > 0 {
+		s.fail("%s folds %d messages, and %d were folded before", a.id, f.Upto, before.Fold.Upto)
+	}
+	if before.Purpose == agent.ForTurn && before.Phase == agent.Thinking {
+		s.fail("%s folds its prompt while it is being answered", a.id)
+	}
+}
+
+// watchSummary: one summary is asked for a stated, small number of times.
+func (s *sim) watchSummary(w *shadow, e agent.CallModel) {
+	j := &w.judge
+	if j.summaries++; j.summaries > summariesMax {
+		s.fail("%s asks for the same summary %d times", w.actor.id, j.summaries)
+	}
+	if len(e.Request.Tools) > 0 || len(e.Request.Messages) != 1 {
+		s.fail("%s asks for a summary with %d tools and %d messages", w.actor.id, len(e.Request.Tools), len(e.Request.Messages))
+	}
+}
+
+// watchPinned: what may never leave the prompt is in it: the task, and the
+// evidence that the task wants.
+func (s *sim) watchPinned(w *shadow, after *agent.State, r model.Request) {
+	holds := func(text string) bool {
+		return slices.ContainsFunc(r.Messages, func(m model.Message) bool {
+			return strings.Contains(m.Text, text) || slices.ContainsFunc(m.Results, func(r model.ToolResult) bool { return strings.Contains(r.Text, text) })
+		})
+	}
+	if !holds(after.Task.Goal) {
+		s.fail("%s sends a prompt without its task", w.actor.id)
+	}
+	for _, e := range after.Task.Manners.Require.Evidence {
+		if e.Contains != "" && shown(after.History, e) && !holds(e.Contains) {
+			s.fail("%s sends a prompt without the evidence %+v, which it has", w.actor.id, e)
+		}
+	}
+}
