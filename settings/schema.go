@@ -61,6 +61,9 @@ func Schema() *jsonschema.Schema {
 		Properties:           map[string]*jsonschema.Schema{}, PropertyOrder: slices.Sorted(maps.Keys(keys))}
 	for key, form := range keys {
 		p := form.schema()
+		if form == tree {
+			p = treeSchema(key)
+		}
 		p.Description = about[key]
 		s.Properties[key] = p
 	}
@@ -79,10 +82,64 @@ func (k kind) schema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
 	case duration:
 		return &jsonschema.Schema{Type: "string", Pattern: durationForm}
-	case tree:
-		return &jsonschema.Schema{} // who reads it says more
+	case list:
+		return anyOf(listOf(&jsonschema.Schema{Type: "string", Pattern: "^[^,]*$"}), &jsonschema.Schema{Type: "string"})
 	}
 	return &jsonschema.Schema{Type: "string"}
+}
+
+func anyOf(s ...*jsonschema.Schema) *jsonschema.Schema { return &jsonschema.Schema{AnyOf: s} }
+
+func listOf(s *jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "array", Items: s}
+}
+
+// object has these properties and no others.
+func object(properties map[string]*jsonschema.Schema) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", Properties: properties, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+}
+
+// counts is an object of whole numbers.
+func counts(names ...string) *jsonschema.Schema {
+	properties := map[string]*jsonschema.Schema{}
+	for _, n := range names {
+		properties[n] = whole.schema()
+	}
+	return object(properties)
+}
+
+// orOff lets a setting be switched off.
+func orOff(s ...*jsonschema.Schema) *jsonschema.Schema {
+	return anyOf(append(s, &jsonschema.Schema{Const: jsonschema.Ptr[any]("off")}, &jsonschema.Schema{Const: jsonschema.Ptr[any](false)})...)
+}
+
+// treeSchema is the form of what others read (docs/manners.md, docs/hooks.md);
+// what the numbers and names mean together only they can check.
+func treeSchema(key string) *jsonschema.Schema {
+	switch key { // each schema stands in one place, so none is shared
+	case "watch":
+		return orOff(counts("of", "identical", "pattern", "stuck"))
+	case "breaker":
+		return orOff(counts("failures", "forbidden"))
+	case "continue":
+		return orOff(whole.schema(), counts("tokens", "percent", "small", "rounds"))
+	case "tool_retries":
+		return orOff(whole.schema())
+	case "context":
+		c := counts("percent", "tail", "prune_tail", "within", "summary_tokens")
+		c.Properties["model"] = text.schema()
+		return orOff(c)
+	case "polling":
+		return anyOf(listOf(text.schema()), text.schema())
+	case "require", "criteria":
+		evidence := anyOf(text.schema(), object(map[string]*jsonschema.Schema{"tool": text.schema(), "contains": text.schema()}))
+		return object(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(text.schema(), &jsonschema.Schema{Type: "object"}),
+			"tries": whole.schema()})
+	case "tools":
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: object(map[string]*jsonschema.Schema{
+			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"}})}
+	}
+	return &jsonschema.Schema{Types: []string{"object", "array"}}
 }
 
 // Validate reads one file as Load would and reports everything that is wrong

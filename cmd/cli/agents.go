@@ -247,10 +247,14 @@ type promptDoc struct {
 	Tools   []string `json:"tools"` // null: all of its parent's
 }
 
-// preview is what a run of the agent would be opened with.
+// preview is what a run of an agent here would be opened with; "" is the first one.
 func (a *app) preview(g agentPlaces, name string) (supervisor.Opened, error) {
-	o, _, err := host.Preview(host.Config{Env: a.getenv}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name, Dir: g.dir,
-		Agents: g.agents, Model: "builtin/scout"})
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil {
+		return supervisor.Opened{}, &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
+	}
+	o, _, err := host.Preview(host.Config{Env: a.getenv, Tools: own.Tools}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
+		Dir: g.dir, Agents: g.agents, Model: scout.Name})
 	return o, err
 }
 

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
@@ -124,6 +127,8 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":
 		return fmt.Sprintf("%g with a paid key and no --max-tokens, else none", float64(host.PaidNano)/nanoUSD)
+	case "use_tokens":
+		return "0: an agent stops when it believes that it is done"
 	case "timeout":
 		return took(agent.SoftDefaultMS)
 	}
@@ -172,17 +177,8 @@ func (a *app) validateConfig(files []string) error {
 		c.Files = []string{}
 	}
 	for _, file := range files {
-		problems := settings.Validate(file)
-		if len(problems) == 0 {
-			_, notes, err := agentfile.Hooks(file)
-			if err != nil {
-				problems = append(problems, err)
-			}
-			c.Notes = append(c.Notes, notesOf(notes, "")...)
-		}
-		for _, p := range problems {
-			c.Problems = append(c.Problems, remark{Path: filepath.Clean(file), Text: strings.TrimPrefix(p.Error(), settings.ErrSetting.Error()+" ")})
-		}
+		problems, notes := configProblems(file)
+		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
 	c.Valid = len(c.Problems) == 0
 	var err error
@@ -197,10 +193,52 @@ func (a *app) validateConfig(files []string) error {
 	return ended(exitUsage)
 }
 
+// configProblems is all that is wrong with a file, whoever reads it.
+func configProblems(file string) (problems, notes []remark) {
+	for _, p := range settings.Validate(file) {
+		problems = append(problems, placed(strings.TrimPrefix(p.Error(), settings.ErrSetting.Error()+" ")))
+	}
+	if len(problems) > 0 && !isText(file) {
+		return problems, nil
+	}
+	_, hookNotes, err := agentfile.Hooks(file)
+	_, shareErr := agentfile.Share(file)
+	for _, p := range agentfile.Problems(errors.Join(err, shareErr)) {
+		if p.Path == "" {
+			problems = append(problems, placed(strings.TrimPrefix(p.Error(), "agentfile: ")))
+			continue
+		}
+		problems = append(problems, remark{p.Path, p.Line, p.Text()})
+	}
+	return problems, notesOf(hookNotes, "")
+}
+
+// isText: the file is there and is YAML; what keys it has is another question.
+func isText(file string) bool {
+	data, err := os.ReadFile(file)
+	var doc map[string]any
+	return err == nil && yaml.Unmarshal(data, &doc) == nil
+}
+
+var placeForm = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
+
+// placed takes apart a message that begins with a file and a line.
+func placed(text string) remark {
+	m := placeForm.FindStringSubmatch(text)
+	if m == nil {
+		return remark{Text: text}
+	}
+	line, err := strconv.Atoi(m[2])
+	if err != nil {
+		return remark{Text: text}
+	}
+	return remark{m[1], line, m[3]}
+}
+
 func (a *app) configText(c configDoc) []string {
 	var lines []string
-	for _, p := range c.Problems { // they name their file and line
-		lines = append(lines, a.style.Red("error:")+" "+term.Line(p.Text))
+	for _, p := range c.Problems {
+		lines = append(lines, a.style.Red("error:")+" "+term.Line(p.String()))
 	}
 	for _, n := range c.Notes {
 		lines = append(lines, a.style.Yellow("note:")+" "+term.Line(n.String()))

@@ -218,34 +218,11 @@ func warnings(p *page, d described) {
 
 // journal is a run journal as names and what they say.
 func journal(raw json.RawMessage) [][2]string {
-	var fields map[string]any
-	if json.Unmarshal(raw, &fields) != nil {
+	var j agent.Journal
+	if json.Unmarshal(raw, &j) != nil {
 		return [][2]string{{"journal", string(raw)}}
 	}
-	var pairs [][2]string
-	for name, v := range fields {
-		pairs = append(pairs, [2]string{strings.ReplaceAll(term.Line(name), "_", " "), entryText(v)})
-	}
-	slices.SortFunc(pairs, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
-	return pairs
-}
-
-func entryText(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case []any:
-		parts := make([]string, len(v))
-		for i, e := range v {
-			parts[i] = entryText(e)
-		}
-		return strings.Join(parts, "\n")
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(raw)
+	lines := func(list []string) string { return strings.Join(list, "\n") }
+	return [][2]string{{"objective", j.Objective}, {"state", j.CurrentState}, {"findings", lines(j.Findings)}, {"decisions", lines(j.Decisions)},
+		{"artifacts", lines(j.Artifacts)}, {"open questions", lines(j.OpenQuestions)}, {"blockers", lines(j.Blockers)}, {"next", j.NextAction}}
 }

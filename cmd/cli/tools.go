@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/term"
 )
@@ -62,8 +60,7 @@ func (a *app) toolsOf(g *agentPlaces) ([]toolInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, _, err := host.Preview(host.Config{Env: a.getenv}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Dir: g.dir, Agents: g.agents,
-		Model: "builtin/scout"})
+	o, err := a.preview(*g, "")
 	if err != nil {
 		return nil, err
 	}
