@@ -89,3 +89,28 @@ func pursued(r *source) agent.Fact {
 	}
 	return f
 }
+
+// TestAttemptsOfATurnAreBounded: a provider that is never well costs a turn so
+// many attempts, each under a lease of its own, and then the loop ends (A15).
+func TestAttemptsOfATurnAreBounded(t *testing.T) {
+	task := agent.Task{ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m"},
+		Manners: agent.Manners{Fallbacks: []agent.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
+	s := step(agent.State{}, agent.Submitted{Task: task})
+	attempts := 0
+	for s.Phase != agent.Done {
+		switch s.Phase {
+		case agent.Leasing:
+			s = step(s, agent.Granted{Lease: s.Lease, Output: 500})
+		case agent.Thinking:
+			attempts++
+			s = step(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
+		case agent.Waiting:
+			s = step(s, agent.Woke{Timer: "retry"})
+		default:
+			t.Fatalf("phase %s", s.Phase)
+		}
+	}
+	if attempts != agent.AttemptsMax || s.Lease != attempts || s.Outcome.Reason != agent.ModelError {
+		t.Errorf("%d attempts, lease %d, %+v; at most %d are stated", attempts, s.Lease, s.Outcome, agent.AttemptsMax)
+	}
+}

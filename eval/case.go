@@ -67,6 +67,7 @@ type Answer struct {
 	Status Status         `yaml:"status"`
 	Reason string         `yaml:"reason"` // of an error
 	Result any            `yaml:"result"` // text, or anything else as JSON
+	Size   int            `yaml:"size"`   // bytes, filled up with words that say nothing
 	Delay  Duration       `yaml:"delay"`
 	Fields map[string]any `yaml:",inline"`
 }
