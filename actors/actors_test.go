@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -180,5 +181,31 @@ agents:
 	r := s.result()
 	if r.Text != "heard did one and did two" || len(r.Agents) != 3 {
 		t.Fatalf("result: %+v", r)
+	}
+}
+
+// A child that is delegated to with fork hears its parent's history before its
+// task, through both logs (D6).
+func TestAChildBeginsWithItsParentsHistory(t *testing.T) {
+	look := echo{name: "look", class: model.Read}
+	post := memory.New(memory.Config{})
+	s := play(t, post, 1, `
+agents:
+  boss:
+    - calls: [{name: look, args: {at: here}}]
+    - calls: [{name: delegate, args: {agent: helper, task: "check it", fork: true}}]
+    - text: "heard {{last}}"
+  helper:
+    - text: "knows nothing"
+    - text: "was asked {{task}} and {{user}}, and saw {{last}}"
+`, look, delegate)
+	if err := s.node.Open(context.Background(), opened("r1", look, delegate)); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Text != `heard was asked do it and check it, and saw echo {"at":"here"}` {
+		t.Fatalf("result: %+v", r)
+	}
+	if kinds := logKinds(t, post, "r1.root-2-0"); !slices.Contains(kinds, "recalled") {
+		t.Errorf("the child's log: %v", kinds)
 	}
 }

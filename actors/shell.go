@@ -220,7 +220,7 @@ func (s *shell) after(c actor.Context) {
 	s.send(c, false)
 	switch {
 	case s.life.Phase == life.Closed:
-		if s.super != nil && s.life.Phase == life.Closed && !s.told {
+		if s.super != nil && !s.told && !s.life.Buried {
 			s.over() // the life before may have died between Closed and saying so
 		}
 		c.Send(s.router, ended{s.life.Addr})

@@ -245,9 +245,10 @@ func (s *shell) toolset(t agent.Task) (*tool.Set, error) {
 	return set, err
 }
 
-// deltas tells observers a reply as it streams. Deltas are no entries: they may be lost.
+// deltas tells observers a reply as it streams. Deltas are no entries: they may
+// be lost. What is no turn is nobody's to read.
 func (s *shell) deltas(e agent.CallModel) func(model.Delta) {
-	if s.cfg.Events == nil {
+	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}
 	at, t := s.life.Addr, s.agent.State.Task

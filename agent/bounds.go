@@ -59,6 +59,10 @@ func (m Manners) Filled() Manners {
 	if r := &m.Require; r.Schema != "" || len(r.Evidence) > 0 {
 		r.Tries = cmp.Or(r.Tries, RequireTries)
 	}
+	if c := &m.Context; c.Percent > 0 {
+		c.Tail, c.PruneTail = cmp.Or(c.Tail, CompactTail), cmp.Or(c.PruneTail, PruneTail)
+		c.Within, c.Summary = cmp.Or(c.Within, LadderTurns), cmp.Or(c.Summary, SummaryTokens)
+	}
 	return m
 }
 

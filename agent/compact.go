@@ -10,12 +10,13 @@ import (
 // Fold is what stands for the beginning of the transcript in prompts. The
 // transcript itself keeps every message.
 type Fold struct {
-	Upto    int    // messages of History that are folded; never between calls and their results
-	Text    string // the message that stands for them
-	Summary string // the part of Text that the next fold begins with
-	Deep    bool   // it was made by a deep prune
-	Plain   bool   // no model wrote the summary: it is cut out of the messages
-	Turn    int    // when
+	Upto    int        // messages of History that are folded; never between calls and their results
+	Text    string     // the message that stands for them
+	Summary string     // the part of Text that the next fold begins with
+	Deep    bool       // it was made by a deep prune
+	Plain   bool       // no model wrote the summary: it is cut out of the messages
+	Turn    int        // when
+	As      Transition // why; "" where it was recalled
 }
 
 // Folding is a compaction under way: it waits for a lease, then for a summary.
@@ -60,8 +61,25 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 	}
 	s = s.climbed(rung, counts)
 	s.Folding = Folding{Upto: upto, Why: why, As: as}
-	s, fx = askSummary(s)
+	if s.unchecked(upto) {
+		s, fx = unsummed(s)
+	} else {
+		s, fx = askSummary(s)
+	}
 	return s, fx, true
+}
+
+// unchecked: hooks decide what a provider is sent, and they have not seen all
+// that a summary would be made from. Then no model is told of it.
+func (s State) unchecked(upto int) bool {
+	if len(s.hooksAt(HookContext, "")) == 0 && len(s.hooksAt(HookInput, "")) == 0 {
+		return false
+	}
+	seen := len(s.History) // behind the newest reply nothing was sent yet
+	for seen > s.Recalled && s.History[seen-1].Role != model.Assistant {
+		seen--
+	}
+	return upto > seen || seen == s.Recalled
 }
 
 // lastTurnFits: the loop is about to take its closing turn, which needs no
@@ -193,7 +211,7 @@ func summaryGranted(s State, f Granted) (State, []Effect) {
 	m := s.summarizer()
 	r := s.summaryRequest(f.Output)
 	r.Model, r.Temperature, r.Effort = m.Name, m.Temperature, m.Effort
-	return s, []Effect{CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r}}
+	return s, []Effect{CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}}
 }
 
 // summarized ends a compaction with the summary that a model wrote. It is no

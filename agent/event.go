@@ -324,6 +324,7 @@ type CallModel struct {
 	Request model.Request
 	Model   string // "provider/model"
 	Turn    int
+	Purpose Purpose
 }
 
 // Begin appends Started for a call; the call itself follows when that has come round.

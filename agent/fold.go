@@ -30,7 +30,7 @@ func (s State) summaryBytes() int { return int(s.context().Summary) * summaryPer
 // newFold makes the message that stands for the first messages: what was asked
 // for, verbatim, what came of it so far, and the newest results.
 func (s State) newFold(upto int, as Transition, summary string, plain bool) Fold {
-	f := Fold{Upto: upto, Summary: summary, Deep: as == DeepPruned, Plain: plain, Turn: s.Turn}
+	f := Fold{Upto: upto, Summary: summary, Deep: as == DeepPruned, Plain: plain, Turn: s.Turn, As: as}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%d earlier messages of this conversation are folded: this text stands for them, what comes after it is verbatim.]", s.sentBefore(upto))
 	if f.Deep {

@@ -98,7 +98,7 @@ func sendBack(s State, r Require, missing []string) (State, []Effect) {
 	if r.Schema != "" {
 		text += "\nThe final answer is JSON alone, of this schema: " + r.Schema
 	}
-	return nextTurn(s.say(model.Message{Role: model.User, Text: text}), CriteriaUnmet)
+	return nextTurn(s.onwards(text), CriteriaUnmet)
 }
 
 // told is what the task's prompt says of the requirements: to be sent back
@@ -147,8 +147,15 @@ func continued(s State) (next State, fx []Effect, busy bool) {
 	}
 	s.Goal.Nudges++
 	text := fmt.Sprintf("%d of %d tokens used. Keep going: do not sum up, go on with what is left to do, or make what you have better.", used, c.Tokens)
-	s, fx = nextTurn(s.say(model.Message{Role: model.User, Text: text}), BudgetNudge)
+	s, fx = nextTurn(s.onwards(text), BudgetNudge)
 	return s, fx, true
+}
+
+// onwards sends a whole answer back: with it whatever was cut or useless before
+// is over.
+func (s State) onwards(text string) State {
+	s.Useless, s.Cuts = 0, 0
+	return s.say(model.Message{Role: model.User, Text: text})
 }
 
 // reopened: somebody has sent the answer back, so what was kept of it is not

@@ -40,30 +40,37 @@ func (n *notes) context(before, after State) {
 			Bytes: len(after.Journal.whole()), Digest: after.Journal.digest()})
 	}
 	if after.Ladder.Used != before.Ladder.Used {
-		n.add("recovery.fired", Recovery{Stage: stage(after), Used: after.Ladder.Used, Most: RecoveriesMax,
+		n.add("recovery.fired", Recovery{Stage: stage(before, after), Used: after.Ladder.Used, Most: RecoveriesMax,
 			Tokens: after.Estimate(), Messages: len(after.Prompt()), Window: after.window()})
 	}
-	if before.Folding.Upto > 0 && after.Fold.Upto != before.Fold.Upto {
+	if after.Fold.As != "" && after.Fold.Upto != before.Fold.Upto {
 		by := "model"
 		if after.Fold.Plain {
 			by = "software"
 		}
-		n.add("context.compacted", Compaction{How: before.Folding.As, By: by,
-			BeforeTokens: before.Estimate(), AfterTokens: after.Estimate(), BeforeMessages: len(before.Prompt()), AfterMessages: len(after.Prompt()),
+		was := after // the same messages, as they would have been sent without the fold
+		was.Fold, was.Anchor, was.Journal = before.Fold, before.Anchor, before.Journal
+		n.add("context.compacted", Compaction{How: after.Fold.As, By: by,
+			BeforeTokens: was.Estimate(), AfterTokens: after.Estimate(), BeforeMessages: len(was.Prompt()), AfterMessages: len(after.Prompt()),
 			Folded: after.Fold.Upto, Window: after.window()})
 	}
 }
 
-// stage names the recovery that a step has begun.
-func stage(s State) string {
+// stage names the recovery that a step has begun. Where no model is asked for a
+// summary, it has ended it, too.
+func stage(before, after State) string {
+	as := after.Folding.As
+	if after.Fold.Upto != before.Fold.Upto {
+		as = after.Fold.As
+	}
 	switch {
-	case s.Folding.Upto > 0 && s.Folding.As == ReactiveRetry:
+	case as == ReactiveRetry:
 		return "reactive"
-	case s.Folding.Upto > 0 && s.Folding.As == DeepPruned:
+	case as == DeepPruned:
 		return "deep_prune"
-	case s.Folding.Upto > 0:
+	case as != "":
 		return "compact"
-	case s.Ladder.Rung == rungAsk:
+	case after.Ladder.Rung == rungAsk:
 		return "ask_human"
 	}
 	return "failed"

@@ -28,6 +28,9 @@ type Past struct {
 	Usage    model.Usage     `json:"usage"`
 	Messages []model.Message `json:"messages"`
 	Fold     *PastFold       `json:"fold,omitempty"`
+	// Journal is the run journal, for people: whoever recalls the history has it
+	// from the calls that edited it.
+	Journal string `json:"journal,omitempty"`
 }
 
 // PastFold is what stands for the first Upto messages of a Past in prompts.
@@ -205,7 +208,7 @@ func (m *mender) flush() {
 // answered with what is known of them now.
 func (s State) Past() Past {
 	p := Past{Form: PastForm, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: s.Task.System,
-		Model: s.route().Name, Turn: s.Turn, Usage: s.Usage, Messages: slices.Clone(s.History)}
+		Model: s.route().Name, Turn: s.Turn, Usage: s.Usage, Messages: slices.Clone(s.History), Journal: s.Journal.whole()}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {

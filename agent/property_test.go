@@ -158,13 +158,19 @@ func (r *source) aim(into any) {
 		if r.byte() > 200 {
 			f.Class = model.TooLong
 		}
+	case *agent.Woke:
+		for _, c := range r.s.Calls {
+			if c.Stage == agent.Retrying {
+				f.Timer = "retry-" + c.ID
+			}
+		}
 	case *agent.Canceled:
 		f.Now = f.Now && r.byte() > 128
 	}
 }
 
 // ordinary is a task with one tool of each kind.
-var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 600},
+var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 1000},
 	Limits: agent.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
 		{Name: "search", Class: model.Read, Schema: schema("search")},
 		{Name: "charge", Class: model.Effect, Schema: schema("charge")},

@@ -156,6 +156,8 @@ var may = []struct {
 	{"troupe.evt.>", "", "s", "s", "s"},
 	{"troupe.cmd.run", "s", "p", "p", ""},
 	{"troupe.cmd.drain", "s", "p", "p", ""},
+	{"troupe.cmd.delete", "s", "p", "", ""},
+	{"troupe.cmd.prune", "s", "p", "", ""},
 	{"agents.prompt.troupe.me.coder", "s", "p", "p", ""},
 	{"agents.hb.troupe.me.coder", "ps", "s", "s", "s"},
 	{"$SRV.PING", "s", "ps", "ps", "ps"},

@@ -57,6 +57,10 @@ func (e *Embedded) permissions(role Role) *server.Permissions {
 		publish.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects}
 		// Heartbeats are ours to send.
 		publish.Deny = []string{HeartbeatSubjects}
+		if role == RoleObserver {
+			// What is gone does not come back: that takes the user's own credential.
+			publish.Deny = append(publish.Deny, names.verb("delete"), names.verb("prune"))
+		}
 		if role == RoleObserver && e.cfg.QuietObservers {
 			publish.Allow = []string{DiscoverySubjects}
 		}

@@ -179,6 +179,9 @@ func (n Names) Cmd(verb string) (string, error) {
 	return n.Prefix() + "." + commandToken + "." + verb, nil
 }
 
+// verb is Cmd of a name that is a token.
+func (n Names) verb(name string) string { return n.CmdGroup() + "." + name }
+
 // CmdGroup is what the endpoints of the control service have in common.
 func (n Names) CmdGroup() string { return n.Prefix() + "." + commandToken }
 

@@ -161,6 +161,7 @@ const (
 	CodeForbidden   = "403"
 	CodeNotFound    = "404"
 	CodeConflict    = "409"
+	CodeGone        = "410" // it was deleted
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"
@@ -206,8 +207,10 @@ type DrainRequest struct {
 
 // Fold is a compaction: in later prompts Text stood for the first Upto messages.
 type Fold struct {
-	Upto int    `json:"upto"`
-	Turn int    `json:"turn"`
-	Deep bool   `json:"deep,omitempty"`
-	Text string `json:"text"`
+	Upto int  `json:"upto"`
+	Turn int  `json:"turn"`
+	Deep bool `json:"deep,omitempty"`
+	// Plain: no model wrote it, it is cut out of the messages.
+	Plain bool   `json:"plain,omitempty"`
+	Text  string `json:"text"`
 }

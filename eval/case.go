@@ -67,6 +67,7 @@ type Answer struct {
 	Status Status         `yaml:"status"`
 	Reason string         `yaml:"reason"` // of an error
 	Result any            `yaml:"result"` // text, or anything else as JSON
+	Size   int            `yaml:"size"`   // bytes, filled up with words that say nothing
 	Delay  Duration       `yaml:"delay"`
 	Fields map[string]any `yaml:",inline"`
 }
@@ -105,7 +106,7 @@ type Agent struct {
 	Allowed     []string  `yaml:"allowed_tools"`
 	Denied      []string  `yaml:"forbidden_tools"`
 	Delegates   []string  `yaml:"delegates"`
-	Model       string    `yaml:"model"` // a route of models
+	Model       string    `yaml:"model"` // a route of models, or builtin/chain, builtin/consolidate, builtin/delegate
 	Limits      Limits    `yaml:"limits"`
 	Manners     yaml.Node `yaml:"manners"`
 

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
@@ -130,7 +131,8 @@ func (d decoder) cast(c *Case, line int) error {
 		if a.Name == "" {
 			return d.bad(line, "case %s: agent %d has no name", c.ID, i)
 		}
-		if _, ok := c.scripts[a.Model]; !ok && a.Model != "" {
+		rules := slices.Contains(plan.Routes(), strings.TrimPrefix(a.Model, builtin))
+		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
 			return d.bad(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
 		}
 		if err := d.into(a.Manners, "case "+c.ID+": manners of "+a.Name, &a.manners); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,6 +119,16 @@ func (a Answer) reason() string {
 
 // text is what the model reads of a call that went well.
 func (a Answer) text(without string) string {
+	text := a.said(without)
+	if fill := min(a.Size, answerMax) - len(text); fill > 0 {
+		text += strings.Repeat(" and so on", fill/10+1)[:fill]
+	}
+	return text
+}
+
+const answerMax = 1 << 20
+
+func (a Answer) said(without string) string {
 	v := a.Result
 	if v == nil && len(a.Fields) > 0 {
 		v = a.Fields

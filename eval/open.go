@@ -64,7 +64,6 @@ func (c *Case) specs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range c.toolNames() {
 		if spec, ok := own[name]; ok {
-			spec.Name = name
 			list = append(list, spec)
 			continue
 		}
@@ -73,8 +72,7 @@ func (c *Case) specs() []model.ToolSpec {
 	return list
 }
 
-// toolNames are the tools of the run in order. Who has several agents can
-// delegate, and who has manners that ask can ask.
+// toolNames are the tools of the run in order. Who has several agents can delegate.
 func (c *Case) toolNames() []string {
 	names := map[string]bool{}
 	for name := range c.MockedTools {
@@ -106,10 +104,14 @@ func (c *Case) spec(name string) model.ToolSpec {
 	return spec
 }
 
-// own are the tools that need no mock: the loop or the supervisor serves them.
-var own = map[string]model.ToolSpec{
-	"delegate": {Description: "Give a task to a child agent and wait for its answer.", Class: model.Read,
-		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`},
-	"ask_human": {Description: "Ask a person.", Class: model.Read,
-		Schema: `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`},
-}
+// own are the tools that need no mock, by name: the loop or the supervisor
+// serves them.
+var own = func() map[string]model.ToolSpec {
+	all := map[string]model.ToolSpec{"delegate": {Name: "delegate", Class: model.Read,
+		Description: "Give a task to a child agent and wait for its answer.",
+		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}}
+	for _, spec := range append(agent.JournalTools(), agent.AskSpec()) {
+		all[spec.Name] = spec
+	}
+	return all
+}()

@@ -7,20 +7,23 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/plan"
 )
 
 // players are the scripted models of a trial. They remember what they were
 // told, and live as long as the trial.
 type players struct {
 	clients map[string]model.Client // by route
-	trial   *Case
 
 	mu   sync.Mutex
 	told []string // the text of each request
 }
 
 func (c *Case) players() *players {
-	p := &players{trial: c, clients: map[string]model.Client{routeName: c.script.Client("")}}
+	p := &players{clients: map[string]model.Client{routeName: c.script.Client("")}}
+	for _, route := range plan.Routes() {
+		p.clients[builtin+route] = plan.New(route)
+	}
 	for route, s := range c.scripts {
 		p.clients[route] = s.Client("")
 	}
@@ -35,6 +38,9 @@ func (p *players) client(route string) (model.Client, string, error) {
 	}
 	return &player{Client: c, all: p}, route, nil
 }
+
+// builtin are the routes of what is no model, and needs no script.
+const builtin = "builtin/"
 
 type player struct {
 	model.Client

@@ -35,6 +35,7 @@ type Config struct {
 	Post  mailbox.Store
 	Node  *actors.Node
 	Runs  *Runs
+	Blobs mailbox.Blobs
 	// Build makes the first entry of a run from a request, or refuses with a *client.Error.
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
 	// Cluster is the nodes that share the logs. nil: this one has them alone.
@@ -56,7 +57,7 @@ type Control struct {
 	open sync.WaitGroup // requests
 
 	mu      sync.Mutex
-	opening map[string]struct{} // runs that begin with a history, while they are opened
+	opening map[string]chan struct{} // runs that are being opened with a history, or deleted
 }
 
 const (
@@ -76,6 +77,7 @@ func (c *Control) verbs() map[string]verb {
 		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
 		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
 		"nodes": handle(c.nodes), "drain": handle(c.drain), "export": handle(c.export), "recall": handle(c.recall),
+		"delete": handle(c.delete), "prune": handle(c.prune),
 	}
 }
 

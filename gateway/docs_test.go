@@ -113,6 +113,7 @@ var requests = map[string]any{
 	"answer": &client.AnswerRequest{}, "events": &client.EventsRequest{}, "policy": &client.PolicyRequest{}, "budget": &client.BudgetRequest{},
 	"questions": &struct{}{}, "transcript": &client.TranscriptRequest{},
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{},
+	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 
@@ -160,7 +161,7 @@ func TestVerbsAreDocumented(t *testing.T) {
 			t.Errorf("docs/control.md: budget has a limit %s", name)
 		}
 	}
-	for _, c := range []string{client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeLimit, client.CodeInternal, client.CodeUnavailable} {
+	for _, c := range []string{client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeGone, client.CodeLimit, client.CodeInternal, client.CodeUnavailable} {
 		if !strings.Contains(section(t, text, "Errors"), "| "+c+" |") {
 			t.Errorf("docs/control.md: no code %s", c)
 		}

@@ -241,21 +241,33 @@ func badPast(whose string, err error) error {
 	return refused
 }
 
-// only lets one request at a time open a run that begins with a history: the
-// parts of two must not mix.
-func (c *Control) only(run string) (done func(), err error) {
-	c.mu.Lock()
+// only lets one request at a time open a run that begins with a history, or
+// delete it: the parts of two must not mix. A client that hears nothing asks
+// again, so the second one waits for the first.
+func (c *Control) only(ctx context.Context, run string) (done func(), err error) {
+	for {
+		c.mu.Lock()
+		busy := c.opening[run]
+		if busy == nil {
+			break
+		}
+		c.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	defer c.mu.Unlock()
-	if _, busy := c.opening[run]; busy {
-		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("the run %s is being opened", run), Hint: "ask again"}
-	}
 	if c.opening == nil {
-		c.opening = map[string]struct{}{}
+		c.opening = map[string]chan struct{}{}
 	}
-	c.opening[run] = struct{}{}
+	over := make(chan struct{})
+	c.opening[run] = over
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.opening, run)
+		close(over)
 	}, nil
 }

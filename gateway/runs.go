@@ -75,6 +75,15 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 	}
 }
 
+// Remove removes a row. What marks it as removed goes with time.
+func (r *Runs) Remove(ctx context.Context, run string) error {
+	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return fmt.Errorf("gateway: index %s: %w", run, err)
+	}
+	return nil
+}
+
 // summary is a row as the index has it: what a run said, and who took part, is
 // in its log, and before its end there is no result.
 func summary(i client.RunInfo) client.RunInfo {

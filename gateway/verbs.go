@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +21,20 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := bus.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
+	if r.Fork != "" || r.History != nil {
+		done, err := c.only(ctx, r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
 		return nil, err
 	} else if ok {
 		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
 	}
-	if r.Resume {
-		return nil, notFound(r.RunID)
+	if err := c.missing(ctx, r.RunID); r.Resume || !isNotFound(err) {
+		return nil, err
 	}
 	if err := c.room(ctx); err != nil {
 		return nil, err
@@ -36,11 +44,6 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 		return nil, err
 	}
 	if r.Fork != "" || r.History != nil {
-		done, err := c.only(r.RunID)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
 		if opened.Past, err = c.begins(ctx, r); err != nil {
 			return nil, err
 		}
@@ -75,9 +78,14 @@ func notFound(run string) error {
 func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error) {
 	i, ok, err := c.cfg.Runs.Get(ctx, run)
 	if err == nil && !ok {
-		err = notFound(run)
+		err = c.missing(ctx, run)
 	}
 	return i, err
+}
+
+func isNotFound(err error) bool {
+	var known *client.Error
+	return errors.As(err, &known) && known.Code == client.CodeNotFound
 }
 
 // fold brings a row up to date from the supervisor's log.

@@ -84,8 +84,9 @@ type Post interface {
 	// An empty run lists all.
 	Addresses(ctx context.Context, run string) ([]Address, error)
 
-	// Purge removes the whole log of an address.
-	Purge(ctx context.Context, at Address) error
+	// Purge removes the entries of a log whose place is before the given one; 0
+	// removes the whole log.
+	Purge(ctx context.Context, at Address, before uint64) error
 }
 
 // Store is what both implementations of Post can do beyond it, for the owner

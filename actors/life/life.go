@@ -94,6 +94,8 @@ type Life struct {
 	Garbage, Dropped int
 	// Damage is what is wrong with the log, if anything: the next claim says so.
 	Damage string
+	// Buried: the log was deleted, and this is what is left of it (PROTOCOL P14).
+	Buried bool
 
 	machine  Machine
 	force    mailbox.Epoch // the highest claimed so far
@@ -208,6 +210,10 @@ func (l *Life) post(letters []Letter) {
 // own reads an entry that a shell of this actor wrote.
 func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	if len(e.Items) == 0 {
+		return nil
+	}
+	if l.N == 1 && e.Items[0].Kind == "closed" { // see grave.go
+		l.Phase, l.Buried = Closed, true
 		return nil
 	}
 	if e.Start == l.Start {

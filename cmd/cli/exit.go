@@ -115,7 +115,7 @@ func explain(err error) *failure {
 
 func refusalCode(code string) int {
 	switch code {
-	case client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict:
+	case client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeGone:
 		return exitUsage
 	case client.CodeUnavailable:
 		return exitNoNode

@@ -414,6 +414,37 @@ agents:
 	}
 }
 
+// On a terminal a deletion is asked about; whatever is not yes leaves the run.
+func TestADeletionIsConfirmedOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"quick.yaml": "default: [{text: fine}]\n"})
+	if out, err := s.command("run", "-q", "--run-id", "first", "-m", "script/quick.yaml", "hello").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, answer := range []struct {
+		text, want string
+		code       int
+	}{{"\n", "not confirmed", 2}, {"no\n", "not confirmed", 2}, {"y\n", "run first is deleted", 0}} {
+		cmd := s.command("delete", "first")
+		terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
+		if err != nil {
+			t.Fatal(err)
+		}
+		screen := watch(terminal)
+		screen.until(t, "delete the run first: it cannot be undone. y/N:")
+		if _, err := terminal.WriteString(answer.text); err != nil {
+			t.Fatal(err)
+		}
+		text := screen.end()
+		if code := exitOf(t, cmd.Wait()); code != answer.code || !strings.Contains(text, answer.want) {
+			t.Errorf("%q: exit %d\n%s", answer.text, code, text)
+		}
+		if err := terminal.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // An agent that asks twice in one reply is answered twice, one after the other (E4).
 func TestAnAgentAsksOnATerminal(t *testing.T) {
 	t.Parallel()

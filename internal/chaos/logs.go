@@ -76,16 +76,22 @@ func (l logs) last() string {
 	return fmt.Sprintf("%s %s", newest.to.Agent(), newest.entry.Items[len(newest.entry.Items)-1].Kind)
 }
 
+// facts are what an entry of an agent's log says.
+func (s stored) facts() (list []any) {
+	for _, item := range s.entry.Items {
+		body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
+		if fact, ok, err := agent.Decode(item.Kind, body); ok && err == nil {
+			list = append(list, fact)
+		}
+	}
+	return list
+}
+
 // unknown: some call was started and never returned.
 func (l logs) unknown() bool {
 	open := map[string]bool{}
 	for _, s := range l {
-		for _, item := range s.entry.Items {
-			body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
-			fact, ok, err := agent.Decode(item.Kind, body)
-			if !ok || err != nil {
-				continue
-			}
+		for _, fact := range s.facts() {
 			switch f := fact.(type) {
 			case agent.Started:
 				open[string(s.to)+f.Call] = true

@@ -1,31 +1,44 @@
-// Command chaos kills `troupe run` with SIGKILL at random moments, resumes it
-// and lets outsiders judge: a ledger that the side-effecting tool itself
-// writes, a provider double that judges every request, and the logs.
+// Command chaos does to troupe what the world may do to it, and lets outsiders
+// judge: a ledger that the side-effecting tool itself writes, a provider double
+// that judges and counts every request, and the logs.
 //
 //	go run ./internal/chaos -kills 50
 //
-// It prints a row for each kill and exits 1 if a side effect happened twice, a
-// completed call was repeated, a request was malformed, a run did not end, or
-// a run asks for a person without a call that was started and not returned.
+// kills `troupe run` with SIGKILL at random moments and resumes it. It prints a
+// row for each kill and exits 1 if a side effect happened twice, a completed
+// call was repeated, a request was malformed, a run did not end, or a run asks
+// for a person without a call that was started and not returned.
+//
+//	go run ./internal/chaos -nodes 3 -runs 100 -kills 10 -stops 5 -drains 5 -ttl 3s
+//
+// is a cluster: one NATS server, which lives, and node processes that share the
+// runs. At random moments a node is killed and another one started, or frozen
+// for longer than its leases last and thawed, or asked to leave and stopped in
+// order. A person, who reads the ledger, answers what the runs ask. It prints a
+// row for each blow, the time from a death to the first sign of life of each
+// actor that was taken over, and exits 1 if
+//
+//   - an effect happened twice, and nobody had approved that;
+//   - a run was lost, did not end, or ended otherwise than completed;
+//   - a person was asked about a call that was not begun, or had returned;
+//   - a request was malformed, or a run was charged less than the double counted
+//     or more than its limit;
+//   - after nothing but drains an effect or a model call was made again, a person
+//     was asked, or something was charged that nobody knows of;
+//   - an actor of a node that died alone was taken over later than the TTL and 2 s;
+//   - a process is left at the end.
+//
+// With -for the blows and the runs go on for so long, in the given proportions.
 //
 // With -control the tool is declared idempotent, which it is not: then it must
 // find doubles, or it could not see any.
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/troupe-run/troupe/client"
 )
 
 type options struct {
@@ -34,264 +47,39 @@ type options struct {
 	troupe  string
 	control bool
 	turns   int
+
+	// Of a cluster.
+	nodes, runs, stops, drains int
+	node                       string
+	ttl, gap, length           time.Duration
+	atOnce                     int
+	keep                       bool
 }
 
 func main() {
 	var o options
-	flag.IntVar(&o.kills, "kills", 50, "how many runs to kill")
+	flag.IntVar(&o.kills, "kills", 50, "how many runs, or nodes of a cluster, to kill")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the moments")
 	flag.StringVar(&o.troupe, "troupe", "", "the binary; built when empty")
 	flag.BoolVar(&o.control, "control", false, "negative control: doubles must be found")
 	flag.IntVar(&o.turns, "turns", 6, "turns of the root")
+	flag.IntVar(&o.nodes, "nodes", 0, "nodes of a cluster; 0: runs without one")
+	flag.IntVar(&o.runs, "runs", 50, "runs of a cluster, at least")
+	flag.IntVar(&o.stops, "stops", 0, "how many nodes to freeze")
+	flag.IntVar(&o.drains, "drains", 0, "how many nodes to stop in order")
+	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node; built when empty")
+	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "how long a node may be silent")
+	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
+	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
+	flag.IntVar(&o.atOnce, "at-once", 16, "runs of a cluster at the same time")
+	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes")
 	flag.Parse()
-	if err := run(o); err != nil {
+	play := run
+	if o.nodes > 0 {
+		play = cluster
+	}
+	if err := play(o); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
 	}
-}
-
-// row is one killed run.
-type row struct {
-	killed   time.Duration
-	last     string // the last entry before the resume
-	outcome  string
-	expected int
-	counted  int
-	doubles  int
-	problem  string
-}
-
-func run(o options) error {
-	dir, err := os.MkdirTemp("", "troupe-chaos-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if o.troupe == "" {
-		o.troupe = filepath.Join(dir, "troupe")
-		if out, err := exec.Command("go", "build", "-o", o.troupe, "./cmd/cli").CombinedOutput(); err != nil {
-			return fmt.Errorf("build: %w: %s", err, out)
-		}
-	}
-	p := newProvider(o.turns)
-	defer p.Close()
-	whole, err := measure(o, p, filepath.Join(dir, "whole"))
-	if err != nil {
-		return err
-	}
-	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
-	fmt.Println("  # | killed at | last entry                     | outcome       | ledger | doubles | problem")
-	random := rand.New(rand.NewPCG(o.seed, 0))
-	completed, doubles, problems := 0, 0, 0
-	for i := range o.kills {
-		at := time.Duration(random.Int64N(int64(whole)))
-		r := one(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), at)
-		fmt.Printf("%3d | %9v | %-30s | %-13s | %2d/%-3d | %7d | %s\n", i+1, r.killed.Round(time.Millisecond), r.last, r.outcome,
-			r.counted, r.expected, r.doubles, r.problem)
-		if r.outcome == "completed" {
-			completed++
-		}
-		if r.problem != "" {
-			problems++
-		}
-		doubles += r.doubles
-	}
-	p.mu.Lock()
-	bad := len(p.bad)
-	p.mu.Unlock()
-	fmt.Printf("%d kills: %d completed, %d doubles, %d problems; %d requests, %d malformed\n", o.kills, completed, doubles, problems, p.requests, bad)
-	if o.control {
-		if doubles == 0 {
-			return fmt.Errorf("the control found no double: this test cannot see any")
-		}
-		return nil
-	}
-	if doubles+problems+bad > 0 {
-		return fmt.Errorf("a promise was broken: %v", p.bad)
-	}
-	return nil
-}
-
-// stage is the directory, the agent files and the ledger of one run.
-type stage struct {
-	dir, ledger, run string
-	o                options
-	url              string
-}
-
-// How long the tool works. The control's must be long enough that some kills
-// meet it: only then can a double come of it.
-const (
-	toolTime    = 10 * time.Millisecond
-	controlTime = 150 * time.Millisecond
-)
-
-func newStage(o options, p *provider, dir string) (stage, error) {
-	s := stage{dir: dir, ledger: filepath.Join(dir, "ledger"), run: client.NewID(), o: o, url: p.URL}
-	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o755); err != nil {
-		return s, err
-	}
-	effect, work := "effect", toolTime
-	if o.control {
-		effect, work = "idempotent", controlTime
-	}
-	for name, delegates := range map[string]string{"boss": "[helper]", "helper": "[]"} {
-		file := fmt.Sprintf(`---
-name: %s
-description: counts
-tools: count, delegate
-x-troupe:
-  delegates: %s
-  tools:
-    - name: count
-      description: counts once
-      effect: %s
-      command: "echo $TROUPE_KEY >> %s; sleep %.3f; echo counted"
-      input_schema: {type: object, properties: {n: {type: integer}}}
----
-agent: %s
-Count.
-`, name, delegates, effect, s.ledger, work.Seconds(), name)
-		if err := os.WriteFile(filepath.Join(dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-func (s stage) command(args ...string) *exec.Cmd {
-	all := append([]string{"run", "--store-dir", filepath.Join(s.dir, "state"), "-o", "json"}, args...)
-	cmd := exec.Command(s.o.troupe, all...)
-	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_API_KEY=none", "TROUPE_MODEL=", "NATS_URL=", "NATS_CONTEXT=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd
-}
-
-func (s stage) start() *exec.Cmd {
-	return s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--agent", "boss", "--run-id", s.run,
-		"-m", "anthropic/double", "--max-tokens", "2000000", "count")
-}
-
-// measure runs once without a kill.
-func measure(o options, p *provider, dir string) (time.Duration, error) {
-	s, err := newStage(o, p, dir)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	out, err := s.start().CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("a run without a kill: %w\n%s", err, out)
-	}
-	return time.Since(began), nil
-}
-
-// resumeTimeout is how long a resumed run may take.
-const resumeTimeout = 60 * time.Second
-
-// one kills one run and resumes it.
-func one(o options, p *provider, dir string, at time.Duration) (r row) {
-	r.killed, r.expected = at, o.turns-1+4
-	s, err := newStage(o, p, dir)
-	if err != nil {
-		r.problem = err.Error()
-		return r
-	}
-	cmd := s.start()
-	if err := cmd.Start(); err != nil {
-		r.problem = err.Error()
-		return r
-	}
-	time.Sleep(at)
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
-	_ = cmd.Wait()
-	entries, err := readLogs(s)
-	if err != nil {
-		r.problem = "logs: " + err.Error()
-		return r
-	}
-	r.last = entries.last()
-	if !entries.opened() {
-		// Nothing was accepted before the kill: the client asks again with the same id.
-		cmd = s.start()
-	} else {
-		cmd = s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--resume", s.run)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
-	defer cancel()
-	reason, problem := finish(ctx, cmd)
-	r.outcome, r.problem = reason, problem
-	r.counted, r.doubles = s.count()
-	if r.problem == "" {
-		r.problem = s.judge(r)
-	}
-	return r
-}
-
-// finish waits for the one result of the resumed run.
-func finish(ctx context.Context, cmd *exec.Cmd) (reason, problem string) {
-	type answer struct {
-		out []byte
-		err error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		out, err := cmd.Output()
-		done <- answer{out, err}
-	}()
-	var a answer
-	select {
-	case a = <-done:
-	case <-ctx.Done():
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		return "hung", "no result after the resume"
-	}
-	var result struct {
-		Reason string `json:"stop_reason"`
-	}
-	if err := json.Unmarshal(a.out, &result); err != nil {
-		stderr := ""
-		if exit, ok := a.err.(*exec.ExitError); ok {
-			stderr = string(exit.Stderr)
-		}
-		return "none", fmt.Sprintf("no result: %v %q %s", a.err, a.out, stderr)
-	}
-	return result.Reason, ""
-}
-
-// count reads the ledger: lines, and keys that stand there twice.
-func (s stage) count() (lines, doubles int) {
-	data, err := os.ReadFile(s.ledger)
-	if err != nil {
-		return 0, 0
-	}
-	seen := map[string]int{}
-	for _, key := range strings.Fields(string(data)) {
-		lines++
-		if seen[key]++; seen[key] > 1 {
-			doubles++
-		}
-	}
-	return lines, doubles
-}
-
-// judge says what is wrong with the end of a run, if anything is.
-func (s stage) judge(r row) string {
-	switch r.outcome {
-	case "completed":
-		if r.counted != r.expected && !s.o.control {
-			return fmt.Sprintf("completed with %d of %d effects", r.counted, r.expected)
-		}
-		return ""
-	case "needs_human", "resume_unsafe":
-		entries, err := readLogs(s)
-		if err != nil {
-			return "logs: " + err.Error()
-		}
-		if !entries.unknown() {
-			return "asks for a person, and no call was started without a return"
-		}
-		return ""
-	}
-	return "unexpected end"
 }

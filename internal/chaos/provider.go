@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type provider struct {
 	mu       sync.Mutex
 	requests int
 	bad      []string
+	of       map[string]int // requests by the run that their first message names
 }
 
 // thinkTime is how long the double takes before it answers, so that a kill can
@@ -30,7 +32,7 @@ type provider struct {
 const thinkTime = 80 * time.Millisecond
 
 func newProvider(turns int) *provider {
-	p := &provider{turns: turns}
+	p := &provider{turns: turns, of: map[string]int{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	return p
 }
@@ -54,6 +56,8 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.requests++
+	run := p.name(body)
+	p.of[run]++
 	if err != nil {
 		p.bad = append(p.bad, err.Error())
 	}
@@ -70,18 +74,40 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	child := strings.Contains(string(req.System), "agent: helper")
-	p.answer(w, taken, child)
+	p.answer(w, taken, child, run)
 }
+
+// What a request costs by the usage that is sent with its answer.
+const inputTokens, outputTokens = 100, 20
+
+// tag is how a prompt names its run, so that requests can be counted by run.
+const tag = "the-run-"
+
+var tagged = regexp.MustCompile(tag + "[0-9a-z]+")
+
+func (p *provider) name(body []byte) string {
+	return strings.TrimPrefix(string(tagged.Find(body)), tag)
+}
+
+// counted is how many requests named a run.
+func (p *provider) counted(run string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[run]
+}
+
+// helperTurns are the turns in which a helper counts.
+const helperTurns = 2
 
 // answer streams the reply: the root counts, delegates once, counts on and
 // ends; a helper counts twice and ends.
-func (p *provider) answer(w http.ResponseWriter, taken int, child bool) {
+func (p *provider) answer(w http.ResponseWriter, taken int, child bool, run string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
-	say("message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":100,"output_tokens":1}}}`)
+	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))
 	turns, stop := p.turns, "tool_use"
 	if child {
-		turns = 2
+		turns = helperTurns
 	}
 	tool := func(i int, name, args string) {
 		say("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d_%d","name":%q,"input":{}}}`, i, taken, i, name))
@@ -95,11 +121,11 @@ func (p *provider) answer(w http.ResponseWriter, taken int, child bool) {
 		say("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"counted"}}`)
 		say("content_block_stop", `{"type":"content_block_stop","index":0}`)
 	case !child && taken == 1:
-		tool(0, "delegate", `{"agent":"helper","task":"count too"}`)
-		tool(1, "delegate", `{"agent":"helper","task":"count as well"}`)
+		tool(0, "delegate", fmt.Sprintf(`{"agent":"helper","task":"count too for %s%s"}`, tag, run))
+		tool(1, "delegate", fmt.Sprintf(`{"agent":"helper","task":"count as well for %s%s"}`, tag, run))
 	default:
 		tool(0, "count", fmt.Sprintf(`{"n":%d}`, taken))
 	}
-	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":20}}`, stop))
+	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, stop, outputTokens))
 	say("message_stop", `{"type":"message_stop"}`)
 }

@@ -169,7 +169,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs,
+	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
 		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
@@ -251,10 +251,22 @@ func (h *Host) over(run string, r supervisor.Result) {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
 		err := h.runs.Change(ctx, run, func(i *client.RunInfo) { i.State, i.Result = gateway.Finished, &r })
+		if err == nil {
+			err = h.forget(ctx, run)
+		}
 		if err != nil {
 			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
 		}
 	})
+}
+
+// forget removes the row of a run that was deleted while it was written.
+func (h *Host) forget(ctx context.Context, run string) error {
+	buried, err := gateway.Buried(ctx, h.post, run)
+	if err == nil && buried {
+		err = h.runs.Remove(ctx, run)
+	}
+	return err
 }
 
 // Unfinished lists the runs that have not ended. The index is written after
@@ -279,6 +291,11 @@ func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	for _, at := range logs {
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
+		}
+		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
+			return nil, err
+		} else if buried {
+			continue // it was deleted
 		}
 		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
 		if err := h.runs.Put(ctx, row); err != nil {

@@ -187,8 +187,16 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 			Tools: rights(b), Offer: b.Tools, Delegates: b.Delegates,
 			Limits: agent.Limits{Turns: b.MaxTurns, Output: b.MaxOutput}})
 	}
+	if err := h.planner(o, r); err != nil {
+		return err
+	}
 	if err := h.recruit(o, r, a); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(asked(r), func(name string) bool {
+		return !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name })
+	}); i >= 0 {
+		return bad("`troupe agents list` shows the agents", "there is no agent %q", asked(r)[i])
 	}
 	if o.Root == "" {
 		o.Root = coordinatorID

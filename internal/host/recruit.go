@@ -30,14 +30,17 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 			return bad("`troupe agents validate` shows all that is wrong", "%v", err)
 		}
 	}
-	builtIn := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == r.Agent })
-	if r.Agent != "" && !builtIn && !slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == r.Agent }) {
-		// What is broken there is another matter, unless it is the agent asked for.
+	known := func(name string) bool {
+		return slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name }) ||
+			slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == name })
+	}
+	if wanted := slices.DeleteFunc(asked(r), known); len(wanted) > 0 {
+		// What is broken there is another matter, unless it is an agent asked for.
 		var broken error
 		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
-		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return d.Name != r.Agent })
+		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(wanted, d.Name) })
 		if len(found) == 0 && broken != nil {
-			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", r.Agent, broken)
+			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
 		}
 	}
 	for _, n := range notes {

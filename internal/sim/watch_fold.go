@@ -40,7 +40,7 @@ func (s *sim) watchFolds(w *shadow, before, after *agent.State) {
 	if f.Upto <= before.Fold.Upto && before.Fold.Upto > 0 {
 		s.fail("%s folds %d messages, and %d were folded before", a.id, f.Upto, before.Fold.Upto)
 	}
-	if before.Purpose == agent.ForTurn && before.Phase == agent.Thinking {
+	if before.Purpose == agent.ForTurn && before.Phase == agent.Thinking && after.Phase == agent.Thinking {
 		s.fail("%s folds its prompt while it is being answered", a.id)
 	}
 }

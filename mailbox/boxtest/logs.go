@@ -88,10 +88,10 @@ func purge(t *testing.T, p mailbox.Post) {
 	put(t, p, "run.a", "1")
 	last := put(t, p, "run.a", "2")
 	put(t, p, "run.b", "1")
-	if err := p.Purge(ctx, "run.a"); err != nil {
+	if err := p.Purge(ctx, "run.a", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Purge(ctx, "run.never"); err != nil {
+	if err := p.Purge(ctx, "run.never", 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, p, "run.a", 0, 0); len(got) > 0 {
@@ -108,6 +108,19 @@ func purge(t *testing.T, p mailbox.Post) {
 	}
 	if got := texts(read(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("after a purge and an append: %v", got)
+	}
+	end := put(t, p, "run.a", "end")
+	put(t, p, "run.a", "late")
+	for range 2 {
+		if err := p.Purge(ctx, "run.a", end); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(read(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"end", "late"}) {
+			t.Errorf("after a purge up to an entry: %v", got)
+		}
+	}
+	if got := read(t, p, "run.b", 0, 0); len(got) != 1 {
+		t.Errorf("the neighbour: %v", texts(got))
 	}
 }
 

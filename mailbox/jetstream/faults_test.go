@@ -490,7 +490,7 @@ func TestFull(t *testing.T) {
 	if got := stored(t, p, "run.a"); len(got) == 0 {
 		t.Error("nothing left")
 	}
-	if err := p.Purge(t.Context(), "run.a"); err != nil {
+	if err := p.Purge(t.Context(), "run.a", 0); err != nil {
 		t.Fatal(err)
 	}
 	put(t, p, "run.a", "again")

@@ -79,7 +79,7 @@ func TestBadAddress(t *testing.T) {
 		if err := p.Read(t.Context(), at, 0, 0, nil); !errors.Is(err, bus.ErrToken) {
 			t.Errorf("read %q: %v", at, err)
 		}
-		if err := p.Purge(t.Context(), at); !errors.Is(err, bus.ErrToken) {
+		if err := p.Purge(t.Context(), at, 0); !errors.Is(err, bus.ErrToken) {
 			t.Errorf("purge %q: %v", at, err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestPurgedWhileReading(t *testing.T) {
 	seen := 0
 	err := p.Read(t.Context(), "run.a", 0, 0, func(mailbox.Message) error {
 		if seen++; seen == 1 {
-			return p.Purge(t.Context(), "run.a")
+			return p.Purge(t.Context(), "run.a", 0)
 		}
 		return nil
 	})

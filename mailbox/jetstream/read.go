@@ -266,12 +266,16 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 }
 
 // Purge implements mailbox.Post.
-func (p *Post) Purge(ctx context.Context, at mailbox.Address) error {
+func (p *Post) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
 	subject, stream, err := p.home(at)
 	if err != nil {
 		return fmt.Errorf("jetstream: purge: %w", err)
 	}
-	if err := p.streams[stream].Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+	options := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(subject)}
+	if before > 0 {
+		options = append(options, jetstream.WithPurgeSequence(before))
+	}
+	if err := p.streams[stream].Purge(ctx, options...); err != nil {
 		return fmt.Errorf("jetstream: purge %s: %w", at, err)
 	}
 	return nil

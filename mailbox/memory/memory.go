@@ -214,13 +214,20 @@ func (p *Post) Addresses(_ context.Context, run string) ([]mailbox.Address, erro
 }
 
 // Purge implements mailbox.Post.
-func (p *Post) Purge(_ context.Context, at mailbox.Address) error {
+func (p *Post) Purge(_ context.Context, at mailbox.Address, before uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var left []mailbox.Message
 	for _, m := range p.logs[at] {
+		if before > 0 && m.Place >= before {
+			left = append(left, m)
+			continue
+		}
 		p.bytes -= uint64(len(m.Data))
 	}
-	delete(p.logs, at)
+	if p.logs[at] = left; len(left) == 0 {
+		delete(p.logs, at)
+	}
 	return nil
 }
 

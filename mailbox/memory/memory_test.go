@@ -30,7 +30,7 @@ func TestFull(t *testing.T) {
 	if !errors.Is(last, mailbox.ErrFull) {
 		t.Fatal(last)
 	}
-	if err := p.Purge(t.Context(), "r.a"); err != nil {
+	if err := p.Purge(t.Context(), "r.a", 0); err != nil {
 		t.Fatal(err)
 	}
 	p.Append(t.Context(), "r.a", make([]byte, 60), done)

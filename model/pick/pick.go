@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/model/wire"
 )
@@ -157,10 +159,14 @@ func (cfg Config) named(name, why string) (Choice, error) {
 	case Script:
 		return cfg.script(rest, why)
 	case Builtin:
-		if rest != ScoutModel {
-			return Choice{}, fmt.Errorf("%w: %q; the built-in model is %s/%s", ErrName, name, Builtin, ScoutModel)
+		switch {
+		case rest == ScoutModel:
+			return cfg.builtin(why)
+		case slices.Contains(plan.Routes(), rest):
+			return Choice{Provider: Builtin, Model: rest, Why: why, Client: plan.New(rest), Bound: Exact, Price: free}, nil
 		}
-		return cfg.builtin(why)
+		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
+			strings.Join(append([]string{ScoutModel}, plan.Routes()...), ", "+Builtin+"/"))
 	}
 	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
 		strings.Join([]string{anthropic.Provider, openai.Provider, Ollama, Builtin, Script}, ", "))

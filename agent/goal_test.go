@@ -1,0 +1,116 @@
+package agent_test
+
+import (
+	"cmp"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// TestPursuitOfAGoalOverAnyFacts: with another model to fall back on, calls that
+// run again, evidence to show and a budget to use up, no sequence of facts makes
+// the loop panic, begin a call twice, send what a provider refuses, send an
+// answer back too often, or walk the chain of models back (A15, A22, A27).
+func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
+	task := ordinary
+	task.Manners = agent.Manners{ToolRetries: 3, Fallbacks: []agent.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
+		Require:  agent.Require{Evidence: []agent.Evidence{{Tool: "search"}}, Tries: 2},
+		Continue: agent.Continue{Tokens: 2000, Percent: 90, Small: 30, Rounds: 2}}
+	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: schema("note")})
+	task.Limits.SoftMS, task.Limits.HardMS = 1<<40, 1<<41
+	reached := map[string]int{}
+	for seed := range uint64(1500) {
+		given := task
+		if seed%2 == 0 { // nothing stands in the way of an end
+			given.Manners.Require = agent.Require{}
+		}
+		r := &source{data: noise(seed, 900), task: &given}
+		var s agent.State
+		began := map[string]bool{}
+		for n := uint64(1); len(r.data) > 0; n++ {
+			r.s = s
+			e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: pursued(r)}
+			if f, ok := e.Fact.(agent.Resumed); ok {
+				e.Life = f.Life
+			}
+			next, effects := agent.Step(s, e)
+			agent.Notes(s, e, next)
+			if err := holds(s, next, effects, began); err != nil {
+				t.Fatalf("seed %d, step %d, %s: %v", seed, n, e.Fact.Kind(), err)
+			}
+			m := next.Task.Manners
+			tries, rounds := cmp.Or(m.Require.Tries, agent.RequireTries), cmp.Or(m.Continue.Rounds, agent.ContinueRounds)
+			if next.Route < s.Route || next.Goal.Sent > tries || next.Goal.Small >= rounds && next.Goal.Nudges > s.Goal.Nudges {
+				t.Fatalf("seed %d: route %d after %d, %+v", seed, next.Route, s.Route, next.Goal)
+			}
+			for _, c := range next.Calls {
+				if c.Tries > 3 || c.Tries > 0 && (c.Class == model.Effect || c.Child != "") {
+					t.Fatalf("seed %d: %s of class %s has %d tries", seed, c.Name, c.Class, c.Tries)
+				}
+				if c.Tries > 0 {
+					reached["retry"]++
+				}
+			}
+			if next.Transition != s.Transition {
+				reached[string(next.Transition)]++
+			}
+			if next.Phase == agent.Done && s.Phase != agent.Done {
+				reached[string(next.Outcome.Reason)]++
+			}
+			s = next
+		}
+	}
+	for _, place := range []string{"retry", "model_fallback", "model_retry", "criteria_unmet", "budget_nudge", "evidence_missing", "diminishing_returns"} {
+		if reached[place] == 0 {
+			t.Errorf("%s was never reached: %v", place, reached)
+		}
+	}
+}
+
+// pursued makes facts more often what this family is about: failures of every
+// class, and texts that may be answers.
+func pursued(r *source) agent.Fact {
+	f, b := r.fact(), r.byte()
+	switch f := f.(type) {
+	case agent.Failed:
+		f.Class = []model.ErrorClass{model.Auth, model.Overload, model.UnknownClass, model.Network, model.BadRequest}[b%5]
+		return f
+	case agent.Granted:
+		f.Closing = f.Closing && b > 220
+		f.Output, f.Calls = f.Output+50, f.Calls+2
+		return f
+	case agent.Replied:
+		if b > 90 {
+			f.Reply.Message.Calls, f.Reply.Message.Text, f.Reply.Stop = nil, "so it is", model.StopEnd
+		}
+		return f
+	}
+	return f
+}
+
+// TestAttemptsOfATurnAreBounded: a provider that is never well costs a turn so
+// many attempts, each under a lease of its own, and then the loop ends (A15).
+func TestAttemptsOfATurnAreBounded(t *testing.T) {
+	task := agent.Task{ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m"},
+		Manners: agent.Manners{Fallbacks: []agent.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
+	s := step(agent.State{}, agent.Submitted{Task: task})
+	attempts := 0
+	for s.Phase != agent.Done {
+		switch s.Phase {
+		case agent.Leasing:
+			s = step(s, agent.Granted{Lease: s.Lease, Output: 500})
+		case agent.Thinking:
+			attempts++
+			s = step(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
+		case agent.Waiting:
+			s = step(s, agent.Woke{Timer: "retry"})
+		default:
+			t.Fatalf("phase %s", s.Phase)
+		}
+	}
+	if attempts != agent.AttemptsMax || s.Lease != attempts || s.Outcome.Reason != agent.ModelError {
+		t.Errorf("%d attempts, lease %d, %+v; at most %d are stated", attempts, s.Lease, s.Outcome, agent.AttemptsMax)
+	}
+}

@@ -1,0 +1,62 @@
+package client
+
+import "context"
+
+// DeleteRequest removes a run that has ended.
+type DeleteRequest struct {
+	RunID string `json:"run_id"`
+}
+
+// Deleted answers a DeleteRequest.
+type Deleted struct {
+	RunID   string `json:"run_id"`
+	Agents  int    `json:"agents"`          // whose logs were removed
+	Already bool   `json:"already_deleted"` // before
+}
+
+// PruneRequest removes the runs that ended so long ago.
+type PruneRequest struct {
+	OlderThanMS int64 `json:"older_than_ms"`
+	// DryRun only names them.
+	DryRun bool `json:"dry_run,omitempty"`
+	// After goes on after the reply before.
+	After string `json:"after,omitempty"`
+}
+
+// Pruned answers a PruneRequest. More: ask again, After the Last.
+type Pruned struct {
+	Runs   []string `json:"runs"`
+	Kept   []Kept   `json:"kept"`
+	Graves int      `json:"graves"` // ends of logs that were deleted long ago
+	Last   string   `json:"last,omitempty"`
+	More   bool     `json:"more"`
+}
+
+// Kept is a run that could not be removed.
+type Kept struct {
+	RunID string `json:"run_id"`
+	Why   string `json:"why"`
+}
+
+// Delete removes a run that has ended. Deleting it again is harmless.
+func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
+	var d Deleted
+	err := c.ask(ctx, "delete", DeleteRequest{RunID: run}, &d)
+	return d, err
+}
+
+// Prune removes the runs that ended so long ago.
+func (c *Client) Prune(ctx context.Context, r PruneRequest) (Pruned, error) {
+	all := Pruned{Runs: []string{}, Kept: []Kept{}}
+	for {
+		var p Pruned
+		if err := c.ask(ctx, "prune", r, &p); err != nil {
+			return all, err
+		}
+		all.Runs, all.Kept, all.Graves = append(all.Runs, p.Runs...), append(all.Kept, p.Kept...), all.Graves+p.Graves
+		if !p.More || p.Last <= r.After {
+			return all, nil
+		}
+		r.After = p.Last
+	}
+}

@@ -1,0 +1,82 @@
+// Package main shows orchestration without a model: a chain in which each
+// agent gets what the one before it answered, and two side by side whose
+// answers a third makes into one. Each is one durable run with one pool.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/plan"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const replies = `
+agents:
+  historian: [{text: "One person wrote it, in a week."}]
+  critic: [{text: "It holds."}]
+  editor: [{text: "I read: {{task}}"}]
+`
+
+func main() {
+	// The same from a command line: troupe run --agent chain "historian > critic > editor: Review this."
+	for _, p := range []struct{ route, prompt string }{
+		{plan.Chain, "historian > critic > editor: Review this."},
+		{plan.Consolidate, "Review this.\n- historian: who wrote it?\n- critic\n=> editor: one line"},
+		{plan.Chain, "historian > nobody > editor: Review this."},
+	} {
+		if err := follow(p.route, p.prompt); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func follow(route, prompt string) error {
+	scripted, err := script.Parse([]byte(replies))
+	if err != nil {
+		return err
+	}
+	over := make(chan supervisor.Result, 1)
+	node, err := actors.Start(context.Background(), actors.Config{
+		Post:  memory.New(memory.Config{}),
+		Lease: 1, // the first owner of these logs
+		Model: func(name string) (model.Client, string, error) {
+			if name == "builtin/"+route {
+				return plan.New(route), route, nil
+			}
+			return scripted.Client(""), "script", nil
+		},
+		Over: func(_ string, r supervisor.Result) { over <- r },
+	})
+	if err != nil {
+		return err
+	}
+	defer node.Stop()
+	err = node.Open(context.Background(), supervisor.Opened{
+		Run: "review", Goal: prompt, Root: route, Rules: agent.Rules,
+		Definitions: []supervisor.Definition{
+			{Name: route, System: "agent: " + route, Model: &agent.Model{Name: "builtin/" + route}},
+			{Name: "historian", System: "agent: historian"},
+			{Name: "critic", System: "agent: critic"},
+			{Name: "editor", System: "agent: editor"},
+		},
+		Tools:  []model.ToolSpec{delegate},
+		Model:  agent.Model{Name: "script/review"},
+		Limits: supervisor.Limits{Tokens: 50_000},
+	})
+	if err != nil {
+		return err
+	}
+	r := <-over
+	fmt.Printf("%s, %d agents, partial %t\n%s\n\n", r.Reason, len(r.Agents), r.Partial, r.Text)
+	return nil
+}
+
+var delegate = model.ToolSpec{Name: "delegate", Description: "Give a task to a child agent.", Class: model.Read,
+	Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}

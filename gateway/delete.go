@@ -1,0 +1,306 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const (
+	// closeWait is how long a run that is over may take to close its logs: less than
+	// a client waits until it asks again.
+	closeWait  = 2 * time.Second
+	closePause = 50 * time.Millisecond
+)
+
+// ending is how far a log of a run is from its end.
+type ending struct {
+	life   *life.Life
+	super  *life.Supervisor // nil: an agent's
+	closed uint64           // place of the entry that closed it; 0: it is open
+}
+
+// endings reads every log of a run.
+func (c *Control) endings(ctx context.Context, run string) (map[mailbox.Address]*ending, error) {
+	all := map[mailbox.Address]*ending{}
+	err := c.cfg.Post.ReadRun(ctx, run, func(m mailbox.Message) error {
+		e := all[m.To]
+		if e == nil {
+			e = &ending{}
+			if m.To.Agent() == mailbox.Super {
+				e.super = &life.Supervisor{Addr: m.To}
+				e.life = life.New(m.To, "", mailbox.Epoch{}, e.super)
+			} else {
+				e.life = life.New(m.To, "", mailbox.Epoch{}, &life.Agent{Addr: m.To})
+			}
+			all[m.To] = e
+		}
+		e.life.Next(m)
+		if e.closed == 0 && e.life.Phase == life.Closed {
+			e.closed = m.Place
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: read %s: %w", run, err)
+	}
+	return all, nil
+}
+
+// open are the agents whose logs are not closed.
+func open(ends map[mailbox.Address]*ending) []string {
+	var list []string
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if ends[at].closed == 0 && ends[at].super == nil {
+			list = append(list, at.Agent())
+		}
+	}
+	return list
+}
+
+// delete removes a run that has ended: its logs, its blobs and its row. Of each
+// log the entry that closed it stays, so that a letter that comes late starts
+// nobody anew (PROTOCOL P14). What was begun by a request that died is finished
+// by the next one.
+func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, error) {
+	if err := bus.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
+	}
+	done, err := c.only(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := c.ended(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	super := mailbox.At(r.RunID, mailbox.Super)
+	if !listed && ends[super] != nil && ends[super].life.Buried {
+		return client.Deleted{RunID: r.RunID, Already: true}, nil
+	}
+	if !listed && len(ends) == 0 {
+		return nil, notFound(r.RunID)
+	}
+	reply := client.Deleted{RunID: r.RunID}
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if at != super {
+			reply.Agents++
+			err = errors.Join(err, c.bury(ctx, at, ends[at]))
+		}
+	}
+	if err == nil {
+		err = c.bury(ctx, super, ends[super])
+	}
+	if err == nil {
+		err = c.cfg.Blobs.Drop(ctx, r.RunID)
+	}
+	if err == nil {
+		err = c.cfg.Runs.Remove(ctx, r.RunID)
+	}
+	return reply, err
+}
+
+// ended reads the logs of a run once they are all closed. Those of a run that
+// is over are woken to be closed: the process that ended it may have died
+// before that. One that was given up never will be.
+func (c *Control) ended(ctx context.Context, run string) (map[mailbox.Address]*ending, error) {
+	woken := time.Time{}
+	for {
+		ends, err := c.endings(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		super := ends[mailbox.At(run, mailbox.Super)]
+		switch {
+		case super == nil, super.life.Buried, super.super.State.Phase == "" && super.closed == 0:
+			return ends, nil // deleted already, or never opened
+		case super.closed > 0 && len(open(ends)) == 0:
+			return ends, nil
+		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
+			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "`troupe cancel " + run + "` ends it first"}
+		case woken.IsZero():
+			woken = time.Now()
+			if err := c.cfg.Node.Resume(ctx, run); err != nil {
+				return nil, err
+			}
+		case time.Since(woken) > closeWait && super.closed > 0:
+			return ends, nil
+		case time.Since(woken) > closeWait:
+			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: super, %s", run, strings.Join(open(ends), ", ")), Hint: "ask again"}
+		}
+		select {
+		case <-time.After(closePause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// bury removes what is before the end of a log. A log without an end gets one:
+// of a run that was never opened, or of an agent that no shell gets through.
+func (c *Control) bury(ctx context.Context, at mailbox.Address, e *ending) error {
+	place := uint64(0)
+	switch {
+	case e != nil && e.life.Buried:
+		return nil
+	case e != nil && e.closed > 0:
+		place = e.closed
+	default:
+		data, err := life.Grave(at)
+		if err == nil {
+			place, err = mailbox.Put(ctx, c.cfg.Post, at, data)
+		}
+		if err != nil {
+			return fmt.Errorf("gateway: close %s: %w", at, err)
+		}
+	}
+	if err := c.cfg.Post.Purge(ctx, at, place); err != nil {
+		return fmt.Errorf("gateway: delete: %w", err)
+	}
+	return nil
+}
+
+// Buried reports whether a run was deleted: what is left of its supervisor's
+// log is its end.
+func Buried(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
+	_, buried, err = grave(ctx, post, mailbox.At(run, mailbox.Super))
+	return buried, err
+}
+
+// grave reads the first entry of a log.
+func grave(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
+	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		stamp, buried = m.At, life.Buried([]mailbox.Message{m})
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return 0, false, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return stamp, buried, nil
+}
+
+// missing says why there is no such run.
+func (c *Control) missing(ctx context.Context, run string) error {
+	if bus.Token(run) != nil {
+		return notFound(run)
+	}
+	buried, err := Buried(ctx, c.cfg.Post, run)
+	switch {
+	case err != nil:
+		return err
+	case buried:
+		return gone(run)
+	}
+	return notFound(run)
+}
+
+func gone(run string) error {
+	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs that are there"}
+}
+
+// Limits of one request to prune.
+const (
+	pruneAtOnce = 100
+	pruneSpare  = 4 * time.Second // of the request's time, for the reply
+)
+
+// GraveMS is how long the ends of deleted logs stay.
+const GraveMS = 30 * 24 * 60 * 60 * 1000
+
+// prune deletes the runs that ended long ago, and what is left of those that
+// were deleted long ago. A reply may be of a part: More says to ask again.
+func (c *Control) prune(ctx context.Context, r client.PruneRequest) (any, error) {
+	if r.OlderThanMS < 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
+	}
+	now := time.Now()
+	list, err := c.cfg.Runs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply := client.Pruned{Runs: []string{}, Kept: []client.Kept{}}
+	deadline, bounded := ctx.Deadline()
+	listed := map[string]bool{}
+	for _, info := range list {
+		listed[info.RunID] = true
+	}
+	for _, info := range slices.Backward(list) { // the oldest first
+		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID == r.After || info.RunID < r.After {
+			continue
+		}
+		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {
+			reply.More = true
+			return reply, nil
+		}
+		if reply.Last = info.RunID; r.DryRun {
+			reply.Runs = append(reply.Runs, info.RunID)
+			continue
+		}
+		_, err := c.delete(ctx, client.DeleteRequest{RunID: info.RunID})
+		if refused := (*client.Error)(nil); errors.As(err, &refused) {
+			reply.Kept = append(reply.Kept, client.Kept{RunID: info.RunID, Why: refused.Text})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		reply.Runs = append(reply.Runs, info.RunID)
+	}
+	if !r.DryRun {
+		reply.Graves, err = c.level(ctx, listed, now)
+	}
+	return reply, err
+}
+
+// endOf is when a run ended, as the index has it.
+func endOf(info client.RunInfo) (time.Time, bool) {
+	began, err := time.Parse(time.RFC3339, info.Started)
+	if err != nil || info.State != Finished {
+		return time.Time{}, false
+	}
+	if info.Result != nil {
+		began = began.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
+	}
+	return began, true
+}
+
+// level removes the ends of logs that were deleted long ago. Nothing that was
+// sent to them is on its way any more.
+func (c *Control) level(ctx context.Context, listed map[string]bool, now time.Time) (int, error) {
+	logs, err := c.cfg.Post.Addresses(ctx, "")
+	if err != nil {
+		return 0, fmt.Errorf("gateway: prune: %w", err)
+	}
+	n := 0
+	for _, at := range logs {
+		if listed[at.Run()] || ctx.Err() != nil {
+			continue
+		}
+		stamp, buried, err := grave(ctx, c.cfg.Post, at)
+		if err != nil {
+			return n, err
+		}
+		if buried && now.UnixMilli()-stamp >= GraveMS {
+			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
+				return n, fmt.Errorf("gateway: prune: %w", err)
+			}
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+)
+
+// theatre is a cluster under blows: the server and the double live, the nodes
+// come and go.
+type theatre struct {
+	o       options
+	p       *provider
+	stage   stage
+	server  *bus.Embedded
+	client  *client.Client
+	nodes   *nodes
+	witness *witness
+	unwatch func()
+	load    *load
+	blows   []*blow
+	began   time.Time
+	found   problems
+}
+
+// cluster plays, and judges.
+func cluster(o options) (err error) {
+	dir, err := os.MkdirTemp("", "troupe-chaos-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if o.keep {
+			fmt.Println("kept:", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+		return err
+	}
+	if o.node, err = built(o.node, dir, "troupe-node", "node"); err != nil {
+		return err
+	}
+	if o.gap == 0 {
+		o.gap = o.ttl
+	}
+	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now()}
+	defer t.p.Close()
+	if t.stage, err = newStage(o, t.p, dir); err != nil {
+		return err
+	}
+	if err := t.open(); err != nil {
+		return errors.Join(err, t.close())
+	}
+	t.play()
+	err = t.nodes.end()
+	t.judge()
+	return errors.Join(err, t.close(), t.print())
+}
+
+// open starts the server, the nodes and the witness.
+func (t *theatre) open() (err error) {
+	if t.server, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true}); err != nil {
+		return err
+	}
+	user, password := t.server.Credential(bus.RoleClient)
+	if t.client, err = client.Dial(bus.Options{Servers: t.server.URL(), User: user, Password: password,
+		InboxPrefix: bus.InboxPrefix(bus.RoleClient)}, ""); err != nil {
+		return err
+	}
+	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}}
+	if t.unwatch, err = t.client.Watch(t.witness.see); err != nil {
+		return err
+	}
+	t.nodes = &nodes{t: t}
+	for range t.o.nodes {
+		if err := t.nodes.start(); err != nil {
+			return err
+		}
+	}
+	t.load = newLoad(t)
+	return t.spread()
+}
+
+// spreadPatience is how long the first nodes may take to share the shards.
+const spreadPatience = 60 * time.Second
+
+// spread waits until every node holds a part of the shards.
+func (t *theatre) spread() error {
+	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience)
+	defer cancel()
+	for {
+		list, err := t.client.Nodes(ctx)
+		if err != nil && !client.Lost(err) {
+			return err
+		}
+		all := len(list) == t.o.nodes
+		for _, n := range list {
+			all = all && len(n.Shards) > 0
+		}
+		if all {
+			return nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return fmt.Errorf("the nodes never shared the shards: %w", err)
+		}
+	}
+}
+
+// poll is how often is looked whether something has come about.
+const poll = 50 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *theatre) close() error {
+	if t.nodes != nil {
+		t.nodes.kill()
+	}
+	if t.unwatch != nil {
+		t.unwatch()
+	}
+	if t.client != nil {
+		t.client.Close()
+	}
+	if t.server == nil {
+		return nil
+	}
+	return t.server.Close()
+}
+
+// play deals blows while runs go on, and waits for the end of all.
+func (t *theatre) play() {
+	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
+	fmt.Println("  # |       at | blow   | node   | runs | what it came to")
+	t.load.begin()
+	random := rand.New(rand.NewPCG(t.o.seed, 0))
+	for next := t.schedule(random); ; {
+		kind, ok := next()
+		if !ok {
+			break
+		}
+		time.Sleep(t.o.gap/4 + time.Duration(random.Int64N(int64(t.o.gap*3/2))))
+		victim := t.nodes.victim(random)
+		b := &blow{kind: kind, node: victim.name, no: len(t.blows) + 1, at: time.Now(),
+			frozen: t.o.ttl + time.Second + time.Duration(random.Int64N(int64(t.o.ttl))), ask: random.IntN(2) == 0}
+		t.blows = append(t.blows, b)
+		t.nodes.deal(victim, b)
+	}
+	t.nodes.settle()
+	t.load.finish()
+	t.indexed()
+}
+
+// schedule is the kinds of blows in a random order, once or, with -for, again
+// and again until the time is over.
+func (t *theatre) schedule(random *rand.Rand) func() (string, bool) {
+	var all []string
+	for _, k := range []struct {
+		kind string
+		n    int
+	}{{killed, t.o.kills}, {stopped, t.o.stops}, {drained, t.o.drains}} {
+		for range k.n {
+			all = append(all, k.kind)
+		}
+	}
+	order, i := []int(nil), 0
+	return func() (string, bool) {
+		if i == len(order) && len(all) > 0 && (order == nil || time.Since(t.began) < t.o.length) {
+			order, i = random.Perm(len(all)), 0
+		}
+		if i == len(order) || t.o.length > 0 && time.Since(t.began) > t.o.length {
+			return "", false
+		}
+		i++
+		return all[order[i-1]], true
+	}
+}

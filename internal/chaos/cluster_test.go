@@ -1,0 +1,39 @@
+//go:build e2e
+
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestASliceOfChaos: three real nodes share some runs while nodes are killed,
+// frozen and stopped in order. `make cluster` is the long form of it.
+func TestASliceOfChaos(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	o := options{nodes: 3, runs: 20, kills: 2, stops: 1, drains: 2, turns: 6, atOnce: 8, ttl: 3 * time.Second, seed: seed}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPlannedStopsLoseNothing: no effect and no model call is made again,
+// nobody is asked, and nothing is charged for nothing.
+func TestPlannedStopsLoseNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	o := options{nodes: 3, runs: 20, drains: 6, turns: 6, atOnce: 8, ttl: 3 * time.Second, gap: time.Second, seed: seed}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheLedgerSeesDoubles: a tool that is wrongly declared idempotent runs
+// again, and the judge finds that.
+func TestTheLedgerSeesDoubles(t *testing.T) {
+	o := options{nodes: 3, runs: 20, kills: 3, turns: 6, atOnce: 12, ttl: 2 * time.Second, seed: 1, control: true}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}

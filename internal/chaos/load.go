@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// load is the runs of a cluster, some at a time, and the person who is asked.
+type load struct {
+	t    *theatre
+	wait sync.WaitGroup
+
+	mu       sync.Mutex
+	begun    int
+	enough   bool // no more blows come
+	runs     []*ran
+	approved map[string]int // keys that the person said should be run again
+}
+
+// ran is one run that has ended, or was given up.
+type ran struct {
+	id     string
+	took   time.Duration
+	result *supervisor.Result
+	asked  int // questions about calls that nobody knew the outcome of
+}
+
+// runPatience is how long a run may take, blows and all.
+const runPatience = 3 * time.Minute
+
+func newLoad(t *theatre) *load { return &load{t: t, approved: map[string]int{}} }
+
+func (l *load) begin() {
+	for range l.t.o.atOnce {
+		l.wait.Go(func() {
+			for l.more() {
+				r := l.run(client.NewID())
+				l.mu.Lock()
+				l.runs = append(l.runs, r)
+				l.mu.Unlock()
+			}
+		})
+	}
+}
+
+func (l *load) more() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun++
+	return !l.enough || l.begun <= l.t.o.runs
+}
+
+func (l *load) ended() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.runs)
+}
+
+func (l *load) finish() {
+	l.mu.Lock()
+	l.enough = true
+	l.mu.Unlock()
+	l.wait.Wait()
+}
+
+// run starts one run and sees it through to its end.
+func (l *load) run(id string) *ran {
+	ctx, cancel := context.WithTimeout(context.Background(), runPatience)
+	defer cancel()
+	r := &ran{id: id}
+	began := time.Now()
+	defer func() { r.took = time.Since(began) }()
+	err := again(ctx, func() error {
+		_, err := l.t.client.Run(ctx, client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss",
+			Agents: filepath.Join(l.t.stage.dir, "agents"), Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: runTokens})
+		return err
+	})
+	if err != nil {
+		l.t.found.add("run %s was not accepted: %v", id, err)
+		return r
+	}
+	for {
+		var info client.RunInfo
+		err := again(ctx, func() (err error) {
+			info, err = l.t.client.Wait(ctx, id)
+			return err
+		})
+		if err != nil {
+			l.t.found.add("run %s did not end: %v; it stands so: %s", id, err, l.stands(id))
+			return r
+		}
+		if info.State == gateway.Finished {
+			r.result = info.Result
+			return r
+		}
+		if err := l.answer(ctx, r, info); err != nil {
+			l.t.found.add("run %s: %v", id, err)
+			return r
+		}
+	}
+}
+
+const runTokens = 2_000_000
+
+// again asks until a node answers.
+func again(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || !client.Lost(err) || ctx.Err() != nil {
+			return err
+		}
+		if pause(ctx, poll) != nil {
+			return err
+		}
+	}
+}
+
+var errQuestion = errors.New("a person was asked without a reason")
+
+// answer decides what the agents of a parked run ask.
+func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
+	for _, a := range info.Result.Agents {
+		if a.Query == nil {
+			continue
+		}
+		q := a.Query
+		if q.Reason != agent.ResumeUnsafe || q.Call == "" {
+			return fmt.Errorf("%w: %s %+v", errQuestion, a.ID, *q)
+		}
+		at := mailbox.At(r.id, string(a.ID))
+		begun, returned, err := l.calls(ctx, at, q.Call)
+		if err != nil {
+			return err
+		}
+		if begun == 0 {
+			return fmt.Errorf("%w: %s was never begun", errQuestion, q.Query)
+		}
+		if returned {
+			continue // it has been resolved by now, or will have been
+		}
+		r.asked++
+		key := fmt.Sprintf("%s.%s.%s", r.id, a.ID, q.Call)
+		req := client.AnswerRequest{RunID: r.id, Agent: string(a.ID), Query: q.Query, Decision: "text", Text: "counted"}
+		if !l.t.stage.holds(key) {
+			req.Decision = "approve"
+			l.mu.Lock()
+			l.approved[key]++
+			l.mu.Unlock()
+		}
+		err = again(ctx, func() error { return l.t.client.Answer(ctx, req) })
+		var refused *client.Error
+		if errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict) {
+			continue // a late result was faster
+		}
+		if err != nil {
+			return fmt.Errorf("answer %s: %w", q.Query, err)
+		}
+	}
+	return pause(ctx, poll)
+}
+
+// calls reads in a log how often a call was begun, and whether it returned.
+func (l *load) calls(ctx context.Context, at mailbox.Address, call string) (begun int, returned bool, err error) {
+	list, err := l.log(ctx, at)
+	for _, s := range list {
+		for _, f := range s.facts() {
+			switch f := f.(type) {
+			case agent.Started:
+				if f.Call == call {
+					begun++
+				}
+			case agent.Returned:
+				returned = returned || f.Call == call
+			}
+		}
+	}
+	return begun, returned, err
+}
+
+// log reads one log.
+func (l *load) log(ctx context.Context, at mailbox.Address) (list logs, err error) {
+	err = l.t.post(func(post *jetstream.Post) error {
+		return post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+			entry, err := mailbox.Decode(m.Data)
+			list = append(list, stored{m.To, m.At, entry})
+			return err
+		})
+	})
+	return list, err
+}
+
+// post opens the logs for a moment.
+func (t *theatre) post(use func(*jetstream.Post) error) error {
+	nc, err := t.server.Connect(bus.RoleNode)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(post), post.Close())
+}
+
+// stands tells the last entries of a run that did not end.
+func (l *load) stands(id string) string {
+	var lines []string
+	err := l.t.post(func(post *jetstream.Post) error {
+		last := map[mailbox.Address][]string{}
+		err := post.ReadRun(context.Background(), id, func(m mailbox.Message) error {
+			entry, err := mailbox.Decode(m.Data)
+			for _, item := range entry.Items {
+				last[m.To] = append(last[m.To], item.Kind)
+			}
+			return err
+		})
+		for at, kinds := range last {
+			lines = append(lines, fmt.Sprintf("%s: … %s", at.Agent(), strings.Join(kinds[max(0, len(kinds)-shown):], " ")))
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// shown is how many of the last entries of a log are told.
+const shown = 6
+
+// holds reports whether an effect is in the ledger.
+func (s stage) holds(key string) bool {
+	data, err := os.ReadFile(s.ledger)
+	return err == nil && strings.Contains("\n"+string(data), "\n"+key+"\n")
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+// Kinds of blows.
+const (
+	killed  = "kill"  // SIGKILL, and another node comes
+	stopped = "stop"  // SIGSTOP for longer than the TTL, then SIGCONT
+	drained = "drain" // asked to leave, or not, then SIGTERM; and another node comes
+)
+
+// blow is one thing that was done to a node.
+type blow struct {
+	no     int
+	kind   string
+	node   string
+	at     time.Time
+	end    time.Time     // of a stop: when it was thawed
+	frozen time.Duration // how long a stop lasts
+	ask    bool          // a drain begins with `troupe nodes drain`
+}
+
+// nodes are the node processes.
+type nodes struct {
+	t  *theatre
+	mu sync.Mutex
+	// list is all that ever were.
+	list []*member
+	wait sync.WaitGroup
+}
+
+// member is one node process.
+type member struct {
+	name  string
+	cmd   *exec.Cmd
+	log   string
+	ready bool // requests are answered, and nothing was done to it
+	gone  chan struct{}
+	err   error // of Wait, once it is gone
+}
+
+// Patience with processes.
+const (
+	readyPatience = 60 * time.Second
+	drainPatience = 90 * time.Second // a node gives up after 75 s by itself
+)
+
+// start starts one more node and waits until it answers requests.
+func (n *nodes) start() error {
+	n.mu.Lock()
+	name := fmt.Sprintf("n%d", len(n.list)+1)
+	dir := n.t.stage.dir
+	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
+	n.list = append(n.list, m)
+	n.mu.Unlock()
+	home := n.t.stage.home()
+	log, err := os.Create(m.log)
+	if err != nil {
+		return err
+	}
+	user, password := n.t.server.Credential(bus.RoleNode)
+	service, secret := n.t.server.Credential(bus.RoleService)
+	m.cmd = exec.Command(n.t.o.node, "--name", name, "--root", dir, "--lease-ttl", n.t.o.ttl.String())
+	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "NATS_CONTEXT=", "TROUPE_MODEL=",
+		"NATS_URL="+n.t.server.URL(), "NATS_USER="+user, "NATS_PASSWORD="+password, "TROUPE_SERVICE_USER="+service, "TROUPE_SERVICE_PASSWORD="+secret,
+		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none")
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	m.cmd.Stderr = log
+	out, err := m.cmd.StdoutPipe()
+	if err == nil {
+		err = m.cmd.Start()
+	}
+	if err != nil {
+		close(m.gone)
+		return errors.Join(err, log.Close())
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		ready <- strings.HasPrefix(line, "ready")
+		m.err = errors.Join(m.cmd.Wait(), log.Close())
+		close(m.gone)
+	}()
+	select {
+	case ok := <-ready:
+		if !ok {
+			return fmt.Errorf("%s did not start: %s", name, m.said())
+		}
+	case <-time.After(readyPatience):
+		return fmt.Errorf("%s was not ready in %v: %s", name, readyPatience, m.said())
+	}
+	n.set(m, true)
+	return nil
+}
+
+// home is a directory without settings.
+func (s stage) home() string { return filepath.Join(s.dir, "home") }
+
+// said is what a node wrote to stderr.
+func (m *member) said() string {
+	data, err := os.ReadFile(m.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func (n *nodes) set(m *member, ready bool) {
+	n.mu.Lock()
+	m.ready = ready
+	n.mu.Unlock()
+}
+
+// victim picks a node that is well, while another one is too.
+func (n *nodes) victim(random *rand.Rand) *member {
+	for {
+		var well []*member
+		n.mu.Lock()
+		for _, m := range n.list {
+			if m.ready {
+				well = append(well, m)
+			}
+		}
+		n.mu.Unlock()
+		if len(well) > 1 {
+			return well[random.IntN(len(well))]
+		}
+		time.Sleep(poll)
+	}
+}
+
+// deal deals a blow. What follows from it goes on beside.
+func (n *nodes) deal(m *member, b *blow) {
+	n.set(m, false)
+	runs := n.t.load.ended()
+	begin := func() time.Duration { return b.at.Sub(n.t.began).Round(time.Millisecond) }
+	say := func(format string, args ...any) {
+		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | %s\n", b.no, begin(), b.kind, b.node, runs, fmt.Sprintf(format, args...))
+	}
+	switch b.kind {
+	case killed:
+		n.t.witness.struck(b)
+		n.signal(m, syscall.SIGKILL)
+		say("dead")
+		n.wait.Go(func() {
+			<-m.gone
+			n.replace()
+		})
+	case stopped:
+		n.t.witness.struck(b)
+		n.signal(m, syscall.SIGSTOP)
+		n.wait.Go(func() {
+			time.Sleep(b.frozen)
+			n.signal(m, syscall.SIGCONT)
+			n.t.witness.thawed(b)
+			say("thawed after %v", b.frozen.Round(time.Millisecond))
+			n.set(m, true)
+		})
+	case drained:
+		n.wait.Go(func() {
+			how := n.drain(m, b)
+			say("%s after %v", how, time.Since(b.at).Round(time.Millisecond))
+			n.replace()
+		})
+	}
+}
+
+func (n *nodes) signal(m *member, s syscall.Signal) {
+	if err := m.cmd.Process.Signal(s); err != nil {
+		n.t.found.add("%s to %s: %v", s, m.name, err)
+	}
+}
+
+func (n *nodes) replace() {
+	if err := n.start(); err != nil {
+		n.t.found.add("%v", err)
+	}
+}
+
+// drain stops a node in order. It must end well, and leave nothing undone.
+func (n *nodes) drain(m *member, b *blow) string {
+	if b.ask {
+		user, password := n.t.server.Credential(bus.RoleClient)
+		ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String(), "-s", n.t.server.URL(), "--user", user, "--password", password)
+		ask.Env = append(os.Environ(), "HOME="+n.t.stage.home(), "XDG_CONFIG_HOME="+n.t.stage.home(), "NATS_CONTEXT=", "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
+		if out, err := ask.CombinedOutput(); err != nil {
+			n.t.found.add("troupe nodes drain %s: %v: %s", m.name, err, strings.TrimSpace(string(out)))
+		}
+	}
+	n.signal(m, syscall.SIGTERM)
+	if !m.over(drainPatience) {
+		n.t.found.add("%s did not stop in %v", m.name, drainPatience)
+		n.signal(m, syscall.SIGKILL)
+		<-m.gone
+		return "killed"
+	}
+	if m.err != nil || strings.Contains(m.said(), "still under way") {
+		n.t.found.add("%s did not stop in order: %v", m.name, m.err)
+	}
+	if b.ask {
+		return "asked, then stopped"
+	}
+	return "stopped"
+}
+
+func (m *member) over(patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-m.gone:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// settle waits for what follows from the blows.
+func (n *nodes) settle() { n.wait.Wait() }
+
+// end stops all nodes in order, at once.
+func (n *nodes) end() error {
+	for _, m := range n.list {
+		if m.ready {
+			n.signal(m, syscall.SIGTERM)
+		}
+	}
+	var errs []error
+	for _, m := range n.list {
+		if m.ready && !m.over(drainPatience) {
+			errs = append(errs, fmt.Errorf("%s did not stop in %v", m.name, drainPatience))
+		} else if m.ready && m.err != nil {
+			errs = append(errs, fmt.Errorf("%s ended with %w: %s", m.name, m.err, m.said()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends what is left.
+func (n *nodes) kill() {
+	for _, m := range n.list {
+		select {
+		case <-m.gone:
+		default:
+			_ = m.cmd.Process.Kill() // it may have ended just now
+			<-m.gone
+		}
+	}
+}

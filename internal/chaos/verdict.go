@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gateway"
+)
+
+// problems are the promises that were broken.
+type problems struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// add prints and keeps one.
+func (p *problems) add(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, text)
+	fmt.Println("PROBLEM:", text)
+}
+
+// judge looks at what is left: the ledger, the double's book, the results and
+// the processes.
+func (t *theatre) judge() {
+	lines := t.entries()
+	for _, r := range t.load.runs {
+		t.judgeRun(r, lines[r.id])
+	}
+	for _, bad := range t.p.bad {
+		t.found.add("a malformed request: %s", bad)
+	}
+	if all, alone := t.witness.takeovers(t.o.ttl + takeoverMore); part(alone, 0.99) > t.o.ttl+takeoverMore {
+		t.found.add("an actor was taken over after %v (of %d, %d after a death alone)", part(alone, 0.99), len(all), len(alone))
+	}
+	if left := leftovers(t.stage.dir); len(left) > 0 {
+		t.found.add("processes are left: %v", left)
+	}
+}
+
+// takeoverMore is how much longer than the TTL a takeover may take.
+const takeoverMore = 2 * time.Second
+
+// judgeRun holds one run against the ledger and the double's book.
+func (t *theatre) judgeRun(r *ran, effects map[string]int) {
+	if r.result == nil {
+		return // that it did not end was said
+	}
+	b := r.result.Budget
+	requests := t.p.counted(r.id)
+	atLeast := int64(requests * (inputTokens + outputTokens))
+	planned := t.o.kills+t.o.stops == 0
+	switch {
+	case r.result.Reason != agent.Completed:
+		t.found.add("run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
+	case len(effects) != t.effects() && !t.o.control:
+		t.found.add("run %s completed with %d of %d effects", r.id, len(effects), t.effects())
+	case len(r.result.Agents) != 1+helpers:
+		t.found.add("run %s has %d agents", r.id, len(r.result.Agents))
+	case b.Used > b.Limit, b.Overrun > 0, b.Reserved != 0, b.Used < atLeast:
+		t.found.add("run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
+	case planned && (b.Unknown > 0 || r.asked > 0 || requests != t.requests()):
+		t.found.add("run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
+			r.id, requests, t.requests(), b.Unknown, r.asked)
+	}
+}
+
+const helpers = 2
+
+// effects are those of a run that nothing befalls, requests its model calls.
+func (t *theatre) effects() int  { return t.o.turns - 1 + helpers*helperTurns }
+func (t *theatre) requests() int { return t.o.turns + 1 + helpers*(helperTurns+1) }
+
+// entries is the ledger: how often each key of a run stands there.
+func (t *theatre) entries() map[string]map[string]int {
+	data, err := os.ReadFile(t.stage.ledger)
+	if err != nil {
+		t.found.add("there is no ledger: %v", err)
+	}
+	byRun := map[string]map[string]int{}
+	for _, key := range strings.Fields(string(data)) {
+		run, _, _ := strings.Cut(key, ".")
+		if byRun[run] == nil {
+			byRun[run] = map[string]int{}
+		}
+		byRun[run][key]++
+	}
+	return byRun
+}
+
+// doubles are effects that happened more often than a person allowed, and
+// those that a person allowed.
+func (t *theatre) doubles() (doubles, allowed int) {
+	for _, keys := range t.entries() {
+		for key, n := range keys {
+			more := min(n-1, t.load.approved[key])
+			allowed += more
+			doubles += n - 1 - more
+			if n-1 > more && !t.o.control {
+				t.found.add("%s happened %d times, %d approved", key, n, t.load.approved[key])
+			}
+		}
+	}
+	return doubles, allowed
+}
+
+// leftovers are processes whose command names the directory of this play.
+func leftovers(dir string) (left []string) {
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil // the pattern is a constant
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		pid := filepath.Base(filepath.Dir(path))
+		if err == nil && strings.Contains(string(data), dir) && pid != strconv.Itoa(os.Getpid()) {
+			left = append(left, pid+" "+strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return left
+}
+
+// print sums up.
+func (t *theatre) print() error {
+	doubles, allowed := t.doubles()
+	reasons, asked, unknown, requests := map[agent.Reason]int{}, 0, int64(0), 0
+	var took []time.Duration
+	for _, r := range t.load.runs {
+		if r.result != nil {
+			reasons[r.result.Reason]++
+			unknown += r.result.Budget.Unknown
+		}
+		asked += r.asked
+		requests += t.p.counted(r.id)
+		took = append(took, r.took)
+	}
+	slices.Sort(took)
+	all, alone := t.witness.takeovers(t.o.ttl + takeoverMore)
+	fmt.Printf(`%d blows in %v; %d runs: %v, p50 %v, p99 %v, longest %v
+effects: %d doubles, %d again by a person's word; a person was asked %d times
+model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
+takeover: %d actors, p50 %v, p99 %v; after a death alone %d, p50 %v, p99 %v, longest %v
+%d problems
+`, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
+		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown,
+		len(all), part(all, 0.5), part(all, 0.99), len(alone), part(alone, 0.5), part(alone, 0.99), part(alone, 1), len(t.found.list))
+	switch {
+	case t.o.control && doubles == 0:
+		return errBlind
+	case len(t.found.list) > 0:
+		return errBroken
+	}
+	return nil
+}
+
+var (
+	errBlind  = errors.New("the control found no double: this test cannot see any")
+	errBroken = errors.New("a promise was broken")
+)
+
+// indexed checks that those who ask are told the same ends.
+func (t *theatre) indexed() {
+	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience)
+	defer cancel()
+	list, err := t.client.List(ctx)
+	if err != nil {
+		t.found.add("the list of runs: %v", err)
+	}
+	for _, i := range list {
+		if i.State != gateway.Finished {
+			t.found.add("run %s has ended, and the list has it %s", i.RunID, i.State)
+		}
+	}
+}

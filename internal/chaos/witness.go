@@ -1,0 +1,107 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// witness sees which node acts for which actor, by its events, and so how long
+// after a death another one does.
+type witness struct {
+	mu sync.Mutex
+	// acts is who acted last, by run and the address of the actor.
+	acts map[string]map[string]string
+	// orphans are the actors of a node that was struck.
+	orphans map[string]*blow
+	takes   []take
+	// open are blows under way: what they meet is not taken over by a death alone.
+	blows []*blow
+}
+
+// take is one actor taken over.
+type take struct {
+	after *blow
+	took  time.Duration
+}
+
+// see takes one event.
+func (w *witness) see(e client.Event) {
+	at, _, _ := strings.Cut(e.ID, "#")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.orphans[at]; b != nil && b.node != e.Node {
+		w.takes = append(w.takes, take{b, time.Since(b.at)})
+		delete(w.orphans, at)
+	}
+	if w.acts[e.Run] == nil {
+		w.acts[e.Run] = map[string]string{}
+	}
+	switch e.Kind {
+	case "run.finished":
+		delete(w.acts, e.Run)
+	case "agent.finished":
+		delete(w.acts[e.Run], at)
+	default:
+		w.acts[e.Run][at] = e.Node
+	}
+}
+
+// struck notes that a node is about to be killed or stopped.
+func (w *witness) struck(b *blow) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, actors := range w.acts {
+		for at, node := range actors {
+			if node == b.node {
+				w.orphans[at] = b
+			}
+		}
+	}
+	w.blows = append(w.blows, b)
+}
+
+func (w *witness) thawed(b *blow) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.end = time.Now()
+}
+
+// takeovers are the times of all, and of those after a death that no other blow
+// was near: only these tell how long a takeover takes.
+func (w *witness) takeovers(near time.Duration) (all, alone []time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.takes {
+		if t.after.kind != killed {
+			continue
+		}
+		all = append(all, t.took)
+		if !slices.ContainsFunc(w.blows, func(b *blow) bool { return b != t.after && b.touches(t.after.at, near) }) {
+			alone = append(alone, t.took)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(alone)
+	return all, alone
+}
+
+// touches reports whether a blow was under way near a moment.
+func (b *blow) touches(at time.Time, near time.Duration) bool {
+	end := b.end
+	if end.IsZero() {
+		end = b.at
+	}
+	return b.at.Add(-near).Before(at) && end.Add(near).After(at)
+}
+
+// part is a quantile of sorted times.
+func part(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)].Round(time.Millisecond)
+}
