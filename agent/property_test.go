@@ -170,7 +170,7 @@ func (r *source) aim(into any) {
 }
 
 // ordinary is a task with one tool of each kind.
-var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 600},
+var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 1000},
 	Limits: agent.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
 		{Name: "search", Class: model.Read, Schema: schema("search")},
 		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
