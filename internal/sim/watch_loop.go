@@ -137,8 +137,17 @@ func (s *sim) watchLimits(w *shadow, before, after *agent.State, f life.Fact) {
 			s.fail("%s: call %s has its %dth attempt after %d passing failures in %d lives", a.id, c.ID, c.Attempt, c.Tries, w.judge.resumes+1)
 		}
 	}
+	j := &w.judge
 	if f.Kind == "resumed" {
-		w.judge.resumes++
+		j.resumes++
+	}
+	switch { // the clocks stand still while a person is asked
+	case before.Phase == "":
+		j.began = after.Now
+	case before.Query.Query == "" && after.Query.Query != "":
+		j.parked = after.Now
+	case before.Query.Query != "" && after.Query.Query == "":
+		j.began += after.Now - j.parked
 	}
 	if after.Transition != before.Transition || f.Kind == "hooked" || f.Kind == "replied" {
 		s.watchTurns(w, before, after)
@@ -245,6 +254,9 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 	j := &w.judge
 	gate, open := j.open[e.ID]
 	if !open || gate.Point != e.Point {
+		if e.Point.Gate() {
+			s.reach.hit(HookedLate)
+		}
 		return
 	}
 	delete(j.open, e.ID)
@@ -257,6 +269,7 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 			delete(j.denied, gate.Input.Call)
 		} else {
 			j.denied[gate.Input.Call] = string(d)
+			s.reach.hit(GateDenied)
 		}
 	case agent.HookOutput:
 		if text := gate.Input.Text; d != agent.HookPass && len(text) > len("#") && strings.Contains(text, "#") {
