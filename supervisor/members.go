@@ -355,9 +355,9 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 	if f.Damaged != "" && s.Phase != Over {
 		s.Cancel = &agent.Canceled{Why: f.Damaged, Now: true, As: agent.LogDamaged}
 		fx = s.tellAll(*s.Cancel)
-		s.Phase, s.Ended = Over, s.Now
+		s.Phase, s.Ended, s.Halted = Over, s.Now, true
 		s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged}
-		return s, append(fx, Publish{})
+		return s.forfeit(), append(fx, Publish{})
 	}
 	next := s
 	s.Members(func(m Member) {
@@ -368,6 +368,20 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 		}
 	})
 	return next, fx
+}
+
+// forfeit spends every open lease in full and frees what is kept: nobody is
+// waited for any more.
+func (s State) forfeit() State {
+	next := s
+	s.Members(func(m Member) {
+		if m.Done {
+			return
+		}
+		next = next.unqueue(m)
+		next.Pool = next.Pool.Leave(string(m.ID))
+	})
+	return next
 }
 
 // damaged gives up a member whose log lost its tail: nothing of it may act
