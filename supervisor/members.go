@@ -370,20 +370,6 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 	return next, fx
 }
 
-// forfeit spends every open lease in full and frees what is kept: nobody is
-// waited for any more.
-func (s State) forfeit() State {
-	next := s
-	s.Members(func(m Member) {
-		if m.Done {
-			return
-		}
-		next = next.unqueue(m)
-		next.Pool = next.Pool.Leave(string(m.ID))
-	})
-	return next
-}
-
 // damaged gives up a member whose log lost its tail: nothing of it may act
 // again, and the run halts.
 func damaged(s State, from agent.ID, detail string) (State, []Effect) {
