@@ -80,6 +80,7 @@
 //	veto         policies against stops and turns, replaced while the run lives
 //	limits       limits are raised, and lowered to what is committed, while the run lives
 //	slow         nobody starts a child for a long time
+//	hand-over    a shell reads no more, ends what it began, says Released and is gone; another one goes on
 //	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
@@ -127,8 +128,7 @@
 //
 // # What is not modelled
 //
-// Released and Gone (planned hand-over), parking of idle actors and of poisoned
-// ones (life.Starts), the store of blobs, shards and read-ahead, a full stream,
+// Parking of idle actors and of poisoned ones (life.Starts), the store of blobs, shards and read-ahead, a full stream,
 // and two bits of rot at once. Of a log that was
 // spoiled only this is asked: that it is noticed where PROTOCOL P13 can notice
 // it, that what is known to be damaged halts, and that the run ends. Where

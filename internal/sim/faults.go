@@ -29,6 +29,7 @@ var misfortunes = [...]struct {
 	{Veto, (*sim).repolicy},
 	{Limits, (*sim).relimit},
 	{Slow, (*sim).wait},
+	{HandOver, (*sim).handOver},
 }
 
 // misfortune strikes with one of the kinds that are on.

@@ -134,6 +134,8 @@ const (
 	JournalShown
 	Forked
 	RefusedFrozen
+	HandedOverThinking
+	HandedOverActing
 	placesMax
 )
 
@@ -152,7 +154,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
-	"refused: the budget is frozen"}
+	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting"}
 
 // String names a place.
 func (p Place) String() string {

@@ -27,6 +27,8 @@ type shell struct {
 	canceled, ended bool
 	dead            bool
 	closing         bool // Closed is posted
+	leaving         bool // it reads no more, and ends what it began
+	released        bool // Released is posted
 	timers          []timer
 	posted          int
 }
@@ -161,7 +163,7 @@ func (s *sim) read(sh *shell) {
 
 // pump puts letters on their way, and closes the log when all is said.
 func (s *sim) pump(sh *shell, held bool) {
-	if sh.life.Phase != life.Alive || sh.lost {
+	if sh.life.Phase != life.Alive || sh.lost || sh.leaving {
 		return
 	}
 	for {
