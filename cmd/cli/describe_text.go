@@ -191,7 +191,7 @@ func reportRows(p *page, d described) {
 		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.Tokens(m.Tokens),
 			cost(m.CostUSD, known), took(m.ModelMS), took(m.ToolMS), term.Line(end)})
 	}
-	rows = append(rows, []string{"tree", fmt.Sprintf("%d agents", len(r.Agents)), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
+	rows = append(rows, []string{"tree", countOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
 		cost(r.CostUSD, known), took(r.ModelMS), took(r.ToolMS), term.Line(string(r.Reason))})
 	p.table(slices.Concat(left("ID", "AGENT"), right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), left("END")), rows)
 	p.line(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", took(r.DurationMS), term.Tokens(r.Usage.Input),

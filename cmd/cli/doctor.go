@@ -166,7 +166,7 @@ func checkWritable(dir string) checkup {
 	if err != nil {
 		return checkup{"writing", broken, err.Error(), "make it writable, or name another with --store-dir"}
 	}
-	return checkup{"writing", proven, "a file was written and synced in " + term.Took(time.Since(began)), ""}
+	return checkup{"writing", proven, "a file was written and synced in " + time.Since(began).Round(10*time.Microsecond).String(), ""}
 }
 
 // checkDisk looks at the room that is left.

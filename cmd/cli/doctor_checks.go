@@ -53,10 +53,10 @@ func (a *app) checkNATS(ctx context.Context) []checkup {
 		f := explain(err)
 		return []checkup{{"nats", broken, plainError(f.err), f.hint}}
 	}
-	list := append(serverChecks(ctx, s), durabilityCheck(s, bus.StateDir(in)))
-	runs, err := s.List(ctx)
-	if err != nil {
-		f := explain(err)
+	runs, nodeErr := s.List(ctx)
+	list := append(serverChecks(ctx, s, nodeErr == nil), durabilityCheck(s, bus.StateDir(in)))
+	if nodeErr != nil {
+		f := explain(nodeErr)
 		list = append(list, checkup{"node", broken, plainError(f.err), f.hint})
 	} else {
 		list = append(list, checkup{"node", proven, "it answers, and knows " + countOf(len(runs), "run"), ""}, clockCheck(runs))
@@ -77,8 +77,9 @@ func (a *app) doctorDir() (dir string, clean func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err // it lies where the system cleans up
 }
 
-// serverChecks look at the server that was found or started.
-func serverChecks(ctx context.Context, s *seat) []checkup {
+// serverChecks look at the server that was found or started. A node that
+// answers has its logs in JetStream; without one the server is asked.
+func serverChecks(ctx context.Context, s *seat, answers bool) []checkup {
 	how := "connected to " + s.url
 	switch {
 	case s.host != nil:
@@ -91,7 +92,7 @@ func serverChecks(ctx context.Context, s *seat) []checkup {
 		return []checkup{{"nats", broken, plainError(err), "look at the address and the network"}}
 	}
 	list := []checkup{{"nats", proven, fmt.Sprintf("%s, version %s, %s away", how, info.Version, info.RTT.Round(time.Microsecond)), ""}}
-	if !s.elsewhere() {
+	if answers {
 		return append(list, checkup{"jetstream", proven, "the node keeps its logs in it", ""})
 	}
 	if err := s.JetStream(ctx); err != nil {
