@@ -65,7 +65,7 @@ var ofManners = []Mutant{
 	{"question-not-forced", "A24: who was to ask a person asks one", []Edit{
 		{turnGo, "	case s.Habits.Forced && stop != model.StopRefusal:\n		return unasked(s, text)\n", ""}}},
 	{"asks-nobody", "E4: where nobody can be asked, nobody is", []Edit{
-		{askGo, "	case !s.Task.Manners.Ask:\n		return c.fail(nobodyToAsk)\n", ""}}},
+		{checkGo, "c.Class = model.Effect; !s.Task.Manners.Ask {", "c.Class = model.Effect; c.ID == \"\" {"}}},
 	{"loop-asks-nobody", "E4: and the loop itself asks nobody", []Edit{
 		{askGo, "	if !s.Task.Manners.Ask {\n		return finish(", "	if s.Task.Name == \"?\" {\n		return finish("}}},
 	{"denial-goes-on", "E4: a person's no ends the loop that asked how to go on", []Edit{
