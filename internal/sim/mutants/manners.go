@@ -110,7 +110,7 @@ var ofManners = []Mutant{
 	{"recoveries-without-end", "D5: at most 4 recoveries in one loop", []Edit{
 		{ladderGo, "s.Ladder.Used >= RecoveriesMax", "s.Ladder.Used >= 2*RecoveriesMax"}}},
 	{"fold-splits-a-pair", "D3: a fold never splits a call from its result", []Edit{
-		{compactGo, "	for i > s.Fold.Upto && i < len(s.History) && s.History[i].Role == model.ToolRole {\n		i--\n	}\n", ""}}},
+		{compactGo, "	for i > s.Fold.Upto && s.answered(i) {\n		i--\n	}\n", ""}}},
 	{"fold-forgets-the-task", "D3: the task stays in the prompt", []Edit{
 		{foldGo, "		section(&b, \"The task, verbatim\", goal)", "		section(&b, \"The task, verbatim\", \"see above\"+goal[:0])"}}},
 	{"fold-forgets-the-evidence", "D3: the evidence stays in the prompt", []Edit{
