@@ -208,10 +208,14 @@ func summaryGranted(s State, f Granted) (State, []Effect) {
 		return then([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(unsummed(s))
 	}
 	s.Open, s.Grant, s.Phase = true, f, Thinking
+	return s, []Effect{s.callSummary()}
+}
+
+func (s State) callSummary() CallModel {
 	m := s.summarizer()
-	r := s.summaryRequest(f.Output)
+	r := s.summaryRequest(s.Grant.Output)
 	r.Model, r.Temperature, r.Effort = m.Name, m.Temperature, m.Effort
-	return s, []Effect{CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}}
+	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}
 }
 
 // summarized ends a compaction with the summary that a model wrote. It is no

@@ -44,8 +44,8 @@ func resumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, s.atGate())
 		}
 	case Thinking:
-		if whole && s.Cancel == nil && s.Purpose == ForTurn {
-			return s, append(fx, s.callModel()) // its lease was granted and not used
+		if whole {
+			return then(fx)(neverAsked(s))
 		}
 		return then(fx)(lostModelCall(s))
 	case Acting:
@@ -59,6 +59,19 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		}
 	}
 	return s, fx
+}
+
+// neverAsked: the lease was granted and not used, so the call is made now, or
+// goes back without a charge.
+func neverAsked(s State) (State, []Effect) {
+	switch {
+	case s.Cancel != nil:
+		s.Open = false
+		return then([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(finishCanceled(s.idle()))
+	case s.Purpose == ForSummary:
+		return s, []Effect{s.callSummary()}
+	}
+	return s, []Effect{s.callModel()}
 }
 
 // lostModelCall: nobody will bring the reply any more. Its lease is spent in
