@@ -43,7 +43,7 @@ type member struct {
 }
 
 // quiet is called back at once for what is idle, and later for what is busy.
-func (m *member) quiet(s int, done func()) {
+func (m *member) quiet(s int, _ uint64, done func()) {
 	m.mu.Lock()
 	busy := m.busy[s]
 	if busy {
