@@ -47,22 +47,23 @@ func (k *Keeper) watch(ctx, life context.Context) (stop func(), err error) {
 }
 
 // blindAfter is after how many ticks in which our own key did not come round
-// the watches are made anew: they read on from a place that a bucket which was
-// made anew has not, and wait for ever.
-const blindAfter = 3
+// the watches are made anew.
+const blindAfter = 4
 
 // blind reports whether the watches show something else than what is there. It
 // is asked once in a tick, before our own key is written again.
 func (k *Keeper) blind() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.seen == k.own || k.seen != k.looked {
+	switch {
+	case k.missed >= blindAfter:
+	case k.seen == k.own, k.seen != k.looked:
 		k.missed = 0
-	} else {
+	default:
 		k.missed++
 	}
 	k.looked = k.seen
-	return k.missed > blindAfter
+	return k.missed >= blindAfter
 }
 
 // lookAgain makes the watches anew. Until that succeeds the old view is kept.
@@ -129,6 +130,9 @@ func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 		return
 	}
 	if e.Key() == k.cfg.Node.ID {
+		if e.Revision() < k.seen { // the bucket was made anew, without a word about what is gone
+			k.missed = blindAfter
+		}
 		k.seen = e.Revision()
 	}
 	var n Node
