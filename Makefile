@@ -7,7 +7,7 @@ RUNS ?= 300
 NODES ?= 3
 TTL ?= 3s
 
-.PHONY: build check sim mutants chaos cluster fuzz bench e2e picture
+.PHONY: build check sim mutants chaos cluster fuzz bench e2e eval picture
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
@@ -17,4 +17,5 @@ cluster:  ; go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -k
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...
+eval:     ; go run ./cmd/cli eval evals
 picture:  build ; sh docs/picture.sh

@@ -36,6 +36,9 @@ func put(s State, question string, reason, without Reason, then Transition) (Sta
 
 // escalate puts what is the matter to a person, who says how the agent goes on.
 func escalate(s State, what string, without Reason, then Transition) (State, []Effect) {
+	if ending, _ := s.spent(); ending != "" {
+		return nextTurn(s, then) // a limit ends it now, whatever anybody says
+	}
 	if s.Task.Manners.Ask {
 		what += " How shall it go on? (deny ends it here)"
 	}
@@ -87,19 +90,15 @@ const (
 	notAnswered = "a person was asked and has not answered"
 )
 
-// validateAsk checks a call of ask_human. It runs alone: nothing else happens
-// while a person is asked.
-func (s State) validateAsk(c Call) Call {
-	c.Class = model.Effect
-	switch text := asked(c.Args); {
+// misasked says what is wrong with the arguments of ask_human.
+func misasked(args string) string {
+	switch text := asked(args); {
 	case text == "":
-		return c.fail("the question is empty; nobody was asked")
+		return "the question is empty"
 	case len(text) > QuestionBytesMax:
-		return c.fail(fmt.Sprintf("the question with its options is %d bytes, at most %d are allowed; nobody was asked", len(text), QuestionBytesMax))
-	case !s.Task.Manners.Ask:
-		return c.fail(nobodyToAsk)
+		return fmt.Sprintf("the question with its options is %d bytes, at most %d are allowed", len(text), QuestionBytesMax)
 	}
-	return c
+	return ""
 }
 
 // asks: the call is going to ask a person.

@@ -1,5 +1,7 @@
 package agent
 
+import "github.com/troupe-run/troupe/model"
+
 // canceled asks the loop to end: at its next safe boundary, or at once. Either
 // way every open call gets a truthful result first.
 func canceled(s State, f Canceled) (State, []Effect) {
@@ -32,7 +34,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		return neverStarted(s, calls)
 	}
 	if s.Phase == Waiting && len(s.Calls) > 0 {
-		s = s.settleCalls("never started: the run was canceled", "killed while running: its outcome is unknown")
+		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
 	return finish(s, s.aborted(ByCancel))
@@ -82,10 +84,14 @@ func (s State) settleCalls(pending, running string) State {
 // never is what becomes of calls that have not begun.
 func (s State) never() string {
 	switch s.Cancel.As {
+	case "":
+		return "never started: the run was canceled"
 	case PolicyBlocked, ToolFailure:
 		return "never started: a hook ended the run"
+	case Timeout:
+		return "never started: the time limit of the run was reached"
 	}
-	return "never started: the run was canceled"
+	return "never started: the run was ended"
 }
 
 // neverStarted ends a canceled run whose reply asked for calls.
@@ -95,13 +101,17 @@ func neverStarted(s State, calls []Call) (State, []Effect) {
 }
 
 // finishCanceled ends a canceled run at a boundary. Before the first tools ran
-// in this turn it was streaming that was aborted, after it tools.
+// in this turn it was streaming that was aborted, after it tools, whatever the
+// agent was told since.
 func finishCanceled(s State) (State, []Effect) {
-	why := AbortedStreaming
-	if n := len(s.History); n > 0 && len(s.History[n-1].Results) > 0 {
-		why = AbortedTools
+	n := len(s.History)
+	for n > s.Recalled && s.History[n-1].Role == model.User {
+		n--
 	}
-	return finish(s, s.aborted(why))
+	if n > s.Recalled && s.History[n-1].Role == model.ToolRole {
+		return finish(s, s.aborted(AbortedTools))
+	}
+	return finish(s, s.aborted(AbortedStreaming))
 }
 
 func (s State) aborted(why Reason) Outcome {

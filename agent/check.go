@@ -64,34 +64,56 @@ func (s State) validate(t model.ToolCall, index int) Call {
 	if strings.TrimSpace(c.Args) == "" {
 		c.Args = "{}"
 	}
-	var args any
-	if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
-		return c.fail(fmt.Sprintf("the arguments are not valid JSON (%v); the tool did not run", err))
+	if what, so := s.misfit(t.Name, c.Args); what != "" {
+		return c.fail(what + "; " + so)
 	}
-	if schema := s.check.schemas[t.Name]; schema != nil {
-		if err := schema.Validate(args); err != nil {
-			return c.fail(fmt.Sprintf("the arguments do not fit the schema of %s: %s; the tool did not run", t.Name, clip(err.Error(), errorShown)))
-		}
-	}
-	if t.Name == s.Habits.Halted {
+	switch t.Name {
+	case s.Habits.Halted:
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
-	}
-	if t.Name == askTool {
-		return s.validateAsk(c)
-	}
-	if t.Name == delegateTool {
-		var asked delegateArgs
-		decode(c.Args, &asked) // what does not fit has no task
-		switch {
-		case len(c.Args) > GoalBytesMax:
-			return c.fail(fmt.Sprintf("the task is %d bytes, at most %d are allowed; it was not delegated", len(c.Args), GoalBytesMax))
-		case strings.TrimSpace(asked.Task) == "":
-			return c.fail("the task is empty; it was not delegated")
+	case askTool: // it runs alone: nothing else happens while a person is asked
+		if c.Class = model.Effect; !s.Task.Manners.Ask {
+			return c.fail(nobodyToAsk)
 		}
+	case delegateTool:
 		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run beside each other
 	}
 	return c
+}
+
+// misfit says what is wrong with arguments, whoever gave them, and what follows
+// for the call. what is "" where nothing is wrong.
+func (s State) misfit(tool, args string) (what, so string) {
+	so = "the tool did not run"
+	var decoded any
+	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
+		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), so
+	}
+	if schema := s.check.schemas[tool]; schema != nil {
+		if err := schema.Validate(decoded); err != nil {
+			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip(err.Error(), errorShown)), so
+		}
+	}
+	switch tool {
+	case askTool:
+		return misasked(args), "nobody was asked"
+	case delegateTool:
+		return misdelegated(args), "it was not delegated"
+	}
+	return "", ""
+}
+
+// misdelegated says what is wrong with the arguments of delegate.
+func misdelegated(args string) string {
+	var asked delegateArgs
+	decode(args, &asked) // what does not fit has no task
+	switch {
+	case len(args) > GoalBytesMax:
+		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), GoalBytesMax)
+	case strings.TrimSpace(asked.Task) == "":
+		return "the task is empty"
+	}
+	return ""
 }
 
 // Bounds of what one agent says to another, so that it fits an entry.

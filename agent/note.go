@@ -194,11 +194,11 @@ func (n *notes) arrival(before State, e Event, after State) {
 				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 		}
 	case StopAllowed:
-		if before.Phase == Stopping && f.Proposal == before.Proposal {
+		if before.proposes(f.Proposal) {
 			n.add("stop.allowed", StopNote{Proposal: f.Proposal})
 		}
 	case StopVetoed:
-		if before.Phase == Stopping && f.Proposal == before.Proposal {
+		if before.proposes(f.Proposal) {
 			n.turn = before.Turn
 			n.add("stop.vetoed", StopNote{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
 		}

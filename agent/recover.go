@@ -37,17 +37,21 @@ func cut(s State) (State, []Effect) {
 }
 
 // said is what the model has just said, joined from the pieces of a reply that
-// was cut.
+// was cut. What the loop or a hook says between two pieces does not part them;
+// what a person says does.
 func (s State) said() string {
 	var pieces []string
-	for i := len(s.History) - 1; i >= 0; i-- {
+	goesOn := true // what comes next began a piece that was cut
+	for i := len(s.History) - 1; i >= s.Recalled; i-- {
 		m := s.History[i]
 		switch {
 		case m.Tombstone:
-		case m.Role == model.Assistant:
-			pieces = append(pieces, m.Text)
-		case m.Role != model.User || m.Text != continuePrompt:
+		case m.Role == model.Assistant && goesOn && len(m.Calls) == 0:
+			pieces, goesOn = append(pieces, m.Text), false
+		case m.Role != model.User || slices.Contains(s.Heard, i):
 			i = 0
+		case m.Text == continuePrompt:
+			goesOn = true
 		}
 	}
 	slices.Reverse(pieces)

@@ -44,10 +44,10 @@ func resumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, s.atGate())
 		}
 	case Thinking:
-		if whole {
-			return then(fx)(neverAsked(s))
+		if whole && s.Cancel == nil { // its lease was granted and not used
+			return s, append(fx, s.callModel())
 		}
-		return then(fx)(lostModelCall(s))
+		return then(fx)(lostModelCall(s, whole))
 	case Acting:
 		if whole {
 			s = s.neverBegun()
@@ -61,23 +61,11 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	return s, fx
 }
 
-// neverAsked: the lease was granted and not used, so the call is made now, or
-// goes back without a charge.
-func neverAsked(s State) (State, []Effect) {
-	switch {
-	case s.Cancel != nil:
-		s.Open = false
-		return then([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(finishCanceled(s.idle()))
-	case s.Purpose == ForSummary:
-		return s, []Effect{s.callSummary()}
-	}
-	return s, []Effect{s.callModel()}
-}
-
 // lostModelCall: nobody will bring the reply any more. Its lease is spent in
-// full, and another attempt asks for a lease of its own.
-func lostModelCall(s State) (State, []Effect) {
-	fx := []Effect{Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}}
+// full unless the call was never made, and another attempt asks for a lease of
+// its own.
+func lostModelCall(s State, never bool) (State, []Effect) {
+	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}}
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
 		return then(fx)(finishCanceled(s.idle()))

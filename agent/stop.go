@@ -54,9 +54,15 @@ func proposeStop(s State) (State, []Effect) {
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
 }
 
+// proposes: the loop waits for the verdict on this proposal. While stop hooks
+// are asked the next one is not made yet, and the one before is decided.
+func (s State) proposes(proposal int) bool {
+	return s.Phase == Stopping && s.Gate.ID == "" && s.Proposal == proposal
+}
+
 // stopAllowed ends the loop, unless a user's message came in meanwhile.
 func stopAllowed(s State, f StopAllowed) (State, []Effect) {
-	if s.Phase != Stopping || f.Proposal != s.Proposal {
+	if !s.proposes(f.Proposal) {
 		return s, nil
 	}
 	s.Vetoes = 0
@@ -69,7 +75,7 @@ func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 // stopVetoed goes round once more with the reason as a message. Vetoes are
 // counted by the supervisor, which makes the last one final.
 func stopVetoed(s State, f StopVetoed) (State, []Effect) {
-	if s.Phase != Stopping || f.Proposal != s.Proposal {
+	if !s.proposes(f.Proposal) {
 		return s, nil
 	}
 	s.Vetoes++

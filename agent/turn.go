@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func (s State) ask() budget.Ask {
 // with: what a child is admitted by.
 func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().recollected().say(t.prompt())
 	return s.ask()
 }
 
@@ -141,7 +142,12 @@ func granted(s State, f Granted) (State, []Effect) {
 	return s, []Effect{s.callModel()}
 }
 
+// callModel begins the attempt that was granted. All of it follows from the
+// state, so that a later life can begin it.
 func (s State) callModel() CallModel {
+	if s.Purpose == ForSummary {
+		return s.callSummary()
+	}
 	m := s.route()
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
 		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.sent(), Tools: s.Task.Tools,
@@ -230,12 +236,12 @@ func act(s State, stop model.Stop) (State, []Effect) {
 		return dispatch(s, calls)
 	case s.Habits.Forced && stop != model.StopRefusal:
 		return unasked(s, text)
+	case stop == model.StopRefusal: // some refuse without a word
+		return finish(s, Outcome{Reason: Refused, Text: cmp.Or(strings.TrimSpace(text), s.found()), Partial: true})
 	case strings.TrimSpace(text) == "":
 		return useless(s, "Your reply was empty.")
 	case stop == model.StopMaxOutput:
 		return cut(s)
-	case stop == model.StopRefusal:
-		return finish(s, Outcome{Reason: Refused, Text: clip(text, AnswerBytesMax), Partial: true})
 	}
 	return propose(s)
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,8 +61,8 @@ func (s State) nonsense(p HookPoint, c Call, a HookAnswer) string {
 			return err.Error()
 		}
 	case a.Args != "" && p == HookPreTool:
-		if err := s.fits(c.Name, a.Args); err != nil {
-			return "the arguments it gave " + strings.TrimPrefix(err.Error(), "the arguments ")
+		if what, _ := s.misfit(c.Name, a.Args); what != "" {
+			return "of what it gave instead, " + what
 		}
 	}
 	return ""
@@ -81,11 +80,12 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 		}
 	}
 	var texts []string
+	instead := false // there is a result: no arguments make the call run
 	for _, j := range list {
 		if j.hook.Report {
 			continue
 		}
-		if v.decision != HookPass && j.answer.Decision == v.decision {
+		if v.decision != HookPass && j.answer.Decision == v.decision || v.decision == HookPass && j.answer.Args != "" {
 			v.by = append(v.by, j.hook.Name)
 			if j.answer.Text != "" {
 				texts = append(texts, j.answer.Text)
@@ -94,12 +94,16 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 		if v.args == "" {
 			v.args = j.answer.Args
 		}
+		instead = instead || j.answer.Decision == HookOverride && j.answer.Args == ""
 		if j.answer.Messages != nil {
 			v.messages = j.answer.Messages
 		}
 		if passes := v.decision == HookPass || v.decision == HookAllow; passes && j.failed == "" {
 			v.remarks = append(v.remarks, j.answer)
 		}
+	}
+	if v.decision == HookOverride && instead {
+		v.args = ""
 	}
 	v.text = clip(strings.Join(texts, "\n\n"), HookTextMax)
 	return v
@@ -112,18 +116,4 @@ func (v verdict) why() string {
 		return who
 	}
 	return who + ": " + v.text
-}
-
-// fits checks arguments against the schema of their tool.
-func (s State) fits(tool, args string) error {
-	var decoded any
-	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
-		return fmt.Errorf("the arguments are not valid JSON (%w)", err)
-	}
-	if schema := s.check.schemas[tool]; schema != nil {
-		if err := schema.Validate(decoded); err != nil {
-			return fmt.Errorf("the arguments do not fit the schema of %s: %s", tool, clip(err.Error(), errorShown))
-		}
-	}
-	return nil
 }

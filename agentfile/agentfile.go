@@ -142,11 +142,11 @@ var (
 func Parse(path string, data []byte) (Definition, []Note, error) {
 	def := Definition{Path: path}
 	if len(data) > FileBytesMax {
-		return def, nil, fmt.Errorf("%w: %s is %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, path, len(data), FileBytesMax)
+		return def, nil, &Problem{Path: path, Err: fmt.Errorf("%w: it has %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, len(data), FileBytesMax)}
 	}
 	front, body, err := split(bytes.TrimPrefix(data, []byte("\uFEFF")))
 	if err != nil {
-		return def, nil, fmt.Errorf("%s: %w", path, err)
+		return def, nil, &Problem{Path: path, Err: err}
 	}
 	def.Prompt = strings.ToValidUTF8(strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n"), "\uFFFD")
 	d := &decoder{path: path, def: &def}
@@ -241,13 +241,13 @@ func (d *decoder) parse(front []byte) (*yaml.Node, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", d.path, ErrFrontMatter, yamlLine(err))
+		return nil, &Problem{d.path, 0, fmt.Errorf("%w: %s", ErrFrontMatter, yamlLine(err))}
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", d.path, root.Line+1, ErrFrontMatter)
+		return nil, &Problem{d.path, root.Line + 1, fmt.Errorf("%w: it must be a mapping of keys to values", ErrFrontMatter)}
 	}
 	if line, what := forbidden(root, 0); what != "" {
-		return nil, fmt.Errorf("%s:%d: %w: %s", d.path, line+1, ErrFrontMatter, what)
+		return nil, &Problem{d.path, line + 1, fmt.Errorf("%w: %s", ErrFrontMatter, what)}
 	}
 	return root, nil
 }

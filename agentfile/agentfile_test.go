@@ -276,3 +276,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Each problem of several files can be shown by itself, with its place.
+func TestProblemsAreTakenApart(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.md": "---\nname: a\ndescription: A.\nmaxTurns: many\nx-troupe: {budget: {usd: much}}\n---\nx\n",
+		"b.md": "---\nname: b\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := Load(dir)
+	var got []string
+	for _, p := range Problems(err) {
+		got = append(got, fmt.Sprintf("%s:%d %s", filepath.Base(p.Path), p.Line, p.Text()))
+	}
+	text := strings.Join(got, "\n")
+	for _, want := range []string{"a.md:4 bad field: maxTurns", "a.md:5 bad field: x-troupe.budget.usd", "b.md:0 bad front matter: it is not closed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if len(got) != 3 || Problems(nil) != nil || Problems(os.ErrInvalid)[0].Path != "" {
+		t.Errorf("%d problems: %s", len(got), text)
+	}
+}

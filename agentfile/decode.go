@@ -37,11 +37,7 @@ func (d *decoder) problem(line int, format string, args ...any) {
 	if len(d.problems) >= problemsMax {
 		return
 	}
-	at := d.path
-	if line > 0 {
-		at += ":" + strconv.Itoa(line)
-	}
-	d.problems = append(d.problems, fmt.Errorf("%s: %w: %s", at, ErrField, fmt.Sprintf(format, args...)))
+	d.problems = append(d.problems, &Problem{d.path, max(0, line), fmt.Errorf("%w: %s", ErrField, fmt.Sprintf(format, args...))})
 }
 
 // document parses YAML text to its one root node.

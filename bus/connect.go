@@ -76,6 +76,12 @@ func (o Options) FromEnv(getenv func(string) string) Options {
 // is looked for, or one is started.
 func (o Options) Given() bool { return o.Servers != "" || o.Context != "" }
 
+// Anonymous reports whether o names nothing that says who connects. A context
+// may, and so may a URL.
+func (o Options) Anonymous() bool {
+	return o.Context == "" && o.Creds == "" && o.NKey == "" && o.User == "" && o.Token == "" && o.TLSCert == "" && !strings.Contains(o.Servers, "@")
+}
+
 func (o Options) natsOptions() ([]nats.Option, error) {
 	if o.Name == "" {
 		o.Name = DefaultPrefix

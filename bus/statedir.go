@@ -35,6 +35,8 @@ type NodeFile struct {
 	Password string `json:"password"`
 	PID      int    `json:"pid"`
 	Prefix   string `json:"prefix,omitempty"`
+	// Durability is DurabilitySync or DurabilityLazy, as the owner started.
+	Durability string `json:"durability,omitempty"`
 }
 
 // ReadNodeFile reads node.json of a state directory. Without one the error is
@@ -67,6 +69,7 @@ func (e *Embedded) announce() error {
 	user, password := e.Credential(RoleClient)
 	data, err := json.Marshal(NodeFile{
 		Address: e.URL(), User: user, Password: password, PID: os.Getpid(), Prefix: e.cfg.Names.prefix,
+		Durability: durability(e.cfg.Lazy),
 	})
 	if err != nil {
 		return fmt.Errorf("bus: %w", err)

@@ -13,13 +13,18 @@ import (
 )
 
 // Dial connects to a server elsewhere, and reconnects for ever. The caller must
-// Close the client.
+// Close the client. Who names no credential is an observer, and hears answers
+// where all of them do.
 func Dial(o bus.Options, prefix string) (*Client, error) {
 	names, err := bus.NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(bus.RoleClient))
+	role := bus.RoleClient
+	if o.Anonymous() {
+		role = bus.RoleObserver
+	}
+	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(role))
 	nc, err := bus.Connect(o)
 	if err != nil {
 		return nil, err

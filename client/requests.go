@@ -207,8 +207,10 @@ type DrainRequest struct {
 
 // Fold is a compaction: in later prompts Text stood for the first Upto messages.
 type Fold struct {
-	Upto int    `json:"upto"`
-	Turn int    `json:"turn"`
-	Deep bool   `json:"deep,omitempty"`
-	Text string `json:"text"`
+	Upto int  `json:"upto"`
+	Turn int  `json:"turn"`
+	Deep bool `json:"deep,omitempty"`
+	// Plain: no model wrote it, it is cut out of the messages.
+	Plain bool   `json:"plain,omitempty"`
+	Text  string `json:"text"`
 }

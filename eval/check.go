@@ -81,14 +81,15 @@ func schema(n yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := model.CheckSchema(string(raw)); err != nil {
+		return "", err
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", err
 	}
-	if _, err := s.Resolve(nil); err != nil {
-		return "", err
-	}
-	return string(raw), nil
+	_, err = s.Resolve(nil)
+	return string(raw), err
 }
 
 // models reads the scripts.
@@ -138,6 +139,9 @@ func (d decoder) cast(c *Case, line int) error {
 		if err := d.into(a.Manners, "case "+c.ID+": manners of "+a.Name, &a.manners); err != nil {
 			return err
 		}
+		if err := a.manners.Validate(); err != nil {
+			return d.bad(line, "case %s: agent %s: %v", c.ID, a.Name, err)
+		}
 		a.Allowed, a.Denied = toolNames(a.Allowed), toolNames(a.Denied)
 	}
 	return nil
@@ -156,6 +160,9 @@ func (d decoder) manner(c *Case, line int) error {
 			return d.bad(line, "case %s: %v", c.ID, err)
 		}
 		c.manners.Hooks = append(c.manners.Hooks, data)
+	}
+	if err := c.manners.Validate(); err != nil {
+		return d.bad(line, "case %s: %v", c.ID, err)
 	}
 	if err := d.into(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
 		return err

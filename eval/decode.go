@@ -81,11 +81,7 @@ func Parse(path string, data []byte) ([]Case, error) {
 
 // document parses text to its one root node.
 func document(data []byte) (root *yaml.Node, err error) {
-	defer func() { // a parser of foreign text is not trusted to return
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the YAML parser failed: %v", p)
-		}
-	}()
+	defer guarded(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -100,7 +96,15 @@ func document(data []byte) (root *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-func strict(data []byte, into any) error {
+// guarded: a parser of foreign text is not trusted to return.
+func guarded(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the YAML parser failed: %v", p)
+	}
+}
+
+func strict(data []byte, into any) (err error) {
+	defer guarded(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	return dec.Decode(into)
@@ -177,7 +181,8 @@ func (d decoder) into(n yaml.Node, what string, into any) error {
 	return nil
 }
 
-func asJSON(n yaml.Node) ([]byte, error) {
+func asJSON(n yaml.Node) (raw []byte, err error) {
+	defer guarded(&err)
 	var v any
 	if err := n.Decode(&v); err != nil {
 		return nil, err

@@ -238,6 +238,7 @@ func TestBadFiles(t *testing.T) {
 		{"a model that is not there", good + "agents: [{name: a, model: script/b}]", `uses the model "script/b", which is not in models`, ""},
 		{"an agent without a name", good + "agents: [{system: a}]", "agent 0 has no name", ""},
 		{"a manner that is none", good + "manners:\n  watch: {identicl: 3}", `x.yaml:5: case x: manners: unknown key "identicl"`, ""},
+		{"a manner out of bounds", good + "manners: {watch: {of: 1000}}", "watch.of is 1000", ""},
 		{"a manner of a wrong type", good + "manners:\n  ask: perhaps", "manners: cannot unmarshal string", ""},
 		{"a policy that cannot be applied", good + "policy: {rules: [{name: a, on: never, why: b}]}", `on is "never"`, ""},
 		{"a hook without a point", good + "hooks: [{name: a}]", "hook a: there is no point", ""},
@@ -302,4 +303,22 @@ func TestCanceled(t *testing.T) {
 	if r := Run(ctx, cases, 1); r.Pass {
 		t.Errorf("%+v", r)
 	}
+}
+
+// FuzzParse: whatever a file holds, it is cases or a BadFile.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(base))
+	f.Add([]byte(`{"case_id":"x","goal":"y","tools":{"a.b":{"schema":{"$ref":"#"}}},"expected":{"stop_reason":"completed"}}`))
+	f.Add([]byte("- &a {case_id: x, goal: y, expected: {stop_reason: completed}}\n- <<: *a\n  case_id: z\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cases, err := Parse("x.yaml", data)
+		if bad := (*BadFile)(nil); err != nil && !errors.As(err, &bad) {
+			t.Errorf("%v", err)
+		}
+		for _, c := range cases {
+			if c.ID == "" || c.script == nil {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 }

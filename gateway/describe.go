@@ -30,22 +30,25 @@ func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 		return info, nil
 	}
 	d := describe(s)
-	if d.Journal, err = c.journal(ctx, r.RunID); err != nil {
+	root, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(agent.Root)))
+	if err != nil {
+		return info, err
+	}
+	if root.Task.ID != "" { // it has read its task
+		d.RootTurns = root.Task.Limits.WithDefaults(0).Turns
+	}
+	if d.Journal, err = journal(root); err != nil {
 		return info, err
 	}
 	info.Description = &d
 	return info, nil
 }
 
-// journal is the run journal of the root.
-func (c *Control) journal(ctx context.Context, run string) (json.RawMessage, error) {
-	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(agent.Root)))
-	if err != nil {
-		return nil, err
-	}
+// journal is the run journal of an agent; nil if it kept none.
+func journal(s agent.State) (json.RawMessage, error) {
 	raw, err := json.Marshal(s.Journal)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: journal of %s: %w", run, err)
+		return nil, fmt.Errorf("gateway: journal of %s: %w", s.Task.ID, err)
 	}
 	if empty := string(raw); empty == "{}" || empty == "null" {
 		return nil, nil

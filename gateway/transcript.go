@@ -52,7 +52,7 @@ func (c *Control) foldTranscript(ctx context.Context, at mailbox.Address) (agent
 	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
 		l.Next(e)
 		if f := m.State.Fold; f.Upto > upto {
-			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Text: f.Text}), f.Upto
+			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
 		}
 		return nil
 	})

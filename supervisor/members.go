@@ -355,9 +355,9 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 	if f.Damaged != "" && s.Phase != Over {
 		s.Cancel = &agent.Canceled{Why: f.Damaged, Now: true, As: agent.LogDamaged}
 		fx = s.tellAll(*s.Cancel)
-		s.Phase, s.Ended = Over, s.Now
+		s.Phase, s.Ended, s.Halted = Over, s.Now, true
 		s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged}
-		return s, append(fx, Publish{})
+		return s.forfeit(), append(fx, Publish{})
 	}
 	next := s
 	s.Members(func(m Member) {

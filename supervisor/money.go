@@ -158,3 +158,17 @@ func limitSet(s State, f LimitSet) (State, []Effect) {
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	return s.drain()
 }
+
+// forfeit spends every open lease in full and frees what is kept: nobody is
+// waited for any more.
+func (s State) forfeit() State {
+	next := s
+	s.Members(func(m Member) {
+		if m.Done {
+			return
+		}
+		next = next.unqueue(m)
+		next.Pool = next.Pool.Leave(string(m.ID))
+	})
+	return next
+}

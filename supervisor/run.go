@@ -145,7 +145,8 @@ type State struct {
 	Live    int // members that have not finished
 	Parked  int // members that wait for a person
 	Cancel  *agent.Canceled
-	Stopped int // members that finished after the cancel
+	Stopped int  // members that finished after the cancel
+	Halted  bool // its own log is damaged: who has finished is not known, so nobody is waited for
 	Outcome agent.Outcome
 
 	members *immutable.SortedMap[string, Member]

@@ -65,7 +65,7 @@ type Supervisor struct {
 
 // Ended reports whether the run is over.
 func (s *Supervisor) Ended() bool {
-	return s.State.Phase == supervisor.Over && s.State.Live <= 0
+	return s.State.Phase == supervisor.Over && (s.State.Live <= 0 || s.State.Halted)
 }
 
 // Step steps one fact.

@@ -39,7 +39,7 @@ const warningsMax = 100
 
 // alarms are the kinds of events that a person should look at.
 var alarms = []string{"warning.raised", "error.raised", "limit.soft", "budget.exhausted", "budget.denied", "budget.overrun", "loop.detected",
-	"stop.vetoed", "guardrail.triggered", "guardrail.escalated", "recovery.fired", "checkpoint.resume_unsafe", "agent.resumed", "model.fallback"}
+	"stop.vetoed", "guardrail.triggered", "guardrail.escalated", "recovery.fired", "checkpoint.resume_unsafe", "agent.resumed", "model.fallback", "tool.denied"}
 
 func (a *app) describe(ctx context.Context, s *seat, run string) error {
 	info, err := s.Describe(ctx, run)

@@ -101,13 +101,14 @@ func priceText(p budget.Price) string {
 	case p == (budget.Price{Known: true}):
 		return "free"
 	}
-	return fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", perMillion(p.Input), perMillion(p.Output),
-		perMillion(p.CacheRead), perMillion(p.CacheWrite))
+	return fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", cents(p.Input), cents(p.Output),
+		cents(p.CacheRead), cents(p.CacheWrite))
 }
 
-// perMillion turns billionths of a dollar a token into dollars a million.
-func perMillion(nano int64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", float64(nano)/1e3), "0"), ".")
+// cents turns billionths of a dollar a token into dollars a million, with two
+// decimals at least.
+func cents(nano int64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.3f", float64(nano)/1e3), "0")
 }
 
 func limitsText(l supervisor.Limits, each agent.Limits) string {
@@ -190,7 +191,7 @@ func reportRows(p *page, d described) {
 		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.Tokens(m.Tokens),
 			cost(m.CostUSD, known), took(m.ModelMS), took(m.ToolMS), term.Line(end)})
 	}
-	rows = append(rows, []string{"tree", fmt.Sprintf("%d agents", len(r.Agents)), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
+	rows = append(rows, []string{"tree", countOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
 		cost(r.CostUSD, known), took(r.ModelMS), took(r.ToolMS), term.Line(string(r.Reason))})
 	p.table(slices.Concat(left("ID", "AGENT"), right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), left("END")), rows)
 	p.line(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", took(r.DurationMS), term.Tokens(r.Usage.Input),
@@ -217,34 +218,11 @@ func warnings(p *page, d described) {
 
 // journal is a run journal as names and what they say.
 func journal(raw json.RawMessage) [][2]string {
-	var fields map[string]any
-	if json.Unmarshal(raw, &fields) != nil {
+	var j agent.Journal
+	if json.Unmarshal(raw, &j) != nil {
 		return [][2]string{{"journal", string(raw)}}
 	}
-	var pairs [][2]string
-	for name, v := range fields {
-		pairs = append(pairs, [2]string{strings.ReplaceAll(term.Line(name), "_", " "), entryText(v)})
-	}
-	slices.SortFunc(pairs, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
-	return pairs
-}
-
-func entryText(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case []any:
-		parts := make([]string, len(v))
-		for i, e := range v {
-			parts[i] = entryText(e)
-		}
-		return strings.Join(parts, "\n")
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(raw)
+	lines := func(list []string) string { return strings.Join(list, "\n") }
+	return [][2]string{{"objective", j.Objective}, {"state", j.CurrentState}, {"findings", lines(j.Findings)}, {"decisions", lines(j.Decisions)},
+		{"artifacts", lines(j.Artifacts)}, {"open questions", lines(j.OpenQuestions)}, {"blockers", lines(j.Blockers)}, {"next", j.NextAction}}
 }

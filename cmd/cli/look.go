@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,13 +49,23 @@ func (a *app) listCommand() *cobra.Command {
 				for i, r := range list {
 					rows[i] = runRow(r)
 				}
-				return a.table([]string{"RUN", "STATE", "STOP", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}, rows)
+				head := []string{"RUN", "STATE", "STOP", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}
+				if width, _ := term.Size(a.out); term.IsTTY(a.out) && width < wideColumns {
+					for i := range rows { // what a run is about matters more than what it cost
+						rows[i] = slices.Delete(rows[i], 3, 6)
+					}
+					head = slices.Delete(head, 3, 6)
+				}
+				return a.table(head, rows)
 			})
 		},
 	}
 }
 
-const titleColumns = 50
+const (
+	titleColumns = 50
+	wideColumns  = 110 // of a terminal in which a row with its title has room
+)
 
 func runRow(r client.RunInfo) []string {
 	row := []string{term.Line(r.RunID), term.Line(r.State), "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}

@@ -50,7 +50,7 @@ func onOff(on bool, text string) string {
 
 func contextText(c agent.Context) string {
 	switch {
-	case c.Percent == 0 && c.Tail == 0:
+	case c.Percent < 0, c.Percent == 0 && c.Tail == 0:
 		return "never compacted"
 	case c.Percent == 0:
 		return fmt.Sprintf("compacted only when the provider says \"too long\", the last %d messages stay", c.Tail)
@@ -63,7 +63,7 @@ func contextText(c agent.Context) string {
 }
 
 func watchText(w agent.Watch) string {
-	if w.Of == 0 {
+	if w.Of <= 0 {
 		return "off"
 	}
 	text := fmt.Sprintf("of the last %d calls: %d identical, %d of one tool, %d without progress", w.Of, w.Identical, w.Pattern, w.Stuck)

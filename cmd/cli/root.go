@@ -18,6 +18,10 @@ import (
 // default first.
 const formats = "formats"
 
+// withoutSettings is the annotation of a command that must work whatever the
+// files of settings say.
+const withoutSettings = "without settings"
+
 const (
 	dataFormats = "table json jsonl yaml"
 	runFormats  = "text json stream-json yaml"
@@ -48,8 +52,10 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.SetFlagErrorFunc(a.badFlag)
 	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
 		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
-		a.describeCommand(), a.timelineCommand(), a.budgetCommand(),
 		a.exportCommand(), a.deleteCommand(), a.pruneCommand(), a.nodesCommand(), a.upCommand(), a.evalCommand(), a.fmtCommand(), a.versionCommand())
+	root.AddCommand(a.describeCommand(), a.timelineCommand(), a.budgetCommand(), a.agentsCommand(), a.modelsCommand(), a.toolsCommand(),
+		a.doctorCommand(), a.configCommand(), a.completionCommand())
+	a.completions(root)
 	return root
 }
 
@@ -137,8 +143,10 @@ func (a *app) badFlag(c *cobra.Command, err error) error {
 func (a *app) prepare(c *cobra.Command, _ []string) error {
 	can := strings.Fields(c.Annotations[formats])
 	if len(can) > 0 {
-		if err := a.apply(c, can); err != nil {
-			return err
+		if c.Annotations[withoutSettings] == "" {
+			if err := a.apply(c, can); err != nil {
+				return err
+			}
 		}
 		if err := a.chooseOutput(can); err != nil {
 			return err
@@ -162,7 +170,7 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 	}
 	found, err := settings.Load(settings.Places{Dir: dir, Getenv: a.getenv})
 	if err != nil {
-		return &failure{code: exitUsage, err: err, hint: "the keys are the long flags, with underscores"}
+		return &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
 	}
 	for _, s := range found {
 		f := c.Flags().Lookup(s.Flag())

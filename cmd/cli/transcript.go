@@ -134,8 +134,12 @@ func (a *app) fold(p *page, f client.Fold) {
 	if f.Deep {
 		word = "pruned deep"
 	}
+	what := "a summary"
+	if f.Plain {
+		what = "an excerpt"
+	}
 	p.line("")
-	p.line(a.style.Yellow(fmt.Sprintf("── %s at turn %d: from here on a summary of %d bytes stands for the %d messages above ──", word, f.Turn, len(f.Text), f.Upto)))
+	p.line(a.style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes stands for the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
 }
 
 func (a *app) message(p *page, m model.Message, calls map[string]string, flags transcriptFlags) {

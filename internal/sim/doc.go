@@ -42,6 +42,16 @@
 // run was published once, nothing is reserved, and no bill is above what was
 // charged; and it ends without waiting for a time limit, or it counts as hung.
 //
+// The manners of the loop have a judge of their own (watch_loop.go,
+// watch_begin.go, watch_goal.go, watch_fold.go), which reads the log with its own
+// eyes: what the answers of hooks at a gate come to, which calls may begin, that
+// each life asks at a gate once and nothing begins while it is open; that no
+// denied or forbidden call runs, that what a guardrail did not pass is in no
+// result, that retries, blocks, nudges, recoveries and tries are within their
+// numbers, that what is claimed is in the record, that the transcript only grows,
+// that a prompt begins with the prompt before it unless something was folded,
+// that the task and its evidence never leave it, and that who waits says for what.
+//
 // # Faults
 //
 // A swarm: each seed has each kind on or off.
@@ -70,11 +80,23 @@
 //	veto         policies against stops and turns, replaced while the run lives
 //	limits       limits are raised, and lowered to what is committed, while the run lives
 //	slow         nobody starts a child for a long time
+//	hand-over    a shell reads no more, ends what it began, says Released and is gone; another one goes on
+//	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
+//	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
+//	             tools are no better
+//	absent       nobody answers what the run asks; in the end somebody cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come
-// to its end by itself. The model misbehaves in every seed, by its temper:
-// unknown tools, bad and cut arguments, empty replies, cut text, errors of every
-// class with and without a partial reply, unknown usage, calls in a closing turn.
+// to its end by itself. A hostile model stays hostile: only limits end its runs.
+// In one seed of 200 a reply makes 100,000 calls. In every seed the model
+// misbehaves by its temper: unknown tools, bad and cut arguments, empty replies,
+// cut text, errors of every class with and without a partial reply, unknown
+// usage, calls in a closing turn.
+//
+// Manners (manners.go) are drawn like faults: hooks stand in every seed, and
+// crash, hang, answer nonsense, twice and too late (hooks.go); the others are on
+// or off: watches (detectors and breakers), goals (evidence, schemas, budgets to
+// use up), folds (small windows), falls (fallback models).
 //
 // # Every prefix
 //
@@ -90,7 +112,8 @@
 //
 // reach.go names the corners that a suite has to have been in. TestSeeds fails
 // when one was never reached: a green run that never saw a takeover proves
-// nothing. A new rule with a corner of its own gets a Place.
+// nothing. A new rule with a corner of its own gets a Place. Every transition of
+// the loop and every stop reason that needs no person is one.
 //
 // # Mutants
 //
@@ -100,14 +123,13 @@
 // seeds until one fails. To add one: name it, say which rule it drops, and give
 // texts that occur exactly once in their files. It fails when a mutant
 // survives, and when a text no longer occurs: then the rule has moved, and the
-// mutant moves with it. A mutant that cannot be noticed because another rule
+// mutant moves with it (a test of the command looks at that alone). A mutant that cannot be noticed because another rule
 // covers it is an argument for dropping one of the two.
 //
 // # What is not modelled
 //
-// Released and Gone (planned hand-over), parking of idle actors and of poisoned
-// ones (life.Starts), blobs, shards and read-ahead, replacement of entries that
-// are too large, a full stream, and two bits of rot at once. Of a log that was
+// Parking of idle actors and of poisoned ones (life.Starts), the store of blobs, shards and read-ahead, a full stream,
+// and two bits of rot at once. Of a log that was
 // spoiled only this is asked: that it is noticed where PROTOCOL P13 can notice
 // it, that what is known to be damaged halts, and that the run ends. Where
 // others fill the gap of a truncated log before the next claim, P13 sees

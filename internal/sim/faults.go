@@ -29,6 +29,7 @@ var misfortunes = [...]struct {
 	{Veto, (*sim).repolicy},
 	{Limits, (*sim).relimit},
 	{Slow, (*sim).wait},
+	{HandOver, (*sim).handOver},
 }
 
 // misfortune strikes with one of the kinds that are on.
@@ -190,7 +191,10 @@ func (s *sim) relimit() {
 	if st.Phase == "" {
 		return
 	}
-	switch s.IntN(5) {
+	set := supervisor.LimitSet{}
+	switch s.IntN(6) {
+	case 5:
+		set.Freeze = true
 	case 0:
 		l.Tokens = max(1, st.Pool.Spent.Tokens+st.Pool.Held.Tokens)
 	case 1:
@@ -202,7 +206,8 @@ func (s *sim) relimit() {
 	default:
 		l.Children, l.Agents = s.between(1, 3), s.between(2, 6)
 	}
-	s.command(s.super, "limit_set", supervisor.LimitSet{Limits: l})
+	set.Limits = l
+	s.command(s.super, "limit_set", set)
 }
 
 // wait lets a long time pass.

@@ -14,7 +14,7 @@ import (
 const futureLease = 1000
 
 // futuresEvery is how often two futures are stepped from one state.
-const futuresEvery = 12
+const futuresEvery = 18
 
 // futuresAgent steps two more futures from the state before a step and one
 // from the state after it: none may touch what another sees.
@@ -95,6 +95,7 @@ func stale(st agent.State) []agent.Fact {
 		agent.Replied{Lease: st.Lease - 1, Reply: text}, agent.Failed{Lease: st.Lease + 1, Class: model.Network},
 		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}}
+	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []agent.HookAnswer{{Hook: "h0", Decision: agent.HookTrip}}})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}

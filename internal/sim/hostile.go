@@ -49,6 +49,9 @@ func (s *sim) hostile(r *run) (model.Reply, *agent.Failed, bool) {
 		return model.Reply{}, nil, false
 	}
 	v := s.vice
+	if r.request.Choice == "ask_human" && s.percent(50) { // it evades, or obeys
+		v = vice{"evades", (*sim).evades}
+	}
 	if s.fickle {
 		v = vices[s.IntN(len(vices))]
 	}
@@ -114,6 +117,14 @@ func (s *sim) tooLong(*run) (model.Reply, *agent.Failed) {
 func (s *sim) forbidden(*run) (model.Reply, *agent.Failed) {
 	name := oneOf(s.dice, "wipe", "wipe", "wipe", "fly", "", "pay now", strings.Repeat("x", 90), "ask_human", "delegate")
 	return says("", model.ToolCall{Name: name, Args: oneOf(s.dice, `{"x":1}`, `{"question":"may I?"}`, `{}`)}), nil
+}
+
+// evades a choice that was made for it.
+func (s *sim) evades(*run) (model.Reply, *agent.Failed) {
+	if s.percent(50) {
+		return says("done"), nil
+	}
+	return says("", model.ToolCall{Name: "ask_human", Args: `{"question":"what now?"}`}), nil
 }
 
 // claims to be done, at once and without proof.

@@ -40,7 +40,7 @@ func manners(d dice, p *plan) agent.Manners {
 		if d.percent(40) {
 			m.Context.Model = &agent.Model{Name: summaryModel, Window: int64(oneOf(d, 0, 300)), Price: price(d)}
 		}
-		m.Journal = d.percent(50)
+		m.Journal = d.percent(75)
 		m.Dynamic = oneOf(d, "", "", "It is late.")
 	}
 	if p.on(Falls) {
@@ -50,7 +50,9 @@ func manners(d dice, p *plan) agent.Manners {
 			all[3] = second
 		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
-		m.ToolRetries = d.between(0, agent.ToolRetriesMax+1)
+	}
+	if d.percent(60) {
+		m.ToolRetries = d.between(1, agent.ToolRetriesMax+1)
 	}
 	return m
 }
@@ -62,7 +64,7 @@ func hooks(d dice) []agent.Hook {
 	list := make([]agent.Hook, d.between(1, 4))
 	for i := range list {
 		list[i] = agent.Hook{Name: "h" + itoa(i), Point: points[d.IntN(len(points))], Tools: oneOf(d, "", "", "pay|wipe", "look", "("),
-			Report: d.percent(10)}
+			Report: d.percent(10), Of: oneOf(d, "", "", "", agent.OfRoot, agent.OfChild)}
 		if d.percent(40) {
 			list[i].Failing = decisions[d.IntN(len(decisions))]
 		}
@@ -74,11 +76,15 @@ func hooks(d dice) []agent.Hook {
 var decisions = []agent.HookDecision{agent.HookPass, agent.HookAllow, agent.HookDeny, agent.HookAsk, agent.HookSkip, agent.HookOverride,
 	agent.HookBlock, agent.HookPrevent, agent.HookTrip, "maybe"}
 
+// proof is a word that tools' results hold in their midst, where no outline
+// would keep it.
+const proof = "proof"
+
 // require is what a claimed completion must have.
 func require(d dice) agent.Require {
 	r := agent.Require{Tries: oneOf(d, 0, 1, 3)}
 	if d.percent(60) {
-		r.Evidence = []agent.Evidence{{Tool: oneOf(d, "look", "pay", "fly"), Contains: oneOf(d, "", "7", "nowhere")}}
+		r.Evidence = []agent.Evidence{{Tool: oneOf(d, "look", "look", "look", "pay", "fly"), Contains: oneOf(d, "", proof, proof, "nowhere")}}
 	}
 	if d.percent(40) {
 		r.Schema = oneOf(d, `{"type":"object","required":["answer"]}`, `{"type":"string"}`)

@@ -43,12 +43,13 @@ const (
 	Folds                        // small windows: the prompt is compacted
 	Falls                        // other models, and tools that fail in passing
 	Absent                       // nobody answers what the run asks a person
+	HandOver                     // a shell leaves in order, and another one goes on
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -126,8 +127,13 @@ type future struct {
 // futureMax is how many facts a future may take: it is minimal.
 const futureMax = 2000
 
-func (d *future) play(t *testing.T, facts []agent.Fact) error {
+func (d *future) play(t *testing.T, facts []agent.Fact) (err error) {
 	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	for _, f := range facts {
 		d.step(t, f, 0)
 	}

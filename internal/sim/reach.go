@@ -117,6 +117,25 @@ const (
 	ModelErrorEnd
 	Flooded
 	Replaced
+	TakeoverHooking
+	CancelHooking
+	TakeoverGated
+	CancelGated
+	HookedLate
+	GateDenied
+	AskedByHook
+	AskedByModel
+	AskedByLoop
+	ToolRetried
+	CancelRetrying
+	FoldedAgain
+	FoldedPlain
+	SummaryLost
+	JournalShown
+	Forked
+	RefusedFrozen
+	HandedOverThinking
+	HandedOverActing
 	placesMax
 )
 
@@ -131,7 +150,11 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
 	"refused by overrun",
 	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end",
-	"100,000 calls in a reply", "an entry that was too large"}
+	"100,000 calls in a reply", "an entry that was too large", "takeover at a gate", "cancel at a gate", "takeover at the gate of a call",
+	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
+	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
+	"the journal is shown", "a child begins with its parent's history",
+	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting"}
 
 // String names a place.
 func (p Place) String() string {
@@ -145,10 +168,10 @@ func (p Place) String() string {
 }
 
 var takeovers = map[agent.Phase]Place{agent.Leasing: TakeoverLeasing, agent.Thinking: TakeoverThinking, agent.Acting: TakeoverActing,
-	agent.Waiting: TakeoverWaiting, agent.Stopping: TakeoverStopping}
+	agent.Waiting: TakeoverWaiting, agent.Stopping: TakeoverStopping, agent.Hooking: TakeoverHooking}
 
 var cancels = map[agent.Phase]Place{"": CancelEarly, agent.Leasing: CancelLeasing, agent.Thinking: CancelThinking, agent.Acting: CancelActing,
-	agent.Waiting: CancelWaiting, agent.Stopping: CancelStopping}
+	agent.Waiting: CancelWaiting, agent.Stopping: CancelStopping, agent.Hooking: CancelHooking}
 
 var closings = map[agent.Reason]Place{agent.TokenBudget: ClosingTokens, agent.CostBudget: ClosingMoney, agent.MaxTurns: ClosingTurns,
 	agent.MaxToolCalls: ClosingCalls, agent.Timeout: ClosingTime, agent.Vetoed: ClosingVetoed}
@@ -168,10 +191,8 @@ func (s *sim) reachAgent(_ *shadow, before, after *agent.State, f life.Fact) {
 	case "canceled":
 		place(cancels)
 	}
-	if after.Query.Query != "" && before.Query.Query == "" {
-		s.reach.hit(UnknownOutcome)
-	}
-	if f.Kind == "answered" && before.Query.Query != "" && after.Query.Query == "" && len(after.Calls) > 0 {
+	s.reachManners(before, after, f)
+	if f.Kind == "answered" && before.Query.Reason == agent.ResumeUnsafe && after.Query.Query == "" && len(after.Calls) > 0 {
 		s.reach.hit(Approved)
 	}
 	if after.Ending != "" && after.Phase == agent.Thinking && before.Phase != agent.Thinking {

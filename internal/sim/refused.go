@@ -22,6 +22,7 @@ var refusals = []struct {
 	{"a run may have", RefusedAgents},
 	{"budget does not cover", RefusedBudget},
 	{"a provider billed", RefusedOverrun},
+	{"budget is frozen", RefusedFrozen},
 }
 
 func (s *sim) reachRefused(t life.Letter) {

@@ -11,17 +11,18 @@ import (
 type actKind uint8
 
 const (
-	actRead   actKind = iota // a shell reads its next entry
-	actLand                  // an append reaches its log
-	actAck                   // its sender hears of it
-	actGhost                 // a late copy lands
-	actRun                   // a model or a tool comes to its end
-	actTimer                 // a timer is due
-	actStart                 // somebody takes an actor over
-	actLinger                // letters that waited for company go
-	actAnswer                // a person answers
-	actThaw                  // a frozen shell goes on
-	actEnough                // a person who answers nothing ends the run
+	actRead    actKind = iota // a shell reads its next entry
+	actLand                   // an append reaches its log
+	actAck                    // its sender hears of it
+	actGhost                  // a late copy lands
+	actRun                    // a model or a tool comes to its end
+	actTimer                  // a timer is due
+	actStart                  // somebody takes an actor over
+	actLinger                 // letters that waited for company go
+	actAnswer                 // a person answers
+	actThaw                   // a frozen shell goes on
+	actEnough                 // a person who answers nothing ends the run
+	actRelease                // a shell that leaves has nothing under way any more
 )
 
 // action is one thing that may happen next.
@@ -98,6 +99,12 @@ func (s *sim) offer(a *actor, add func(action)) {
 			continue
 		}
 		active = active || sh.active()
+		if sh.leaving {
+			if s.mayRelease(sh) {
+				add(action{kind: actRelease, weight: usual, shell: sh})
+			}
+			continue
+		}
 		if sh.life.N < uint64(len(a.log)) && !(sh.lost && sh.life.Phase == life.Silent) {
 			add(action{kind: actRead, weight: usual, shell: sh})
 		}
@@ -157,6 +164,8 @@ func (s *sim) do(a *action) {
 		s.answer(a.actor)
 	case actThaw:
 		s.thaw(a.shell)
+	case actRelease:
+		s.release(a.shell)
 	case actEnough:
 		s.command(s.super, "canceled", agent.Canceled{Why: "nobody answers"})
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
@@ -26,6 +27,8 @@ type shell struct {
 	canceled, ended bool
 	dead            bool
 	closing         bool // Closed is posted
+	leaving         bool // it reads no more, and ends what it began
+	released        bool // Released is posted
 	timers          []timer
 	posted          int
 }
@@ -98,7 +101,8 @@ func (s *sim) post(sh *shell, kind, key string, body any) {
 	s.send(sh, sh.actor.addr, data, fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
 }
 
-// raceOdds is how often a cancel is aimed at a Delegate that has just gone out.
+// raceOdds is how often a cancel is aimed at a Delegate that has just gone out,
+// or at a call that waits for its next attempt.
 const raceOdds = 5
 
 func (s *sim) send(sh *shell, to mailbox.Address, data []byte, name string, letter bool) {
@@ -159,7 +163,7 @@ func (s *sim) read(sh *shell) {
 
 // pump puts letters on their way, and closes the log when all is said.
 func (s *sim) pump(sh *shell, held bool) {
-	if sh.life.Phase != life.Alive || sh.lost {
+	if sh.life.Phase != life.Alive || sh.lost || sh.leaving {
 		return
 	}
 	for {
@@ -249,6 +253,10 @@ func (s *sim) perform(sh *shell, effect any) {
 		s.abort(sh, func(r *run) bool { return r.lease == 0 && r.call == e.Call })
 	case agent.Arm:
 		sh.arm(e.Timer, e.Due)
+		if strings.HasPrefix(e.Timer, "retry-") && !s.quiet && s.on(Cancel) && s.percent(3*raceOdds) && s.cancels < cancelsMax {
+			s.cancels++ // while a call waits for its next attempt
+			s.command(sh.actor, "canceled", agent.Canceled{Why: "enough", Now: s.percent(50)})
+		}
 	case supervisor.Arm:
 		sh.arm(e.Timer, e.Due)
 	case supervisor.Disarm:

@@ -47,7 +47,7 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	case "returned":
 		s.watchReturned(a, before, after, f)
 	case "woke":
-		s.watchTimer(a, &before, after)
+		s.watchTimer(w, &before, after)
 	}
 	for _, effect := range out.World {
 		s.watchEffect(a, before, after, effect)
@@ -63,12 +63,15 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 }
 
 // watchTimer: a timer counts only from its time on, by the stamp of its entry.
-func (s *sim) watchTimer(a *actor, before, after *agent.State) {
-	l := after.Task.Limits
-	if after.Soft && !before.Soft && after.Now < before.Began+l.SoftMS {
+func (s *sim) watchTimer(w *shadow, before, after *agent.State) {
+	a, l, began := w.actor, after.Task.Limits, w.judge.began
+	if a.hurt {
+		return
+	}
+	if after.Soft && !before.Soft && after.Now < began+l.SoftMS {
 		s.fail("%s: the soft limit passes too early", a.id)
 	}
-	if after.Cancel != nil && before.Cancel == nil && after.Now < before.Began+l.HardMS {
+	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		s.fail("%s: the hard limit passes too early", a.id)
 	}
 	if before.Phase == agent.Waiting && after.Phase == agent.Leasing && after.Now < before.RetryDue {
@@ -229,6 +232,9 @@ func (s *sim) watchGrant(before, after *supervisor.State, t life.Letter) {
 	}
 	if after.Cancel != nil {
 		s.fail("%s is granted lease %d after the cancel", id, g.Lease)
+	}
+	if !g.Closing && before.Frozen && after.Frozen {
+		s.fail("%s is granted a turn of a frozen budget", id)
 	}
 	if !g.Closing && !before.Pool.Overrun.Zero() {
 		s.fail("%s is granted a turn after an overrun", id)

@@ -68,7 +68,8 @@ func (s *sim) watchPinned(w *shadow, after *agent.State, r model.Request) {
 		s.fail("%s sends a prompt without its task", w.actor.id)
 	}
 	for _, e := range after.Task.Manners.Require.Evidence {
-		if e.Contains != "" && shown(after.History, e) && !holds(e.Contains) {
+		// The task itself names the word; the result has it between others.
+		if e.Contains == proof && shown(after.History, e) && !holds(" "+proof+" ") {
 			s.fail("%s sends a prompt without the evidence %+v, which it has", w.actor.id, e)
 		}
 	}

@@ -130,7 +130,7 @@ func (s *sim) watchForced(w *shadow, before, after *agent.State) {
 		return
 	}
 	asks := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.Name == "ask_human" && c.Stage != agent.Ended })
-	if !asks && len(after.Task.Manners.Hooks) == 0 {
+	if !asks && !limited(before, after) {
 		s.fail("%s was to ask a person, and is %s", a.id, after.Phase)
 	}
 }

@@ -137,8 +137,17 @@ func (s *sim) watchLimits(w *shadow, before, after *agent.State, f life.Fact) {
 			s.fail("%s: call %s has its %dth attempt after %d passing failures in %d lives", a.id, c.ID, c.Attempt, c.Tries, w.judge.resumes+1)
 		}
 	}
+	j := &w.judge
 	if f.Kind == "resumed" {
-		w.judge.resumes++
+		j.resumes++
+	}
+	switch { // the clocks stand still while a person is asked
+	case before.Phase == "":
+		j.began = after.Now
+	case before.Query.Query == "" && after.Query.Query != "":
+		j.parked = after.Now
+	case before.Query.Query != "" && after.Query.Query == "":
+		j.began += after.Now - j.parked
 	}
 	if after.Transition != before.Transition || f.Kind == "hooked" || f.Kind == "replied" {
 		s.watchTurns(w, before, after)
@@ -201,7 +210,13 @@ func offered(st *agent.State, tool string) bool {
 	return slices.ContainsFunc(st.Task.Tools, func(t model.ToolSpec) bool { return t.Name == tool }) && !slices.Contains(st.Task.Forbidden, tool)
 }
 
-// watchFailing: a tool that fails again and again on one target escalates.
+// limited: a limit of the agent's own is used up, and what comes is its closing turn.
+func limited(before, after *agent.State) bool {
+	return before.Soft || before.CallsOut || after.Turn >= before.Task.Limits.Turns
+}
+
+// watchFailing: a tool that fails again and again on one target escalates,
+// unless a limit ends the loop now.
 func (s *sim) watchFailing(w *shadow, before, after *agent.State, results []model.ToolResult) {
 	j, limit := &w.judge, before.Task.Manners.Breaker.Failures
 	if limit == 0 || before.Cancel != nil || after.Cancel != nil || len(results) != len(before.Calls) {
@@ -220,7 +235,7 @@ func (s *sim) watchFailing(w *shadow, before, after *agent.State, results []mode
 			}
 		}
 	}
-	if tripped != "" && j.fails[tripped] >= limit && after.Phase != agent.Waiting && after.Phase != agent.Done {
+	if tripped != "" && j.fails[tripped] >= limit && !limited(before, after) && after.Phase != agent.Waiting && after.Phase != agent.Done {
 		s.fail("%s has failed %d times in a row on %q, and goes on", w.actor.id, j.fails[tripped], tripped)
 	}
 }
@@ -245,6 +260,9 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 	j := &w.judge
 	gate, open := j.open[e.ID]
 	if !open || gate.Point != e.Point {
+		if e.Point.Gate() {
+			s.reach.hit(HookedLate)
+		}
 		return
 	}
 	delete(j.open, e.ID)
@@ -257,6 +275,7 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 			delete(j.denied, gate.Input.Call)
 		} else {
 			j.denied[gate.Input.Call] = string(d)
+			s.reach.hit(GateDenied)
 		}
 	case agent.HookOutput:
 		if text := gate.Input.Text; d != agent.HookPass && len(text) > len("#") && strings.Contains(text, "#") {
@@ -270,18 +289,18 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 // reply from acting, or a loop from going on.
 func strictest(gate agent.RunHooks, answers []agent.HookAnswer) agent.HookDecision {
 	rank := []agent.HookDecision{agent.HookPass, agent.HookOverride, agent.HookSkip, agent.HookAsk, agent.HookDeny, agent.HookPrevent, agent.HookTrip}
-	worst, args := 0, false
+	worst, result := 0, false
 	for i, h := range gate.Hooks {
-		d := h.Failing
+		d, args := h.Failing, ""
 		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
-			d = answers[i].Decision
-			args = args || answers[i].Args != "" && !h.Report
+			d, args = answers[i].Decision, answers[i].Args
 		}
 		if !h.Report && gate.Point.Knows(d) {
 			worst = max(worst, slices.Index(rank, d))
+			result = result || d == agent.HookOverride && args == ""
 		}
 	}
-	if rank[worst] == agent.HookOverride && (args || gate.Point != agent.HookPreTool) {
+	if rank[worst] == agent.HookOverride && (!result || gate.Point != agent.HookPreTool) {
 		return agent.HookPass // the call runs, with other arguments
 	}
 	return rank[worst]

@@ -131,8 +131,11 @@ func (s *sim) finishRun(r *run) {
 
 // result is what a tool brings. Where the model is hostile, so are the tools.
 func (s *sim) result(r *run) agent.Returned {
-	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(10)}
+	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(s.IntN(1000)), Error: s.percent(15)}
 	f.Transient = f.Error && s.percent(60)
+	if s.on(Goals) && s.percent(40) {
+		f.Text = strings.Repeat("z ", 150) + proof + strings.Repeat(" z", 150)
+	}
 	if !s.on(Hostile) {
 		return f
 	}
@@ -306,10 +309,13 @@ func (s *sim) call(t temper) model.ToolCall {
 			model.ToolCall{Name: "delegate", Args: `{"task":"t","agent":7}`},
 			model.ToolCall{Name: "look", Args: ` `})
 	}
+	wanted := s.opened.Manners.Require.Evidence
 	switch {
+	case len(wanted) > 0 && s.percent(40): // it was told what there must be
+		return model.ToolCall{Name: wanted[0].Tool, Args: `{"x":3}`}
 	case s.percent(t.delegate):
 		return model.ToolCall{Name: "delegate", Args: s.errand()}
-	case s.opened.Manners.Journal && s.percent(15):
+	case s.opened.Manners.Journal && s.percent(25):
 		return model.ToolCall{Name: journalTool, Args: `{"section":"` + oneOf(s.dice, "decisions", "blockers", "nowhere") + `","entry":"e` + itoa(s.IntN(50)) + `"}`}
 	case s.permille(15):
 		return model.ToolCall{Name: "ask_human", Args: `{"question":"which one?","options":["a","b"]}`}
@@ -324,6 +330,9 @@ func (s *sim) errand() string {
 	who := oneOf(s.dice, "", "hand", "clerk", "shy", "lead")
 	if s.permille(25) {
 		who = "nobody"
+	}
+	if s.percent(10) {
+		who += `","fork":true,"x":"` // it begins with its parent's history
 	}
 	return `{"task":"t","agent":"` + who + `"}`
 }

@@ -1,6 +1,7 @@
 package pick
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -74,6 +75,27 @@ var listed = map[string]map[string]facts{
 		gpt.ChatModelGPT5_4:      usd(2_500, 15_000, 250, 2_500, window272k, output128k),
 		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
 	},
+}
+
+// Listing is what is known of a model without asking anybody.
+type Listing struct {
+	Provider, Model string
+	Price           budget.Price
+	Window, Output  int64
+}
+
+// Listed are the models of the table, by provider and name.
+func Listed() []Listing {
+	var list []Listing
+	for provider, table := range listed {
+		for name, f := range table {
+			list = append(list, Listing{provider, name, f.price, f.window, f.output})
+		}
+	}
+	slices.SortFunc(list, func(a, b Listing) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
+	return list
 }
 
 // dated is the date at the end of a snapshot's name, which costs the same.

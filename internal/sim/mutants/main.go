@@ -4,6 +4,7 @@
 //	go run ./internal/sim/mutants                 all mutants
 //	go run ./internal/sim/mutants -only no-clip   one of them (a part of its name)
 //	go run ./internal/sim/mutants -seeds 20000    longer
+//	go run ./internal/sim/mutants -run TestEveryPrefix -only unanswered    noticed by the judge of what is on record
 //
 // Nothing in the tree is changed: a mutant is an overlay of patched copies in
 // a temporary directory, compiled into a test binary of its own. The command
@@ -42,13 +43,14 @@ type verdict struct {
 
 func main() {
 	seeds := flag.Int("seeds", seedsDefault, "seeds to play before a mutant counts as a survivor")
-	only := flag.String("only", "", "try only mutants with this in their name")
+	only := flag.String("only", "", "try only mutants with this in their name, or with one of several, separated by commas")
 	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
 	verbose := flag.Bool("v", false, "say what each mutant did")
+	judge := flag.String("run", "TestSeeds$", "the test that has to notice")
 	flag.Parse()
 	root, err := moduleRoot()
 	if err == nil {
-		err = run(root, *seeds, *jobs, *only, *verbose)
+		err = run(root, *judge, *seeds, *jobs, *only, *verbose)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -61,7 +63,7 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), err
 }
 
-func run(root string, seeds, jobs int, only string, verbose bool) error {
+func run(root, judge string, seeds, jobs int, only string, verbose bool) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -72,12 +74,12 @@ func run(root string, seeds, jobs int, only string, verbose bool) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, jobs)
 	for i, m := range list {
-		if !strings.Contains(m.Name, only) {
+		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) }) {
 			continue
 		}
 		wait.Go(func() {
 			turns <- struct{}{}
-			verdicts[i] = try(root, filepath.Join(dir, strconv.Itoa(i)), m, seeds)
+			verdicts[i] = try(root, filepath.Join(dir, strconv.Itoa(i)), m, judge, seeds)
 			<-turns
 		})
 	}
@@ -123,10 +125,10 @@ func table(verdicts []verdict, verbose bool) error {
 }
 
 // killed is how the simulator's test says which seed failed.
-var killed = regexp.MustCompile(`seed (\d+), step \d+: (.*)`)
+var killed = regexp.MustCompile(`seed (\d+), (.*)`)
 
 // try compiles one mutant and plays seeds until one fails.
-func try(root, dir string, m Mutant, seeds int) (v verdict) {
+func try(root, dir string, m Mutant, judge string, seeds int) (v verdict) {
 	v.mutant = m
 	begin := time.Now()
 	defer func() { v.took = time.Since(begin) }()
@@ -142,7 +144,7 @@ func try(root, dir string, m Mutant, seeds int) (v verdict) {
 		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)
 		return v
 	}
-	play := exec.Command(binary, "-test.run", "TestSeeds$", "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false")
+	play := exec.Command(binary, "-test.run", judge, "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false")
 	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir)
 	out, err := play.CombinedOutput()
 	if err == nil {

@@ -1,0 +1,51 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What the owner of a state directory claims of its writes, in NodeFile.
+const (
+	DurabilitySync = "sync" // on the disk before they are acknowledged
+	DurabilityLazy = "lazy" // on the disk two minutes later at most
+)
+
+func durability(lazy bool) string {
+	if lazy {
+		return DurabilityLazy
+	}
+	return DurabilitySync
+}
+
+// Owned reports whether a process owns a state directory now. It changes
+// nothing; who starts in the moment in which it looks tries again.
+func Owned(dir string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("bus: %w", err)
+	}
+	held, err := tryLock(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return held, fmt.Errorf("bus: lock of %s: %w", dir, err)
+	}
+	return held, nil
+}
+
+// DiskFree is how many bytes this user may still write in a directory.
+func DiskFree(dir string) (int64, error) {
+	free, err := diskFree(dir)
+	if err != nil {
+		return 0, fmt.Errorf("bus: free disk space of %s: %w", dir, err)
+	}
+	return free, nil
+}
+
+// NodeFilePath is where the owner of a state directory writes its NodeFile.
+func NodeFilePath(dir string) string { return filepath.Join(dir, nodeFileName) }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/term"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	c := a.group("tools", "List the tools that agents can have",
+		"Tools are built in, or commands of agent files in a directory that --agents names.", "  troupe tools list\n  troupe tools list --agents ./team")
+	c.AddCommand(a.toolsList())
+	return c
+}
+
+// toolInfo is one tool that a run here would have.
+type toolInfo struct {
+	Name        string      `json:"name"`
+	Class       model.Class `json:"class"`
+	From        string      `json:"from"` // "built in", or the agent file
+	Command     string      `json:"command,omitempty"`
+	Description string      `json:"description"`
+	Schema      string      `json:"input_schema"`
+}
+
+func (a *app) toolsList() *cobra.Command {
+	var g agentPlaces
+	return g.add(&cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Args: none,
+		Short: "List the tools that a run here would have, what running one twice does, and where it comes from",
+		Long: `List the tools that a run in this directory would have. The class says what running
+a tool twice does: read and idempotent ones may run again after a crash; an effect
+of unknown outcome waits for a person; irreversible ones run at most once.`,
+		Example:     "  troupe tools list\n  troupe tools list --agents ./team -o json | jq -r '.[] | select(.class != \"read\") | .name'",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			list, err := a.toolsOf(&g)
+			if err != nil {
+				return err
+			}
+			if a.output != "table" {
+				return a.printData(list)
+			}
+			var rows [][]string
+			for _, t := range list {
+				rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(g.short(t.From)), term.Line(t.Description)})
+			}
+			return a.table([]string{"NAME", "CLASS", "FROM", "DESCRIPTION"}, rows)
+		},
+	})
+}
+
+// toolsOf are the tools that a run would be opened with, as far as this machine
+// can say.
+func (a *app) toolsOf(g *agentPlaces) ([]toolInfo, error) {
+	r, err := g.roster()
+	if err != nil {
+		return nil, err
+	}
+	o, err := a.preview(*g, "")
+	if err != nil {
+		return nil, err
+	}
+	list := []toolInfo{}
+	for _, spec := range o.Tools {
+		t := toolInfo{Name: spec.Name, Class: spec.Class, From: builtIn, Description: spec.Description, Schema: spec.Schema}
+		for _, c := range o.Commands {
+			if c.Name == spec.Name {
+				t.Command, t.From = c.Line, commandFrom(r, c.Name)
+			}
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// commandFrom is the first file that defines a command.
+func commandFrom(r roster, name string) string {
+	for _, i := range r.agents {
+		if slices.Contains(i.Commands, name) {
+			return i.From
+		}
+	}
+	return "agent file"
+}
