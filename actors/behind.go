@@ -120,6 +120,11 @@ func (s *shell) caught(c actor.Context, m caught) {
 		s.next(c, e)
 		s.after(c)
 	}
+	s.goOn(c, m)
+}
+
+// goOn reads what has come after the part that was read.
+func (s *shell) goOn(c actor.Context, m caught) {
 	switch {
 	case s.ctx.Err() != nil:
 	case m.err != nil || len(m.log) == 0:

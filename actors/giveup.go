@@ -44,10 +44,9 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 		return
 	}
 	if p.pid != nil {
-		delete(r.pids, p.pid.Id)
 		c.Stop(p.pid)
+		r.released(p.pid)
 		p.pid = nil
-		r.gaveUp(m.at)
 	}
 	p.results = nil
 	r.cfg.Logger.Error("an actor is given up", "actor", m.at, "why", m.why)

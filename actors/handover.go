@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/actors/life"
@@ -10,74 +12,80 @@ import (
 
 // A planned hand-over loses nothing (PROTOCOL P3, made simpler: the work is
 // waited for before the log is given, instead of being finished after it). A
-// shell that is frozen reads no more, so it begins nothing more; it appends
+// shell that is frozen steps nothing more, so it begins nothing more; it appends
 // what its models and tools still bring, then Released, and is gone. Whoever
 // comes next begins what was never begun.
 type (
-	// handOver freezes all shells whose address matches; done is called once,
-	// when they are gone. Until a review no shell of such an address starts.
+	// handOver freezes all shells whose logs match.
 	handOver struct {
-		match func(mailbox.Address) bool
+		name  string
+		match func(at mailbox.Address, lease uint64) bool
 		done  func()
 	}
 	freeze struct{}
 )
 
-// leaving is a hand-over under way.
+// leaving is a hand-over, under way or over.
 type leaving struct {
 	handOver
-	left int // shells that are not gone yet
-	over bool
+	waits map[string]struct{} // ids of the shells that are not gone yet
+	over  bool
 }
 
-// HandOver lets go of all logs that match: what is under way in them comes to
-// its end and into the log, and nothing new begins. done is called once, from
-// another goroutine, when no shell of them is left. They may be taken again
-// after Review.
-func (n *Node) HandOver(match func(mailbox.Address) bool, done func()) {
-	n.system.Root.Send(n.router, handOver{match, done})
+// HandOver lets go of all logs that match, by their address and the lease under
+// which this node holds them now: what is under way in them comes to its end and
+// into the log, and nothing new begins. done is called once, from another
+// goroutine, when no shell of them is left. None starts again under the same
+// lease; under another one it does. The name says what is handed over: the next one of the name replaces it.
+func (n *Node) HandOver(name string, match func(at mailbox.Address, lease uint64) bool, done func()) {
+	n.system.Root.Send(n.router, handOver{name, match, done})
 }
 
 func (r *router) handOver(c actor.Context, m handOver) {
-	l := &leaving{handOver: m}
-	for at, p := range r.shells {
-		switch {
-		case !m.match(at):
-		case p.pid == nil:
-			delete(r.shells, at)
-		default:
-			l.left++
-			c.Send(p.pid, freeze{})
-		}
-	}
+	r.leaving = slices.DeleteFunc(r.leaving, func(l *leaving) bool { return l.over && l.name == m.name })
+	l := &leaving{handOver: m, waits: map[string]struct{}{}}
 	r.leaving = append(r.leaving, l)
+	for at, p := range r.shells {
+		if r.leaves(at) != l {
+			continue
+		}
+		for _, elder := range p.elders {
+			l.waits[elder.Id] = struct{}{}
+		}
+		if p.pid == nil { // it waits for a restart
+			r.vacate(at, p)
+			continue
+		}
+		c.Send(p.pid, freeze{})
+		l.waits[p.pid.Id] = struct{}{}
+	}
 	l.check()
 }
 
 func (l *leaving) check() {
-	if l.left <= 0 && !l.over {
+	if len(l.waits) == 0 && !l.over {
 		l.over = true
 		go l.done()
 	}
 }
 
-// leaves reports whether an address is being handed over.
+// leaves is the newest hand-over that an address is part of, if any.
 func (r *router) leaves(at mailbox.Address) *leaving {
-	for _, l := range r.leaving {
-		if l.match(at) {
+	lease, _ := r.cfg.Holds(at)
+	for _, l := range slices.Backward(r.leaving) {
+		if l.match(at, lease) {
 			return l
 		}
 	}
 	return nil
 }
 
-// gaveUp counts a shell of a hand-over that is gone.
-func (r *router) gaveUp(at mailbox.Address) {
+// released forgets a shell that is gone.
+func (r *router) released(pid *actor.PID) {
+	delete(r.pids, pid.Id)
 	for _, l := range r.leaving {
-		if l.match(at) {
-			l.left--
-			l.check()
-		}
+		delete(l.waits, pid.Id)
+		l.check()
 	}
 }
 
@@ -104,8 +112,13 @@ func (s *shell) whileFrozen(c actor.Context) {
 	case mailbox.Message:
 		s.sawOwn(m)
 		s.took(c, 1)
-	case behind: // what it would have to see is not sent to it any more
-		s.life.Silence()
+	case behind:
+		s.catchUpTail(c, m)
+	case caught:
+		for _, e := range m.log {
+			s.sawOwn(e)
+		}
+		s.goOn(c, m)
 	case worked:
 		if m.start == s.life.Start {
 			s.work.done(m.key)
@@ -119,8 +132,6 @@ func (s *shell) whileFrozen(c actor.Context) {
 		s.posted(c, m)
 	case repost:
 		s.append(c, m.own)
-	case dismissed:
-		s.life.Silence()
 	default:
 		return
 	}
@@ -129,6 +140,10 @@ func (s *shell) whileFrozen(c actor.Context) {
 
 // sawOwn looks for own entries in what is not stepped any more.
 func (s *shell) sawOwn(m mailbox.Message) {
+	if m.Place <= s.last {
+		return
+	}
+	s.last = m.Place
 	e, err := mailbox.Decode(m.Data)
 	if err != nil || e.From != s.life.Addr || len(e.Items) == 0 {
 		return // the next life says what is wrong with it

@@ -93,7 +93,7 @@ agents:
 		}
 		s.upTo(25, runs-len(results), results)
 		gone := make(chan struct{})
-		s.node.HandOver(func(mailbox.Address) bool { return true }, func() { close(gone) })
+		s.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
 		select {
 		case <-gone:
 		case <-time.After(deadline):

@@ -2,52 +2,84 @@ package actors
 
 import (
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
-// A node acts only on logs that it holds. The order of the log is what keeps
-// two nodes from acting at once; that a node stops by itself when its lease is
-// over is defence, and saves work (PROTOCOL P4).
+// A node begins things only for logs that it holds. The order of the log is
+// what keeps two nodes from acting at once; that a node waits by itself while
+// its lease is over is defence, and saves work (PROTOCOL P4). A lease that is
+// over ends nothing: if nobody else has claimed the log by the time when this
+// node holds it again, the shell goes on with what it began (P3).
 type (
-	// dismissed: the log is not held any more.
-	dismissed struct{}
-	// spent: work that a dismissed shell began has ended, and its result was
+	// silent: the shell decides nothing more, though it may have tools under way.
+	silent struct {
+		at  mailbox.Address
+		pid *actor.PID
+	}
+	// spent: work that a silent shell began has ended, and its result was
 	// posted by the shell after it.
 	spent struct{ start, key string }
+	// certain: it is looked again whether postponed effects may be done.
+	certain struct{}
 )
 
-// review dismisses the shells of logs that are not held any more.
-func (r *router) review(c actor.Context) {
-	r.leaving = slices.DeleteFunc(r.leaving, func(l *leaving) bool { return l.over })
-	for at, p := range r.shells {
-		if _, ok := r.cfg.Holds(at); ok || p.dismissed {
-			continue
-		}
-		p.dismissed = true
-		if p.pid == nil { // it waits for a restart
-			delete(r.shells, at)
-			continue
-		}
-		c.Send(p.pid, dismissed{})
+// silentPause keeps two nodes that both believe in a lease, as after a sleep of
+// the machine, from claiming a log in turns without a rest.
+const silentPause = 200 * time.Millisecond
+
+// silent makes room for another shell of an address. Where this node still
+// holds the log there must be one: nobody else will wake it.
+func (r *router) silent(c actor.Context, m silent) {
+	p := r.shells[m.at]
+	if p == nil || p.pid != m.pid {
+		return
+	}
+	p.silent = true
+	r.wakeLater(c, m.at)
+}
+
+// wakeLater has a log looked at again that this node holds, and whose shell has
+// gone or is about to go.
+func (r *router) wakeLater(c actor.Context, at mailbox.Address) {
+	if _, ok := r.cfg.Holds(at); ok && r.leaves(at) == nil {
+		self, root := c.Self(), c.ActorSystem().Root
+		time.AfterFunc(silentPause, func() { root.Send(self, wake{at}) })
 	}
 }
 
-// left ends a shell that has fallen silent. Its address may be taken again.
+// left ends a shell that has fallen silent, or was frozen, and has nothing under
+// way. Its address may be taken again.
 func (r *router) left(c actor.Context, m left) {
 	c.Stop(m.pid)
-	delete(r.pids, m.pid.Id)
-	p := r.shells[m.at]
-	switch {
-	case p == nil:
-	case p.pid == m.pid:
-		delete(r.shells, m.at)
-		r.gaveUp(m.at)
-	default:
-		p.elders = slices.DeleteFunc(p.elders, func(e *actor.PID) bool { return e == m.pid })
+	r.released(m.pid)
+	if p := r.shells[m.at]; p != nil && p.pid == m.pid {
+		r.vacate(m.at, p)
+		r.wakeLater(c, m.at)
+	} else if p != nil {
+		p.without(m.pid)
 	}
+}
+
+// vacate removes a place whose shell is gone. While an elder has work under way
+// it has the place, so that somebody posts what that work brings.
+func (r *router) vacate(at mailbox.Address, p *place) {
+	if len(p.elders) == 0 {
+		delete(r.shells, at)
+		return
+	}
+	p.pid, p.silent = p.elders[0], true
+	p.without(p.pid)
+}
+
+func (p *place) without(elder *actor.PID) {
+	p.elders = slices.DeleteFunc(p.elders, func(e *actor.PID) bool { return e == elder })
 }
 
 // holds reports whether the shell may still try to act.
@@ -56,22 +88,65 @@ func (s *shell) holds() bool {
 	return ok
 }
 
-// dismiss makes the shell fall silent: it decides and begins nothing more. A
-// model call is given up, for nobody would read its answer; a tool comes to its
-// end, and what it returned is posted as evidence.
-func (s *shell) dismiss(c actor.Context) {
+// fallSilent makes the shell decide and begin nothing more. A model call is
+// given up, for nobody would read its answer; a tool comes to its end, and what
+// it returned is posted as evidence.
+func (s *shell) fallSilent(c actor.Context) {
 	s.life.Silence()
-	s.work.dismiss()
-	s.after(c)
+	if s.fell {
+		return
+	}
+	s.fell, s.postponed = true, nil
+	s.work.giveUp()
+	c.Send(s.router, silent{s.life.Addr, c.Self()})
 }
 
-// settled notes the end of work whose result another shell has posted.
-func (s *shell) settled(c actor.Context, m spent) {
+// spent notes the end of work whose result another shell has posted.
+func (s *shell) spent(c actor.Context, m spent) {
 	if m.start == s.life.Start {
 		s.work.done(m.key)
 	}
 	s.after(c)
 }
 
-// silent reports whether the shell is silent and has nothing under way.
+// idleForGood reports whether the shell is silent and has nothing under way.
 func (s *shell) idleForGood() bool { return s.life.Phase == life.Silent && s.work.idle() }
+
+// begin does effects, or postpones them while the lease is over.
+func (s *shell) begin(c actor.Context, effects []any) {
+	if len(effects) == 0 || s.leaving { // what never begins here, the next life begins
+		return
+	}
+	if len(s.postponed) == 0 && s.holds() {
+		for _, effect := range effects {
+			s.do(c, effect)
+		}
+		return
+	}
+	if len(s.postponed) == 0 {
+		s.later(c, certain{})
+	}
+	s.postponed = append(s.postponed, effects...)
+}
+
+// certain looks whether the log is held again. Somebody else may have claimed it
+// meanwhile, and that may not have been read yet: an entry of our own is sent
+// after it, and what was postponed waits until that one has come round.
+func (s *shell) certain(c actor.Context) {
+	switch {
+	case len(s.postponed) == 0 || s.life.Phase != life.Alive:
+	case !s.holds():
+		s.later(c, certain{})
+	default:
+		w := s.own("checkpoint", "held-"+strconv.FormatUint(s.life.N, 10), agent.Checkpoint{})
+		s.proof = s.id(w)
+		s.append(c, w)
+	}
+}
+
+// proven does what was postponed: nobody claimed the log before this place.
+func (s *shell) proven(c actor.Context) {
+	effects := s.postponed
+	s.proof, s.postponed = "", nil
+	s.begin(c, effects)
+}

@@ -36,8 +36,8 @@ type Config struct {
 	// logs, where there is no other. It must be higher than that of every owner before.
 	Lease uint64
 	// Holds says whether this process may try to act on a log, and by the revision
-	// of which write; after a change call Review. It must be cheap, and is called
-	// from any goroutine. Default: all of them, by Lease.
+	// of which write. It must be cheap, and is called from any goroutine. What it
+	// comes to hold is woken by Resume. Default: all of them, by Lease.
 	Holds func(at mailbox.Address) (lease uint64, ok bool)
 	// Busy is told of work for an actor that begins (+1) and ends (-1): model calls,
 	// tools and hooks. It must not block. Default: nobody asks.
@@ -165,14 +165,13 @@ func (n *Node) Resume(ctx context.Context, run string) error {
 		return fmt.Errorf("actors: resume %s: %w", run, err)
 	}
 	for _, a := range addresses {
-		n.system.Root.Send(n.router, wake{a})
+		n.Wake(a)
 	}
 	return nil
 }
 
-// Review looks at Holds again: shells of logs that are no longer held decide
-// nothing more, and end when what they had begun has.
-func (n *Node) Review() { n.system.Root.Send(n.router, review{}) }
+// Wake starts a shell for an actor that has none, if this node holds its log.
+func (n *Node) Wake(at mailbox.Address) { n.system.Root.Send(n.router, wake{at}) }
 
 // Stop ends all shells and what they have under way. What was not finished is
 // taken up from the logs by the next owner. Stopping again does nothing.

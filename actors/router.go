@@ -20,7 +20,6 @@ type (
 		at  mailbox.Address
 		pid *actor.PID
 	}
-	review  struct{} // Holds may say something else now
 	restart struct{ at mailbox.Address }
 )
 
@@ -50,9 +49,9 @@ type place struct {
 	head     uint64 // place of the newest entry
 	detached bool   // the shell reads for itself
 
-	lease     uint64       // of the newest shell
-	dismissed bool         // the log is not held any more
-	elders    []*actor.PID // dismissed, while the log was taken again
+	lease  uint64       // of the newest shell
+	silent bool         // the newest shell is
+	elders []*actor.PID // silent ones with work under way, while the log was taken again
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
@@ -79,8 +78,8 @@ func (r *router) Receive(c actor.Context) {
 		r.forget(c, m.at)
 	case left:
 		r.left(c, m)
-	case review:
-		r.review(c)
+	case silent:
+		r.silent(c, m)
 	case handOver:
 		r.handOver(c, m)
 	case restart:
@@ -98,7 +97,7 @@ func (r *router) Receive(c actor.Context) {
 // nil for a log that this node does not hold.
 func (r *router) find(c actor.Context, at mailbox.Address) *place {
 	p := r.shells[at]
-	if _, gone := r.gone[at]; gone || p != nil && !p.dismissed {
+	if _, gone := r.gone[at]; gone || p != nil && !p.silent {
 		return p
 	}
 	if _, ok := r.cfg.Holds(at); !ok || r.leaves(at) != nil {
@@ -109,10 +108,9 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 		r.shells[at] = p
 	}
 	if p.pid != nil { // it finishes what it began
-		delete(r.pids, p.pid.Id)
 		p.elders = append(p.elders, p.pid)
 	}
-	p.dismissed = false
+	p.silent = false
 	r.spawn(c, at, p)
 	return p
 }
@@ -120,7 +118,7 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	lease, ok := r.cfg.Holds(at)
 	if !ok || r.leaves(at) != nil { // lost while it waited for a restart
-		delete(r.shells, at)
+		r.vacate(at, p)
 		return
 	}
 	if lease != p.lease {
@@ -168,9 +166,8 @@ func (r *router) forget(c actor.Context, at mailbox.Address) {
 	}
 	delete(r.shells, at)
 	if p.pid != nil {
-		delete(r.pids, p.pid.Id)
 		c.Stop(p.pid)
-		r.gaveUp(at)
+		r.released(p.pid)
 	}
 	r.gone[at] = struct{}{}
 	r.recent = append(r.recent, at)
@@ -186,14 +183,19 @@ func (r *router) crashed(c actor.Context, pid *actor.PID) {
 	if !ok || r.ctx.Err() != nil {
 		return
 	}
-	delete(r.pids, pid.Id)
+	r.released(pid)
 	p := r.shells[at]
-	p.pid = nil
-	if p.dismissed || r.leaves(at) != nil {
-		delete(r.shells, at)
-		r.gaveUp(at)
+	switch {
+	case p == nil:
+		return
+	case p.pid == nil || p.pid.Id != pid.Id:
+		p.without(pid)
+		return
+	case p.silent, r.leaves(at) != nil:
+		r.vacate(at, p)
 		return
 	}
+	p.pid = nil
 	pause, parked := p.crash(time.Now())
 	if parked {
 		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})

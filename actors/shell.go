@@ -74,8 +74,12 @@ type shell struct {
 	unread  []string          // ids of own entries that have not come round
 	leaving bool              // it is to be frozen once the replay is through
 	frozen  bool              // the log is being handed over: see handover.go
+	fell    bool              // the router knows that the shell is silent
 	final   string            // id of the Released that was appended
-	work    world
+
+	postponed []any  // effects that wait for the lease: see holds.go
+	proof     string // id of the entry after which they are done
+	work      world
 }
 
 type heldNotes struct {
@@ -152,10 +156,10 @@ func (s *shell) Receive(c actor.Context) {
 		}
 		s.append(c, m)
 		s.after(c)
-	case dismissed:
-		s.dismiss(c)
+	case certain:
+		s.certain(c)
 	case spent:
-		s.settled(c, m)
+		s.spent(c, m)
 	case freeze:
 		s.freeze(c)
 	case due:
@@ -196,20 +200,24 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	if r.Came && s.super != nil && s.super.Ended() {
 		s.over()
 	}
-	if (r.Reclaim || len(r.World) > 0) && !s.holds() {
-		s.dismiss(c)
+	switch {
+	case r.Reclaim && !s.holds():
+		s.fallSilent(c)
 		return
-	}
-	if r.Reclaim {
+	case r.Reclaim:
 		s.claim(c)
 	}
-	for _, effect := range r.World {
-		s.do(c, effect)
+	s.begin(c, r.World)
+	if s.proof != "" && r.Own == s.proof {
+		s.proven(c)
 	}
 }
 
 // after sends what may go, closes the log at the end, and stops.
 func (s *shell) after(c actor.Context) {
+	if s.life.Phase == life.Silent {
+		s.fallSilent(c)
+	}
 	if s.idleForGood() {
 		c.Send(s.router, left{s.life.Addr, c.Self()})
 		return

@@ -54,8 +54,8 @@ func (w *world) abort(key string) {
 	}
 }
 
-// dismiss gives up what nobody will read: model calls, hooks and timers. Tools go on.
-func (w *world) dismiss() {
+// giveUp ends what nobody will read: model calls, hooks and timers. Tools go on.
+func (w *world) giveUp() {
 	for key := range w.cancels {
 		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
 			w.done(key)

@@ -167,10 +167,19 @@ func (s State) tailAt(n int) int {
 			n--
 		}
 	}
-	for i > s.Fold.Upto && i < len(s.History) && s.History[i].Role == model.ToolRole {
+	for i > s.Fold.Upto && s.answered(i) {
 		i--
 	}
 	return i
+}
+
+// answered reports whether the message i, or the first after it that is sent,
+// answers calls before it: struck messages may lie between the two.
+func (s State) answered(i int) bool {
+	for i < len(s.History) && s.History[i].Tombstone {
+		i++
+	}
+	return i < len(s.History) && s.History[i].Role == model.ToolRole
 }
 
 // withFold is the state in which a fold stands. What the provider reported was

@@ -168,6 +168,9 @@ func (s State) recollected() State {
 	}
 	calls := map[string]model.ToolCall{}
 	for _, m := range s.History {
+		if m.Tombstone {
+			continue
+		}
 		for _, c := range m.Calls {
 			calls[c.ID] = c
 		}

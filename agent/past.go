@@ -91,7 +91,7 @@ func (s State) adopt() State {
 		s.Fold = Fold{Upto: len(m.out), Text: fold.Text, Deep: fold.Deep}
 	}
 	s.History, s.tape = m.out, nil
-	s.Recalled, s.Recall = len(m.out), Recall{}
+	s.Recalled, s.Recall, s.Task = len(m.out), Recall{}, s.Task.knows(m.out)
 	return s
 }
 

@@ -142,23 +142,24 @@ func (p Past) Check() error {
 	}
 	var c pastChecker
 	for i, m := range p.Messages {
+		if p.Fold != nil && i == p.Fold.Upto && len(c.open) > 0 {
+			return &PastError{"fold", "it parts calls from their results", "let upto name another message"}
+		}
 		if what, remedy := c.next(m); what != "" {
 			return &PastError{fmt.Sprintf("message %d", i), what, remedy}
 		}
 	}
 	if f := p.Fold; f != nil {
-		return f.check(p.Messages)
+		return f.check(len(p.Messages))
 	}
 	return nil
 }
 
-func (f PastFold) check(messages []model.Message) error {
+func (f PastFold) check(messages int) error {
 	switch {
-	case f.Upto < 1 || f.Upto > len(messages):
-		return &PastError{"fold", fmt.Sprintf("upto is %d of %d messages", f.Upto, len(messages)), "leave the fold out"}
-	case f.Upto < len(messages) && messages[f.Upto].Role == model.ToolRole:
-		return &PastError{"fold", "it parts calls from their results", "let upto name another message"}
-	case strings.TrimSpace(f.Text) == "" || !utf8.ValidString(f.Text) || len(f.Text) > PastPartBytes/2:
+	case f.Upto < 1 || f.Upto > messages:
+		return &PastError{"fold", fmt.Sprintf("upto is %d of %d messages", f.Upto, messages), "leave the fold out"}
+	case strings.TrimSpace(f.Text) == "" || !utf8.ValidString(f.Text) || len(f.Text) > PastPartBytes:
 		return &PastError{"fold", "its text is empty, too long, or not UTF-8", "leave the fold out"}
 	}
 	return nil

@@ -115,7 +115,7 @@ func (s State) ask() budget.Ask {
 // with: what a child is admitted by.
 func FirstAsk(t Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().recollected().say(t.prompt())
 	return s.ask()
 }
 

@@ -225,6 +225,10 @@ func (n Names) BlobMeta(name string) string {
 	return "$O." + n.BlobStore() + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
+// BlobChunks is the subject of the chunks of one object of BlobStore, as the
+// client library forms it; id may be of several tokens.
+func (n Names) BlobChunks(id string) string { return "$O." + n.BlobStore() + ".C." + id }
+
 // KVSubject is the subject behind a key of a bucket. A lease is renewed by
 // publishing to it with the expected last sequence and Nats-TTL: the Update of
 // the client library drops the TTL.

@@ -272,46 +272,62 @@ func (h *Host) forget(ctx context.Context, run string) error {
 // Unfinished lists the runs that have not ended. The index is written after
 // the log, so a run whose opener died in between is found by its log.
 func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
+	open, _, err := h.unfinished(ctx)
+	return open, err
+}
+
+// unfinished lists the runs that have not ended, and all logs.
+func (h *Host) unfinished(ctx context.Context) (open []client.RunInfo, logs []mailbox.Address, err error) {
 	list, err := h.runs.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known := map[string]bool{}
-	var open []client.RunInfo
 	for _, i := range list {
 		known[i.RunID] = true
 		if i.State != gateway.Finished {
 			open = append(open, i)
 		}
 	}
-	logs, err := h.post.Addresses(ctx, "")
+	logs, err = h.post.Addresses(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("host: %w", err)
+		return nil, nil, fmt.Errorf("host: %w", err)
 	}
 	for _, at := range logs {
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}
 		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
-			return nil, err
+			return nil, nil, err
 		} else if buried {
 			continue // it was deleted
 		}
 		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
 		if err := h.runs.Put(ctx, row); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		open = append(open, row)
 	}
-	return open, nil
+	return open, logs, nil
 }
 
+// resumeAll wakes the actors of all runs that have not ended, by one list of
+// the logs: one for each run would cost a request to each stream.
 func (h *Host) resumeAll(ctx context.Context) error {
-	open, err := h.Unfinished(ctx)
-	for _, i := range open {
-		err = errors.Join(err, h.node.Resume(ctx, i.RunID))
+	open, logs, err := h.unfinished(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	live := map[string]bool{}
+	for _, i := range open {
+		live[i.RunID] = true
+	}
+	for _, at := range logs {
+		if live[at.Run()] {
+			h.node.Wake(at)
+		}
+	}
+	return nil
 }
 
 // Resume continues one run.
@@ -349,8 +365,8 @@ func (h *Host) Close() error {
 		h.node.Stop()
 	}
 	h.end()
-	h.writing.Wait()
 	h.giveShards()
+	h.writing.Wait()
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
 	}

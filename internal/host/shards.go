@@ -27,6 +27,7 @@ type holding struct {
 	keeper  atomic.Pointer[shard.Keeper]
 	busy    []atomic.Int64 // work under way, by shard
 	buckets *bus.Buckets
+	gained  chan struct{} // something was
 }
 
 // hold fills in what decides where this node acts. In a cluster it begins to
@@ -42,6 +43,7 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 	}
 	h.holding.buckets = b
 	h.holding.busy = make([]atomic.Int64, h.post.Shards())
+	h.holding.gained = make(chan struct{}, 1)
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
 		k := h.holding.keeper.Load()
 		if k == nil {
@@ -68,8 +70,10 @@ func (h *Host) keepShards(ctx context.Context) error {
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
-		Quiet: func(s int, done func()) {
-			h.node.HandOver(func(at mailbox.Address) bool { return mailbox.Shard(at, h.post.Shards()) == s }, done)
+		Quiet: func(s int, epoch uint64, done func()) {
+			h.node.HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
+				return lease == epoch && mailbox.Shard(at, h.post.Shards()) == s
+			}, done)
 		},
 		Changed: h.changed, Logger: h.cfg.Logger})
 	if err != nil {
@@ -77,31 +81,39 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	h.holding.keeper.Store(k)
 	h.changed(k.Held(), nil) // what was taken before anybody could act on it
+	h.writing.Go(h.takeUp)
 	return nil
 }
 
-// changed follows the leases: shells of what is lost fall silent, unfinished
-// runs of what was gained go on. Runs are looked for until they are found.
-func (h *Host) changed(gained, lost []int) {
-	if len(lost) > 0 {
-		h.node.Review()
-	}
+// changed follows the leases: unfinished runs of what was gained go on. What was
+// lost ends by itself, when somebody else claims it.
+func (h *Host) changed(gained, _ []int) {
 	if len(gained) == 0 {
 		return
 	}
-	h.writing.Go(func() {
-		for h.life.Err() == nil {
-			err := h.resumeAll(h.life)
-			if err == nil {
-				return
-			}
-			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "error", err)
-			select {
-			case <-h.life.Done():
-			case <-time.After(takeUpPause):
-			}
+	select {
+	case h.holding.gained <- struct{}{}:
+	default: // it is looked for them anyway
+	}
+}
+
+// takeUp looks for unfinished runs whenever something was gained, until they
+// are found.
+func (h *Host) takeUp() {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-h.life.Done():
+			return
+		case <-h.holding.gained:
+		case <-again:
 		}
-	})
+		again = nil
+		if err := h.resumeAll(h.life); err != nil && h.life.Err() == nil {
+			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "error", err)
+			again = time.After(takeUpPause)
+		}
+	}
 }
 
 const takeUpPause = time.Second
@@ -115,7 +127,7 @@ func (h *Host) Drain(ctx context.Context) error {
 	if k := h.holding.keeper.Load(); k != nil {
 		k.Leave() // so that others take over as shards become quiet
 	}
-	h.node.HandOver(func(mailbox.Address) bool { return true }, func() { close(done) })
+	h.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(done) })
 	select {
 	case <-done:
 		return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,11 +60,11 @@ type Config struct {
 	// Busy reports whether something is under way in a shard that this node holds.
 	Busy func(shard int) bool
 	// Quiet brings what is under way in a shard that is to be given to an end, lets
-	// nothing new begin in it until Changed says that it is lost, and calls done,
-	// once, from any goroutine.
-	Quiet func(shard int, done func())
-	// Changed tells that shards were gained or lost. It is called from one
-	// goroutine and should not take longer than a renewal.
+	// nothing new begin in it under this epoch, and calls done, once, from any goroutine.
+	Quiet func(shard int, epoch uint64, done func())
+	// Changed tells that shards were gained or lost. A shard is gained also when
+	// its lease was over for a moment, and nobody else had it. It is called from
+	// one goroutine and should not take longer than a renewal.
 	Changed func(gained, lost []int)
 	Logger  *slog.Logger // default: discard
 }
@@ -82,10 +83,25 @@ type Keeper struct {
 	held   map[int]held
 	others map[int]string // holders by the watch, ours too
 	nodes  map[string]Node
-	own    uint64       // revision of our own node's key
-	giving map[int]bool // shards to be given; true: they are quiet
-	going  bool         // by Leave
-	asked  bool         // by a key that Ask wrote
+	giving map[int]giving // shards to be given
+	going  bool           // by Leave
+	asked  bool           // by a key that Ask wrote
+
+	own    uint64 // revision of our own node's key
+	seen   uint64 // the same, as the watch has it
+	looked uint64 // seen, a tick ago
+	missed int    // ticks in which seen stood still, and own did not
+	// calm is until when only former shards are taken: this node was not heard, so
+	// it does not know whether the others are dead or were not heard either.
+	calm   time.Time
+	former map[int]struct{} // shards whose leases ended by themselves
+}
+
+// giving is a shard that is brought to rest. It is about one epoch: the shard
+// may be lost and taken again meanwhile.
+type giving struct {
+	epoch uint64
+	quiet bool
 }
 
 // held is a lease of ours. until is by the monotonic clock, counted from before
@@ -94,6 +110,7 @@ type held struct {
 	epoch    uint64
 	revision uint64
 	until    time.Time
+	lapsed   bool // it was renewed after until, and nobody else had it
 }
 
 // Start makes the node known and keeps taking the shards that are its own.
@@ -110,7 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Keeper{cfg: cfg, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
-		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}, giving: map[int]bool{}}
+		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}, giving: map[int]giving{}, former: map[int]struct{}{}}
 	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
 	k.cfg.Node.Started = time.Now().UnixMilli()
 	if err := k.announce(ctx); err != nil {
@@ -184,7 +201,7 @@ func (k *Keeper) Nodes() map[Node][]int {
 // renews what it holds.
 func (k *Keeper) keep(ctx context.Context, watching func()) {
 	defer close(k.over)
-	defer watching()
+	defer func() { watching() }()
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
 	for {
@@ -195,9 +212,18 @@ func (k *Keeper) keep(ctx context.Context, watching func()) {
 			return
 		case <-k.poke:
 		case <-tick.C:
+			if k.blind() {
+				watching = k.lookAgain(ctx, watching)
+			}
 			k.renewAll(ctx)
 		}
 	}
+}
+
+// soon ends what a round of requests may take: a server that does not answer
+// must not keep the keeper from the next round.
+func (k *Keeper) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, k.cfg.TTL/renewParts)
 }
 
 // say tells the others at once when this node begins or stops to leave.
@@ -216,40 +242,62 @@ func (k *Keeper) say(ctx context.Context) {
 // plan takes and gives what the present view asks for.
 func (k *Keeper) plan(ctx context.Context) {
 	p := k.next()
-	var gained, lost []int
-	for _, s := range p.Take {
-		if k.take(ctx, s) {
-			gained = append(gained, s)
-		}
-	}
+	taking, cancel := k.soon(ctx)
+	defer cancel()
+	gained := each(p.Take, func(s int) bool { return k.take(taking, s) })
 	for _, s := range p.Give {
 		k.quieten(s)
 	}
+	var lost []int
 	for _, s := range k.quiet() {
 		if k.letGo(s) {
 			lost = append(lost, s)
 		}
 	}
 	k.tell(gained, lost)
-	for _, s := range lost {
-		k.free(ctx, s)
+	freeing, enough := k.soon(ctx)
+	defer enough()
+	each(lost, func(s int) bool { return k.free(freeing, s) })
+}
+
+// each calls do for shards, some at a time, and returns those that it is true for.
+func each(shards []int, do func(shard int) bool) (list []int) {
+	var wait sync.WaitGroup
+	is := make([]bool, len(shards))
+	turn := make(chan struct{}, renewersAt)
+	for i, s := range shards {
+		turn <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turn }()
+			is[i] = do(s)
+		})
 	}
+	wait.Wait()
+	for i, s := range shards {
+		if is[i] {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // quieten has a shard brought to rest, once.
 func (k *Keeper) quieten(shard int) {
 	k.mu.Lock()
 	_, begun := k.giving[shard]
-	if !begun {
-		k.giving[shard] = false
+	h, ok := k.held[shard]
+	if !begun && ok {
+		k.giving[shard] = giving{epoch: h.epoch}
 	}
 	k.mu.Unlock()
-	if begun {
+	if begun || !ok {
 		return
 	}
-	k.cfg.Quiet(shard, func() {
+	k.cfg.Quiet(shard, h.epoch, func() {
 		k.mu.Lock()
-		k.giving[shard] = true
+		if k.giving[shard].epoch == h.epoch {
+			k.giving[shard] = giving{h.epoch, true}
+		}
 		k.mu.Unlock()
 		k.wake()
 	})
@@ -260,8 +308,8 @@ func (k *Keeper) quiet() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var list []int
-	for s, q := range k.giving {
-		if q {
+	for s, g := range k.giving {
+		if g.quiet {
 			list = append(list, s)
 			delete(k.giving, s)
 		}
@@ -294,12 +342,16 @@ func (k *Keeper) next() Plan {
 			v.Nodes = append(v.Nodes, id)
 		}
 	}
-	going := k.going || k.asked
+	going, calm, former := k.going || k.asked, time.Now().Before(k.calm), maps.Clone(k.former)
 	k.mu.RUnlock()
 	if going {
 		return leaving(v)
 	}
-	return Next(v)
+	p := Next(v)
+	if calm {
+		p.Take = slices.DeleteFunc(p.Take, func(s int) bool { _, ours := former[s]; return !ours })
+	}
+	return p
 }
 
 func (k *Keeper) key(shard int) string { return k.cfg.Pool + "." + strconv.Itoa(shard) }

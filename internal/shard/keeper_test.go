@@ -40,10 +40,19 @@ type member struct {
 	mu   sync.Mutex
 	busy map[int]bool
 	rest map[int]func() // of busy shards that are to be quiet
+	took map[int]bool   // shards that were gained
+}
+
+func (m *member) changed(gained, _ []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range gained {
+		m.took[s] = true
+	}
 }
 
 // quiet is called back at once for what is idle, and later for what is busy.
-func (m *member) quiet(s int, done func()) {
+func (m *member) quiet(s int, _ uint64, done func()) {
 	m.mu.Lock()
 	busy := m.busy[s]
 	if busy {
@@ -80,6 +89,22 @@ func join(t *testing.T, e *bus.Embedded, name string, busy ...int) *member {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
+	return enter(t, nc, name, busy...)
+}
+
+// buckets opens the buckets, and makes what is missing.
+func buckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
+	t.Helper()
+	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// enter is join over a connection.
+func enter(t *testing.T, nc *nats.Conn, name string, busy ...int) *member {
+	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -88,16 +113,12 @@ func join(t *testing.T, e *bus.Embedded, name string, busy ...int) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.OpenBuckets(t.Context(), js, bus.BucketConfig{Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}}
+	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
 	for _, s := range busy {
 		m.busy[s] = true
 	}
-	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: names, Node: shard.Node{Name: name},
-		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: func(_, _ []int) {}})
+	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: buckets(t, nc), Names: names, Node: shard.Node{Name: name},
+		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,8 @@ func (k *Keeper) announce(ctx context.Context) error {
 // renewNode says again that this node lives. A key that has expired meanwhile
 // is made anew: others then give back what is ours as it becomes idle.
 func (k *Keeper) renewNode(ctx context.Context) {
+	ctx, cancel := k.soon(ctx)
+	defer cancel()
 	k.mu.RLock()
 	node, own := k.cfg.Node, k.own
 	k.mu.RUnlock()
@@ -36,6 +38,9 @@ func (k *Keeper) renewNode(ctx context.Context) {
 		if e, err = k.cfg.Buckets.Nodes.Get(ctx, node.ID); err == nil {
 			revision = e.Revision()
 		} else if errors.Is(err, jetstream.ErrKeyNotFound) {
+			k.mu.Lock()
+			k.calm = time.Now().Add(k.cfg.TTL)
+			k.mu.Unlock()
 			revision, err = k.cfg.Buckets.Nodes.Create(ctx, node.ID, encode(node), jetstream.KeyTTL(k.cfg.TTL))
 		}
 	}
@@ -51,97 +56,115 @@ func (k *Keeper) renewNode(ctx context.Context) {
 // take acquires a lease that nobody holds. The revision of the write is the epoch.
 func (k *Keeper) take(ctx context.Context, shard int) bool {
 	sent := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, sent.Add(k.cfg.TTL/renewParts))
-	defer cancel()
 	revision, err := k.cfg.Buckets.Shards.Create(ctx, k.key(shard), k.value(), jetstream.KeyTTL(k.cfg.TTL))
-	if err != nil {
-		// It may have landed, and nobody told us: then its value says that it is ours.
-		var ours bool
-		if revision, ours = k.ours(ctx, shard); !ours {
-			if !errors.Is(err, jetstream.ErrKeyExists) {
-				k.cfg.Logger.Warn("a lease was not taken; it is tried again", "shard", shard, "error", err)
-			}
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		// An earlier one may have landed, and nobody told us: then its value says that
+		// it is ours. How long it still lasts nobody knows, so it is renewed.
+		found, ours, unread := k.ours(ctx, shard)
+		if !ours || unread != nil {
 			return false
 		}
+		sent = time.Now()
+		revision, err = bus.Renew(ctx, k.cfg.JS, k.cfg.Names.ShardBucket(), k.key(shard), k.value(), found, k.cfg.TTL)
+	}
+	if err != nil {
+		k.cfg.Logger.Warn("a lease was not taken; it is tried again", "shard", shard, "error", err)
+		return false
 	}
 	k.mu.Lock()
 	k.held[shard] = held{epoch: revision, revision: revision, until: sent.Add(k.cfg.TTL)}
 	k.others[shard] = k.cfg.Node.ID
+	delete(k.former, shard)
 	k.mu.Unlock()
 	return true
 }
 
 // ours reads a lease from the leader: our nonce there means that it is held.
-func (k *Keeper) ours(ctx context.Context, shard int) (revision uint64, ok bool) {
+func (k *Keeper) ours(ctx context.Context, shard int) (revision uint64, ok bool, err error) {
 	e, err := k.cfg.Buckets.Shards.Get(ctx, k.key(shard))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return 0, false, nil
+	}
 	if err != nil {
-		return 0, false
+		return 0, false, fmt.Errorf("shard: read the lease of %d: %w", shard, err)
 	}
 	var l lease
 	if json.Unmarshal(e.Value(), &l) != nil {
-		return 0, false
+		return 0, false, nil // somebody else's
 	}
-	return e.Revision(), l.Nonce == k.nonce && l.Node == k.cfg.Node.ID
+	return e.Revision(), l.Nonce == k.nonce && l.Node == k.cfg.Node.ID, nil
 }
 
 // renewAll renews all leases, some at a time, and drops those that are lost.
 func (k *Keeper) renewAll(ctx context.Context) {
-	k.renewNode(ctx)
-	k.mu.RLock()
-	shards := make([]int, 0, len(k.held))
-	for s := range k.held {
-		shards = append(shards, s)
-	}
-	k.mu.RUnlock()
-	slices.Sort(shards)
 	var wait sync.WaitGroup
-	gone := make([]bool, len(shards))
-	turn := make(chan struct{}, renewersAt)
-	for i, s := range shards {
-		wait.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			gone[i] = !k.renew(ctx, s)
-		})
-	}
+	wait.Go(func() { k.renewNode(ctx) })
+	renewing, cancel := k.soon(ctx)
+	defer cancel()
+	errs := make([]error, k.cfg.Shards)
+	failed := each(k.Held(), func(s int) bool { errs[s] = k.renew(renewing, s); return errs[s] != nil })
+	// No verdict: what the leader has under the key decides.
+	asking, enough := k.soon(ctx)
+	defer enough()
+	gone := each(failed, func(s int) bool { return k.isLost(asking, s, errs[s]) })
 	wait.Wait()
 	var lost []int
-	for i, s := range shards {
-		if gone[i] && k.letGo(s) {
+	for _, s := range gone {
+		if k.letGo(s) {
 			lost = append(lost, s)
 		}
 	}
-	k.tell(nil, lost)
+	k.mu.Lock()
+	for _, s := range lost {
+		k.former[s] = struct{}{}
+	}
+	var again []int
+	for s, h := range k.held {
+		if h.lapsed {
+			h.lapsed = false
+			k.held[s] = h
+			again = append(again, s)
+		}
+	}
+	k.mu.Unlock()
+	slices.Sort(again)
+	k.tell(again, lost)
 }
 
-// renew renews one lease. It is lost when another node has it, or when no
-// answer came until others may have taken it.
-func (k *Keeper) renew(ctx context.Context, shard int) bool {
+// renew renews one lease.
+func (k *Keeper) renew(ctx context.Context, shard int) error {
 	k.mu.RLock()
 	h := k.held[shard]
 	k.mu.RUnlock()
 	sent := time.Now()
-	try, cancel := context.WithDeadline(ctx, sent.Add(k.cfg.TTL/renewParts))
-	defer cancel()
-	revision, err := bus.Renew(try, k.cfg.JS, k.cfg.Names.ShardBucket(), k.key(shard), k.value(), h.revision, k.cfg.TTL)
+	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.ShardBucket(), k.key(shard), k.value(), h.revision, k.cfg.TTL)
 	if err != nil {
-		// No verdict: what the leader has under the key decides.
-		found, ours := k.ours(ctx, shard)
-		if !ours && (errors.Is(err, bus.ErrRevision) || !sent.Before(h.until)) {
-			k.cfg.Logger.Warn("a lease is lost", "shard", shard, "error", err)
-			return false
-		}
-		if ours {
-			h.revision = found // it is renewed at the next turn, which keeps the clock honest
-			k.mu.Lock()
-			k.held[shard] = h
-			k.mu.Unlock()
-		}
-		return time.Now().Before(h.until)
+		return err
 	}
+	lapsed := h.lapsed || !time.Now().Before(h.until)
 	k.mu.Lock()
-	k.held[shard] = held{epoch: h.epoch, revision: revision, until: sent.Add(k.cfg.TTL)}
+	k.held[shard] = held{epoch: h.epoch, revision: revision, until: sent.Add(k.cfg.TTL), lapsed: lapsed}
 	k.mu.Unlock()
+	return nil
+}
+
+// isLost decides about a lease that could not be renewed: it is lost when
+// another node has it or nobody, or when no answer came until others may have
+// taken it. Where it is still ours, the next renewal keeps the clock honest.
+func (k *Keeper) isLost(ctx context.Context, shard int, why error) bool {
+	found, ours, unread := k.ours(ctx, shard)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := k.held[shard]
+	if ours {
+		h.revision = found
+		k.held[shard] = h
+		return false
+	}
+	if unread != nil && time.Now().Before(h.until) {
+		return false
+	}
+	k.cfg.Logger.Warn("a lease is lost", "shard", shard, "error", errors.Join(why, unread))
 	return true
 }
 
@@ -156,15 +179,18 @@ func (k *Keeper) letGo(shard int) bool {
 }
 
 // free takes a lease of ours out of the bucket, so that nobody waits for its end.
-func (k *Keeper) free(ctx context.Context, shard int) {
-	revision, ours := k.ours(ctx, shard)
-	if !ours {
-		return
+func (k *Keeper) free(ctx context.Context, shard int) bool {
+	revision, ours, err := k.ours(ctx, shard)
+	if err == nil && !ours {
+		return false
 	}
-	err := k.cfg.Buckets.Shards.Delete(ctx, k.key(shard), jetstream.LastRevision(revision))
+	if err == nil {
+		err = k.cfg.Buckets.Shards.Delete(ctx, k.key(shard), jetstream.LastRevision(revision))
+	}
 	if err != nil {
 		k.cfg.Logger.Warn("a lease was not given back; it ends by itself", "shard", shard, "error", err)
 	}
+	return err == nil
 }
 
 // Leave takes no more shards and gives away what it has, each shard once it is
@@ -199,13 +225,7 @@ func (k *Keeper) wake() {
 func (k *Keeper) Close(ctx context.Context) {
 	k.stop()
 	<-k.over
-	held := k.Held()
-	var wait sync.WaitGroup
-	for _, s := range held {
-		k.letGo(s)
-		wait.Go(func() { k.free(ctx, s) })
-	}
-	wait.Wait()
+	each(k.Held(), func(s int) bool { return k.letGo(s) && k.free(ctx, s) })
 	if err := k.cfg.Buckets.Nodes.Delete(ctx, k.cfg.Node.ID); err != nil {
 		k.cfg.Logger.Warn("the node did not say that it goes; its key ends by itself", "error", err)
 	}

@@ -27,11 +27,10 @@ func (k *Keeper) watch(ctx, life context.Context) (stop func(), err error) {
 		from jetstream.KeyWatcher
 		see  func(jetstream.KeyValueEntry)
 	}{{nodes, k.seeNode}, {leases, k.seeLease}} {
-		if err := first(ctx, w.from, w.see); err != nil {
-			stop()
-			return nil, err
+		if failed := first(ctx, w.from, w.see); failed != nil {
+			err = failed
 		}
-		go func() {
+		go func() { // until stop
 			for e := range w.from.Updates() {
 				if e != nil {
 					w.see(e)
@@ -40,7 +39,51 @@ func (k *Keeper) watch(ctx, life context.Context) (stop func(), err error) {
 			}
 		}()
 	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
 	return stop, nil
+}
+
+// blindAfter is after how many ticks in which our own key did not come round
+// the watches are made anew.
+const blindAfter = 4
+
+// blind reports whether the watches show something else than what is there. It
+// is asked once in a tick, before our own key is written again.
+func (k *Keeper) blind() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.missed >= blindAfter:
+	case k.seen == k.own, k.seen != k.looked:
+		k.missed = 0
+	default:
+		k.missed++
+	}
+	k.looked = k.seen
+	return k.missed >= blindAfter
+}
+
+// lookAgain makes the watches anew. Until that succeeds the old view is kept.
+func (k *Keeper) lookAgain(ctx context.Context, watching func()) func() {
+	soon, cancel := k.soon(ctx)
+	defer cancel()
+	watching()
+	k.mu.Lock()
+	nodes, others := k.nodes, k.others
+	k.nodes, k.others, k.missed = map[string]Node{}, map[int]string{}, 0
+	k.mu.Unlock()
+	again, err := k.watch(soon, ctx)
+	k.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", k.cfg.Node.ID, "error", err)
+	if err != nil {
+		k.mu.Lock()
+		k.nodes, k.others, k.missed = nodes, others, blindAfter
+		k.mu.Unlock()
+		return func() {}
+	}
+	return again
 }
 
 // first reads what a bucket holds now.
@@ -85,6 +128,12 @@ func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 			k.asked = e.Operation() == jetstream.KeyValuePut
 		}
 		return
+	}
+	if e.Key() == k.cfg.Node.ID {
+		if e.Revision() < k.seen { // the bucket was made anew, without a word about what is gone
+			k.missed = blindAfter
+		}
+		k.seen = e.Revision()
 	}
 	var n Node
 	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &n) != nil || n.ID != e.Key() {

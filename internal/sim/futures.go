@@ -14,7 +14,7 @@ import (
 const futureLease = 1000
 
 // futuresEvery is how often two futures are stepped from one state.
-const futuresEvery = 12
+const futuresEvery = 18
 
 // futuresAgent steps two more futures from the state before a step and one
 // from the state after it: none may touch what another sees.

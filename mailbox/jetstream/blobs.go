@@ -1,17 +1,21 @@
 package jetstream
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/mailbox"
@@ -25,24 +29,31 @@ const (
 )
 
 // Blobs implements mailbox.Blobs on an object store. Objects are named
-// <run>/<hash>. Reads go to the leader: bus.OpenBuckets turns direct reads off.
+// <run>/<hash>, in the form of the client library, so that its tools can read
+// them. They are written here: the library sends the name of an object without
+// waiting for its chunks, and keeps a goroutine of some writes for ever. The
+// chunks of a run have subjects of their own, by which its blobs are found
+// without a look at those of all others.
+//
+// Reads go to the leader: bus.OpenBuckets turns direct reads off.
 type Blobs struct {
+	js     jetstream.JetStream
 	store  jetstream.ObjectStore
 	stream jetstream.Stream // behind the store
 	names  bus.Names
-	chunk  uint32
+	chunk  int
 
 	mu      sync.Mutex
 	shelves map[string]*shelf
 }
 
-// shelf is what is known of one run. Its lock is held over a Put: a second one
-// of the same blob must find the first. A run that is active in several
-// processes may go over its limit by what each of them does not know of.
+// shelf is what is known of one run. A run that is active in several processes
+// may go over its limit by what each of them does not know of.
 type shelf struct {
 	mu      sync.Mutex
 	counted bool
 	used    int64
+	putting map[string]chan struct{} // by reference; closed when that Put has ended
 }
 
 var _ mailbox.Blobs = (*Blobs)(nil)
@@ -57,8 +68,8 @@ func OpenBlobs(ctx context.Context, nc *nats.Conn, store jetstream.ObjectStore, 
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: blobs: %w", err)
 	}
-	chunk := min(blobChunkBytes, nc.MaxPayload()/2)
-	return &Blobs{store: store, stream: stream, names: names, chunk: uint32(chunk), shelves: map[string]*shelf{}}, nil
+	chunk := int(min(blobChunkBytes, nc.MaxPayload()/2))
+	return &Blobs{js: js, store: store, stream: stream, names: names, chunk: chunk, shelves: map[string]*shelf{}}, nil
 }
 
 // Put implements mailbox.Blobs.
@@ -71,40 +82,123 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 	}
 	ref := mailbox.BlobRef(data)
 	s := b.shelf(run)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := b.put(ctx, s, run, ref, data); err != nil {
+	done, err := s.begin(ctx, ref)
+	if err == nil {
+		defer done()
+		err = b.put(ctx, s, run, ref, data)
+	}
+	if err != nil {
 		return "", fmt.Errorf("jetstream: blob of %s: %w", run, blobError(err))
 	}
 	return ref, nil
 }
 
 func (b *Blobs) put(ctx context.Context, s *shelf, run, ref string, data []byte) error {
-	name := blobName(run, ref)
-	info, err := b.store.GetInfo(ctx, name)
-	switch {
-	case err == nil && info.Size == uint64(len(data)):
-		return nil
-	case err != nil && !errors.Is(err, jetstream.ErrObjectNotFound):
+	there, err := b.has(ctx, run, ref, len(data))
+	if err != nil || there {
 		return err
 	}
+	if err := b.take(ctx, s, run, int64(len(data))); err != nil {
+		return err
+	}
+	id := run + "." + ref + "." + nuid.Next()
+	named, err := b.write(ctx, id, blobName(run, ref), data)
+	if err == nil || named {
+		return err
+	}
+	s.give(int64(len(data)))
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+	defer cancel()
+	return errors.Join(err, b.purge(within, b.names.BlobChunks(id)))
+}
+
+// begin waits for a Put of the same blob: a second one must find the first.
+func (s *shelf) begin(ctx context.Context, ref string) (done func(), err error) {
+	for {
+		s.mu.Lock()
+		other := s.putting[ref]
+		if other == nil {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	defer s.mu.Unlock()
+	over := make(chan struct{})
+	s.putting[ref] = over
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.putting, ref)
+		close(over)
+	}, nil
+}
+
+// has reports whether a run has a blob.
+func (b *Blobs) has(ctx context.Context, run, ref string, size int) (bool, error) {
+	info, err := b.store.GetInfo(ctx, blobName(run, ref))
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return false, nil
+	}
+	return err == nil && info.Size == uint64(size), err
+}
+
+// take takes room on the shelf of a run, of which the first one counts what is
+// there already.
+func (b *Blobs) take(ctx context.Context, s *shelf, run string, size int64) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.counted {
 		if s.used, err = b.used(ctx, run); err != nil {
 			return err
 		}
 		s.counted = true
 	}
-	if s.used+int64(len(data)) > mailbox.RunBlobBytesMax {
+	if s.used+size > mailbox.RunBlobBytesMax {
 		return mailbox.ErrBlobRoom
 	}
-	meta := jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: b.chunk}}
-	if _, err := b.store.Put(ctx, meta, bytes.NewReader(data)); err != nil {
-		// The library sends the name behind the chunks without waiting for them: a
-		// full store may have the name of what it could not take.
-		return errors.Join(err, b.remove(context.WithoutCancel(ctx), name))
-	}
-	s.used += int64(len(data))
+	s.used += size
 	return nil
+}
+
+func (s *shelf) give(size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= size
+}
+
+// write stores chunks one after the other, and their name when all are there. An
+// empty blob has an empty chunk: blobs are found by their chunks. named: an error
+// is not a refusal, and the name may be there.
+func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named bool, err error) {
+	info := jetstream.ObjectInfo{Bucket: b.names.BlobStore(), NUID: id, Size: uint64(len(data))}
+	info.ObjectMeta = jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(b.chunk)}}
+	for rest := data; len(rest) > 0 || info.Chunks == 0; info.Chunks++ {
+		n := min(len(rest), b.chunk)
+		if _, err := b.js.Publish(ctx, b.names.BlobChunks(id), rest[:n]); err != nil {
+			return false, err
+		}
+		rest = rest[n:]
+	}
+	digest := sha256.New()
+	_, _ = digest.Write(data) // never fails
+	info.Digest = jetstream.GetObjectDigestValue(digest)
+	meta, err := json.Marshal(info)
+	if err != nil {
+		return false, err
+	}
+	_, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: b.names.BlobMeta(name), Data: meta,
+		Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+	var refused *jetstream.APIError
+	return !errors.As(err, &refused), err
+}
+
+func (b *Blobs) purge(ctx context.Context, subject string) error {
+	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
 }
 
 func blobName(run, ref string) string { return run + "/" + ref }
@@ -130,7 +224,7 @@ func (b *Blobs) shelf(run string) *shelf {
 		if len(b.shelves) >= shelvesMax {
 			clear(b.shelves) // they are counted anew
 		}
-		s = &shelf{}
+		s = &shelf{putting: map[string]chan struct{}{}}
 		b.shelves[run] = s
 	}
 	return s
@@ -138,25 +232,37 @@ func (b *Blobs) shelf(run string) *shelf {
 
 // used sums what a run has in the store.
 func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
-	list, err := b.list(ctx, run)
-	for _, info := range list {
+	refs, err := b.list(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range refs {
+		info, err := b.store.GetInfo(ctx, blobName(run, ref))
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			continue // chunks of a Put that did not come to its end
+		}
+		if err != nil {
+			return 0, err
+		}
 		sum += int64(info.Size)
 	}
-	return sum, err
+	return sum, nil
 }
 
-func (b *Blobs) list(ctx context.Context, run string) ([]*jetstream.ObjectInfo, error) {
-	all, err := b.store.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil, nil
+// list names the blobs of a run of which there are chunks.
+func (b *Blobs) list(ctx context.Context, run string) ([]string, error) {
+	within, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	info, err := b.stream.Info(within, jetstream.WithSubjectFilter(b.names.BlobChunks(run+".>")))
+	if err != nil {
+		return nil, err
 	}
-	var own []*jetstream.ObjectInfo
-	for _, info := range all {
-		if strings.HasPrefix(info.Name, run+"/") {
-			own = append(own, info)
-		}
+	refs := map[string]struct{}{}
+	for subject := range info.State.Subjects {
+		ref, _, _ := strings.Cut(strings.TrimPrefix(subject, b.names.BlobChunks(run+".")), ".")
+		refs[ref] = struct{}{}
 	}
-	return own, err
+	return slices.Sorted(maps.Keys(refs)), nil
 }
 
 // Get implements mailbox.Blobs.
@@ -213,9 +319,12 @@ func (b *Blobs) Drop(ctx context.Context, run string) error {
 	if err := bus.Token(run); err != nil {
 		return fmt.Errorf("jetstream: blobs of run %q: %w", run, err)
 	}
-	list, err := b.list(ctx, run)
-	for _, info := range list {
-		err = errors.Join(err, b.remove(ctx, info.Name))
+	refs, err := b.list(ctx, run)
+	for _, ref := range refs {
+		err = errors.Join(err, b.purge(ctx, b.names.BlobMeta(blobName(run, ref))))
+	}
+	if err == nil { // the chunks last: by them the blobs are found
+		err = b.purge(ctx, b.names.BlobChunks(run+".>"))
 	}
 	if err != nil {
 		return fmt.Errorf("jetstream: blobs of %s: %w", run, err)
@@ -224,16 +333,4 @@ func (b *Blobs) Drop(ctx context.Context, run string) error {
 	delete(b.shelves, run)
 	b.mu.Unlock()
 	return nil
-}
-
-// remove deletes an object, and then the mark that the library leaves of it.
-func (b *Blobs) remove(ctx context.Context, name string) error {
-	err := b.store.Delete(ctx, name)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.names.BlobMeta(name)))
 }

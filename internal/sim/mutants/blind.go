@@ -9,7 +9,7 @@ var blind = []Mutant{
 	{"blind-cancel-leaves-starting", "B5: after a cancel nothing begins whose Started had not come round", []Edit{
 		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:", "		case c.Stage == Pending || c.Stage == Retrying:"}}},
 	{"blind-lost-call-is-free", "P21: a model call that nobody heard of again is spent", []Edit{
-		{resumeGo, "Settle{Lease: s.Lease, Lost: true, Turn: s.Turn + 1}", "Settle{Lease: s.Lease, Turn: s.Turn + 1}"}}},
+		{resumeGo, "Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}", "Settle{Lease: s.Lease, Turn: s.Turn + 1}"}}},
 	{"blind-effect-runs-again", "F3: a side effect of unknown outcome is not run again by itself", []Edit{
 		{resumeGo, "c.Class == model.Read || c.Class == model.Idempotent:", "c.Class != model.Irreversible:"}}},
 	{"blind-unknown-usage-is-free", "G1: a reply without usage is charged in full", []Edit{
@@ -39,7 +39,7 @@ var blind = []Mutant{
 	{"blind-account-never-left", "G1: who has ended keeps nothing back from others", []Edit{
 		{membersGo, "	s.Pool = s.Pool.Leave(string(m.ID))\n", ""}}},
 	{"blind-answer-of-another-proposal", "P7: a verdict names the proposal that it answers", []Edit{
-		{stopGo, "s.Phase != Stopping || f.Proposal != s.Proposal {\n		return s, nil\n	}\n	s.Vetoes = 0", "s.Phase != Stopping {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
+		{stopGo, "	if !s.proposes(f.Proposal) {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase != Stopping {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"blind-given-up-keeps-waiting", "G7: the parent of an agent that is given up hears of it", []Edit{
 		{superGo, "	m.Outcome = o\n	s, fx := end(s, m)\n", "	m.Outcome, m.Done = o, true\n	s, fx := s.put(m), []Effect(nil)\n"}}},
 }

@@ -65,7 +65,7 @@ var ofManners = []Mutant{
 	{"question-not-forced", "A24: who was to ask a person asks one", []Edit{
 		{turnGo, "	case s.Habits.Forced && stop != model.StopRefusal:\n		return unasked(s, text)\n", ""}}},
 	{"asks-nobody", "E4: where nobody can be asked, nobody is", []Edit{
-		{askGo, "	case !s.Task.Manners.Ask:\n		return c.fail(nobodyToAsk)\n", ""}}},
+		{checkGo, "c.Class = model.Effect; !s.Task.Manners.Ask {", "c.Class = model.Effect; c.ID == \"\" {"}}},
 	{"loop-asks-nobody", "E4: and the loop itself asks nobody", []Edit{
 		{askGo, "	if !s.Task.Manners.Ask {\n		return finish(", "	if s.Task.Name == \"?\" {\n		return finish("}}},
 	{"denial-goes-on", "E4: a person's no ends the loop that asked how to go on", []Edit{
@@ -110,7 +110,7 @@ var ofManners = []Mutant{
 	{"recoveries-without-end", "D5: at most 4 recoveries in one loop", []Edit{
 		{ladderGo, "s.Ladder.Used >= RecoveriesMax", "s.Ladder.Used >= 2*RecoveriesMax"}}},
 	{"fold-splits-a-pair", "D3: a fold never splits a call from its result", []Edit{
-		{compactGo, "	for i > s.Fold.Upto && i < len(s.History) && s.History[i].Role == model.ToolRole {\n		i--\n	}\n", ""}}},
+		{compactGo, "	for i > s.Fold.Upto && s.answered(i) {\n		i--\n	}\n", ""}}},
 	{"fold-forgets-the-task", "D3: the task stays in the prompt", []Edit{
 		{foldGo, "		section(&b, \"The task, verbatim\", goal)", "		section(&b, \"The task, verbatim\", \"see above\"+goal[:0])"}}},
 	{"fold-forgets-the-evidence", "D3: the evidence stays in the prompt", []Edit{

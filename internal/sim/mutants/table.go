@@ -113,7 +113,7 @@ var ofLoop = []Mutant{
 	{"started-of-other-attempt", "P7: Started names its attempt", []Edit{
 		{dispatchGo, "c.Stage != Starting || c.Attempt != f.Attempt", "c.Stage == Ended"}}},
 	{"stale-stop-allowed", "P7: a verdict names its proposal", []Edit{
-		{stopGo, "	if s.Phase != Stopping || f.Proposal != s.Proposal {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
+		{stopGo, "	if !s.proposes(f.Proposal) {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"stale-grant", "P7: a grant names its lease", []Edit{
 		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"stale-reply", "P7: a reply names its lease", []Edit{
@@ -121,7 +121,7 @@ var ofLoop = []Mutant{
 	{"provider-ids-kept", "P7: call ids are ours, by turn and index", []Edit{
 		{turnGo, "fmt.Sprintf(\"%d-%d\", s.Turn+1, i)", "fmt.Sprintf(\"call_%d\", i)"}}},
 	{"lost-reply-waited-for", "P1: a model call of a lost life is over", []Edit{
-		{resumeGo, "		return then(fx)(lostModelCall(s))\n", ""}}},
+		{resumeGo, "		return then(fx)(lostModelCall(s, whole))\n", ""}}},
 	{"lost-lease-used-again", "P21: a lease is for one attempt", []Edit{
 		{resumeGo, "	return then(fx)(reserve(s, Resumption))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
 	{"call-after-cancel", "B5: after a cancel nothing begins", []Edit{
@@ -139,7 +139,7 @@ var ofLoop = []Mutant{
 	{"cut-args-run", "A11: cut arguments do not run", []Edit{
 		{checkGo, "	if t.Cut {\n", "	if t.Cut && t.Args == \"\" {\n"}}},
 	{"bad-args-run", "A14: arguments are validated", []Edit{
-		{checkGo, "if err := schema.Validate(args); err != nil {", "if err := schema.Validate(args); err != nil && t.Args == \"\" {"}}},
+		{checkGo, "if err := schema.Validate(decoded); err != nil {", "if err := schema.Validate(decoded); err != nil && args == \"\" {"}}},
 	{"results-out-of-order", "C3: results enter in the order asked", []Edit{
 		{dispatchGo, "		results[i] = c.Result\n", "		results[len(results)-1-i] = c.Result\n"}}},
 	{"effect-beside-others", "C3: what is not safe runs alone", []Edit{

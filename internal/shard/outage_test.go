@@ -1,0 +1,333 @@
+package shard_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+// wire is what lies between nodes and the server, and can be cut.
+type wire struct {
+	net.Listener
+	to    string
+	still sync.RWMutex // while it is locked nothing comes through, and nobody is told
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]struct{}
+	wait  sync.WaitGroup
+}
+
+// lay lays a wire to a server.
+func lay(t *testing.T, e *bus.Embedded) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: l, to: strings.TrimPrefix(e.URL(), "nats://"), conns: map[net.Conn]struct{}{}}
+	w.wait.Go(w.serve)
+	t.Cleanup(func() {
+		_ = l.Close() // ends serve
+		w.set(true)
+		w.wait.Wait()
+	})
+	return w
+}
+
+func (w *wire) serve() {
+	for {
+		near, err := w.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", w.to)
+		if err != nil || !w.keep(near, far) {
+			_ = near.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+			w.wait.Go(func() {
+				_, _ = io.Copy(through{pair[0], w}, pair[1]) // it ends with the connections
+				_, _ = near.Close(), far.Close()
+			})
+		}
+	}
+}
+
+// through is one direction.
+type through struct {
+	net.Conn
+	w *wire
+}
+
+func (c through) Write(data []byte) (int, error) {
+	c.w.still.RLock()
+	defer c.w.still.RUnlock()
+	return c.Conn.Write(data)
+}
+
+// keep notes two ends, unless the wire is cut.
+func (w *wire) keep(ends ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range ends {
+		if w.cut {
+			_ = c.Close()
+		} else {
+			w.conns[c] = struct{}{}
+		}
+	}
+	return !w.cut
+}
+
+// set cuts the wire, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for c := range w.conns {
+			_ = c.Close()
+		}
+		clear(w.conns)
+	}
+}
+
+// listening starts a NATS server that can be connected to.
+func listening(t *testing.T) *bus.Embedded {
+	t.Helper()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: bus.FreePort, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// over connects through a wire.
+func (w *wire) over(t *testing.T, e *bus.Embedded) *nats.Conn {
+	t.Helper()
+	user, password := e.Credential(bus.RoleNode)
+	nc, err := bus.Connect(bus.Options{Servers: "nats://" + w.Addr().String(), User: user, Password: password,
+		Extra: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// whose says who holds each shard.
+func whose(members ...*member) map[int]string {
+	holders := map[int]string{}
+	for _, m := range members {
+		for _, s := range m.Held() {
+			if _, ok := m.Holds(s); ok {
+				holders[s] = m.ID()
+			}
+		}
+	}
+	return holders
+}
+
+// TestAfterAnOutageEveryNodeHasWhatItHad: no node could be heard for longer than
+// the TTL, so none is known to be dead. The one that comes back first does not
+// take what the other had.
+func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+	e := listening(t)
+	first, second := lay(t, e), lay(t, e)
+	a, b := enter(t, first.over(t, e), "a"), enter(t, second.over(t, e), "b")
+	until(t, "both hold a part", sole(a, b))
+	before := whose(a, b)
+	first.set(true)
+	second.set(true)
+	until(t, "nobody believes in a lease", func() bool { return len(whose(a, b)) == 0 })
+	watcher, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	until(t, "the leases and the nodes have ended", func() bool { return len(keys(t, watcher)) == 0 })
+	a.mu.Lock()
+	clear(a.took)
+	a.mu.Unlock()
+	first.set(false)
+	until(t, "the first one has its part again", func() bool { return maps.Equal(whose(a), only(before, a.ID())) })
+	second.set(false)
+	until(t, "both hold a part again", sole(a, b))
+	if after := whose(a, b); !maps.Equal(after, before) {
+		t.Errorf("shards moved:\n%v\n%v", before, after)
+	}
+	a.mu.Lock()
+	for s := range a.took {
+		if before[s] != a.ID() {
+			t.Errorf("shard %d was taken from a node that lives", s)
+		}
+	}
+	a.mu.Unlock()
+	a.leave(t)
+	b.leave(t)
+}
+
+// only is the part of one holder.
+func only(holders map[int]string, id string) map[int]string {
+	part := map[int]string{}
+	for s, holder := range holders {
+		if holder == id {
+			part[s] = holder
+		}
+	}
+	return part
+}
+
+// keys are those of both buckets.
+func keys(t *testing.T, nc *nats.Conn) (list []string) {
+	t.Helper()
+	b := buckets(t, nc)
+	for _, kv := range []jetstream.KeyValue{b.Shards, b.Nodes} {
+		found, err := kv.ListKeys(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = slices.AppendSeq(list, each(found.Keys()))
+	}
+	return list
+}
+
+func each[T any](c <-chan T) func(func(T) bool) {
+	return func(yield func(T) bool) {
+		for v := range c {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// TestAnAnswerThatNeverComesHoldsUpNoLease: what was asked is lost with its
+// connection, and the server is back long before the leases are over. None is
+// lost, for nobody waits longer for an answer than until the next renewal.
+func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+	e := listening(t)
+	w := lay(t, e)
+	a := enter(t, w.over(t, e), "a")
+	until(t, "it holds all", sole(a))
+	epochs := map[int]uint64{}
+	for _, s := range a.Held() {
+		epochs[s], _ = a.Holds(s)
+	}
+	w.still.Lock()
+	<-time.After(shard.TTLMin * 3 / 10) // all leases were to be renewed meanwhile
+	w.set(true)
+	w.still.Unlock()
+	w.set(false)
+	for end := time.Now().Add(2 * shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		for s, epoch := range epochs {
+			if now, ok := a.Holds(s); !ok || now != epoch {
+				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+			}
+		}
+	}
+	a.leave(t)
+}
+
+// TestBucketsThatAreMadeAnewAreSeen: somebody removed the buckets of leases and
+// nodes, they start at revision 1 again, and nobody says that a node has died
+// meanwhile. The others take what they had, and what it had (PROTOCOL P5).
+func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
+	e := server(t)
+	a, b, dead := join(t, e, "a"), join(t, e, "b"), join(t, e, "dead")
+	until(t, "all hold a part", sole(a, b, dead))
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := bus.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.nc.Close()
+	for _, bucket := range []string{names.ShardBucket(), names.NodeBucket()} {
+		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buckets(t, nc)
+	until(t, "two hold all", sole(a, b))
+	c := join(t, e, "c")
+	until(t, "the one that came has a part too", sole(a, b, c))
+	for _, m := range []*member{a, b, c, dead} {
+		m.leave(t)
+	}
+}
+
+// TestAShardThatWasTakenAgainIsNotGivenForAnOldReason: it was to be given, its
+// lease was lost before it had come to rest, and it was taken again. That the
+// old work comes to its end says nothing about the new.
+func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", busy...)
+	until(t, "it holds all", sole(a))
+	b := join(t, e, "b")
+	if err := b.Ask(t.Context(), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "all are to come to rest", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.rest) == shards
+	})
+	b.leave(t)
+	if err := a.Ask(t.Context(), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	leases := buckets(t, a.nc).Shards
+	before := map[int]uint64{}
+	for s := range shards {
+		before[s], _ = a.Holds(s)
+		if err := leases.Delete(t.Context(), fmt.Sprintf("default.%d", s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := map[int]uint64{}
+	until(t, "it holds all again", func() bool {
+		for s := range shards {
+			taken[s], _ = a.Holds(s)
+		}
+		return sole(a)() && !slices.ContainsFunc(busy, func(s int) bool { return taken[s] == before[s] })
+	})
+	a.finish()
+	for end := time.Now().Add(shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		for s, epoch := range taken {
+			if now, ok := a.Holds(s); !ok || now != epoch {
+				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+			}
+		}
+	}
+	a.leave(t)
+}
