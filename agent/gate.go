@@ -21,9 +21,9 @@ func (s State) enter(i int) (State, Effect) {
 }
 
 // landed takes the result of a call that ran. After a failure hooks are asked,
-// unless we ended it ourselves; otherwise hooks are told.
-func (s State) landed(i int, c Call, killed bool) (State, []Effect) {
-	if c.Result.Error && !killed && s.Cancel == nil && len(s.hooksAt(HookToolError, c.Name)) > 0 {
+// unless the loop is about to end; otherwise hooks are told.
+func (s State) landed(i int, c Call) (State, []Effect) {
+	if c.Result.Error && s.Cancel == nil && len(s.hooksAt(HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate = Gated, HookToolError
 		return s.with(i, c), []Effect{s.atCall(c)}
 	}
