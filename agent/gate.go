@@ -145,7 +145,7 @@ func (s State) putCall() (State, Effect) {
 	c := s.Calls[first]
 	s.Phase, s.Parked = Waiting, s.Now
 	s.Query = Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: NeedsHuman,
-		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s\napprove: run it; deny; skip: go on without; or say its result.",
+		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
 			c.Name, clip(c.Args, approvalShown), clip(c.Person, approvalShown)), DetailBytesMax)}
 	return s, s.Query
 }

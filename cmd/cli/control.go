@@ -26,7 +26,13 @@ to their end. --now aborts them. The run ends with a result either way.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			r.RunID, r.Why = args[0], "canceled by a person"
 			// Without a node one is needed: only a run that lives can end.
-			return a.visit(toRun, func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, r) })
+			c := canceling{CancelRequest: r}
+			do := func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, &c) }
+			err := a.visit(toRun, do)
+			if c.asked && errors.Is(err, client.ErrUnavailable) { // it ended, and its process with it
+				err = a.visit(toRun, do)
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort what is under way")
@@ -47,7 +53,14 @@ type canceled struct {
 // cancelTimeout is how long the end of a run is waited for; tools may take a minute.
 const cancelTimeout = 90 * time.Second
 
-func (a *app) cancel(ctx context.Context, s *seat, r client.CancelRequest) error {
+// canceling is a cancel that may outlive the node that took it.
+type canceling struct {
+	client.CancelRequest
+	asked bool     // it is in a log
+	live  []string // agents before it
+}
+
+func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 	ctx, end := context.WithTimeout(ctx, cancelTimeout)
 	defer end()
 	before, err := s.Get(ctx, r.RunID)
@@ -55,21 +68,24 @@ func (a *app) cancel(ctx context.Context, s *seat, r client.CancelRequest) error
 		return err
 	}
 	if before.State == "finished" {
-		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Already: true, Result: before.Result})
+		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Already: !r.asked, Stopped: stopped(r.live, before.Result), Result: before.Result})
 	}
 	if r.Agent != "" && !has(before.Result, r.Agent) {
 		return usage("troupe tree "+r.RunID+" shows the agents", "run %s has no agent %q", r.RunID, r.Agent)
 	}
-	if err := s.Cancel(ctx, r); err != nil {
+	if !r.asked {
+		r.live = alive(before.Result, r.Agent)
+	}
+	if err := s.Cancel(ctx, r.CancelRequest); err != nil {
 		return err
 	}
+	r.asked = true
 	if s.host != nil {
 		// The cancel is in the log before the run wakes up.
 		if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {
 			return err
 		}
 	}
-	live := alive(before.Result, r.Agent)
 	for {
 		info, err := s.Get(ctx, r.RunID)
 		switch {
@@ -80,7 +96,7 @@ func (a *app) cancel(ctx context.Context, s *seat, r client.CancelRequest) error
 		}
 		left := alive(info.Result, r.Agent)
 		if info.State == "finished" || r.Agent != "" && len(left) == 0 {
-			return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Stopped: stopped(live, info.Result), Orphans: left, Result: info.Result})
+			return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Stopped: stopped(r.live, info.Result), Orphans: left, Result: info.Result})
 		}
 		if err := pause(ctx, askPause); err != nil && ctx.Err() == nil {
 			return err

@@ -24,7 +24,7 @@ func (a *app) visit(why purpose, do func(ctx context.Context, s *seat) error) er
 		return err
 	}
 	err = do(s.ctx, s)
-	if errors.Is(context.Cause(s.ctx), errGone) {
+	if errors.Is(context.Cause(s.ctx), errGone) && (client.Lost(err) || errors.Is(err, context.Canceled)) {
 		err = errors.Join(client.ErrUnavailable, err)
 	}
 	return errors.Join(err, s.Close())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,11 @@ func readPast(path string) (*agent.Past, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, usage("name a file that troupe export has written", "--history %s: something follows the document", path)
 	}
-	if err := past.Check(); err != nil {
+	err = past.Check()
+	if err == nil {
+		_, err = past.Parts("file") // it must also fit the log
+	}
+	if err != nil {
 		hint := "name a file that troupe export has written"
 		if known := (*agent.PastError)(nil); errors.As(err, &known) {
 			hint = known.Remedy
@@ -88,15 +93,23 @@ func readPast(path string) (*agent.Past, error) {
 	return &past, nil
 }
 
-// where says in which line of a document an error was met.
+// where says in which line of a document an error was met, in words of JSON.
 func where(doc []byte, d *json.Decoder, err error) string {
-	at := d.InputOffset()
+	at, what := d.InputOffset(), strings.TrimPrefix(err.Error(), "json: ")
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
 		at = syntax.Offset
+	case errors.As(err, &other):
+		at, what = other.Offset, fmt.Sprintf("%s cannot be a %s", cmp.Or(other.Field, "the document"), other.Value)
+	case errors.Is(err, io.EOF):
+		return "it is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle"
 	}
 	line := 1 + strings.Count(string(doc[:min(max(at, 0), int64(len(doc)))]), "\n")
-	return fmt.Sprintf("line %d: %s", line, strings.TrimPrefix(err.Error(), "json: "))
+	return fmt.Sprintf("line %d: %s", line, what)
 }
 
 // past completes what a run begins with.

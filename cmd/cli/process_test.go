@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -190,6 +191,32 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	}
 	if strings.Count(stdout.String(), "\n") != 1 {
 		t.Errorf("not one result: %s", stdout)
+	}
+}
+
+// A run ends by a cancel at its next safe boundary, and the process that owned
+// the node ends with it: whoever asked hears of the end all the same.
+func TestACancelHearsOfTheEndOfItsNode(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, map[string]string{"slow.yaml": "default: [{text: at last, delay: 3s}]"})
+	owner := s.command("run", "-m", "script/slow.yaml", "--run-id", "01m7zzzzzzzzzzzzzzzzzzzzz1", "wait")
+	pipe, err := owner.StderrPipe()
+	if err == nil {
+		err = owner.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := watch(pipe)
+	stderr.until(t, "agent.spawned")
+	out, err := s.command("cancel", "01m7zzzzzzzzzzzzzzzzzzzzz1", "-o", "json").Output()
+	var c canceled
+	if code := exitOf(t, err); code != 0 || json.Unmarshal(out, &c) != nil || !slices.Equal(c.Stopped, []string{"root"}) || c.Already || c.Result == nil {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	stderr.end()
+	if exitOf(t, owner.Wait()) == 0 {
+		t.Error("the run that was canceled completed")
 	}
 }
 
