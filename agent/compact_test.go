@@ -140,3 +140,53 @@ func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// What was learned of one model holds for no other: neither how it counts, nor
+// how much it takes (D1).
+func TestAnotherModelIsMeasuredAnew(t *testing.T) {
+	task := reader(100_000)
+	task.Manners.Fallbacks = []agent.Model{{Name: "script/two", Window: 100_000}}
+	r := read(t, task)
+	r.call("read", strings.Repeat("some words of a page ", 200))
+	before := r.s.Estimate()
+	r.usage = model.Usage{Input: 3 * before, Output: 10}
+	r.call("list", "one, two")
+	if got := r.s.Estimate(); got < 2*before {
+		t.Fatalf("an estimate of %d after a report of %d", got, 3*before)
+	}
+	r.step(agent.Failed{Lease: r.s.Lease, Class: model.Auth})
+	if got := r.s.Estimate(); r.s.Route != 1 || got > before+before/4 {
+		t.Errorf("model %d: an estimate of %d, before any report it was %d", r.s.Route, got, before)
+	}
+}
+
+// What hooks made of a prompt says nothing of how the prompt is counted.
+func TestWhatHooksSentIsNoMeasure(t *testing.T) {
+	task := reader(100_000)
+	task.Manners.Hooks = []agent.Hook{{Name: "masks", Point: agent.HookContext}}
+	r := &reading{t: t, hook: func(e agent.RunHooks) agent.Fact {
+		return agent.Hooked{ID: e.ID, Point: e.Point, Answers: []agent.HookAnswer{{Hook: "masks", Messages: []model.Message{{Role: model.User, Text: "masked"}}}}}
+	}}
+	r.begin(task)
+	r.usage = model.Usage{Input: 90_000, Output: 10}
+	for range 3 {
+		r.call("read", strings.Repeat("some words of a page ", 100))
+	}
+	if r.s.Sense != (agent.Sense{}) || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 3000 {
+		t.Errorf("%+v, %+v, an estimate of %d", r.s.Sense, r.s.Anchor, r.s.Estimate())
+	}
+}
+
+// A compaction begins early enough for the reply to fit behind the prompt,
+// however much output is asked for.
+func TestThereIsRoomForTheReply(t *testing.T) {
+	task := reader(5000)
+	task.Limits.Output = 3000
+	r := read(t, task)
+	for range 30 {
+		r.call("read", strings.Repeat("some words of a page ", 40))
+		if size := r.s.Estimate(); size+3000 > 5000 && r.s.Ladder.Used < agent.RecoveriesMax {
+			t.Fatalf("turn %d: a prompt of %d tokens leaves no room for a reply of 3000 in 5000", r.s.Turn, size)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type reading struct {
 	ask     budget.Ask    // for that
 	usage   model.Usage   // of every turn; zero: unknown
 	summary func(agent.CallModel) agent.Fact
+	hook    func(agent.RunHooks) agent.Fact
 }
 
 func read(t *testing.T, task agent.Task, before ...agent.Fact) *reading {
@@ -62,6 +63,10 @@ func (r *reading) step(f agent.Fact) {
 				}
 			}
 			r.step(agent.Granted{Lease: e.Lease, Output: e.Ask.Output, Calls: e.Ask.Calls})
+		case agent.RunHooks:
+			if r.hook != nil {
+				r.step(r.hook(e))
+			}
 		case agent.CallModel:
 			if e.Purpose == agent.ForSummary {
 				var f agent.Fact = agent.Failed{Lease: e.Lease, Class: model.BadRequest}
