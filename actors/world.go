@@ -220,10 +220,11 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 		began := time.Now()
 		r := set.Call(ctx, e.Name, call)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
+		killed := errors.Is(context.Cause(ctx), errAborted) // while it ran, not while its result is kept
 		f = keeper.keep(f, r.Whole)
-		if errors.Is(context.Cause(ctx), errAborted) {
+		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
-		} else if ctx.Err() != nil {
+		} else if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
 			return // the process is ending: the call is lost, and the next life says so
 		}
 		if counts {

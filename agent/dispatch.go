@@ -144,7 +144,7 @@ func returned(s State, f Returned) (State, []Effect) {
 	if s.Phase == Waiting {
 		s, fx = s.unpark()
 	}
-	s, more := s.landed(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}), f.Killed)
+	s, more := s.landed(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	return then(append(fx, more...))(advance(s))
 }
 

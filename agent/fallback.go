@@ -37,7 +37,7 @@ func fallback(s State, detail string) (State, []Effect) {
 		}
 		return finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true, Detail: detail})
 	}
-	s.Route, s.Retries, s.Anchor = next, 0, Anchor{}
+	s.Route, s.Retries = next, 0
 	return nextTurn(s, ModelFallback)
 }
 

@@ -21,9 +21,9 @@ func (s State) enter(i int) (State, Effect) {
 }
 
 // landed takes the result of a call that ran. After a failure hooks are asked,
-// unless we ended it ourselves; otherwise hooks are told.
-func (s State) landed(i int, c Call, killed bool) (State, []Effect) {
-	if c.Result.Error && !killed && s.Cancel == nil && len(s.hooksAt(HookToolError, c.Name)) > 0 {
+// unless the loop is about to end; otherwise hooks are told.
+func (s State) landed(i int, c Call) (State, []Effect) {
+	if c.Result.Error && s.Cancel == nil && len(s.hooksAt(HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate = Gated, HookToolError
 		return s.with(i, c), []Effect{s.atCall(c)}
 	}
@@ -145,7 +145,7 @@ func (s State) putCall() (State, Effect) {
 	c := s.Calls[first]
 	s.Phase, s.Parked = Waiting, s.Now
 	s.Query = Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: NeedsHuman,
-		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s\napprove: run it; deny; skip: go on without; or say its result.",
+		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
 			c.Name, clip(c.Args, approvalShown), clip(c.Person, approvalShown)), DetailBytesMax)}
 	return s, s.Query
 }

@@ -175,9 +175,18 @@ func decidedKind(d HookDecision) string {
 	return "tool.denied"
 }
 
-// atWork: a turn is under way, from its model call to the end of its calls.
+// atWork: a turn is under way, from its model call to the end of its calls, and
+// while a person is asked about one of them.
 func (s State) atWork() bool {
-	return s.Phase == Thinking && s.Purpose == ForTurn || s.Phase == Acting || s.Phase == Hooking && s.Gate.Point == HookOutput
+	switch s.Phase {
+	case Thinking:
+		return s.Purpose == ForTurn
+	case Hooking:
+		return s.Gate.Point == HookOutput
+	case Waiting:
+		return len(s.Calls) > 0
+	}
+	return s.Phase == Acting
 }
 
 // bareHook is Bare for notes about hooks.

@@ -194,10 +194,13 @@ func answered(s State, f Answered) (State, []Effect) {
 func reported(f Answered) model.ToolResult {
 	text := strings.TrimSpace(f.Text)
 	if text == "" {
-		text = f.Decision
+		text = answers[f.Decision]
 	}
 	return model.ToolResult{Text: "a person answered: " + text}
 }
+
+// answers are what decisions without a word mean where a question was asked.
+var answers = map[string]string{"approve": "yes", "deny": "no", "skip": "nothing, go on without an answer", "text": "nothing"}
 
 // endCanceled puts the results of calls that will not go on into the transcript.
 func endCanceled(s State) State {

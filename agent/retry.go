@@ -14,7 +14,7 @@ const callTimer = "retry-"
 // is one that passes, running it twice does no harm, and it has tries left.
 func (s State) passing(c Call, f Returned) bool {
 	again := c.Class == model.Read || c.Class == model.Idempotent
-	return f.Error && f.Transient && !f.Killed && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting &&
+	return f.Error && f.Transient && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting &&
 		c.Tries < min(s.Task.Manners.ToolRetries, ToolRetriesMax)
 }
 

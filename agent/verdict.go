@@ -38,10 +38,17 @@ func (s State) judge(p HookPoint, c Call, answers []HookAnswer) []judged {
 			j.failed = s.nonsense(p, c, j.answer)
 		}
 		j.answer.Text = clip(strings.TrimSpace(j.answer.Text), HookTextMax)
+		list[i] = j
+	}
+	sent := false // what later hooks made is there, and in it what those before them did
+	for i, j := range slices.Backward(list) {
+		if sent = sent || j.failed == "" && j.answer.Messages != nil && !j.hook.Report; !sent && j.answer.Sent > 0 && j.failed == "" {
+			j.failed = "what it sends is lost"
+		}
 		if j.failed != "" {
-			j.answer = HookAnswer{Hook: h.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip(j.failed, errorShown)}
-			if p.Knows(h.Failing) {
-				j.answer.Decision = h.Failing
+			j.answer = HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip(j.failed, errorShown)}
+			if p.Knows(j.hook.Failing) {
+				j.answer.Decision = j.hook.Failing
 			}
 		}
 		list[i] = j

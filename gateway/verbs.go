@@ -227,12 +227,26 @@ func (c *Control) answer(ctx context.Context, r client.AnswerRequest) (any, erro
 	}
 	for _, a := range members(info) {
 		if a.Query != nil && a.Query.Query == r.Query && (r.Agent == "" || r.Agent == string(a.ID)) {
+			if waits, err := c.waits(ctx, r.RunID, a); err != nil {
+				return nil, err
+			} else if !waits {
+				return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
+					Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
+			}
 			f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
 			return c.command(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
 		}
 	}
 	return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
 		Hint: "`troupe questions` shows the open ones"}
+}
+
+// waits reports whether an agent still waits for an answer to its query. Its own
+// log knows before its supervisor does: an answer may stand there that no node
+// has read.
+func (c *Control) waits(ctx context.Context, run string, a supervisor.AgentResult) (bool, error) {
+	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)))
+	return s.Query.Query == a.Query.Query, err
 }
 
 // Question is one open query of a run.
@@ -257,7 +271,12 @@ func (c *Control) questions(ctx context.Context, _ struct{}) (any, error) {
 			return nil, err
 		}
 		for _, a := range members(info) {
-			if a.Query != nil {
+			if a.Query == nil {
+				continue
+			}
+			if waits, err := c.waits(ctx, info.RunID, a); err != nil {
+				return nil, err
+			} else if waits {
 				questions = append(questions, Question{info.RunID, a.ID, *a.Query})
 			}
 		}

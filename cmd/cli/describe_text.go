@@ -26,6 +26,12 @@ func (a *app) describeText(d described) []string {
 	opened(p, d)
 	p.head("Behaviour")
 	p.pairs(manners(d.Description.Manners)...)
+	for _, def := range d.Description.Definitions {
+		if own := ownManners(def.Manners); len(own) > 0 {
+			p.head("Behaviour of " + term.Line(def.Name) + ", over that")
+			p.pairs(own...)
+		}
+	}
 	p.head("Agents it may have")
 	p.table(left("NAME", "MODEL", "TOOLS", "DELEGATES TO"), kindsOf(d.Description))
 	p.head("Tools")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
@@ -39,6 +40,16 @@ func manners(m agent.Manners) [][2]string {
 		pairs = append(pairs, [2]string{"dynamic", fmt.Sprintf("%d bytes of the prompt stand behind the cache breakpoint", len(m.Dynamic))})
 	}
 	return pairs
+}
+
+// ownManners is what a definition says about its agent's loop.
+func ownManners(m *agent.Manners) [][2]string {
+	if m == nil {
+		return nil
+	}
+	said := map[string]bool{"context": m.Context.Percent != 0, "watch": m.Watch.Of != 0, "breaker": m.Breaker != agent.Breaker{},
+		"tool retries": m.ToolRetries != 0, "fallbacks": len(m.Fallbacks) > 0, "hooks": len(m.Hooks) > 0, "must have": true, "goes on": true}
+	return slices.DeleteFunc(manners(*m), func(pair [2]string) bool { return !said[pair[0]] })
 }
 
 func onOff(on bool, text string) string {

@@ -38,7 +38,7 @@ func cluster(o options) (err error) {
 	}
 	defer func() {
 		if o.keep {
-			fmt.Println("kept:", dir)
+			fmt.Println("kept, with the events of the slowest run:", dir)
 			return
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -63,6 +63,9 @@ func cluster(o options) (err error) {
 	t.play()
 	err = t.nodes.end()
 	t.judge()
+	if o.keep {
+		err = errors.Join(err, t.witness.write(filepath.Join(dir, "slowest")))
+	}
 	return errors.Join(err, t.close(), t.print())
 }
 
@@ -76,7 +79,7 @@ func (t *theatre) open() (err error) {
 		InboxPrefix: bus.InboxPrefix(bus.RoleClient)}, ""); err != nil {
 		return err
 	}
-	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}}
+	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}, told: map[string][]sight{}}
 	if t.unwatch, err = t.client.Watch(t.witness.see); err != nil {
 		return err
 	}

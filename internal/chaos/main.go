@@ -25,7 +25,8 @@
 //     or more than its limit;
 //   - after nothing but drains an effect or a model call was made again, a person
 //     was asked, or something was charged that nobody knows of;
-//   - an actor of a node that died alone was taken over later than the TTL and 2 s;
+//   - an actor of a node that died was taken over later than the TTL and 2 s, or one
+//     of a node that was drained later than 2 s, and no other blow was near;
 //   - a process is left at the end.
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
@@ -72,7 +73,7 @@ func main() {
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
 	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
 	flag.IntVar(&o.atOnce, "at-once", 16, "runs of a cluster at the same time")
-	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes")
+	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes and the events of the slowest run")
 	flag.Parse()
 	play := run
 	if o.nodes > 0 {

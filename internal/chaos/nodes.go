@@ -30,7 +30,7 @@ type blow struct {
 	kind   string
 	node   string
 	at     time.Time
-	end    time.Time     // of a stop: when it was thawed
+	end    time.Time     // of a stop: when it was thawed; of a drain: when it had ended
 	frozen time.Duration // how long a stop lasts
 	ask    bool          // a drain begins with `troupe nodes drain`
 }
@@ -152,9 +152,9 @@ func (n *nodes) deal(m *member, b *blow) {
 	say := func(format string, args ...any) {
 		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | %s\n", b.no, begin(), b.kind, b.node, runs, fmt.Sprintf(format, args...))
 	}
+	n.t.witness.struck(b)
 	switch b.kind {
 	case killed:
-		n.t.witness.struck(b)
 		n.signal(m, syscall.SIGKILL)
 		say("dead")
 		n.wait.Go(func() {
@@ -162,18 +162,18 @@ func (n *nodes) deal(m *member, b *blow) {
 			n.replace()
 		})
 	case stopped:
-		n.t.witness.struck(b)
 		n.signal(m, syscall.SIGSTOP)
 		n.wait.Go(func() {
 			time.Sleep(b.frozen)
 			n.signal(m, syscall.SIGCONT)
-			n.t.witness.thawed(b)
+			n.t.witness.over(b)
 			say("thawed after %v", b.frozen.Round(time.Millisecond))
 			n.set(m, true)
 		})
 	case drained:
 		n.wait.Go(func() {
 			how := n.drain(m, b)
+			n.t.witness.over(b)
 			say("%s after %v", how, time.Since(b.at).Round(time.Millisecond))
 			n.replace()
 		})

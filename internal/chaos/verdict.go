@@ -41,15 +41,20 @@ func (t *theatre) judge() {
 	for _, bad := range t.p.bad {
 		t.found.add("a malformed request: %s", bad)
 	}
-	if all, alone := t.witness.takeovers(t.o.ttl + takeoverMore); part(alone, 0.99) > t.o.ttl+takeoverMore {
-		t.found.add("an actor was taken over after %v (of %d, %d after a death alone)", part(alone, 0.99), len(all), len(alone))
+	near := t.o.ttl + takeoverMore
+	if _, alone := t.witness.takeovers(killed, near); part(alone, 0.99) > near {
+		t.found.add("an actor was taken over %v after a death (p99 of %d)", part(alone, 0.99), len(alone))
+	}
+	if _, alone := t.witness.takeovers(drained, near); part(alone, 0.99) > takeoverMore {
+		t.found.add("an actor was handed over %v after a drain (p99 of %d)", part(alone, 0.99), len(alone))
 	}
 	if left := leftovers(t.stage.dir); len(left) > 0 {
 		t.found.add("processes are left: %v", left)
 	}
 }
 
-// takeoverMore is how much longer than the TTL a takeover may take.
+// takeoverMore is how much longer than the TTL a takeover may take, and how long
+// a hand-over.
 const takeoverMore = 2 * time.Second
 
 // judgeRun holds one run against the ledger and the double's book.
@@ -146,15 +151,13 @@ func (t *theatre) print() error {
 		took = append(took, r.took)
 	}
 	slices.Sort(took)
-	all, alone := t.witness.takeovers(t.o.ttl + takeoverMore)
 	fmt.Printf(`%d blows in %v; %d runs: %v, p50 %v, p99 %v, longest %v
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
-takeover: %d actors, p50 %v, p99 %v; after a death alone %d, p50 %v, p99 %v, longest %v
-%d problems
+%s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown,
-		len(all), part(all, 0.5), part(all, 0.99), len(alone), part(alone, 0.5), part(alone, 0.99), part(alone, 1), len(t.found.list))
+		t.times(killed), t.times(stopped), t.times(drained), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:
 		return errBlind
@@ -162,6 +165,16 @@ takeover: %d actors, p50 %v, p99 %v; after a death alone %d, p50 %v, p99 %v, lon
 		return errBroken
 	}
 	return nil
+}
+
+// times is a line about how long actors were without a node.
+func (t *theatre) times(kind string) string {
+	all, alone := t.witness.takeovers(kind, t.o.ttl+takeoverMore)
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("from a %s to the first sign of life elsewhere: %d actors, p50 %v, p99 %v, longest %v; with no other blow near %d, p50 %v, p99 %v, longest %v\n",
+		kind, len(all), part(all, 0.5), part(all, 0.99), part(all, 1), len(alone), part(alone, 0.5), part(alone, 0.99), part(alone, 1))
 }
 
 var (

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +20,16 @@ type witness struct {
 	// orphans are the actors of a node that was struck.
 	orphans map[string]*blow
 	takes   []take
-	// open are blows under way: what they meet is not taken over by a death alone.
-	blows []*blow
+	blows   []*blow
+	// told is what was seen of runs that go on, slowest of the one that took longest.
+	told    map[string][]sight
+	slowest []sight
+}
+
+// sight is one event.
+type sight struct {
+	at               time.Time
+	addr, node, kind string
 }
 
 // take is one actor taken over.
@@ -33,6 +43,7 @@ func (w *witness) see(e client.Event) {
 	at, _, _ := strings.Cut(e.ID, "#")
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.tell(e, at)
 	if b := w.orphans[at]; b != nil && b.node != e.Node {
 		w.takes = append(w.takes, take{b, time.Since(b.at)})
 		delete(w.orphans, at)
@@ -50,7 +61,38 @@ func (w *witness) see(e client.Event) {
 	}
 }
 
-// struck notes that a node is about to be killed or stopped.
+// tell keeps what was seen of a run, for the one that took longest.
+func (w *witness) tell(e client.Event, at string) {
+	list := append(w.told[e.Run], sight{time.Now(), at, e.Node, e.Kind})
+	w.told[e.Run] = list
+	if e.Kind != "run.finished" {
+		return
+	}
+	delete(w.told, e.Run)
+	if long(list) > long(w.slowest) {
+		w.slowest = list
+	}
+}
+
+func long(list []sight) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	return list[len(list)-1].at.Sub(list[0].at)
+}
+
+// write writes what was seen of the run that took longest.
+func (w *witness) write(path string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var text strings.Builder
+	for _, s := range w.slowest {
+		fmt.Fprintf(&text, "%8v %-5s %s %s\n", s.at.Sub(w.slowest[0].at).Round(time.Millisecond), s.node, s.addr, s.kind)
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}
+
+// struck notes that something is about to be done to a node.
 func (w *witness) struck(b *blow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,19 +106,20 @@ func (w *witness) struck(b *blow) {
 	w.blows = append(w.blows, b)
 }
 
-func (w *witness) thawed(b *blow) {
+// over notes that what was done to a node is over.
+func (w *witness) over(b *blow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b.end = time.Now()
 }
 
-// takeovers are the times of all, and of those after a death that no other blow
-// was near: only these tell how long a takeover takes.
-func (w *witness) takeovers(near time.Duration) (all, alone []time.Duration) {
+// takeovers are the times of all after a kind of blow, and of those that no other
+// blow was near: only these tell how long a takeover takes.
+func (w *witness) takeovers(kind string, near time.Duration) (all, alone []time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.takes {
-		if t.after.kind != killed {
+		if t.after.kind != kind {
 			continue
 		}
 		all = append(all, t.took)

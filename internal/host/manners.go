@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
@@ -43,7 +44,7 @@ func wanted(r client.RunRequest) (agent.Manners, error) {
 		m.Continue.Tokens = r.UseTokens
 	}
 	if err := m.Validate(); err != nil {
-		return m, bad(mannersHint, "%v", err)
+		return m, bad(mannersHint, "%s", strings.TrimPrefix(err.Error(), agent.ErrManners.Error()+": "))
 	}
 	return m.Filled(), nil
 }

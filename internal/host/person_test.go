@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,6 +121,50 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
 		t.Fatal(err)
 	}
+	await(t, c, id, "run.finished", 1)
+	if info := finished(t, c, id, agent.Completed); info.Result.Text != "bought: a person answered: the second" {
+		t.Errorf("%q", info.Result.Text)
+	}
+}
+
+// An answer that no node has read is an answer: nobody is asked again, and who
+// comes later hears that it was given.
+func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
+	noLeaks(t)
+	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	roots := func(c *Config) { c.Roots = []string{agents} }
+	first := start(t, state, roots)
+	c := connect(t, first)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if _, err := c.Wait(within(t), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, state, roots, func(c *Config) { c.Still = true })
+	c = connect(t, second)
+	open, err := c.Questions(within(t))
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%+v %v", open, err)
+	}
+	say := func(text string) error {
+		return c.Answer(within(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: text})
+	}
+	if err := say("the second"); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := c.Questions(within(t)); err != nil || len(open) != 0 {
+		t.Errorf("after the answer: %+v %v", open, err)
+	}
+	var refused *client.Error
+	if err := say("the first"); !errors.As(err, &refused) || refused.Code != client.CodeConflict {
+		t.Errorf("another answer: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
 	await(t, c, id, "run.finished", 1)
 	if info := finished(t, c, id, agent.Completed); info.Result.Text != "bought: a person answered: the second" {
 		t.Errorf("%q", info.Result.Text)

@@ -202,11 +202,14 @@ func (k *Keeper) Nodes() map[Node][]int {
 func (k *Keeper) keep(ctx context.Context, watching func()) {
 	defer close(k.over)
 	defer func() { watching() }()
+	// A request that is given up when the node goes may have landed: a lease that
+	// nobody gives back, and for whose end others wait.
+	work := context.WithoutCancel(ctx)
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
 	for {
-		k.say(ctx)
-		k.plan(ctx)
+		k.say(work)
+		k.plan(work)
 		select {
 		case <-ctx.Done():
 			return
@@ -215,7 +218,7 @@ func (k *Keeper) keep(ctx context.Context, watching func()) {
 			if k.blind() {
 				watching = k.lookAgain(ctx, watching)
 			}
-			k.renewAll(ctx)
+			k.renewAll(work)
 		}
 	}
 }

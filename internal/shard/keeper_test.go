@@ -2,6 +2,8 @@ package shard_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,13 +43,18 @@ type member struct {
 	busy map[int]bool
 	rest map[int]func() // of busy shards that are to be quiet
 	took map[int]bool   // shards that were gained
+	gave func()         // is called when some are lost
 }
 
-func (m *member) changed(gained, _ []int) {
+func (m *member) changed(gained, lost []int) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	gave := m.gave
 	for _, s := range gained {
 		m.took[s] = true
+	}
+	m.mu.Unlock()
+	if len(lost) > 0 && gave != nil {
+		gave()
 	}
 }
 
@@ -272,4 +279,32 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	until(t, "the other one has all", sole(b))
 	b.leave(t)
 	a.leave(t)
+}
+
+// TestANodeThatGoesLeavesNoLeaseBehind: its keeper is told to end while it gives
+// shards away. Nobody waits for the end of a lease.
+func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
+	e := server(t)
+	a, b := join(t, e, "a"), join(t, e, "b")
+	until(t, "both hold a part", sole(a, b))
+	ended := make(chan struct{})
+	a.mu.Lock()
+	a.gave = sync.OnceFunc(func() {
+		go func() {
+			defer close(ended)
+			a.leave(t)
+		}()
+		<-time.After(20 * time.Millisecond) // the keeper has been told
+	})
+	a.mu.Unlock()
+	a.Leave()
+	<-ended
+	leases := buckets(t, b.nc).Shards
+	for s := range shards {
+		held, err := leases.Get(t.Context(), fmt.Sprintf("default.%d", s))
+		if err == nil && strings.Contains(string(held.Value()), a.ID()) {
+			t.Errorf("the lease of %d is left behind", s)
+		}
+	}
+	b.leave(t)
 }

@@ -1,0 +1,146 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/model"
+)
+
+// TestWhatAHookMayNotSend: whatever a strict provider would refuse is refused
+// before it is sent (A20).
+func TestWhatAHookMayNotSend(t *testing.T) {
+	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+	said := func(text string, ids ...string) model.Message {
+		m := model.Message{Role: model.Assistant, Text: text}
+		for _, id := range ids {
+			m.Calls = append(m.Calls, model.ToolCall{ID: id, Name: "search", Args: "{}"})
+		}
+		return m
+	}
+	results := func(ids ...string) model.Message {
+		m := model.Message{Role: model.ToolRole}
+		for _, id := range ids {
+			m.Results = append(m.Results, model.ToolResult{Call: id, Text: "found"})
+		}
+		return m
+	}
+	struck := user("old")
+	struck.Tombstone = true
+	late := user("look")
+	late.Results = results("1").Results
+	for what, c := range map[string]struct {
+		list    []model.Message
+		because string
+	}{
+		"nothing":                      {nil, "does not begin with a user's message"},
+		"an assistant first":           {[]model.Message{said("I"), user("you")}, "does not begin with a user's message"},
+		"an assistant last":            {[]model.Message{user("look"), said("I look")}, "ends with nothing to answer"},
+		"two users":                    {[]model.Message{user("look"), user("there")}, "two messages of user in a row"},
+		"two assistants":               {[]model.Message{user("look"), said("I"), said("look"), user("go on")}, "two messages of assistant in a row"},
+		"a user without a word":        {[]model.Message{user(" \n")}, "it says nothing"},
+		"an assistant without a word":  {[]model.Message{user("look"), said(""), user("go on")}, "it says nothing"},
+		"a tombstone":                  {[]model.Message{user("look"), said("I"), struck}, "struck from the transcript"},
+		"a role of its own":            {[]model.Message{user("look"), {Role: "system", Text: "obey"}, user("go on")}, `no role is called "system"`},
+		"a call without its result":    {[]model.Message{user("look"), said("", "1"), user("go on")}, "calls and results do not match"},
+		"a result without its call":    {[]model.Message{user("look"), said("I look"), results("1")}, "calls and results do not match"},
+		"results of a user":            {[]model.Message{late}, "calls and results do not match"},
+		"one result of two":            {[]model.Message{user("look"), said("", "1", "2"), results("1")}, "1 results for 2 calls"},
+		"results in another order":     {[]model.Message{user("look"), said("", "1", "2"), results("2", "1")}, `result 0 answers "2", the call is "1"`},
+		"one id for two calls":         {[]model.Message{user("look"), said("", "1", "1"), results("1", "1")}, "used twice, or is none"},
+		"an id of an earlier call":     {[]model.Message{user("look"), said("", "1"), results("1"), said("", "1"), results("1")}, "used twice, or is none"},
+		"an id that is none":           {[]model.Message{user("look"), said("", "a b"), results("a b")}, "used twice, or is none"},
+		"more than an entry can hold":  {[]model.Message{user(strings.Repeat("x", agent.SentBytesMax+1))}, "bytes, at most"},
+		"as much as an entry can hold": {[]model.Message{user(strings.Repeat("x", agent.SentBytesMax))}, ""},
+		"a whole conversation":         {[]model.Message{user("look"), said("I look", "1", "2"), results("1", "2"), said("more"), user("go on"), said("", "3"), results("3")}, ""},
+	} {
+		switch err := agent.Sendable(c.list); {
+		case c.because == "" && err != nil:
+			t.Errorf("%s: %v", what, err)
+		case c.because != "" && (err == nil || !strings.Contains(err.Error(), c.because)):
+			t.Errorf("%s: %v, want %q", what, err, c.because)
+		}
+	}
+}
+
+// TestWhatIsLostIsNotPassedOver: where what a hook sends did not arrive, because
+// a later one changed it and failed then, its own default counts (A20).
+func TestWhatIsLostIsNotPassedOver(t *testing.T) {
+	m := agent.Manners{Hooks: []agent.Hook{{Name: "redact", Point: agent.HookContext, Failing: agent.HookTrip}, {Name: "shorten", Point: agent.HookContext}}}
+	s := step(agent.State{}, agent.Resumed{Life: "a"})
+	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m}})
+	lost := agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
+	if s := step(s, lost); s.Phase != agent.Done || s.Outcome.Reason != agent.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
+		t.Errorf("lost: phase %s, %+v", s.Phase, s.Outcome)
+	}
+	short := []model.Message{{Role: model.User, Text: "in short"}}
+	there := agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
+	if s := step(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
+		t.Errorf("there: phase %s, %+v", s.Phase, s.Rounds.Sent)
+	}
+}
+
+// acting is a loop whose model has just called a tool.
+func acting(m agent.Manners) agent.State {
+	s := step(agent.State{}, agent.Resumed{Life: "a"})
+	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m,
+		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
+	s = step(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
+	return step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
+}
+
+// TestHooksSaySoMuchAtATurn: however many are told, the model reads a bounded
+// part of what they say (A19).
+func TestHooksSaySoMuchAtATurn(t *testing.T) {
+	var m agent.Manners
+	f := agent.Hooked{ID: "post_sampling.1", Point: agent.HookSampled}
+	for i := range agent.HooksMax {
+		name := fmt.Sprintf("h%d", i)
+		m.Hooks = append(m.Hooks, agent.Hook{Name: name, Point: agent.HookSampled})
+		f.Answers = append(f.Answers, agent.HookAnswer{Hook: name, Text: strings.Repeat("x", agent.HookTextMax+9)})
+	}
+	s := step(acting(m), f)
+	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
+	heard := 0
+	for _, said := range s.History {
+		if strings.HasPrefix(said.Text, "Hook h") {
+			heard++
+		}
+		if len(said.Text) > agent.HookTextMax+100 {
+			t.Errorf("a hook says %d bytes", len(said.Text))
+		}
+	}
+	if heard != agent.RemarksMax {
+		t.Errorf("%d hooks are heard, at most %d may be", heard, agent.RemarksMax)
+	}
+}
+
+// TestAResultOfAHookIsCountedAsItsOwn: what was counted of the failure says
+// nothing of the result in its place (A19, D1).
+func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
+	s := acting(agent.Manners{Hooks: []agent.Hook{{Name: "mender", Point: agent.HookToolError}}})
+	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
+	text := strings.Repeat("the result of yesterday ", 100)
+	s = step(s, agent.Hooked{ID: "tool_error.1-0.1", Point: agent.HookToolError, Answers: []agent.HookAnswer{{Hook: "mender", Decision: agent.HookOverride, Text: text}}})
+	if m := s.History[len(s.History)-1]; len(m.Results) != 1 || m.Results[0].Error || m.Tokens < 100 {
+		t.Errorf("%d tokens for %+v", m.Tokens, m.Results)
+	}
+}
+
+// TestWhoHasBeenToldIsNotForced: a person has answered what the loop asked, so
+// the next reply is the model's own choice (A24, E4).
+func TestWhoHasBeenToldIsNotForced(t *testing.T) {
+	m := agent.Manners{Ask: true, Breaker: agent.Breaker{Failures: 1}}
+	s := acting(m)
+	s.Force = model.ChoiceAny // of a level that was reached before
+	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
+	if s.Query.Query == "" {
+		t.Fatalf("nobody is asked in phase %s", s.Phase)
+	}
+	s = step(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
+	if s.Phase != agent.Leasing || s.Force != "" {
+		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
+	}
+}
