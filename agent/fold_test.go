@@ -20,22 +20,32 @@ func reader(window int64) agent.Task {
 	return t
 }
 
-// reading is an agent whose summaries all fail: what a fold says is the loop's own.
+// reading is an agent whose summaries fail, unless a test answers them: what a
+// fold says is the loop's own.
 type reading struct {
 	t       *testing.T
 	s       agent.State
 	request model.Request // the newest of a turn
 	told    string        // to whoever was to write the newest summary
+	ask     budget.Ask    // for that
+	usage   model.Usage   // of every turn; zero: unknown
+	summary func(agent.CallModel) agent.Fact
+	hook    func(agent.RunHooks) agent.Fact
 }
 
 func read(t *testing.T, task agent.Task, before ...agent.Fact) *reading {
 	r := &reading{t: t}
+	r.begin(task, before...)
+	return r
+}
+
+func (r *reading) begin(task agent.Task, before ...agent.Fact) {
+	r.t.Helper()
 	r.step(agent.Resumed{Life: "one"})
 	for _, f := range before {
 		r.step(f)
 	}
 	r.step(agent.Submitted{Task: task})
-	return r
 }
 
 // step steps a fact, and whatever asks for a lease or a summary after it.
@@ -46,11 +56,25 @@ func (r *reading) step(f agent.Fact) {
 	for _, e := range fx {
 		switch e := e.(type) {
 		case agent.Reserve:
+			if r.s.Purpose == agent.ForSummary {
+				r.ask = e.Ask
+				if least := r.s.InputBound(); e.Ask.Input < least {
+					r.t.Errorf("a summary keeps %d tokens back for a closing turn of %d", e.Ask.Input, least)
+				}
+			}
 			r.step(agent.Granted{Lease: e.Lease, Output: e.Ask.Output, Calls: e.Ask.Calls})
+		case agent.RunHooks:
+			if r.hook != nil {
+				r.step(r.hook(e))
+			}
 		case agent.CallModel:
 			if e.Purpose == agent.ForSummary {
+				var f agent.Fact = agent.Failed{Lease: e.Lease, Class: model.BadRequest}
+				if r.summary != nil {
+					f = r.summary(e)
+				}
 				r.told = e.Request.Messages[0].Text
-				r.step(agent.Failed{Lease: e.Lease, Class: model.BadRequest})
+				r.step(f)
 				continue
 			}
 			r.request = e.Request
@@ -64,7 +88,8 @@ func (r *reading) step(f agent.Fact) {
 // call plays a turn that calls a tool, which returns text.
 func (r *reading) call(tool, text string) {
 	r.t.Helper()
-	r.step(agent.Replied{Lease: r.s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: `{}`}}}}})
+	r.step(agent.Replied{Lease: r.s.Lease, Reply: model.Reply{UsageKnown: r.usage != model.Usage{}, Usage: r.usage,
+		Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: `{}`}}}}})
 	r.step(agent.Returned{Call: r.s.Calls[0].ID, Attempt: r.s.Calls[0].Attempt, Text: text})
 }
 

@@ -51,4 +51,7 @@ func TestARatioStaysWithinItsBounds(t *testing.T) {
 			t.Errorf("sample %v: 1000 became %d", s, got)
 		}
 	}
+	if r := (budget.Ratio{}).Sample(1<<50, 1<<50); r != (budget.Ratio{}) {
+		t.Errorf("what no prompt can have is a sample: %+v", r)
+	}
 }

@@ -240,7 +240,7 @@ func (c *Control) prune(ctx context.Context, r client.PruneRequest) (any, error)
 		listed[info.RunID] = true
 	}
 	for _, info := range slices.Backward(list) { // the oldest first
-		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID == r.After || info.RunID < r.After {
+		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID <= r.After {
 			continue
 		}
 		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {

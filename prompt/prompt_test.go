@@ -24,11 +24,13 @@ func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 	layers := []prompt.Layer{
 		{Name: "date", Content: "Today is Monday.", Priority: prompt.Environment + 1},
 		{Name: "place", Content: "You are in /srv.", Priority: prompt.Environment},
+		{Name: "first", Content: "It is early.", Priority: prompt.Dynamic},
 		{Name: "rules", Content: "Spend nothing.", Priority: prompt.Rules},
+		{Name: "last", Content: "Be kind.", Priority: prompt.Dynamic - 1},
 		{Name: "role", Content: "You are careful.", Priority: prompt.Role},
 		{Name: "empty", Content: " \n", Priority: prompt.Role},
 	}
-	want := prompt.Prompt{Stable: "You are careful.\n\nSpend nothing.", Dynamic: "You are in /srv.\n\nToday is Monday."}
+	want := prompt.Prompt{Stable: "You are careful.\n\nSpend nothing.\n\nBe kind.", Dynamic: "It is early.\n\nYou are in /srv.\n\nToday is Monday."}
 	for range 20 {
 		rand.Shuffle(len(layers), func(i, j int) { layers[i], layers[j] = layers[j], layers[i] })
 		if got := compose(t, layers...); got != want {
@@ -48,7 +50,11 @@ func TestAChildStandsInThePlaceOfItsParent(t *testing.T) {
 	if got := compose(t, team, base, house); got.Stable != "Be brief.\n\nSpeak German.\n\nSay you." {
 		t.Errorf("merged: %q", got.Stable)
 	}
-	house.Merge = false
+	house.Merge, team.Merge = true, false
+	if got := compose(t, team, base, house); got.Stable != "Say you." {
+		t.Errorf("replaced with all that the parent keeps: %q", got.Stable)
+	}
+	house.Merge, team.Merge = false, true
 	if got := compose(t, team, base, house); got.Stable != "Speak German.\n\nSay you." {
 		t.Errorf("merged with one that replaces: %q", got.Stable)
 	}

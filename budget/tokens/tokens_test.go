@@ -48,6 +48,14 @@ func TestHostileTextIsEstimatedInBoundedTime(t *testing.T) {
 	}
 }
 
+// A long run is cut now and then, not from some place on into its characters.
+func TestACutRunCountsLikeItsPieces(t *testing.T) {
+	word := strings.Repeat("abcd", 64)
+	if n, piece := tokens.Count(strings.Repeat(word, 20)), tokens.Count(word); n != 20*piece {
+		t.Errorf("20 pieces of %d tokens count %d", piece, n)
+	}
+}
+
 func TestALongTextIsEstimatedLikeItsEnds(t *testing.T) {
 	text := strings.Repeat("func main() { fmt.Println(\"hello\") }\n", 4000)
 	exact, estimate := tokens.Count(text), tokens.Estimate(text)

@@ -253,3 +253,38 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	begin(t, c, client.RunRequest{RunID: "r4", Model: next, History: &good, Prompt: "go"})
 	finished(t, c, "r4", agent.Completed)
 }
+
+// The pages of an export are of one document, however far the log has grown
+// since the first: each names the entry that it was taken at.
+func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
+	noLeaks(t)
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	nc := role(t, h, bus.RoleObserver)
+	run := begin(t, c, client.RunRequest{Model: script(t, again)})
+	finished(t, c, run, agent.Completed)
+	page := func(n uint64) (p client.ExportPage) {
+		raw, err := json.Marshal(client.ExportRequest{RunID: run, N: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := nc.Request("troupe.cmd.export", raw, patience)
+		if err != nil || json.Unmarshal(reply.Data, &p) != nil {
+			t.Fatalf("%v: %s", err, reply.Data)
+		}
+		return p
+	}
+	whole := page(0)
+	last := page(whole.N)
+	if last.N != whole.N || last.Data != whole.Data || whole.N < 4 {
+		t.Errorf("taken at entry %d, and then at %d", whole.N, last.N)
+	}
+	before := int64(0)
+	for n := uint64(2); n <= whole.N; n++ {
+		p := page(n)
+		if p.N != n || p.Size < before {
+			t.Errorf("asked for entry %d: %d, %d bytes after %d", n, p.N, p.Size, before)
+		}
+		before = p.Size
+	}
+}
