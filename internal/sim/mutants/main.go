@@ -4,6 +4,7 @@
 //	go run ./internal/sim/mutants                 all mutants
 //	go run ./internal/sim/mutants -only no-clip   one of them (a part of its name)
 //	go run ./internal/sim/mutants -seeds 20000    longer
+//	go run ./internal/sim/mutants -part 2/3       every third of them
 //	go run ./internal/sim/mutants -run TestEveryPrefix -only unanswered    noticed by the judge of what is on record
 //
 // Nothing in the tree is changed: a mutant is an overlay of patched copies in
@@ -46,11 +47,12 @@ func main() {
 	only := flag.String("only", "", "try only mutants with this in their name, or with one of several, separated by commas")
 	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
 	verbose := flag.Bool("v", false, "say what each mutant did")
+	part := flag.String("part", "1/1", "try the K-th of N parts, as K/N: each takes its turn in CI")
 	judge := flag.String("run", "TestSeeds$", "the test that has to notice")
 	flag.Parse()
 	root, err := moduleRoot()
 	if err == nil {
-		err = run(root, *judge, *seeds, *jobs, *only, *verbose)
+		err = run(root, *judge, *seeds, *jobs, *only, *part, *verbose)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -63,7 +65,11 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), err
 }
 
-func run(root, judge string, seeds, jobs int, only string, verbose bool) error {
+func run(root, judge string, seeds, jobs int, only, part string, verbose bool) error {
+	var k, parts int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &parts); err != nil || k < 1 || k > parts {
+		return fmt.Errorf("-part %q is not K/N", part)
+	}
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -75,6 +81,9 @@ func run(root, judge string, seeds, jobs int, only string, verbose bool) error {
 	turns := make(chan struct{}, jobs)
 	for i, m := range list {
 		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) }) {
+			continue
+		}
+		if i > 0 && i%parts != k-1 { // the first is the program as it is
 			continue
 		}
 		wait.Go(func() {
