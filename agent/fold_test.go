@@ -237,3 +237,23 @@ func TestTheFirstAskCoversARecalledJournal(t *testing.T) {
 		t.Errorf("admitted by %d tokens, the first turn asks for %d", first.Input, ask.Input)
 	}
 }
+
+// A fold may stand for all of a recalled history (D6).
+func TestAnImportedFoldMayStandForAllOfIt(t *testing.T) {
+	past := []model.Message{{Role: model.User, Text: "go"}, {Role: model.Assistant, Text: "gone"}}
+	r := read(t, reader(0), agent.Recalled{Past: "p", Messages: past, Fold: &agent.PastFold{Upto: 2, Text: "It went."}})
+	if got := messages(r.request.Messages); strings.Contains(got, "gone") || !strings.Contains(got, "It went.") || r.s.Fold.Upto != 2 {
+		t.Errorf("a fold of %d: %s", r.s.Fold.Upto, got)
+	}
+}
+
+// Nobody has counted two messages together that are sent as one.
+func TestJoinedMessagesAreNotCountedAsTheFirst(t *testing.T) {
+	task := reader(100_000)
+	task.Goal = strings.Repeat("some words of a task ", 500)
+	alone := read(t, task).s.Estimate()
+	joined := read(t, task, agent.Recalled{Past: "p", Messages: []model.Message{{Role: model.User, Text: "go", Tokens: 1}}}).s.Estimate()
+	if joined < alone {
+		t.Errorf("an estimate of %d with another message before it, of %d without", joined, alone)
+	}
+}

@@ -214,3 +214,13 @@ func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 		t.Errorf("forked: %+v\nplain: %s", forked.Result, plain.Stage)
 	}
 }
+
+// Two calls of one id are two calls, and each has a result of its own.
+func TestResultsOfOneIdAnswerItsCallsInOrder(t *testing.T) {
+	s := recall(t, agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: "go"},
+		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "a", Name: "search", Args: `{}`}, {ID: "a", Name: "search", Args: `{}`}}},
+		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "a", Text: "first"}, {Call: "a", Text: "second"}}}}})
+	if r := s.History[2].Results; len(r) != 2 || r[0].Text != "first" || r[1].Text != "second" || r[0].Call == r[1].Call {
+		t.Errorf("%+v", r)
+	}
+}
