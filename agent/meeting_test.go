@@ -144,3 +144,17 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
 	}
 }
+
+// TestTheTimeOfToolsIsOfAllAttempts: each counts once, also the one that failed
+// in passing, and copies of a result do not (C5, F6).
+func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
+	s := acting(agent.Manners{ToolRetries: 1})
+	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}
+	s = step(step(s, failed), failed)
+	s = step(s, agent.Woke{Timer: "retry-1-0"})
+	found := agent.Returned{Call: "1-0", Attempt: 2, Text: "found", TookMS: 70}
+	s = step(step(s, found), found)
+	if s.ToolMS != 570 || s.Phase != agent.Leasing {
+		t.Errorf("phase %s, tools took %d ms", s.Phase, s.ToolMS)
+	}
+}
