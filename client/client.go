@@ -33,8 +33,9 @@ const HintHeader = "Troupe-Hint"
 const (
 	// replyTimeout bounds one request unless ctx is shorter.
 	replyTimeout = 15 * time.Second
-	// askAgainAfter is when a request without an answer is sent again: the node
-	// that was given it may have died with it. Every request may come twice.
+	// askAgainAfter is when a request without an answer is sent again, and again: the
+	// node that was given it may have died with it, or be frozen. Every request may
+	// come more than once.
 	askAgainAfter = 3 * time.Second
 )
 
@@ -69,13 +70,14 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 }
 
 func (c *Client) request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
-	soon, cancel := context.WithTimeout(ctx, askAgainAfter)
-	defer cancel()
-	m, err := c.nc.RequestWithContext(soon, subject, data)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return c.nc.RequestWithContext(ctx, subject, data)
+	for {
+		soon, cancel := context.WithTimeout(ctx, askAgainAfter)
+		m, err := c.nc.RequestWithContext(soon, subject, data)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return m, err
+		}
 	}
-	return m, err
 }
 
 // Run starts a run, or finds the one that the same request started before.

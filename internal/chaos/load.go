@@ -37,6 +37,7 @@ type ran struct {
 	took   time.Duration
 	result *supervisor.Result
 	asked  int // questions about calls that nobody knew the outcome of
+	said   map[string]client.AnswerRequest
 }
 
 // runPatience is how long a run may take, blows and all.
@@ -81,7 +82,7 @@ func (l *load) finish() {
 func (l *load) run(id string) *ran {
 	ctx, cancel := context.WithTimeout(context.Background(), runPatience)
 	defer cancel()
-	r := &ran{id: id}
+	r := &ran{id: id, said: map[string]client.AnswerRequest{}}
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
 	err := again(ctx, func() error {
@@ -152,15 +153,7 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		if returned {
 			continue // it has been resolved by now, or will have been
 		}
-		r.asked++
-		key := fmt.Sprintf("%s.%s.%s", r.id, a.ID, q.Call)
-		req := client.AnswerRequest{RunID: r.id, Agent: string(a.ID), Query: q.Query, Decision: "text", Text: "counted"}
-		if !l.t.stage.holds(key) {
-			req.Decision = "approve"
-			l.mu.Lock()
-			l.approved[key]++
-			l.mu.Unlock()
-		}
+		req := l.decide(r, string(a.ID), *q)
 		err = again(ctx, func() error { return l.t.client.Answer(ctx, req) })
 		var refused *client.Error
 		if errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict) {
@@ -171,6 +164,26 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		}
 	}
 	return pause(ctx, poll)
+}
+
+// decide is what the person says about a call, by the ledger. Who is asked again,
+// because nobody has read the answer yet, says the same.
+func (l *load) decide(r *ran, asker string, q agent.Park) client.AnswerRequest {
+	id := asker + "." + q.Query
+	if req, ok := r.said[id]; ok {
+		return req
+	}
+	r.asked++
+	key := fmt.Sprintf("%s.%s.%s", r.id, asker, q.Call)
+	req := client.AnswerRequest{RunID: r.id, Request: client.NewID(), Agent: asker, Query: q.Query, Decision: "text", Text: "counted"}
+	if !l.t.stage.holds(key) {
+		req.Decision = "approve"
+		l.mu.Lock()
+		l.approved[key]++
+		l.mu.Unlock()
+	}
+	r.said[id] = req
+	return req
 }
 
 // calls reads in a log how often a call was begun, and whether it returned.

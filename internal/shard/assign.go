@@ -10,18 +10,38 @@ package shard
 import (
 	"hash/fnv"
 	"slices"
+	"time"
 )
 
 // Best names the node that should hold a shard: rendezvous hashing, so that a
 // node that comes or goes moves only its own share. "" without nodes.
 func Best(shard int, nodes []string) string {
-	best, most := "", uint64(0)
+	best := ""
 	for _, n := range nodes {
-		if w := weight(shard, n); best == "" || w > most || w == most && n < best {
-			best, most = n, w
+		if best == "" || before(shard, n, best) {
+			best = n
 		}
 	}
 	return best
+}
+
+// before reports whether a shard is for one node rather than for another.
+func before(shard int, a, b string) bool {
+	wa, wb := weight(shard, a), weight(shard, b)
+	return wa > wb || wa == wb && a < b
+}
+
+// rank is how many nodes a shard is for rather than for one; not ok where that
+// one takes none.
+func rank(shard int, node string, nodes []string) (n int, ok bool) {
+	for _, other := range nodes {
+		if other == node {
+			ok = true
+		} else if before(shard, other, node) {
+			n++
+		}
+	}
+	return n, ok
 }
 
 func weight(shard int, node string) uint64 {
@@ -43,6 +63,11 @@ type View struct {
 	Shards  int
 	Nodes   []string       // live ones that take shards
 	Holders map[int]string // by the leases that are there; absent: nobody
+	// Free is for how long nobody has held a shard, and Patience how long its best
+	// node may take to take it: the next best one does not wait until the best one,
+	// which may be frozen, counts as dead.
+	Free     map[int]time.Duration
+	Patience time.Duration
 	// Busy reports whether this node has something under way in a shard that it holds.
 	Busy func(shard int) bool
 }
@@ -60,8 +85,9 @@ func Next(v View) Plan {
 	for s := range v.Shards {
 		holder, held := v.Holders[s]
 		best := Best(s, v.Nodes)
+		n, takes := rank(s, v.Self, v.Nodes)
 		switch {
-		case !held && best == v.Self:
+		case !held && takes && v.Free[s] >= time.Duration(n)*v.Patience:
 			p.Take = append(p.Take, s)
 		case held && holder == v.Self && best != v.Self && best != "" && len(p.Give) == 0 && !v.Busy(s):
 			p.Give = append(p.Give, s)

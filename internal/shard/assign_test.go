@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 func nodes(n int) []string {
@@ -71,9 +72,36 @@ func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
 	}
 }
 
+// TestTheNextBestNodeTakesWhatTheBestOneDoesNot: it may be frozen, and count as
+// live for a while.
+func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
+	v := View{Shards: 64, Nodes: nodes(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
+		Busy: func(int) bool { return false }}
+	for waited, most := range []int{1, 2, 3} {
+		for s := range v.Shards {
+			v.Free[s] = time.Duration(waited) * time.Second
+		}
+		takers := map[int]int{}
+		for _, v.Self = range v.Nodes {
+			for _, s := range Next(v).Take {
+				takers[s]++
+			}
+		}
+		for s := range v.Shards {
+			if takers[s] != most {
+				t.Errorf("%d s: %d nodes take shard %d, want %d", waited, takers[s], s, most)
+			}
+		}
+	}
+	v.Self = "elsewhere"
+	if p := Next(v); len(p.Take) > 0 {
+		t.Errorf("a node that does not count as live takes %v", p.Take)
+	}
+}
+
 // TestNobodyTakesWhatIsHeld: not even the node that should have it.
 func TestNobodyTakesWhatIsHeld(t *testing.T) {
-	v := View{Self: "node-1", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
+	v := View{Self: "node-1", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0"
 	}

@@ -94,7 +94,8 @@ type Keeper struct {
 	// calm is until when only former shards are taken: this node was not heard, so
 	// it does not know whether the others are dead or were not heard either.
 	calm   time.Time
-	former map[int]struct{} // shards whose leases ended by themselves
+	former map[int]struct{}  // shards whose leases ended by themselves
+	vacant map[int]time.Time // since when nobody holds a shard
 }
 
 // giving is a shard that is brought to rest. It is about one epoch: the shard
@@ -127,7 +128,7 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Keeper{cfg: cfg, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
-		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}, giving: map[int]giving{}, former: map[int]struct{}{}}
+		held: map[int]held{}, others: map[int]string{}, nodes: map[string]Node{}, giving: map[int]giving{}, former: map[int]struct{}{}, vacant: map[int]time.Time{}}
 	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
 	k.cfg.Node.Started = time.Now().UnixMilli()
 	if err := k.announce(ctx); err != nil {
@@ -330,8 +331,10 @@ func (k *Keeper) tell(gained, lost []int) {
 }
 
 func (k *Keeper) next() Plan {
-	k.mu.RLock()
-	v := View{Self: k.cfg.Node.ID, Shards: k.cfg.Shards, Busy: k.cfg.Busy, Holders: map[int]string{}}
+	k.mu.Lock()
+	now := time.Now()
+	v := View{Self: k.cfg.Node.ID, Shards: k.cfg.Shards, Busy: k.cfg.Busy, Holders: map[int]string{},
+		Free: map[int]time.Duration{}, Patience: k.cfg.TTL / renewParts}
 	for s, id := range k.others {
 		if id != k.cfg.Node.ID {
 			v.Holders[s] = id
@@ -345,8 +348,18 @@ func (k *Keeper) next() Plan {
 			v.Nodes = append(v.Nodes, id)
 		}
 	}
-	going, calm, former := k.going || k.asked, time.Now().Before(k.calm), maps.Clone(k.former)
-	k.mu.RUnlock()
+	for s := range k.cfg.Shards {
+		since, ok := k.vacant[s]
+		if _, held := v.Holders[s]; held {
+			delete(k.vacant, s)
+		} else if ok {
+			v.Free[s] = now.Sub(since)
+		} else {
+			k.vacant[s] = now
+		}
+	}
+	going, calm, former := k.going || k.asked, now.Before(k.calm), maps.Clone(k.former)
+	k.mu.Unlock()
 	if going {
 		return leaving(v)
 	}

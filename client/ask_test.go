@@ -1,0 +1,55 @@
+package client_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+)
+
+// TestARequestIsSentAgainUntilANodeAnswers: it goes to one of the nodes, and one
+// that is frozen takes it and says nothing, more than once.
+func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
+	t.Parallel()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	names, err := bus.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := names.Cmd("list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times atomic.Int32
+	_, err = nc.Subscribe(subject, func(m *nats.Msg) {
+		if times.Add(1) < 3 {
+			return
+		}
+		if err := m.Respond([]byte(`[{"run_id":"r1"}]`)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.New(nc, names).List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
