@@ -158,3 +158,54 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 		t.Errorf("phase %s, tools took %d ms", s.Phase, s.ToolMS)
 	}
 }
+
+// TestWhatWasSentOnceIsForgotten: what a hook made of one prompt bounds that one,
+// and nothing after it (A20, G1).
+func TestWhatWasSentOnceIsForgotten(t *testing.T) {
+	task := agent.Task{ID: agent.Root, Goal: strings.Repeat("look at it ", 1000), Manners: agent.Manners{Hooks: []agent.Hook{{Name: "shorten", Point: agent.HookContext}}}}
+	s := step(agent.State{}, agent.Resumed{Life: "a"})
+	s = step(s, agent.Submitted{Task: task})
+	s = step(s, agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
+	if s.InputBound() > 2000 {
+		t.Errorf("the short prompt is bounded by %d tokens", s.InputBound())
+	}
+	s = step(s, agent.Granted{Lease: s.Lease, Output: 1000})
+	s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
+	if s.Phase != agent.Stopping || s.InputBound() < int64(len(task.Goal)) {
+		t.Errorf("phase %s, the next prompt is bounded by %d tokens", s.Phase, s.InputBound())
+	}
+}
+
+// TestAnEventOfAHookIsBounded: whatever a log says that a hook has said (A19, I1).
+func TestAnEventOfAHookIsBounded(t *testing.T) {
+	s := step(agent.State{}, agent.Resumed{Life: "a"})
+	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: agent.Manners{Hooks: []agent.Hook{{Name: "scope", Point: agent.HookInput}}}}})
+	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: agent.HookInput,
+		Answers: []agent.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*agent.HookTextMax)}}}}
+	after, _ := agent.Step(s, e)
+	fired := 0
+	for _, n := range agent.Notes(s, e, after) {
+		if d, ok := n.Data.(agent.HookFired); ok {
+			if fired++; len(d.Text) > agent.HookTextMax+10 {
+				t.Errorf("the event has %d bytes of text", len(d.Text))
+			}
+		}
+	}
+	if fired != 1 {
+		t.Errorf("%d events", fired)
+	}
+}
+
+// TestWhatIsNotSaidIsWrittenDown: a later default changes no run that has begun.
+func TestWhatIsNotSaidIsWrittenDown(t *testing.T) {
+	m := agent.Manners{Require: agent.Require{Schema: `{"type":"object"}`}, Continue: agent.Continue{Tokens: 10}, Context: agent.Context{Percent: 50}}.Filled()
+	if m.Require.Tries != agent.RequireTries || m.Continue.Percent != agent.ContinuePercent || m.Continue.Small != agent.ContinueSmall ||
+		m.Continue.Rounds != agent.ContinueRounds || m.Context.Tail != agent.CompactTail || m.Context.PruneTail != agent.PruneTail ||
+		m.Context.Within != agent.LadderTurns || m.Context.Summary != agent.SummaryTokens || m.Context.Percent != 50 {
+		t.Errorf("%+v", m)
+	}
+	var none agent.Manners
+	if filled := none.Filled(); filled.Require.Tries != 0 || filled.Continue.Percent != 0 || filled.Context.Tail != 0 {
+		t.Errorf("what is off is switched on: %+v", filled)
+	}
+}
