@@ -118,7 +118,7 @@ func takeLock(path string) (*lockFile, error) {
 }
 
 func (l *lockFile) release() error {
-	if err := l.f.Close(); err != nil {
+	if err := errors.Join(unlock(l.f), l.f.Close()); err != nil {
 		return fmt.Errorf("bus: unlock: %w", err)
 	}
 	return nil

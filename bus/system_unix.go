@@ -23,6 +23,10 @@ func tryLock(f *os.File) (held bool, err error) {
 	}
 }
 
+// unlock gives the lock back. Closing alone would not while a child that was
+// forked just now still has the descriptor.
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
 // diskFree is how many bytes an ordinary user may still write under dir.
 func diskFree(dir string) (int64, error) {
 	var s unix.Statfs_t

@@ -17,6 +17,11 @@ func tryLock(f *os.File) (held bool, err error) {
 	return false, err
 }
 
+// unlock gives the lock back.
+func unlock(f *os.File) error {
+	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, new(windows.Overlapped))
+}
+
 // diskFree is how many bytes an ordinary user may still write under dir.
 func diskFree(dir string) (int64, error) {
 	path, err := windows.UTF16PtrFromString(dir)
