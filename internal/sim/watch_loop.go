@@ -26,6 +26,7 @@ type judgement struct {
 	recoveries    int                       // rungs that followed on others
 	reactive      int
 	summaries     int             // asked for since the last turn
+	summaryLease  int             // of the newest of them
 	forbidden     int             // replies in a row with a forbidden proposal
 	fails         map[string]int  // of a tool on a target, in a row
 	left          []string        // models that were given up
