@@ -21,7 +21,7 @@ var ofManners = []Mutant{
 	{"person's-no-is-a-yes", "E3: a person's no is a no", []Edit{
 		{gateGo, "		return c.fail(strings.TrimSuffix(\"denied by a person: \"+text, \": \"))", "		c.Stage, c.Passed = Pending, true\n		return c"}}},
 	{"failing-hook-passes", "A19: a hook that gives no verdict has its default", []Edit{
-		{verdictGo, "			if p.Knows(h.Failing) {", "			if false && p.Knows(h.Failing) {"}}},
+		{verdictGo, "			if p.Knows(j.hook.Failing) {", "			if false && p.Knows(j.hook.Failing) {"}}},
 	{"last-hook-decides", "A19: of several hooks the strictest counts", []Edit{
 		{verdictGo, "		if !j.hook.Report && at >= 0 && at < rank {", "		if !j.hook.Report && at >= 0 && at < rank+len(list)*9 {"}}},
 	{"reports-decide", "E1: a hook in report-only mode decides nothing", []Edit{
