@@ -88,7 +88,12 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 		}
 		wait.Go(func() {
 			turns <- struct{}{}
-			verdicts[i] = try(root, filepath.Join(dir, strconv.Itoa(i)), m, judge, seeds)
+			at := filepath.Join(dir, strconv.Itoa(i))
+			verdicts[i] = try(root, at, m, judge, seeds)
+			fmt.Fprintln(os.Stderr, m.Name, verdicts[i].seed) // it takes long: say that it goes on
+			if err := os.RemoveAll(at); err != nil {
+				fmt.Fprintln(os.Stderr, "warning:", err)
+			}
 			<-turns
 		})
 	}
