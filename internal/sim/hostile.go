@@ -49,7 +49,7 @@ func (s *sim) hostile(r *run) (model.Reply, *agent.Failed, bool) {
 		return model.Reply{}, nil, false
 	}
 	v := s.vice
-	if r.request.Choice == "ask_human" && s.percent(50) { // it evades, or obeys
+	if r.request.Choice == "ask_human" && s.percent(90) { // it evades, or obeys
 		v = vice{"evades", (*sim).evades}
 	}
 	if s.fickle {
@@ -121,7 +121,7 @@ func (s *sim) forbidden(*run) (model.Reply, *agent.Failed) {
 
 // evades a choice that was made for it.
 func (s *sim) evades(*run) (model.Reply, *agent.Failed) {
-	if s.percent(50) {
+	if s.percent(75) {
 		return says("done"), nil
 	}
 	return says("", model.ToolCall{Name: "ask_human", Args: `{"question":"what now?"}`}), nil

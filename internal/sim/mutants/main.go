@@ -30,7 +30,7 @@ import (
 
 // Defaults of the flags.
 const (
-	seedsDefault = 3000
+	seedsDefault = 8000
 	jobsDefault  = 2
 )
 
