@@ -80,14 +80,14 @@ func (s *shell) append(c actor.Context, w worked) {
 	if w.start == s.life.Start {
 		s.unread = append(s.unread, id)
 	}
-	trap.At("own.before", id)
+	trap.At(trap.OwnBefore, id)
 	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(_ uint64, err error) {
-		trap.At("own.acked", id)
+		trap.At(trap.OwnAcked, id)
 		if err != nil {
 			root.Send(self, posted{w, err})
 		}
 	})
-	trap.At("own.sent", id)
+	trap.At(trap.OwnSent, id)
 }
 
 // cameRound forgets an own entry that was read.
@@ -149,10 +149,10 @@ func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter)
 		root.Send(self, acked{to, letters, err})
 		return
 	}
-	trap.At("letter.before", letters[0].Kind)
+	trap.At(trap.LetterBefore, letters[0].Kind)
 	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) {
-		trap.At("letter.acked", letters[0].Kind)
+		trap.At(trap.LetterAcked, letters[0].Kind)
 		root.Send(self, acked{to, letters, err})
 	})
-	trap.At("letter.sent", letters[0].Kind)
+	trap.At(trap.LetterSent, letters[0].Kind)
 }

@@ -23,9 +23,9 @@ func (s *shell) claim(c actor.Context) {
 		panic(err)
 	}
 	self, root := c.Self(), c.ActorSystem().Root
-	trap.At("claim.before", string(s.life.Addr))
+	trap.At(trap.ClaimBefore, string(s.life.Addr))
 	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(place uint64, err error) {
-		trap.At("claim.acked", string(s.life.Addr))
+		trap.At(trap.ClaimAcked, string(s.life.Addr))
 		root.Send(self, claimed{place, err})
 	})
 }

@@ -143,11 +143,11 @@ func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind st
 	if err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
-	trap.At("command.before", kind)
+	trap.At(trap.CommandBefore, kind)
 	if _, err := mailbox.Put(ctx, n.cfg.Post, to, data); err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
-	trap.At("command.after", kind)
+	trap.At(trap.CommandAfter, kind)
 	return nil
 }
 

@@ -186,10 +186,10 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 		return // the replay and the tail overlap
 	}
 	s.last = m.Place
-	trap.At("read", string(m.To))
-	trap.Entry("own.reading", m.Data)
+	trap.At(trap.Read, string(m.To))
+	trap.Entry(trap.OwnReading, m.Data)
 	r := s.life.Next(m)
-	trap.At("own.read", r.Own)
+	trap.At(trap.OwnRead, r.Own)
 	if r.Err != nil {
 		s.log.Warn("an entry does not count", "error", r.Err)
 	}

@@ -157,9 +157,9 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			req := e.Request
 			req.Model = name
-			trap.At("model.before", req.Model)
+			trap.At(trap.ModelBefore, req.Model)
 			reply, err = complete(ctx, client, req, emit)
-			trap.At("model.after", req.Model)
+			trap.At(trap.ModelAfter, req.Model)
 		}
 		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
@@ -221,9 +221,9 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
 	go func() {
 		began := time.Now()
-		trap.At("tool.before", call.Key)
+		trap.At(trap.ToolBefore, call.Key)
 		r := set.Call(ctx, e.Name, call)
-		trap.At("tool.after", call.Key)
+		trap.At(trap.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		killed := errors.Is(context.Cause(ctx), errAborted) // while it ran, not while its result is kept
 		f = keeper.keep(f, r.Whole)

@@ -6,7 +6,7 @@
 //	go build -tags chaos ./cmd/node
 //
 // A trap is a file in the directory that the variable TROUPE_TRAPS names. Its name
-// is the place, or the place and what comes by there ("own.sent.started"); its
+// is the place, or the place and what comes by there ("own-sent.started"); its
 // content says what is done to whoever comes by.
 package trap
 
@@ -31,3 +31,24 @@ const Sprung = ".sprung"
 // Stats is the file in which a process tells how many goroutines it has when it
 // gets SIGUSR1.
 const Stats = "stats"
+
+// Places.
+const (
+	OwnBefore     = "own-before"     // before an own entry is appended
+	OwnSent       = "own-sent"       // after that was asked for, and before anything else is read
+	OwnAcked      = "own-acked"      // when the broker has it
+	OwnReading    = "own-reading"    // before an own entry that has come round is stepped
+	OwnRead       = "own-read"       // after that, and before anything is done for it
+	ClaimBefore   = "claim-before"   // before a life claims its log
+	ClaimAcked    = "claim-acked"    // when the broker has the claim
+	Read          = "read"           // before any entry is stepped; by the address of the log
+	LetterBefore  = "letter-before"  // before a letter is appended to the log of another actor
+	LetterSent    = "letter-sent"    // after that was asked for
+	LetterAcked   = "letter-acked"   // when the broker has it
+	ModelBefore   = "model-before"   // before a request is sent
+	ModelAfter    = "model-after"    // after it was answered, and before anybody knows
+	ToolBefore    = "tool-before"    // before a tool is called; by the key of the call
+	ToolAfter     = "tool-after"     // after it returned, and before anybody knows
+	CommandBefore = "command-before" // before a command of a client is appended
+	CommandAfter  = "command-after"  // after that, and before the client is answered
+)
