@@ -19,7 +19,7 @@ type theatre struct {
 	o       options
 	p       *provider
 	stage   stage
-	server  *bus.Embedded
+	broker  broker
 	client  *client.Client
 	nodes   *nodes
 	witness *witness
@@ -28,6 +28,7 @@ type theatre struct {
 	blows   []*blow
 	began   time.Time
 	found   problems
+	stale   map[string]int // see folded
 }
 
 // cluster plays, and judges.
@@ -37,8 +38,8 @@ func cluster(o options) (err error) {
 		return err
 	}
 	defer func() {
-		if o.keep {
-			fmt.Println("kept, with the events of the slowest run:", dir)
+		if o.keep || err != nil {
+			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
 			return
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -52,7 +53,7 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
-	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now()}
+	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
 		return err
@@ -66,17 +67,23 @@ func cluster(o options) (err error) {
 	if o.keep {
 		err = errors.Join(err, t.witness.write(filepath.Join(dir, "slowest")))
 	}
-	return errors.Join(err, t.close(), t.print())
+	verdict := t.print()
+	return errors.Join(err, t.keep(), t.close(), verdict)
 }
 
 // open starts the server, the nodes and the witness.
-func (t *theatre) open() (err error) {
-	if t.server, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true}); err != nil {
+func (t *theatre) open() error {
+	server, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true})
+	if err != nil {
 		return err
 	}
-	user, password := t.server.Credential(bus.RoleClient)
-	if t.client, err = client.Dial(bus.Options{Servers: t.server.URL(), User: user, Password: password,
-		InboxPrefix: bus.InboxPrefix(bus.RoleClient)}, ""); err != nil {
+	t.broker = alone{server}
+	return t.people()
+}
+
+// people starts the nodes and those who ask and look.
+func (t *theatre) people() (err error) {
+	if t.client, err = client.Dial(t.broker.options(bus.RoleClient, ""), ""); err != nil {
 		return err
 	}
 	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}, told: map[string][]sight{}}
@@ -142,10 +149,10 @@ func (t *theatre) close() error {
 	if t.client != nil {
 		t.client.Close()
 	}
-	if t.server == nil {
+	if t.broker == nil {
 		return nil
 	}
-	return t.server.Close()
+	return t.broker.Close()
 }
 
 // play deals blows while runs go on, and waits for the end of all.
