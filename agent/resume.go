@@ -54,7 +54,9 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		}
 		return then(fx)(lostCalls(s))
 	case Waiting:
-		if s.Query.Query == "" {
+		if s.Pause.Waiting {
+			fx = append(fx, s.atTheGate()...)
+		} else if s.Query.Query == "" {
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 		}
 	}

@@ -35,6 +35,10 @@ func Step(s State, e Event) (State, []Effect) {
 		return steered(s, f)
 	case Answered:
 		return answered(s, f)
+	case Barred:
+		return barred(s, f)
+	case Admitted:
+		return admitted(s, f)
 	case Woke:
 		return woke(s, f)
 	case Resumed:
@@ -54,4 +58,5 @@ const (
 	softTimer  = "soft"
 	hardTimer  = "hard"
 	retryTimer = "retry"
+	gateTimer  = "gate"
 )

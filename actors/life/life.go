@@ -240,7 +240,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	return letters
 }
 
-var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true, "returned": true, "woke": true,
+var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
 	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
 // commands reads what a client asked, each request once.
@@ -301,7 +301,7 @@ func backLife(item mailbox.Item) string {
 	return b.Life
 }
 
-var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
+var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []Letter {
