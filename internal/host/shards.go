@@ -68,7 +68,8 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	hostname, _ := os.Hostname() // shown only
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
-		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
+		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid(),
+			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
 			h.node.HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
@@ -146,7 +147,10 @@ func (h *Host) cluster() *gateway.Cluster {
 		list := []client.NodeInfo{}
 		for n, shards := range k.Nodes() {
 			i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
-				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards}
+				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards, Profile: n.Profile, Unproven: n.Unproven}
+			if n.ID == k.ID() {
+				i.Proof = &h.proof
+			}
 			if n.Leaving {
 				i.State = "leaving"
 			}

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,6 +248,10 @@ func fits(want, got jetstream.StreamConfig) error {
 	}
 	wrong := ""
 	switch {
+	case !sameSubjects(want.Subjects, got.Subjects):
+		wrong = fmt.Sprintf("holds %s, and this node puts its logs at %s: another prefix, or other hands were at it", strings.Join(got.Subjects, " "), strings.Join(want.Subjects, " "))
+	case !got.DenyDelete:
+		wrong = "lets entries be deleted (needs: deny delete)"
 	case got.Storage != want.Storage:
 		wrong = "is not stored in files"
 	case got.Discard != want.Discard:
@@ -265,6 +271,10 @@ func fits(want, got jetstream.StreamConfig) error {
 		return fmt.Errorf("%w: %s %s", ErrLayout, want.Name, wrong)
 	}
 	return nil
+}
+
+func sameSubjects(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // home is where an address lives.
