@@ -28,7 +28,8 @@ type theatre struct {
 	blows   []*blow
 	began   time.Time
 	found   problems
-	harm    *harm // nil: nothing happens to the server
+	harm    *harm          // nil: nothing happens to the server
+	stale   map[string]int // see folded
 }
 
 // cluster plays, and judges.
@@ -38,8 +39,8 @@ func cluster(o options) (err error) {
 		return err
 	}
 	defer func() {
-		if o.keep {
-			fmt.Println("kept, with the events of the slowest run:", dir)
+		if o.keep || err != nil {
+			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
 			return
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -53,7 +54,7 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
-	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now()}
+	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
 		return err
@@ -68,7 +69,8 @@ func cluster(o options) (err error) {
 	if o.keep {
 		err = errors.Join(err, t.witness.write(filepath.Join(dir, "slowest")))
 	}
-	return errors.Join(err, t.close(), t.print())
+	verdict := t.print()
+	return errors.Join(err, t.keep(), t.close(), verdict)
 }
 
 // open starts the server, the nodes and the witness.
