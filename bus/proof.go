@@ -14,7 +14,7 @@ import (
 
 // What a server may have at most before it does not fit.
 const (
-	// SkewMax is how far the clock of the server, whose stamps are the time of
+	// SkewMax is how far the server clock, whose stamps are the time of
 	// all logs, may be from ours, whose timers wait for it.
 	SkewMax = 30 * time.Second
 	// RoomPercent of its limit in use is when new runs and children are refused.
@@ -266,7 +266,7 @@ func (c *ProofConfig) layout(s seen) Finding {
 }
 
 func clock(s seen) Finding {
-	f := Finding{Check: "clock of the server", Status: Proven, Refuses: true,
+	f := Finding{Check: "server clock", Status: Proven, Refuses: true,
 		Detail: "no further from ours than " + max(s.skew, time.Millisecond).Round(time.Millisecond).String()}
 	if s.skew > SkewMax {
 		f.Status, f.Detail = Failed, fmt.Sprintf("it is %s from ours, at most %s may be: its stamps are the time of all limits and timers", s.skew.Round(time.Second), SkewMax)
