@@ -19,7 +19,7 @@ type theatre struct {
 	o       options
 	p       *provider
 	stage   stage
-	server  *bus.Embedded
+	broker  broker
 	client  *client.Client
 	nodes   *nodes
 	witness *witness
@@ -70,13 +70,18 @@ func cluster(o options) (err error) {
 }
 
 // open starts the server, the nodes and the witness.
-func (t *theatre) open() (err error) {
-	if t.server, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true}); err != nil {
+func (t *theatre) open() error {
+	server, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true})
+	if err != nil {
 		return err
 	}
-	user, password := t.server.Credential(bus.RoleClient)
-	if t.client, err = client.Dial(bus.Options{Servers: t.server.URL(), User: user, Password: password,
-		InboxPrefix: bus.InboxPrefix(bus.RoleClient)}, ""); err != nil {
+	t.broker = alone{server}
+	return t.people()
+}
+
+// people starts the nodes and those who ask and look.
+func (t *theatre) people() (err error) {
+	if t.client, err = client.Dial(t.broker.options(bus.RoleClient, ""), ""); err != nil {
 		return err
 	}
 	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}, told: map[string][]sight{}}
@@ -142,10 +147,10 @@ func (t *theatre) close() error {
 	if t.client != nil {
 		t.client.Close()
 	}
-	if t.server == nil {
+	if t.broker == nil {
 		return nil
 	}
-	return t.server.Close()
+	return t.broker.Close()
 }
 
 // play deals blows while runs go on, and waits for the end of all.

@@ -218,7 +218,7 @@ func (l *load) log(ctx context.Context, at mailbox.Address) (list logs, err erro
 
 // post opens the logs for a moment.
 func (t *theatre) post(use func(*jetstream.Post) error) error {
-	nc, err := t.server.Connect(bus.RoleNode)
+	nc, err := bus.Connect(t.broker.options(bus.RoleNode, ""))
 	if err != nil {
 		return err
 	}
