@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -190,7 +189,7 @@ func (h *Host) open(ctx context.Context) error {
 		return nil // what it gains it takes up
 	}
 	if h.cfg.ResumeAll {
-		return h.resumeAll(ctx)
+		return h.takeUp(ctx, nil)
 	}
 	return nil
 }
@@ -279,67 +278,6 @@ func (h *Host) forget(ctx context.Context, run string) error {
 		err = h.runs.Remove(ctx, run)
 	}
 	return err
-}
-
-// Unfinished lists the runs that have not ended. The index is written after
-// the log, so a run whose opener died in between is found by its log.
-func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
-	open, _, err := h.unfinished(ctx)
-	return open, err
-}
-
-// unfinished lists the runs that have not ended, and all logs.
-func (h *Host) unfinished(ctx context.Context) (open []client.RunInfo, logs []mailbox.Address, err error) {
-	list, err := h.runs.List(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	known := map[string]bool{}
-	for _, i := range list {
-		known[i.RunID] = true
-		if i.State != gateway.Finished {
-			open = append(open, i)
-		}
-	}
-	logs, err = h.post.Addresses(ctx, "")
-	if err != nil {
-		return nil, nil, fmt.Errorf("host: %w", err)
-	}
-	for _, at := range logs {
-		if at.Agent() != mailbox.Super || known[at.Run()] {
-			continue
-		}
-		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
-			return nil, nil, err
-		} else if buried {
-			continue // it was deleted
-		}
-		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
-		if err := h.runs.Put(ctx, row); err != nil {
-			return nil, nil, err
-		}
-		open = append(open, row)
-	}
-	return open, logs, nil
-}
-
-// resumeAll wakes the actors of all runs that have not ended, by one list of
-// the logs: one for each run would cost a request to each stream.
-func (h *Host) resumeAll(ctx context.Context) error {
-	open, logs, err := h.unfinished(ctx)
-	if err != nil {
-		return err
-	}
-	live := map[string]bool{}
-	for _, i := range open {
-		live[i.RunID] = true
-	}
-	for _, at := range logs {
-		if live[at.Run()] {
-			h.node.Wake(at)
-		}
-	}
-	return nil
 }
 
 // Resume continues one run.

@@ -287,6 +287,9 @@ func (p *Post) home(at mailbox.Address) (subject string, stream int, err error) 
 // Shards is the number of shards of the pool.
 func (p *Post) Shards() int { return p.cfg.Shards }
 
+// Streams is the number of streams of the pool.
+func (p *Post) Streams() int { return p.cfg.Streams }
+
 // Append implements mailbox.Post. Order against an earlier Append to the same
 // address is promised only after the earlier one's done.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
