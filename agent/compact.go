@@ -267,7 +267,7 @@ func unsummarized(s State, f Failed) (State, []Effect) {
 // yet; else no model writes it.
 func otherSummary(s State) (State, []Effect) {
 	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries {
-		s.Folding.Own = true
+		s.Folding.Own, s.Pause = true, Pause{N: s.Pause.N}
 		return askSummary(s)
 	}
 	return unsummed(s)
@@ -316,6 +316,6 @@ func folded(s State, summary string) (State, []Effect) {
 			break
 		}
 	}
-	next.Folding = Folding{}
+	next.Folding, next.Pause = Folding{}, Pause{N: s.Pause.N}
 	return onward(next, f.As)
 }

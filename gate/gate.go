@@ -279,7 +279,7 @@ func (g Gate) asked(e Asked) (Gate, []Effect) {
 	t, invited := g.tickets.Get(e.Who)
 	g.queue = g.queue.without(e.Who)
 	g = g.revoked(e.Who)
-	if invited && e.Held && t.until > g.now && g.closedFor() == 0 {
+	if invited && e.Held && t.until > g.now {
 		return g.fly(e.Who, e.Call, e.Tokens)
 	}
 	if _, again := g.flying.Get(e.Call); again {

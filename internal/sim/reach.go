@@ -136,6 +136,15 @@ const (
 	RefusedFrozen
 	HandedOverThinking
 	HandedOverActing
+	Stormed
+	BarredAtGate
+	AdmittedAtGate
+	SharedGate
+	PausedTakeover
+	PausedCancel
+	PausedClosing
+	PausedSummary
+	PatienceEnded
 	placesMax
 )
 
@@ -154,7 +163,10 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
-	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting"}
+	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
+	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
+	"the end of patience"}
 
 // String names a place.
 func (p Place) String() string {

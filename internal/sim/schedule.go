@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gate"
 )
 
 type actKind uint8
@@ -22,6 +23,7 @@ const (
 	actAnswer                 // a person answers
 	actThaw                   // a frozen shell goes on
 	actEnough                 // a person who answers nothing ends the run
+	actGate                   // a gate is looked at
 	actRelease                // a shell that leaves has nothing under way any more
 )
 
@@ -74,6 +76,9 @@ func (s *sim) progress() {
 			}
 			add(action{kind: actRun, weight: w, run: r})
 		}
+	}
+	if _, at, ok := s.gateDue(); ok && at <= s.now {
+		add(action{kind: actGate, weight: usual})
 	}
 	if total == 0 {
 		s.idle()
@@ -164,6 +169,9 @@ func (s *sim) do(a *action) {
 		s.answer(a.actor)
 	case actThaw:
 		s.thaw(a.shell)
+	case actGate:
+		name, _, _ := s.gateDue()
+		s.stepGate(name, gate.Ticked{At: s.now})
 	case actRelease:
 		s.release(a.shell)
 	case actEnough:
@@ -237,6 +245,9 @@ func (s *sim) idle() {
 				}
 			}
 		}
+	}
+	if name, at, ok := s.gateDue(); ok && (next == nil || at < next.due) {
+		next, whose = &timer{"gate of " + name, at}, nil
 	}
 	switch {
 	case next == nil && s.waitsForPerson():
