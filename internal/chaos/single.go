@@ -75,12 +75,13 @@ func run(o options) error {
 }
 
 // built is a given binary, or else one that is built here.
-func built(given, dir, name, from string) (string, error) {
+func built(given, dir, name, from string, flags ...string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	path := filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/troupe-run/troupe/cmd/"+from).CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, flags...), "-o", path, "github.com/troupe-run/troupe/cmd/"+from)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)
 	}
 	return path, nil
@@ -111,9 +112,9 @@ func newStage(o options, p *provider, dir string) (stage, error) {
 
 // cast writes the agent files.
 func (s stage) cast() error {
-	effect, work := "effect", toolTime
+	effect, work, struck := "effect", toolTime, ""
 	if s.o.nodes > 0 {
-		work = clusterTime
+		work, struck = clusterTime, s.struckFrom()
 	}
 	if s.o.control {
 		effect, work = "idempotent", controlTime
@@ -129,12 +130,12 @@ x-troupe:
     - name: count
       description: counts once
       effect: %s
-      command: "echo $TROUPE_KEY >> %s; sleep %.3f; echo counted"
+      command: "echo $TROUPE_KEY >> %s; %s sleep %.3f; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
 agent: %s
 Count.
-`, name, delegates, effect, s.ledger, work.Seconds(), name)
+`, name, delegates, effect, s.ledger, struck, work.Seconds(), name)
 		if err := os.WriteFile(filepath.Join(s.dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
 			return err
 		}
