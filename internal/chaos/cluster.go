@@ -28,6 +28,7 @@ type theatre struct {
 	blows   []*blow
 	began   time.Time
 	found   problems
+	harm    *harm          // nil: nothing happens to the server
 	stale   map[string]int // see folded
 	// Of zombies: how many were made, how often nobody came by at a trap, and what
 	// became of them, by group.
@@ -68,6 +69,7 @@ func cluster(o options) (err error) {
 	t.play()
 	err = t.nodes.end()
 	t.judge()
+	t.harm.judge()
 	if o.keep {
 		err = errors.Join(err, t.witness.write(filepath.Join(dir, "slowest")))
 	}
@@ -77,6 +79,9 @@ func cluster(o options) (err error) {
 
 // open starts the server, the nodes and the witness.
 func (t *theatre) open() error {
+	if t.o.servers > 0 {
+		return t.openServers()
+	}
 	server, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true})
 	if err != nil {
 		return err
@@ -153,10 +158,11 @@ func (t *theatre) close() error {
 	if t.client != nil {
 		t.client.Close()
 	}
+	err := t.harm.close()
 	if t.broker == nil {
-		return nil
+		return err
 	}
-	return t.broker.Close()
+	return errors.Join(err, t.broker.Close())
 }
 
 // play deals blows while runs go on, and waits for the end of all.
@@ -164,6 +170,7 @@ func (t *theatre) play() {
 	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
 	fmt.Println("  # |       at | blow   | node   | runs | what it came to")
 	t.load.begin()
+	t.harm.begin()
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
 	for next := t.schedule(random); ; {
 		kind, ok := next()
@@ -182,6 +189,7 @@ func (t *theatre) play() {
 		t.nodes.deal(victim, b)
 	}
 	t.nodes.settle()
+	t.harm.over()
 	t.load.finish()
 	t.indexed()
 }

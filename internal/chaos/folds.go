@@ -27,14 +27,14 @@ type folded struct {
 	// wrote them, without those that a life released without having begun them.
 	starts   map[string]map[string]int
 	open     map[string]string   // calls that were started and have not returned, and by which life
-	claims   map[string][]claim  // in force, by address
+	claims   map[string][]reign  // in force, by address
 	late     map[string][]string // calls whose results came from superseded lives, by address and life
 	result   supervisor.Result
 	problems []string
 }
 
-// claim is a life that came into force.
-type claim struct {
+// reign is a life that came into force.
+type reign struct {
 	start, node string
 	at          int64
 }
@@ -46,7 +46,7 @@ func (f *folded) bad(format string, args ...any) {
 // fold reads and folds the logs of a run.
 func fold(post *jetstream.Post, run string) (*folded, error) {
 	f := &folded{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
-		starts: map[string]map[string]int{}, claims: map[string][]claim{}, late: map[string][]string{}, open: map[string]string{}}
+		starts: map[string]map[string]int{}, claims: map[string][]reign{}, late: map[string][]string{}, open: map[string]string{}}
 	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		f.logs[m.To] = append(f.logs[m.To], m)
 		return nil
@@ -149,7 +149,7 @@ func (f *folded) replay(at mailbox.Address) {
 func (f *folded) claimed(m mailbox.Message, e mailbox.Entry) {
 	for _, fact := range (stored{m.To, m.At, e}).facts() {
 		if r, ok := fact.(agent.Resumed); ok {
-			f.claims[string(m.To)] = append(f.claims[string(m.To)], claim{e.Start, r.Node, m.At})
+			f.claims[string(m.To)] = append(f.claims[string(m.To)], reign{e.Start, r.Node, m.At})
 		}
 	}
 }

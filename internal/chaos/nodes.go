@@ -36,8 +36,9 @@ type blow struct {
 	end    time.Time     // of a stop: when it was thawed; of a drain: when it had ended
 	frozen time.Duration // how long a stop lasts
 	ask    bool          // a drain begins with `troupe nodes drain`; who asks a zombie's question is patient
-	// place is where a trap was set, caught whoever sprang it, and in which call.
-	place, caught, call string
+	// place is where a trap was set, caught whoever sprang it, in which call, and in
+	// which life, if that is known.
+	place, caught, call, life string
 }
 
 // nodes are the node processes.

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/trap"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // inside is a place that no mark is at: the tool itself strikes the node that
@@ -116,20 +118,20 @@ func (t *theatre) lure(m *member, place, action string) (text string, err error)
 	}
 }
 
-// caughtAt is the address of whoever sprang a trap, and the call: from the id of
-// an own entry, ADDRESS!KIND.CALL.…, or the key of a call, ADDRESS.CALL.
-func caughtAt(place, text string) (at, call string) {
+// caughtAt is the address of whoever sprang a trap, the call and the life: from the
+// id of an own entry, ADDRESS!KIND.CALL.….LIFE, or the key of a call, ADDRESS.CALL.
+func caughtAt(place, text string) (at, call, life string) {
 	if at, rest, ok := strings.Cut(text, "!"); ok {
 		_, rest, _ = strings.Cut(rest, ".")
 		call, _, _ = strings.Cut(rest, ".")
 		// An entry is not decoded where the trap is: what comes before the run's id is
 		// the length of the string.
-		return at[max(0, strings.IndexByte(at, '.')-len(client.NewID())):], call
+		return at[max(0, strings.IndexByte(at, '.')-len(client.NewID())):], call, text[strings.LastIndexByte(text, '.')+1:]
 	}
 	if i := strings.LastIndexByte(text, '.'); i > 0 && strings.HasPrefix(place, "tool-") {
-		return text[:i], text[i+1:]
+		return text[:i], text[i+1:], ""
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // trapped deals a blow at a place: it happens when the node gets there.
@@ -152,12 +154,13 @@ func (t *theatre) trapped(random *rand.Rand, b *blow) (*member, error) {
 			continue
 		}
 		b.node, b.at = m.name, time.Now()
-		b.caught, b.call = caughtAt(b.place, text)
+		b.caught, b.call, b.life = caughtAt(b.place, text)
 		return m, err
 	}
 }
 
-// freeze is over when the lease is, and somebody else has whoever was caught.
+// freeze is over when the lease is, and somebody else has claimed the log of
+// whoever was caught.
 func (t *theatre) freeze(b *blow) {
 	time.Sleep(b.frozen)
 	if b.caught == "" {
@@ -165,10 +168,27 @@ func (t *theatre) freeze(b *blow) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runPatience/2)
 	defer cancel()
-	for !t.witness.elsewhere(b.caught, b.node) {
-		if pause(ctx, poll) != nil {
-			t.found.of(runOf(b.caught), "%s was frozen on %s at %s, and nobody took it over in %v", b.caught, b.node, b.place, runPatience/2)
+	for {
+		owner, err := t.load.owner(ctx, mailbox.Address(b.caught))
+		if err == nil && owner != b.node {
+			return
+		}
+		if pause(ctx, 4*poll) != nil {
+			t.found.of(runOf(b.caught), "%s was frozen on %s at %s, and nobody took it over in %v: %v", b.caught, b.node, b.place, runPatience/2, err)
 			return
 		}
 	}
+}
+
+// owner is the node that claimed a log last.
+func (l *load) owner(ctx context.Context, at mailbox.Address) (node string, err error) {
+	list, err := l.log(ctx, at)
+	for _, s := range list {
+		for _, f := range s.facts() {
+			if r, ok := f.(agent.Resumed); ok {
+				node = r.Node
+			}
+		}
+	}
+	return node, err
 }

@@ -17,9 +17,10 @@ type afterlife struct {
 // lazarus finds out from the logs and the ledger what one zombie did.
 func (t *theatre) lazarus(b *blow, f *folded, r *ran, effects map[string]int) {
 	claims := f.claims[b.caught]
-	i := -1
-	for j, c := range claims {
-		if c.node == b.node && c.at <= b.at.UnixMilli() {
+	key := b.caught + "." + b.call
+	i := slices.IndexFunc(claims, func(c reign) bool { return c.start == b.life })
+	for j, c := range claims { // of a tool only the call is known
+		if _, began := f.starts[key][c.start]; began && b.life == "" && c.node == b.node && c.at <= b.at.UnixMilli() {
 			i = j
 		}
 	}
@@ -31,7 +32,7 @@ func (t *theatre) lazarus(b *blow, f *folded, r *ran, effects map[string]int) {
 		t.found.of(r.id, "%s was frozen on %s at %s, and nobody claimed it meanwhile", b.caught, b.node, b.place)
 		return
 	}
-	zombie, key := claims[i].start, b.caught+"."+b.call
+	zombie := claims[i].start
 	others := 0
 	for start, n := range f.starts[key] {
 		if start != zombie {

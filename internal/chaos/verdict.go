@@ -89,7 +89,7 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies+t.o.cuts == 0
 	switch {
 	case r.result.Reason != agent.Completed:
 		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
@@ -153,7 +153,7 @@ func leftovers(dir string) (left []string) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		pid := filepath.Base(filepath.Dir(path))
-		if err == nil && strings.Contains(string(data), dir) && pid != strconv.Itoa(os.Getpid()) {
+		if err == nil && strings.Contains(string(data), dir) && !strings.HasPrefix(string(data), serverBinary(dir)) && pid != strconv.Itoa(os.Getpid()) {
 			left = append(left, pid+" "+strings.ReplaceAll(string(data), "\x00", " "))
 		}
 	}

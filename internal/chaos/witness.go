@@ -109,14 +109,6 @@ func (w *witness) struck(b *blow) {
 	w.blows = append(w.blows, b)
 }
 
-// elsewhere reports whether a node other than the one that was struck acts for
-// an actor, or it has ended.
-func (w *witness) elsewhere(at, node string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.acts[runOf(at)][at] != node
-}
-
 // wait has the person wait for what becomes of an actor, until a moment.
 func (w *witness) wait(at string, until time.Time) {
 	w.mu.Lock()
