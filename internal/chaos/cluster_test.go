@@ -56,7 +56,7 @@ func TestTheLeaderDies(t *testing.T) {
 func TestTheNetworkBreaks(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	o := options{nodes: 3, runs: 20, turns: 6, atOnce: 6, ttl: 5 * time.Second, seed: seed, servers: 3, cuts: len(cutKinds), every: 5 * time.Second}
+	o := options{nodes: 3, runs: 20, turns: 6, atOnce: 10, ttl: 5 * time.Second, seed: seed, servers: 3, cuts: len(cutKinds), every: 5 * time.Second}
 	if err := cluster(o); err != nil {
 		t.Error(err)
 	}

@@ -117,13 +117,16 @@ func (h *harm) fenced() {
 	for _, m := range h.t.nodes.list {
 		names[m.cmd.Process.Pid] = m.name
 	}
-	after, late, cuts := []time.Duration{}, 0, 0
+	after, late, cuts, before := []time.Duration{}, 0, 0, 0
 	for _, b := range h.cuts {
 		if !slices.Contains(isolating, b.kind) {
 			continue
 		}
 		cuts++
 		for _, s := range starts {
+			if names[s.pid] == b.node && s.at.Before(b.at) && s.at.After(b.at.Add(-h.t.o.ttl)) {
+				before++
+			}
 			if names[s.pid] != b.node || s.at.Before(b.at) || s.at.After(b.end) {
 				continue
 			}
@@ -135,8 +138,8 @@ func (h *harm) fenced() {
 		}
 	}
 	slices.Sort(after)
-	fmt.Printf("%d nodes cut off for longer than the TTL: %d tools began after the cut, the last %v after it, %d later than the TTL\n",
-		cuts, len(after), part(after, 1), late)
+	fmt.Printf("%d nodes cut off for longer than the TTL: they began %d tools in the TTL before, and %d after the cut, the last %v after it, %d later than the TTL\n",
+		cuts, before, len(after), part(after, 1), late)
 	for _, kind := range cutKinds {
 		fmt.Print(h.t.times(kind))
 	}
