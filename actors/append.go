@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/internal/trap"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -75,14 +76,18 @@ func (s *shell) append(c actor.Context, w worked) {
 		root.Send(self, posted{w, err})
 		return
 	}
+	id := e.Items[0].ID
 	if w.start == s.life.Start {
-		s.unread = append(s.unread, e.Items[0].ID)
+		s.unread = append(s.unread, id)
 	}
+	trap.At(trap.OwnBefore, id)
 	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(_ uint64, err error) {
+		trap.At(trap.OwnAcked, id)
 		if err != nil {
 			root.Send(self, posted{w, err})
 		}
 	})
+	trap.At(trap.OwnSent, id)
 }
 
 // cameRound forgets an own entry that was read.
@@ -144,5 +149,10 @@ func (s *shell) post(c actor.Context, to mailbox.Address, letters []life.Letter)
 		root.Send(self, acked{to, letters, err})
 		return
 	}
-	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) { root.Send(self, acked{to, letters, err}) })
+	trap.At(trap.LetterBefore, letters[0].Kind)
+	s.cfg.Post.Append(s.ctx, to, data, func(_ uint64, err error) {
+		trap.At(trap.LetterAcked, letters[0].Kind)
+		root.Send(self, acked{to, letters, err})
+	})
+	trap.At(trap.LetterSent, letters[0].Kind)
 }

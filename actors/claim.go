@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/internal/trap"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -22,7 +23,11 @@ func (s *shell) claim(c actor.Context) {
 		panic(err)
 	}
 	self, root := c.Self(), c.ActorSystem().Root
-	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(place uint64, err error) { root.Send(self, claimed{place, err}) })
+	trap.At(trap.ClaimBefore, string(s.life.Addr))
+	s.cfg.Post.Append(s.ctx, s.life.Addr, data, func(place uint64, err error) {
+		trap.At(trap.ClaimAcked, string(s.life.Addr))
+		root.Send(self, claimed{place, err})
+	})
 }
 
 // readBack reads the log up to the claim, beside the actor. A claim made while

@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/internal/crew"
+	"github.com/troupe-run/troupe/internal/trap"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -142,9 +143,11 @@ func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind st
 	if err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
+	trap.At(trap.CommandBefore, kind)
 	if _, err := mailbox.Put(ctx, n.cfg.Post, to, data); err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
+	trap.At(trap.CommandAfter, kind)
 	return nil
 }
 

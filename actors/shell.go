@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/trap"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -185,7 +186,10 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 		return // the replay and the tail overlap
 	}
 	s.last = m.Place
+	trap.At(trap.Read, string(m.To))
+	trap.Entry(trap.OwnReading, m.Data)
 	r := s.life.Next(m)
+	trap.At(trap.OwnRead, r.Own)
 	if r.Err != nil {
 		s.log.Warn("an entry does not count", "error", r.Err)
 	}

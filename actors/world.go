@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/budget/tokens"
+	"github.com/troupe-run/troupe/internal/trap"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
@@ -156,7 +157,9 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			req := e.Request
 			req.Model = name
+			trap.At(trap.ModelBefore, req.Model)
 			reply, err = complete(ctx, client, req, emit)
+			trap.At(trap.ModelAfter, req.Model)
 		}
 		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
@@ -218,7 +221,9 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
 	go func() {
 		began := time.Now()
+		trap.At(trap.ToolBefore, call.Key)
 		r := set.Call(ctx, e.Name, call)
+		trap.At(trap.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		killed := errors.Is(context.Cause(ctx), errAborted) // while it ran, not while its result is kept
 		f = keeper.keep(f, r.Whole)

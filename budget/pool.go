@@ -16,7 +16,7 @@ type Pool struct {
 	Unknown Amount // part of Spent: charged in full because nobody knows
 	Overrun Amount // part of Spent: billed beyond the lease
 
-	accounts *immutable.SortedMap[string, Account]
+	accounts *immutable.SortedMap[string, *Account] // what they point to is never written again
 }
 
 // Account is one agent's part in a pool. An agent has at most one open lease.
@@ -84,15 +84,17 @@ func (p Pool) Account(who string) Account {
 	if p.accounts == nil {
 		return Account{}
 	}
-	a, _ := p.accounts.Get(who)
-	return a
+	if a, ok := p.accounts.Get(who); ok {
+		return *a
+	}
+	return Account{}
 }
 
 func (p Pool) with(who string, a Account) Pool {
 	if p.accounts == nil {
-		p.accounts = immutable.NewSortedMap[string, Account](nil)
+		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
-	p.accounts = p.accounts.Set(who, a)
+	p.accounts = p.accounts.Set(who, &a)
 	return p
 }
 

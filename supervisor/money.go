@@ -86,12 +86,12 @@ func short(of budget.Short) agent.Reason {
 // Nobody who waits holds a lease, so this cannot deadlock.
 func (s State) enqueue(m Member, f agent.Reserve) State {
 	if s.queue == nil {
-		s.queue = immutable.NewSortedMap[uint64, waiter](nil)
+		s.queue = immutable.NewSortedMap[uint64, *waiter](nil)
 	}
 	s = s.unqueue(m)
 	s.arrival++
 	m.waits = s.arrival
-	s.queue = s.queue.Set(s.arrival, waiter{who: m.ID, lease: f.Lease, ask: f.Ask})
+	s.queue = s.queue.Set(s.arrival, &waiter{who: m.ID, lease: f.Lease, ask: f.Ask})
 	return s.put(m)
 }
 
@@ -127,7 +127,7 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 		return s, nil
 	}
 	if m.waits != 0 {
-		if w, _ := s.queue.Get(m.waits); w.lease <= f.Lease {
+		if w, ok := s.queue.Get(m.waits); ok && w.lease <= f.Lease {
 			s = s.unqueue(m)
 			m.waits = 0
 		}

@@ -344,35 +344,6 @@ func atMost(t *rapid.T, s supervisor.State, from, child agent.ID, task agent.Tas
 	}
 }
 
-// crowd is a run with many members.
-func crowd(tb testing.TB, members int) supervisor.State {
-	tb.Helper()
-	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
-		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
-		Limits: supervisor.Limits{Agents: 1 << 20, Children: 1 << 20}}})
-	for i := range members {
-		s, _ = supervisor.Step(s, supervisor.Event{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: agent.ID(fmt.Sprintf("root-%d-0", i)), Goal: "Look."}})
-	}
-	return s
-}
-
-// TestCost: a reservation in a run of 10,000 members allocates at most three
-// times what it does in one of 100 (P24).
-func TestCost(t *testing.T) {
-	ask := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
-	cost := func(members int) float64 {
-		s := crowd(t, members)
-		return testing.AllocsPerRun(200, func() {
-			next, _ := supervisor.Step(s, supervisor.Event{From: "root-50-0", Fact: agent.Reserve{Lease: 1, Ask: ask, Turn: 1}})
-			supervisor.Step(next, supervisor.Event{From: "root-50-0", Fact: agent.Settle{Lease: 1, Used: budget.Amount{Tokens: 300}}})
-		})
-	}
-	few, many := cost(100), cost(10_000)
-	if many > 3*few {
-		t.Errorf("%.0f allocations in a run of 100, %.0f in one of 10,000", few, many)
-	}
-}
-
 // TestSubtypes: every stop reason has the word that scripts read (A7).
 func TestSubtypes(t *testing.T) {
 	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,

@@ -155,8 +155,9 @@ type State struct {
 	Halted   bool // its own log is damaged: who has finished is not known, so nobody is waited for
 	Outcome  agent.Outcome
 
-	members *immutable.SortedMap[string, Member]
-	queue   *immutable.SortedMap[uint64, waiter] // reservations that wait for others to settle
+	// Pointers, to what is never written again: a step copies nodes of 32 entries.
+	members *immutable.SortedMap[string, *Member]
+	queue   *immutable.SortedMap[uint64, *waiter] // reservations that wait for others to settle
 	arrival uint64
 }
 
@@ -198,7 +199,11 @@ func (s State) Member(id agent.ID) (Member, bool) {
 	if s.members == nil {
 		return Member{}, false
 	}
-	return s.members.Get(string(id))
+	m, ok := s.members.Get(string(id))
+	if !ok {
+		return Member{}, false
+	}
+	return *m, true
 }
 
 // Members calls each for every member in the order of their ids.
@@ -208,7 +213,7 @@ func (s State) Members(each func(Member)) {
 	}
 	for it := s.members.Iterator(); !it.Done(); {
 		_, m, _ := it.Next()
-		each(m)
+		each(*m)
 	}
 }
 
@@ -222,9 +227,9 @@ func (s State) Count() int {
 
 func (s State) put(m Member) State {
 	if s.members == nil {
-		s.members = immutable.NewSortedMap[string, Member](nil)
+		s.members = immutable.NewSortedMap[string, *Member](nil)
 	}
-	s.members = s.members.Set(string(m.ID), m)
+	s.members = s.members.Set(string(m.ID), &m)
 	return s
 }
 

@@ -102,20 +102,30 @@ func (o *Outbox) Take(held bool) (to mailbox.Address, letters []Letter, ok bool)
 			if l != nil {
 				l.listed = false
 			}
-			o.ready = slices.Delete(o.ready, i, i+1)
+			o.unlist(i)
 			i--
 			continue
 		}
 		if !held && !slices.ContainsFunc(l.queue, func(t Letter) bool { return !t.Hold }) {
 			continue
 		}
-		o.ready = slices.Delete(o.ready, i, i+1)
+		o.unlist(i)
 		l.listed = false
 		l.flying = bundle(l.queue)
 		o.flying++
 		return to, l.queue[:l.flying:l.flying], true
 	}
 	return "", nil, false
+}
+
+// unlist takes a receiver from the list. Mostly it is the first: of 10,000 that
+// wait none is moved.
+func (o *Outbox) unlist(i int) {
+	if i == 0 {
+		o.ready = o.ready[1:]
+		return
+	}
+	o.ready = slices.Delete(o.ready, i, i+1)
 }
 
 func bundle(queue []Letter) int {

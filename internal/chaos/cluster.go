@@ -19,7 +19,7 @@ type theatre struct {
 	o       options
 	p       *provider
 	stage   stage
-	server  *bus.Embedded
+	broker  broker
 	client  *client.Client
 	nodes   *nodes
 	witness *witness
@@ -28,6 +28,8 @@ type theatre struct {
 	blows   []*blow
 	began   time.Time
 	found   problems
+	harm    *harm          // nil: nothing happens to the server
+	stale   map[string]int // see folded
 }
 
 // cluster plays, and judges.
@@ -37,8 +39,8 @@ func cluster(o options) (err error) {
 		return err
 	}
 	defer func() {
-		if o.keep {
-			fmt.Println("kept, with the events of the slowest run:", dir)
+		if o.keep || err != nil {
+			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
 			return
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -52,7 +54,7 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
-	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now()}
+	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
 		return err
@@ -63,20 +65,30 @@ func cluster(o options) (err error) {
 	t.play()
 	err = t.nodes.end()
 	t.judge()
+	t.harm.judge()
 	if o.keep {
 		err = errors.Join(err, t.witness.write(filepath.Join(dir, "slowest")))
 	}
-	return errors.Join(err, t.close(), t.print())
+	verdict := t.print()
+	return errors.Join(err, t.keep(), t.close(), verdict)
 }
 
 // open starts the server, the nodes and the witness.
-func (t *theatre) open() (err error) {
-	if t.server, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true}); err != nil {
+func (t *theatre) open() error {
+	if t.o.servers > 0 {
+		return t.openServers()
+	}
+	server, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(t.stage.dir, "state"), Port: bus.FreePort, Lazy: true})
+	if err != nil {
 		return err
 	}
-	user, password := t.server.Credential(bus.RoleClient)
-	if t.client, err = client.Dial(bus.Options{Servers: t.server.URL(), User: user, Password: password,
-		InboxPrefix: bus.InboxPrefix(bus.RoleClient)}, ""); err != nil {
+	t.broker = alone{server}
+	return t.people()
+}
+
+// people starts the nodes and those who ask and look.
+func (t *theatre) people() (err error) {
+	if t.client, err = client.Dial(t.broker.options(bus.RoleClient, ""), ""); err != nil {
 		return err
 	}
 	t.witness = &witness{acts: map[string]map[string]string{}, orphans: map[string]*blow{}, told: map[string][]sight{}}
@@ -142,10 +154,11 @@ func (t *theatre) close() error {
 	if t.client != nil {
 		t.client.Close()
 	}
-	if t.server == nil {
-		return nil
+	err := t.harm.close()
+	if t.broker == nil {
+		return err
 	}
-	return t.server.Close()
+	return errors.Join(err, t.broker.Close())
 }
 
 // play deals blows while runs go on, and waits for the end of all.
@@ -153,6 +166,7 @@ func (t *theatre) play() {
 	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
 	fmt.Println("  # |       at | blow   | node   | runs | what it came to")
 	t.load.begin()
+	t.harm.begin()
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
 	for next := t.schedule(random); ; {
 		kind, ok := next()
@@ -167,6 +181,7 @@ func (t *theatre) play() {
 		t.nodes.deal(victim, b)
 	}
 	t.nodes.settle()
+	t.harm.over()
 	t.load.finish()
 	t.indexed()
 }

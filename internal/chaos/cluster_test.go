@@ -37,3 +37,15 @@ func TestTheLedgerSeesDoubles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheLeaderDies: three real NATS servers by the files of deploy/, and twice
+// the one that leads a stream is killed: nothing that was acknowledged is lost,
+// and no node takes that for the death of another. `make brokers` is the long form.
+func TestTheLeaderDies(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	o := options{nodes: 3, runs: 10, turns: 6, atOnce: 4, ttl: 20 * time.Second, seed: seed, servers: 3, leaders: 2, every: 10 * time.Second}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}

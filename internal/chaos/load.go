@@ -91,7 +91,7 @@ func (l *load) run(id string) *ran {
 		return err
 	})
 	if err != nil {
-		l.t.found.add("run %s was not accepted: %v", id, err)
+		l.t.found.of(id, "run %s was not accepted: %v", id, err)
 		return r
 	}
 	for {
@@ -101,7 +101,7 @@ func (l *load) run(id string) *ran {
 			return err
 		})
 		if err != nil {
-			l.t.found.add("run %s did not end: %v; it stands so: %s", id, err, l.stands(id))
+			l.t.found.of(id, "run %s did not end: %v; it stands so: %s", id, err, l.stands(id))
 			return r
 		}
 		if info.State == gateway.Finished {
@@ -109,7 +109,7 @@ func (l *load) run(id string) *ran {
 			return r
 		}
 		if err := l.answer(ctx, r, info); err != nil {
-			l.t.found.add("run %s: %v", id, err)
+			l.t.found.of(id, "run %s: %v", id, err)
 			return r
 		}
 	}
@@ -218,7 +218,7 @@ func (l *load) log(ctx context.Context, at mailbox.Address) (list logs, err erro
 
 // post opens the logs for a moment.
 func (t *theatre) post(use func(*jetstream.Post) error) error {
-	nc, err := t.server.Connect(bus.RoleNode)
+	nc, err := bus.Connect(t.broker.options(bus.RoleNode, ""))
 	if err != nil {
 		return err
 	}

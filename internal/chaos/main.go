@@ -29,6 +29,9 @@
 //     of a node that was drained later than 2 s, and no other blow was near;
 //   - a process is left at the end.
 //
+// With -servers 3 the nodes meet at three NATS servers, which are processes too,
+// and -leaders kills the leader of some stream so often; see servers.go.
+//
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
 // With -control the tool is declared idempotent, which it is not: then it must
@@ -55,6 +58,11 @@ type options struct {
 	ttl, gap, length           time.Duration
 	atOnce                     int
 	keep                       bool
+
+	// Of the servers beneath it.
+	servers, leaders, cuts int
+	every                  time.Duration
+	lazy                   bool
 }
 
 func main() {
@@ -74,6 +82,7 @@ func main() {
 	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
 	flag.IntVar(&o.atOnce, "at-once", 16, "runs of a cluster at the same time")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes and the events of the slowest run")
+	brokerFlags(&o)
 	flag.Parse()
 	play := run
 	if o.nodes > 0 {

@@ -73,12 +73,11 @@ func (n *nodes) start() error {
 	if err != nil {
 		return err
 	}
-	user, password := n.t.server.Credential(bus.RoleNode)
-	service, secret := n.t.server.Credential(bus.RoleService)
 	m.cmd = exec.Command(n.t.o.node, "--name", name, "--root", dir, "--lease-ttl", n.t.o.ttl.String())
-	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "NATS_CONTEXT=", "TROUPE_MODEL=",
-		"NATS_URL="+n.t.server.URL(), "NATS_USER="+user, "NATS_PASSWORD="+password, "TROUPE_SERVICE_USER="+service, "TROUPE_SERVICE_PASSWORD="+secret,
+	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
 		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none")
+	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)
+	m.cmd.Env = append(m.cmd.Env, doors(n.t.broker.options(bus.RoleService, name))...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	m.cmd.Stderr = log
 	out, err := m.cmd.StdoutPipe()
@@ -195,9 +194,9 @@ func (n *nodes) replace() {
 // drain stops a node in order. It must end well, and leave nothing undone.
 func (n *nodes) drain(m *member, b *blow) string {
 	if b.ask {
-		user, password := n.t.server.Credential(bus.RoleClient)
-		ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String(), "-s", n.t.server.URL(), "--user", user, "--password", password)
-		ask.Env = append(os.Environ(), "HOME="+n.t.stage.home(), "XDG_CONFIG_HOME="+n.t.stage.home(), "NATS_CONTEXT=", "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
+		ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String())
+		ask.Env = append(os.Environ(), "HOME="+n.t.stage.home(), "XDG_CONFIG_HOME="+n.t.stage.home(), "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
+		ask.Env = append(ask.Env, variables(n.t.broker.options(bus.RoleClient, ""))...)
 		if out, err := ask.CombinedOutput(); err != nil {
 			n.t.found.add("troupe nodes drain %s: %v: %s", m.name, err, strings.TrimSpace(string(out)))
 		}

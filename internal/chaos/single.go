@@ -74,16 +74,21 @@ func run(o options) error {
 	return nil
 }
 
-// built is a given binary, or else one that is built here.
+// built is the given binary, or one built in dir.
 func built(given, dir, name, from string) (string, error) {
+	return compiled(given, dir, name, "github.com/troupe-run/troupe/cmd/"+from)
+}
+
+// compiled is built for any command of the module or of what it depends on.
+func compiled(given, dir, name, path string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	path := filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/troupe-run/troupe/cmd/"+from).CombinedOutput(); err != nil {
+	bin := filepath.Join(dir, name)
+	if out, err := exec.Command("go", "build", "-o", bin, path).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)
 	}
-	return path, nil
+	return bin, nil
 }
 
 // stage is the directory, the agent files and the ledger of one run.

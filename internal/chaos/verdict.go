@@ -14,12 +14,22 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // problems are the promises that were broken.
 type problems struct {
 	mu   sync.Mutex
 	list []string
+	runs []string // that they are about
+}
+
+// of adds one that is about a run.
+func (p *problems) of(run, format string, args ...any) {
+	p.add(format, args...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = append(p.runs, run)
 }
 
 // add prints and keeps one.
@@ -35,8 +45,15 @@ func (p *problems) add(format string, args ...any) {
 // the processes.
 func (t *theatre) judge() {
 	lines := t.entries()
-	for _, r := range t.load.runs {
-		t.judgeRun(r, lines[r.id])
+	err := t.post(func(post *jetstream.Post) error {
+		for _, r := range t.load.runs {
+			t.judgeRun(r, lines[r.id])
+			t.judgeLogs(post, r, lines[r.id])
+		}
+		return nil
+	})
+	if err != nil {
+		t.found.add("the logs cannot be read: %v", err)
 	}
 	for _, bad := range t.p.bad {
 		t.found.add("a malformed request: %s", bad)
@@ -65,18 +82,18 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops == 0
+	planned := t.o.kills+t.o.stops+t.o.cuts == 0
 	switch {
 	case r.result.Reason != agent.Completed:
-		t.found.add("run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
+		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
 	case len(effects) != t.effects() && !t.o.control:
-		t.found.add("run %s completed with %d of %d effects", r.id, len(effects), t.effects())
+		t.found.of(r.id, "run %s completed with %d of %d effects", r.id, len(effects), t.effects())
 	case len(r.result.Agents) != 1+helpers:
-		t.found.add("run %s has %d agents", r.id, len(r.result.Agents))
+		t.found.of(r.id, "run %s has %d agents", r.id, len(r.result.Agents))
 	case b.Used > b.Limit, b.Overrun > 0, b.Reserved != 0, b.Used < atLeast:
-		t.found.add("run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
+		t.found.of(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
 	case planned && (b.Unknown > 0 || r.asked > 0 || requests != t.requests()):
-		t.found.add("run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
+		t.found.of(r.id, "run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
 			r.id, requests, t.requests(), b.Unknown, r.asked)
 	}
 }
@@ -107,13 +124,13 @@ func (t *theatre) entries() map[string]map[string]int {
 // doubles are effects that happened more often than a person allowed, and
 // those that a person allowed.
 func (t *theatre) doubles() (doubles, allowed int) {
-	for _, keys := range t.entries() {
+	for run, keys := range t.entries() {
 		for key, n := range keys {
 			more := min(n-1, t.load.approved[key])
 			allowed += more
 			doubles += n - 1 - more
 			if n-1 > more && !t.o.control {
-				t.found.add("%s happened %d times, %d approved", key, n, t.load.approved[key])
+				t.found.of(run, "%s happened %d times, %d approved", key, n, t.load.approved[key])
 			}
 		}
 	}
@@ -129,7 +146,7 @@ func leftovers(dir string) (left []string) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		pid := filepath.Base(filepath.Dir(path))
-		if err == nil && strings.Contains(string(data), dir) && pid != strconv.Itoa(os.Getpid()) {
+		if err == nil && strings.Contains(string(data), dir) && !strings.HasPrefix(string(data), serverBinary(dir)) && pid != strconv.Itoa(os.Getpid()) {
 			left = append(left, pid+" "+strings.ReplaceAll(string(data), "\x00", " "))
 		}
 	}
@@ -154,9 +171,10 @@ func (t *theatre) print() error {
 	fmt.Printf(`%d blows in %v; %d runs: %v, p50 %v, p99 %v, longest %v
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
+entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
 %s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
-		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown,
+		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
 		t.times(killed), t.times(stopped), t.times(drained), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:

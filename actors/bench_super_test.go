@@ -1,0 +1,143 @@
+//go:build unix
+
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// BenchmarkSupervisor prints how many reservations a second one supervisor
+// grants through real logs: its members are letters that the benchmark writes,
+// so that nothing but the supervisor works. A reservation is an entry in its log
+// (with the settlement of the one before) and one in the member's, so half of
+// the floor is the most there can be.
+//
+//	go test ./actors -run '^$' -bench Supervisor -benchtime 1x
+func BenchmarkSupervisor(b *testing.B) {
+	for _, store := range []string{"memory", "lazy", "always"} {
+		for _, members := range []int{100, 10_000} {
+			b.Run(fmt.Sprintf("%s/members=%d", store, members), func(b *testing.B) {
+				for b.Loop() {
+					benchSupervisor(b, openStore(b, store), members)
+				}
+			})
+		}
+	}
+}
+
+// crowd writes the letters of the members of a run. Like theirs, the next one of
+// a sender goes out when the one before is known to be in the log.
+type crowd struct {
+	b     *testing.B
+	post  mailbox.Post
+	told  chan agent.ID // who got an entry
+	sent  map[agent.ID]uint64
+	lease map[agent.ID]int
+}
+
+// letters is the entry that holds letters of one member.
+func (c *crowd) letters(from agent.ID, asks ...agent.Ask) []byte {
+	e := mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", string(from))}
+	for _, ask := range asks {
+		body, err := mailbox.Marshal(ask)
+		if err != nil {
+			c.b.Fatal(err)
+		}
+		c.sent[from]++
+		e.Items = append(e.Items, mailbox.Item{N: c.sent[from], Kind: ask.Kind(), Body: body})
+	}
+	data, err := mailbox.Encode(e)
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	return data
+}
+
+// reserve settles a member's last lease and asks for the next.
+func (c *crowd) reserve(id agent.ID) {
+	c.lease[id]++
+	n := c.lease[id]
+	asks := []agent.Ask{agent.Reserve{Lease: n, Turn: n, Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
+	if n > 1 {
+		asks = append([]agent.Ask{agent.Settle{Lease: n - 1, Used: budget.Amount{Tokens: 300}}}, asks...)
+	}
+	c.post.Append(context.Background(), mailbox.At("r", mailbox.Super), c.letters(id, asks...), func(_ uint64, err error) {
+		if err != nil {
+			c.b.Error(err)
+		}
+	})
+}
+
+// join has the root delegate to everyone, 64 in an entry.
+func (c *crowd) join(members []agent.ID) {
+	for some := range slices.Chunk(members, 64) {
+		asks := make([]agent.Ask, len(some))
+		for i, id := range some {
+			asks[i] = agent.Delegate{Call: "1-0", Child: id, Goal: "go"}
+		}
+		if _, err := mailbox.Put(context.Background(), c.post, mailbox.At("r", mailbox.Super), c.letters(agent.Root, asks...)); err != nil {
+			c.b.Fatal(err)
+		}
+	}
+	for range members {
+		<-c.told
+	}
+}
+
+func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
+	const reservations, atOnce = 20_000, 512
+	c := &crowd{b: b, post: post, told: make(chan agent.ID, 2*size), sent: map[agent.ID]uint64{}, lease: map[agent.ID]int{}}
+	stop, err := post.Tail(context.Background(), func(m mailbox.Message) {
+		if m.To.Agent() != mailbox.Super {
+			c.told <- agent.ID(m.To.Agent())
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stop()
+	node, err := actors.Start(context.Background(), actors.Config{Post: post,
+		Holds: func(at mailbox.Address) (uint64, bool) { return 1, at.Agent() == mailbox.Super },
+		Model: func(string) (model.Client, string, error) { return nil, "", nil }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Stop()
+	o := opened("r", delegate)
+	o.Limits = supervisor.Limits{Calls: 1 << 30, Children: size, Agents: size + 1}
+	if err := node.Open(context.Background(), o); err != nil {
+		b.Fatal(err)
+	}
+	<-c.told
+	members := make([]agent.ID, size)
+	for i := range members {
+		members[i] = agent.ID(fmt.Sprintf("root-1-%d", i))
+	}
+	c.join(members)
+	began, cpu := time.Now(), cpuTime()
+	idle := members // who holds no letter under way
+	for asked, answered := 0, 0; answered < reservations; {
+		for asked < reservations && asked-answered < atOnce && len(idle) > 0 {
+			c.reserve(idle[0])
+			idle = idle[1:]
+			asked++
+		}
+		idle = append(idle, <-c.told)
+		answered++
+	}
+	took := time.Since(began)
+	b.ReportMetric(reservations/took.Seconds(), "reservations/s")
+	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/reservations, "cpu-µs/reservation")
+	b.ReportMetric(0, "ns/op")
+}

@@ -1,0 +1,371 @@
+package gate_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/troupe-run/troupe/gate"
+)
+
+// play drives one gate by hand.
+type play struct {
+	t *testing.T
+	g gate.Gate
+}
+
+func begin(t *testing.T, l gate.Limits) *play { return &play{t, gate.New(l, 1)} }
+
+func (p *play) step(e gate.Event) []gate.Effect {
+	var fx []gate.Effect
+	p.g, fx = p.g.Step(e)
+	return fx
+}
+
+// ask asks for a request with a lease in hand; the call is named by who.
+func (p *play) ask(at int64, who, run string) []gate.Effect {
+	return p.step(gate.Asked{At: at, Who: who, Call: who, Run: run, Tokens: 100, Held: true})
+}
+
+// queue waits without a lease.
+func (p *play) queue(at int64, who, run string) []gate.Effect {
+	return p.step(gate.Asked{At: at, Who: who, Call: "", Run: run, Tokens: 100})
+}
+
+func (p *play) answer(at int64, call string, as gate.Verdict, after int64) []gate.Effect {
+	return p.step(gate.Answered{At: at, Call: call, As: as, AfterMS: after})
+}
+
+// until lets time pass up to an instant, tick by tick, and returns what came of it.
+func (p *play) until(at int64) []gate.Effect {
+	p.t.Helper()
+	var all []gate.Effect
+	for range 10_000 {
+		next, ok := p.g.Next()
+		if !ok || next > at {
+			return append(all, p.step(gate.Ticked{At: at})...)
+		}
+		all = append(all, p.step(gate.Ticked{At: next})...)
+	}
+	p.t.Fatal("the gate never rests")
+	return nil
+}
+
+func admitted(fx []gate.Effect) (who []string) {
+	for _, e := range fx {
+		if a, ok := e.(gate.Admit); ok {
+			who = append(who, a.Who)
+		}
+	}
+	return who
+}
+
+func refused(fx []gate.Effect) (list []gate.Refuse) {
+	for _, e := range fx {
+		if r, ok := e.(gate.Refuse); ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func told(fx []gate.Effect) (list []gate.Notice) {
+	for _, e := range fx {
+		if n, ok := e.(gate.Tell); ok {
+			list = append(list, n.Notice)
+		}
+	}
+	return list
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// What is open lets everybody through at once: it costs nothing to ask.
+func TestAnOpenGateLetsEverybodyThrough(t *testing.T) {
+	p := begin(t, gate.Limits{})
+	for i := range 500 {
+		who := fmt.Sprint(i)
+		if got := admitted(p.ask(int64(i), who, "r")); !slices.Equal(got, []string{who}) {
+			t.Fatalf("%s: %v", who, got)
+		}
+	}
+	if _, ok := p.g.Next(); ok {
+		t.Error("it waits for a time")
+	}
+}
+
+// One refusal closes the gate for all, for as long as the provider asks; it is
+// told to the other nodes once, and who comes with a lease is sent away at once.
+func TestARefusalIsHeardOnce(t *testing.T) {
+	p := begin(t, gate.Limits{})
+	for i := range 10 {
+		p.ask(0, fmt.Sprint(i), "r")
+	}
+	if got := told(p.answer(10, "0", gate.Limited, 30_000)); len(got) != 1 || got[0].PauseMS != 30_000 || got[0].Why != gate.Limited {
+		t.Fatalf("told: %+v", got)
+	}
+	// The others were under way, and are refused as well: nothing new is in that.
+	for i := 1; i < 10; i++ {
+		same(t, "told again", len(told(p.answer(20, fmt.Sprint(i), gate.Limited, 29_990))), 0)
+	}
+	fx := p.ask(100, "x", "r")
+	if r := refused(fx); len(r) != 1 || r[0].AfterMS < 29_000 || r[0].Why != gate.Limited {
+		t.Fatalf("%+v", fx)
+	}
+	p.queue(101, "y", "r")
+	same(t, "let in while it is closed", admitted(p.until(30_009)), []string(nil))
+	same(t, "let in after it", admitted(p.until(31_011)), []string{"y"})
+}
+
+// A pause is bounded, whatever the provider asks; where it names none the pause
+// grows with each refusal and is short again after an answer.
+func TestPausesAreBounded(t *testing.T) {
+	l := gate.DefaultLimits()
+	p := begin(t, l)
+	p.ask(0, "a", "r")
+	same(t, "the longest", told(p.answer(0, "a", gate.Limited, 1<<60))[0].PauseMS, l.PauseMax)
+
+	p = begin(t, l)
+	at, want := int64(0), l.BackoffMin
+	refuse := func() int64 {
+		t.Helper()
+		p.queue(at, "a", "r")
+		for len(admitted(p.step(gate.Ticked{At: at}))) == 0 && !p.g.Idle(at) {
+			next, ok := p.g.Next()
+			if !ok {
+				break
+			}
+			at = next
+			if p.g.Status(at).ClosedMS == 0 {
+				p.step(gate.Ticked{At: at})
+				break
+			}
+		}
+		same(t, "in with the ticket", admitted(p.ask(at, "a", "r")), []string{"a"})
+		n := told(p.answer(at, "a", gate.Limited, 0))
+		if len(n) != 1 {
+			t.Fatalf("told %+v", n)
+		}
+		return n[0].PauseMS
+	}
+	for range 12 {
+		same(t, "pause", refuse(), want)
+		want = min(2*want, l.BackoffMax)
+		at++
+	}
+}
+
+// Runs take turns: one with a single agent waits for one call of the run with a
+// hundred, not for a hundred calls.
+func TestRunsTakeTurns(t *testing.T) {
+	p := begin(t, gate.Limits{Window: 1})
+	p.ask(0, "first", "crowd")
+	for i := range 100 {
+		p.queue(0, fmt.Sprintf("crowd-%d", i), "crowd")
+	}
+	p.queue(0, "lonely", "one")
+	before, call := 0, "first"
+	for range 10 {
+		who := admitted(p.answer(1, call, gate.OK, 0))
+		if len(who) != 1 {
+			t.Fatalf("admitted %v", who)
+		}
+		if who[0] == "lonely" {
+			same(t, "of the crowd before it", before, 1)
+			return
+		}
+		before++
+		call = who[0]
+		same(t, "comes", admitted(p.ask(1, call, "crowd")), []string{call})
+	}
+	t.Error("the lonely one never had its turn")
+}
+
+// After a refusal half of what was under way may be, and it grows with answers.
+func TestTheWindowHalvesAndGrows(t *testing.T) {
+	p := begin(t, gate.Limits{})
+	for i := range 40 {
+		p.ask(0, fmt.Sprint(i), "r")
+	}
+	for i := range 40 {
+		p.answer(1, fmt.Sprint(i), gate.Limited, 1000)
+	}
+	for i := range 60 {
+		p.queue(2, fmt.Sprintf("w%d", i), "r")
+	}
+	if n := len(admitted(p.until(2500))); n != 20 {
+		t.Errorf("%d are let in, of 40 that were too many", n)
+	}
+	// Those who do not come in time make room for others.
+	if n := len(admitted(p.until(2500 + gate.DefaultLimits().Ticket))); n != 20 {
+		t.Errorf("%d are let in instead of those who never came", n)
+	}
+	for i := range 60 {
+		p.step(gate.Left{At: 20_000, Who: fmt.Sprintf("w%d", i)})
+	}
+	window := p.g.Status(20_000).Window
+	for range 200 {
+		p.ask(20_000, "a", "r")
+		p.answer(20_000, "a", gate.OK, 0)
+	}
+	if now := p.g.Status(20_000).Window; now <= window || now > window+20 {
+		t.Errorf("the window was %d and is %d after 200 answers", window, now)
+	}
+	p.step(gate.Ticked{At: 20_000 + gate.DefaultLimits().Forget})
+	if !p.g.Idle(20_000 + gate.DefaultLimits().Forget) {
+		t.Error("an old refusal is not forgotten")
+	}
+}
+
+// Failures in a row open the breaker; after a while one request is a trial, and
+// only its answer lets the others in. What this node alone has seen is not told.
+func TestTheBreakerTriesOneRequest(t *testing.T) {
+	for as, shared := range map[gate.Verdict]bool{gate.Overloaded: true, gate.Failed: false} {
+		l := gate.DefaultLimits()
+		p := begin(t, l)
+		var fx []gate.Effect
+		for i := range l.Failures {
+			same(t, "still closed", p.g.Status(0).Breaker, gate.Closed)
+			p.ask(0, fmt.Sprint(i), "r")
+			fx = p.answer(0, fmt.Sprint(i), as, 0)
+		}
+		if n := told(fx); len(n) != 0 != shared {
+			t.Errorf("%s: told %+v", as, n)
+		}
+		same(t, "open", p.g.Status(1).Breaker, gate.Open)
+		for i := range 5 {
+			p.queue(1, fmt.Sprintf("w%d", i), "r")
+		}
+		who := admitted(p.until(2*l.BreakerMin - 1))
+		same(t, "one on trial", who, []string{"w0"})
+		same(t, "half open", p.g.Status(2*l.BreakerMin).Breaker, gate.Half)
+		p.ask(2*l.BreakerMin, "w0", "r")
+		same(t, "nobody beside it", refused(p.ask(2*l.BreakerMin, "x", "r")), []gate.Refuse(nil))
+		p.answer(2*l.BreakerMin, "w0", as, 0) // it fails: longer
+		same(t, "closed for longer", p.g.Status(2*l.BreakerMin).ClosedMS >= 2*l.BreakerMin, true)
+		at := 6 * l.BreakerMin
+		who = admitted(p.until(at))
+		if len(who) != 1 {
+			t.Fatalf("%s: on trial: %v", as, who)
+		}
+		p.ask(at, who[0], "r")
+		fx = p.step(gate.Began{At: at + 1, Call: who[0]})
+		same(t, "closed again", p.g.Status(at+1).Breaker, gate.Closed)
+		if n := told(fx); len(n) != 0 != shared || shared && (n[0].PauseMS != 0 || n[0].Why != gate.OK) {
+			t.Errorf("%s: told %+v", as, n)
+		}
+	}
+}
+
+// A trial that comes to nothing (its agent was canceled, or never came) makes
+// room for another one.
+func TestALostTrialIsReplaced(t *testing.T) {
+	l := gate.DefaultLimits()
+	p := begin(t, l)
+	for i := range l.Failures {
+		p.ask(0, fmt.Sprint(i), "r")
+		p.answer(0, fmt.Sprint(i), gate.Overloaded, 0)
+	}
+	for _, who := range []string{"a", "b", "c"} {
+		p.queue(0, who, "r")
+	}
+	at := 2 * l.BreakerMin
+	same(t, "on trial", admitted(p.until(at)), []string{"a"})
+	same(t, "a leaves", admitted(p.step(gate.Left{At: at, Who: "a"})), []string{"b"})
+	same(t, "b never comes", admitted(p.until(at+l.Ticket)), []string{"c"})
+	p.ask(at+l.Ticket, "c", "r")
+	p.queue(at+l.Ticket, "d", "r")
+	same(t, "c is stopped", admitted(p.answer(at+l.Ticket, "c", gate.Neutral, 0)), []string{"d"})
+}
+
+// What another node has heard holds here too, and an end of overload as well.
+func TestWhatANodeHearsAllObey(t *testing.T) {
+	one, two := begin(t, gate.Limits{}), begin(t, gate.Limits{})
+	one.ask(0, "a", "r")
+	n := told(one.answer(0, "a", gate.Limited, 5000))[0]
+	// The clock of the other node shows another time.
+	two.step(gate.Heard{At: 70_000, Notice: n})
+	if r := refused(two.ask(70_001, "b", "r")); len(r) != 1 || r[0].AfterMS < 4999 {
+		t.Fatalf("%+v", r)
+	}
+	two.queue(70_002, "b", "r")
+	same(t, "while it is closed", admitted(two.until(74_999)), []string(nil))
+	same(t, "after it", admitted(two.until(76_300)), []string{"b"})
+
+	two.step(gate.Heard{At: 80_000, Notice: gate.Notice{PauseMS: 60_000, Why: gate.Overloaded}})
+	two.queue(80_001, "c", "r")
+	same(t, "the provider answers somebody", admitted(two.step(gate.Heard{At: 80_002, Notice: gate.Notice{Why: gate.OK}})), []string{"c"})
+}
+
+// A notice of a node that lies, or of another version, does no more harm than a
+// pause of the longest kind.
+func TestANoticeIsBounded(t *testing.T) {
+	p := begin(t, gate.Limits{})
+	for _, n := range []gate.Notice{{PauseMS: 1 << 62, Why: gate.Limited}, {PauseMS: -5, Why: gate.Limited}, {PauseMS: 1 << 62, Why: "x"}, {Requests: -1, Tokens: -9}} {
+		p.step(gate.Heard{At: 0, Notice: n})
+	}
+	l := gate.DefaultLimits()
+	if ms := p.g.Status(0).ClosedMS; ms > l.PauseMax+l.JitterMax {
+		t.Errorf("closed for %d ms", ms)
+	}
+}
+
+// Rates are kept, by each node for its share.
+func TestRatesAreShared(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		p := begin(t, gate.Limits{})
+		p.step(gate.Shared{At: 0, Nodes: nodes})
+		p.step(gate.Ruled{At: 0, Requests: 600})
+		for i := range 1000 {
+			p.queue(0, fmt.Sprint(i), "r")
+		}
+		n, at := 0, int64(0)
+		take := func(fx []gate.Effect) {
+			for _, who := range admitted(fx) {
+				n++
+				p.ask(at, who, "r")
+				p.answer(at, who, gate.OK, 0)
+			}
+		}
+		take(p.step(gate.Ticked{At: 0}))
+		for at < 60_000 {
+			next, ok := p.g.Next()
+			if !ok {
+				break
+			}
+			at = next
+			take(p.step(gate.Ticked{At: at}))
+		}
+		burst := 600 / 6 / nodes
+		if want := 600/nodes + burst; n > want+1 || n < want-3 {
+			t.Errorf("%d nodes: %d requests in a minute, want about %d", nodes, n, want)
+		}
+	}
+}
+
+// A request for more tokens than a minute allows is made, and owed.
+func TestARequestLargerThanTheRateIsMade(t *testing.T) {
+	p := begin(t, gate.Limits{})
+	p.step(gate.Ruled{At: 0, Tokens: 6000})
+	fx := p.step(gate.Asked{At: 0, Who: "big", Call: "big", Run: "r", Tokens: 50_000, Held: true})
+	same(t, "the large one", admitted(fx), []string{"big"})
+	p.queue(1, "next", "r")
+	same(t, "behind it", admitted(p.until(400_000)), []string(nil))
+	same(t, "it used less", admitted(p.step(gate.Answered{At: 400_001, Call: "big", As: gate.OK, Used: 100})), []string{"next"})
+}
+
+// Two futures of one gate do not touch each other.
+func TestAGateIsAValue(t *testing.T) {
+	g := gate.New(gate.Limits{Window: 1}, 7)
+	g, _ = g.Step(gate.Asked{Who: "a", Call: "a", Run: "r", Held: true})
+	one, _ := g.Step(gate.Asked{Who: "b", Call: "b", Run: "r"})
+	two, _ := g.Step(gate.Answered{Call: "a", As: gate.Limited, AfterMS: 1000})
+	same(t, "before", g.Status(0), gate.Status{Window: 1, Flying: 1})
+	same(t, "one", one.Status(0), gate.Status{Window: 1, Flying: 1, Waiting: 1})
+	same(t, "two", two.Status(0).Flying, 0)
+}

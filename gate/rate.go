@@ -1,0 +1,133 @@
+package gate
+
+import "math"
+
+// bucket holds what this node may spend of a rate. Without a rate it holds
+// everything.
+type bucket struct {
+	minute int64   // what the key allows, for all nodes
+	share  float64 // of this node, a millisecond
+	most   float64
+	level  float64
+	at     int64
+}
+
+func (b bucket) refilled(now int64) bucket {
+	b.level, b.at = min(b.most, b.level+float64(now-b.at)*b.share), now
+	return b
+}
+
+// has: a request for more than the bucket ever holds passes when it is full, and
+// is owed.
+func (b bucket) has(n float64) bool { return b.minute <= 0 || b.level >= min(n, b.most)-epsilon }
+
+func (b bucket) give(n float64) bucket {
+	b.level = min(b.most, b.level+n)
+	return b
+}
+
+// wait is the time until it has so much.
+func (b bucket) wait(n float64) int64 {
+	if b.has(n) || b.share <= 0 {
+		return 0
+	}
+	return int64(math.Ceil((min(n, b.most) - b.level) / b.share))
+}
+
+// epsilon covers what many small refills lose by rounding.
+const epsilon = 1e-6
+
+const minuteMS = 60_000
+
+// divided is the part of one of so many nodes.
+func (b bucket) divided(nodes int, burstMS int64) bucket {
+	if b.minute <= 0 {
+		return bucket{at: b.at}
+	}
+	fresh := b.most == 0
+	b.share = float64(b.minute) / float64(nodes) / minuteMS
+	b.most = max(1, b.share*float64(burstMS))
+	if fresh {
+		b.level = b.most
+	}
+	b.level = min(b.level, b.most)
+	return b
+}
+
+func (g Gate) refilled() Gate {
+	g.requests, g.tokens = g.requests.refilled(g.now), g.tokens.refilled(g.now)
+	return g
+}
+
+// shared divides the rates by the nodes that share them.
+func (g Gate) shared() Gate {
+	g.requests, g.tokens = g.requests.divided(g.nodes, g.limits.Burst), g.tokens.divided(g.nodes, g.limits.Burst)
+	return g
+}
+
+func (g Gate) spend(tokens int64) Gate {
+	if g.requests.minute > 0 {
+		g.requests.level--
+	}
+	if g.tokens.minute > 0 {
+		g.tokens.level -= float64(tokens)
+	}
+	return g
+}
+
+// Next is when a Ticked is due; ok is false while only an answer or somebody who
+// asks can change anything.
+func (g Gate) Next() (at int64, ok bool) {
+	due := func(t int64) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if w, waits := g.queue.oldestHeld(); waits {
+		due(w.since + g.limits.Hold)
+	}
+	for it := g.tickets.Iterator(); !it.Done(); {
+		_, t, _ := it.Next()
+		due(t.until)
+	}
+	w, waits := g.queue.first()
+	switch {
+	case !waits:
+	case g.now < g.until:
+		due(g.until)
+	case g.open(w.tokens):
+		due(g.now)
+	default:
+		if n := max(g.requests.wait(1), g.tokens.wait(float64(w.tokens))); n > 0 {
+			due(g.now + n)
+		}
+	}
+	return max(at, g.now+1), ok
+}
+
+// Status is what a gate shows of itself.
+type Status struct {
+	ClosedMS int64   `json:"closed_ms,omitempty"` // for so long yet
+	Why      Verdict `json:"why,omitempty"`       // it is closed
+	Breaker  Breaker `json:"breaker,omitempty"`
+	Window   int     `json:"window"` // requests that may be under way at once
+	Flying   int     `json:"flying"` // that are
+	Waiting  int     `json:"waiting"`
+}
+
+// Status shows the gate as it is at a time.
+func (g Gate) Status(now int64) Status {
+	g.now = max(g.now, now)
+	s := Status{ClosedMS: g.closedFor(), Breaker: g.breaker, Window: int(g.window / milli), Flying: g.flying.Len(), Waiting: g.queue.len()}
+	if s.ClosedMS > 0 || s.Breaker != Closed {
+		s.Why = g.reason()
+	}
+	return s
+}
+
+// Idle: nobody needs the gate, and it knows nothing that would matter later.
+func (g Gate) Idle(now int64) bool {
+	g.now = max(g.now, now)
+	return g.flying.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == Closed &&
+		g.window >= int64(g.limits.Window)*milli && g.requests.minute == 0 && g.tokens.minute == 0
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/troupe-run/troupe/bus"
+)
+
+// broker is where the nodes of a play meet.
+type broker interface {
+	// options are how somebody connects in a role; node is the name of a node, or "".
+	options(role bus.Role, node string) bus.Options
+	Close() error
+}
+
+// alone is one server in this process, which nothing happens to.
+type alone struct{ *bus.Embedded }
+
+func (a alone) options(role bus.Role, _ string) bus.Options {
+	user, password := a.Credential(role)
+	return bus.Options{Servers: a.URL(), User: user, Password: password, InboxPrefix: bus.InboxPrefix(role)}
+}
+
+// variables are options as the environment of a process. NATS_CONTEXT of whoever
+// plays must not count.
+func variables(o bus.Options) []string {
+	return []string{"NATS_CONTEXT=", "NATS_URL=" + o.Servers, "NATS_USER=" + o.User, "NATS_PASSWORD=" + o.Password,
+		"NATS_NKEY=" + o.NKey, "NATS_CA=" + o.TLSCA}
+}
+
+// doors are the same for the connection of a node that answers requests.
+func doors(o bus.Options) []string {
+	return []string{"TROUPE_SERVICE_USER=" + o.User, "TROUPE_SERVICE_PASSWORD=" + o.Password, "TROUPE_SERVICE_NKEY=" + o.NKey}
+}

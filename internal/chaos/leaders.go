@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// harm is done to the servers, and to what lies before them, while the blows
+// fall on nodes.
+type harm struct {
+	t        *theatre
+	servers  *servers
+	recorder *recorder
+	race     *race
+	wait     sync.WaitGroup
+
+	mu    sync.Mutex
+	at    []time.Time // when leaders were killed
+	moved map[string]string
+	moves int
+}
+
+// openServers starts the servers, and who keeps what they acknowledge.
+func (t *theatre) openServers() error {
+	s, err := newServers(t.o, t.stage.dir, t.o.servers)
+	if err != nil {
+		return err
+	}
+	t.broker = s
+	if err := s.open(t.o.node); err != nil {
+		return err
+	}
+	t.harm = &harm{t: t, servers: s, moved: map[string]string{}}
+	if t.harm.recorder, err = record(s, t.o.servers); err != nil {
+		return err
+	}
+	if t.harm.race, err = newRace(s, t.o.servers); err != nil {
+		return err
+	}
+	if err := t.people(); err != nil {
+		return err
+	}
+	unwatch, watch := t.unwatch, error(nil)
+	if t.unwatch, watch = t.client.Watch(t.harm.see); watch != nil {
+		t.unwatch = unwatch
+		return watch
+	}
+	own := t.unwatch
+	t.unwatch = func() { own(); unwatch() }
+	return nil
+}
+
+// see counts the actors that another node acts for than before.
+func (h *harm) see(e client.Event) {
+	at, _, _ := strings.Cut(e.ID, "#")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was := h.moved[at]; was != "" && was != e.Node {
+		h.moves++
+	}
+	h.moved[at] = e.Node
+	if e.Kind == "run.finished" || e.Kind == "agent.finished" {
+		delete(h.moved, at)
+	}
+}
+
+// begin begins to kill leaders, and to cut wires.
+func (h *harm) begin() {
+	if h == nil {
+		return
+	}
+	h.wait.Go(func() {
+		random := rand.New(rand.NewPCG(h.t.o.seed, 1))
+		for n := range h.t.o.leaders {
+			time.Sleep(h.t.o.every)
+			h.behead(n+1, random)
+		}
+	})
+	h.wait.Go(h.cut)
+}
+
+// over waits until all harm is done and healed.
+func (h *harm) over() {
+	if h == nil {
+		return
+	}
+	h.wait.Wait()
+	if err := h.servers.healthy(); err != nil {
+		h.t.found.add("%v", err)
+	}
+}
+
+// down is how long a server that was killed stays down.
+const down = 2 * time.Second
+
+// behead kills the leader of some stream and starts it again.
+func (h *harm) behead(no int, random *rand.Rand) {
+	led, err := h.servers.leaders()
+	if err != nil {
+		h.t.found.add("who leads: %v", err)
+		return
+	}
+	var streams []string
+	for stream, leader := range led {
+		if leader != "" && (strings.HasPrefix(stream, "TROUPE_BOX_") || stream == "KV_troupe_shards") {
+			streams = append(streams, stream)
+		}
+	}
+	if len(streams) == 0 {
+		h.t.found.add("no stream has a leader: %v", led)
+		return
+	}
+	slices.Sort(streams)
+	stream := streams[random.IntN(len(streams))]
+	victim, leads := h.servers.named(led[stream]), 0
+	for _, s := range streams {
+		if led[s] == victim.name {
+			leads++
+		}
+	}
+	b := &blow{kind: "leader", node: victim.name, at: time.Now()}
+	h.mu.Lock()
+	h.at = append(h.at, b.at)
+	h.mu.Unlock()
+	h.t.witness.struck(b)
+	if err := h.servers.kill(victim); err != nil {
+		h.t.found.add("%v", err)
+	}
+	time.Sleep(down)
+	err = h.servers.start(victim)
+	if err == nil {
+		err = h.servers.well(victim)
+	}
+	h.t.witness.over(b)
+	if err != nil {
+		h.t.found.add("%v", err)
+		return
+	}
+	fmt.Printf("%3d | %8v | leader | %-6s | %4d | led %s and %d more; it was back and well after %v\n", no, b.at.Sub(h.t.began).Round(time.Millisecond),
+		victim.name, h.t.load.ended(), stream, leads-1, time.Since(b.at).Round(time.Millisecond))
+}
+
+// judge says what came of the harm, once the nodes are gone.
+func (h *harm) judge() {
+	if h == nil {
+		return
+	}
+	h.recorder.end()
+	h.race.end()
+	for _, verdict := range []func() (string, error){h.recorder.verdict, h.race.verdict} {
+		text, err := verdict()
+		if err != nil {
+			h.t.found.add("%v", err)
+		}
+		fmt.Println(text)
+	}
+	if len(h.at) > 0 {
+		stalls := h.recorder.stalls(h.at, h.t.o.every/2)
+		fmt.Printf("%d leaders killed: the longest append of each, p50 %v, p99 %v, longest %v\n", len(h.at), part(stalls, 0.5), part(stalls, 0.99), part(stalls, 1))
+	}
+	h.lives()
+}
+
+// lives counts how often actors were begun anew: without a node that died, or
+// was cut off, none is.
+func (h *harm) lives() {
+	actors, more, entries := 0, 0, 0
+	err := h.t.post(func(post *jetstream.Post) error {
+		for _, r := range h.t.load.runs {
+			lives := map[mailbox.Address]int{}
+			err := post.ReadRun(context.Background(), r.id, func(m mailbox.Message) error {
+				entry, err := mailbox.Decode(m.Data)
+				entries++
+				for _, item := range entry.Items {
+					if item.Kind == "resumed" {
+						lives[m.To]++
+					}
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for _, n := range lives {
+				actors++
+				more += n - 1
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.found.add("the logs: %v", err)
+	}
+	fmt.Printf("%d actors with %d entries: %d lives more than actors, %d changes of node\n", actors, entries, more, h.moves)
+	o := h.t.o
+	if o.kills+o.stops+o.drains+o.cuts == 0 && (more > 0 || h.moves > 0) {
+		h.t.found.add("no node died, and %d actors began anew, %d on another node", more, h.moves)
+	}
+	if actors == 0 || entries == 0 {
+		h.t.found.add("the logs hold no life")
+	}
+}
+
+// close ends what watches the servers.
+func (h *harm) close() error {
+	if h == nil {
+		return nil
+	}
+	return errors.Join(h.race.close(), h.recorder.close())
+}

@@ -1,0 +1,159 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// What a step costs must not follow the number of members (PROTOCOL P24). The
+// tests count what is allocated, which no load of the machine changes; the
+// benchmark prints how many reservations one supervisor takes a second:
+//
+//	go test ./supervisor -run '^$' -bench Reservation
+//
+// Through real logs: go test ./actors -run '^$' -bench Supervisor -benchtime 1x
+
+// crowd is a run with many members.
+func crowd(tb testing.TB, members int, tokens int64) supervisor.State {
+	tb.Helper()
+	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
+		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
+		Limits: supervisor.Limits{Tokens: tokens, Agents: 1 << 20, Children: 1 << 20}}})
+	for i := range members {
+		s, _ = supervisor.Step(s, supervisor.Event{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: member(i), Goal: "Look."}})
+	}
+	if s.Count() != members+1 {
+		tb.Fatalf("%d of %d joined", s.Count(), members+1)
+	}
+	return s
+}
+
+func member(i int) agent.ID { return agent.ID(fmt.Sprintf("root-%d-0", i)) }
+
+func reserve(who agent.ID, lease int) supervisor.Event {
+	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: lease, Turn: lease,
+		Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
+}
+
+func settle(who agent.ID, lease int) supervisor.Event {
+	return supervisor.Event{From: who, Fact: agent.Settle{Lease: lease, Used: budget.Amount{Tokens: 300}}}
+}
+
+// steps takes every event from the State that the one before it left.
+func steps(s supervisor.State, events ...supervisor.Event) (supervisor.State, []supervisor.Effect) {
+	var all []supervisor.Effect
+	for _, e := range events {
+		var fx []supervisor.Effect
+		s, fx = supervisor.Step(s, e)
+		all = append(all, fx...)
+	}
+	return s, all
+}
+
+// allocated is how many objects and bytes one call of f takes, by the least of a few counts:
+// the runtime itself may allocate beside it.
+func allocated(f func()) (objects, bytes float64) {
+	const counts, calls = 5, 100
+	for i := range counts {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range calls {
+			f()
+		}
+		runtime.ReadMemStats(&after)
+		o, b := float64(after.Mallocs-before.Mallocs)/calls, float64(after.TotalAlloc-before.TotalAlloc)/calls
+		if i == 0 {
+			objects, bytes = o, b
+		}
+		objects, bytes = min(objects, o), min(bytes, b)
+	}
+	return objects, bytes
+}
+
+// TestCost: what any letter of a member costs the supervisor of 10,000 members is
+// at most three times what it costs that of 100 (P24).
+func TestCost(t *testing.T) {
+	const few, many = 100, 10_000
+	const roomy, short = 0, 1100 // tokens for each member: the second covers its closing turn, and little beside
+	cases := map[string]struct {
+		tokens  int64
+		crowded bool // most of them wait
+		events  []supervisor.Event
+	}{
+		"a reservation and its settlement": {roomy, false, []supervisor.Event{reserve(member(50), 1), settle(member(50), 1)}},
+		"a delegation and its end": {roomy, false, []supervisor.Event{
+			{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
+			{From: "root-x-0", Fact: agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed, Text: "Found."}}}}},
+		"a stop that is proposed":                               {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
+		"a question and its answer":                             {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.Park{Query: "q"}}, {From: member(50), Fact: agent.Unpark{Query: "q"}}}},
+		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Event{settle(member(0), 1), reserve(member(0), 2)}},
+	}
+	for name, c := range cases {
+		var told []int // how many effects, among few and among many: it must be the same work
+		cost := func(members int) (objects, bytes float64) {
+			s := crowd(t, members, c.tokens*int64(members))
+			if c.crowded {
+				s, _ = steps(s, everyoneAsks(members)...)
+				p := s.Pool
+				left := supervisor.Limits{Tokens: p.Spent.Plus(p.Held).Plus(p.Kept).Tokens + 1000} // the same in each crowd
+				s, _ = steps(s, supervisor.Event{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
+				if s.Waiting() < members/2 {
+					t.Fatalf("%s: %d wait", name, s.Waiting())
+				}
+			}
+			_, fx := steps(s, c.events...)
+			told = append(told, len(fx))
+			return allocated(func() { steps(s, c.events...) })
+		}
+		fewObjects, fewBytes := cost(few)
+		objects, bytes := cost(many)
+		if told[0] != told[1] {
+			t.Fatalf("%s: %d effects", name, told)
+		}
+		t.Logf("%s: %.0f objects and %.0f bytes among %d members, %.0f and %.0f among %d", name, fewObjects, fewBytes, few, objects, bytes, many)
+		if objects > 3*fewObjects || bytes > 3*fewBytes {
+			t.Errorf("%s: %.0f objects and %.0f bytes among %d members, %.0f and %.0f among %d", name, fewObjects, fewBytes, few, objects, bytes, many)
+		}
+	}
+}
+
+// everyoneAsks is a reservation of each of the members.
+func everyoneAsks(members int) []supervisor.Event {
+	events := make([]supervisor.Event, members)
+	for i := range events {
+		events[i] = reserve(member(i), 1)
+	}
+	return events
+}
+
+// BenchmarkReservation prints what one supervisor takes a second when nothing
+// else is in the way: a reservation is asked for, granted, and settled.
+func BenchmarkReservation(b *testing.B) {
+	for _, members := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			s := crowd(b, members, 0)
+			asked, done := everyoneAsks(members), make([]supervisor.Event, members)
+			for i := range done {
+				done[i] = settle(member(i), 1)
+			}
+			b.ReportAllocs()
+			n := 0
+			next := s
+			for b.Loop() {
+				if n%members == 0 { // the same leases again, from the same past
+					next = s
+				}
+				next, _ = supervisor.Step(next, asked[n%members])
+				next, _ = supervisor.Step(next, done[n%members])
+				n++
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "reservations/s")
+		})
+	}
+}
