@@ -101,7 +101,7 @@ func (s State) below(id agent.ID, each func(Member)) {
 		if !strings.HasPrefix(key, string(id)+"-") {
 			return
 		}
-		each(c)
+		each(*c)
 	}
 }
 
