@@ -82,6 +82,9 @@ func (r *router) leaves(at mailbox.Address) *leaving {
 
 // released forgets a shell that is gone.
 func (r *router) released(pid *actor.PID) {
+	if at, ok := r.pids[pid.Id]; ok {
+		r.cfg.Alive(at, -1)
+	}
 	delete(r.pids, pid.Id)
 	for _, l := range r.leaving {
 		delete(l.waits, pid.Id)

@@ -43,6 +43,9 @@ type Config struct {
 	// Busy is told of work for an actor that begins (+1) and ends (-1): model calls,
 	// tools and hooks. It must not block. Default: nobody asks.
 	Busy func(at mailbox.Address, change int)
+	// Alive is told of a shell that is about to start (+1), before Holds is asked for
+	// it, and of one that is gone (-1). It must not block. Default: nobody asks.
+	Alive func(at mailbox.Address, change int)
 	// Model finds the client behind "provider/model", and the name that the
 	// provider knows the model by. Called for every attempt; it must be cheap.
 	Model func(route string) (client model.Client, name string, err error)
@@ -103,6 +106,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
+	}
+	if cfg.Alive == nil {
+		cfg.Alive = func(mailbox.Address, int) {}
 	}
 	cfg.hooks = hook.NewRunner(cfg.Hooks)
 	if cfg.Tools == nil {

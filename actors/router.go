@@ -116,8 +116,10 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 }
 
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
+	r.cfg.Alive(at, 1)
 	lease, ok := r.cfg.Holds(at)
 	if !ok || r.leaves(at) != nil { // lost while it waited for a restart
+		r.cfg.Alive(at, -1)
 		r.vacate(at, p)
 		return
 	}

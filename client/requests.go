@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -197,6 +198,11 @@ type NodeInfo struct {
 	// State is live or leaving; a node alone with its own server is alone.
 	State  string `json:"state"`
 	Shards []int  `json:"shards"`
+	// Profile is what its server promises (docs/profiles.md), Unproven what it did
+	// not see of that when it started. The node that answers tells all that it saw.
+	Profile  string     `json:"profile,omitempty"`
+	Unproven string     `json:"unproven,omitempty"`
+	Proof    *bus.Proof `json:"proof,omitempty"`
 }
 
 // DrainRequest asks all nodes of a name to give away what they hold and take

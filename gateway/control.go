@@ -40,6 +40,8 @@ type Config struct {
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
 	// Cluster is the nodes that share the logs. nil: this one has them alone.
 	Cluster *Cluster
+	// Self is what a node that has the logs alone says of itself, beside its name.
+	Self client.NodeInfo
 	// Name of the node.
 	Name string
 	// Bare leaves out of events what people, models and tools said.

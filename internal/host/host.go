@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -44,6 +43,14 @@ type Config struct {
 	Port int
 	// Lazy gives up durability against the death of the machine.
 	Lazy bool
+	// Profile is what the server must be seen to promise, or the node does not
+	// start. Default: whichever profile it has, as far as it can be seen.
+	Profile bus.Profile
+	// System is a credential of the system account of an external server, and
+	// Monitor are the monitoring addresses of its servers: either says whether they
+	// sync what they store. Default: then it stays unproven.
+	System  bus.Options
+	Monitor []string
 	// Roots are the directories that clients may name.
 	Roots []string
 	// Name of the node. Default: the host's name.
@@ -91,6 +98,7 @@ type Host struct {
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
 	refused  atomic.Pointer[error] // the last right that the server did not give
+	proof    bus.Proof             // of what the server promises
 	life     context.Context       // until Close
 	end      context.CancelFunc
 }
@@ -151,6 +159,9 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := h.prove(ctx); err != nil {
+		return err
+	}
 	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
 		return err
 	}
@@ -170,7 +181,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -178,7 +189,7 @@ func (h *Host) open(ctx context.Context) error {
 		return nil // what it gains it takes up
 	}
 	if h.cfg.ResumeAll {
-		return h.resumeAll(ctx)
+		return h.takeUp(ctx, nil)
 	}
 	return nil
 }
@@ -267,67 +278,6 @@ func (h *Host) forget(ctx context.Context, run string) error {
 		err = h.runs.Remove(ctx, run)
 	}
 	return err
-}
-
-// Unfinished lists the runs that have not ended. The index is written after
-// the log, so a run whose opener died in between is found by its log.
-func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
-	open, _, err := h.unfinished(ctx)
-	return open, err
-}
-
-// unfinished lists the runs that have not ended, and all logs.
-func (h *Host) unfinished(ctx context.Context) (open []client.RunInfo, logs []mailbox.Address, err error) {
-	list, err := h.runs.List(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	known := map[string]bool{}
-	for _, i := range list {
-		known[i.RunID] = true
-		if i.State != gateway.Finished {
-			open = append(open, i)
-		}
-	}
-	logs, err = h.post.Addresses(ctx, "")
-	if err != nil {
-		return nil, nil, fmt.Errorf("host: %w", err)
-	}
-	for _, at := range logs {
-		if at.Agent() != mailbox.Super || known[at.Run()] {
-			continue
-		}
-		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
-			return nil, nil, err
-		} else if buried {
-			continue // it was deleted
-		}
-		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
-		if err := h.runs.Put(ctx, row); err != nil {
-			return nil, nil, err
-		}
-		open = append(open, row)
-	}
-	return open, logs, nil
-}
-
-// resumeAll wakes the actors of all runs that have not ended, by one list of
-// the logs: one for each run would cost a request to each stream.
-func (h *Host) resumeAll(ctx context.Context) error {
-	open, logs, err := h.unfinished(ctx)
-	if err != nil {
-		return err
-	}
-	live := map[string]bool{}
-	for _, i := range open {
-		live[i.RunID] = true
-	}
-	for _, at := range logs {
-		if live[at.Run()] {
-			h.node.Wake(at)
-		}
-	}
-	return nil
 }
 
 // Resume continues one run.

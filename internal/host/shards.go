@@ -26,8 +26,9 @@ import (
 type holding struct {
 	keeper  atomic.Pointer[shard.Keeper]
 	busy    []atomic.Int64 // work under way, by shard
+	reading *reading
 	buckets *bus.Buckets
-	gained  chan struct{} // something was
+	moved   chan struct{} // shards were gained or lost
 }
 
 // hold fills in what decides where this node acts. In a cluster it begins to
@@ -43,13 +44,18 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 	}
 	h.holding.buckets = b
 	h.holding.busy = make([]atomic.Int64, h.post.Shards())
-	h.holding.gained = make(chan struct{}, 1)
+	h.holding.reading = newReading(h.post.Shards())
+	h.holding.moved = make(chan struct{}, 1)
+	cfg.Post = ours{h.post, h.holding.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
 		k := h.holding.keeper.Load()
-		if k == nil {
+		if k == nil || !h.holding.reading.open[mailbox.Shard(at, h.post.Shards())].Load() {
 			return 0, false
 		}
 		return k.HoldsAddress(at)
+	}
+	cfg.Alive = func(at mailbox.Address, change int) {
+		h.holding.reading.alive[mailbox.Shard(at, h.post.Shards())].Add(int64(change))
 	}
 	cfg.Busy = func(at mailbox.Address, change int) {
 		h.holding.busy[mailbox.Shard(at, h.post.Shards())].Add(int64(change))
@@ -68,7 +74,8 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	hostname, _ := os.Hostname() // shown only
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
-		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid()},
+		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid(),
+			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
 			h.node.HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
@@ -80,43 +87,10 @@ func (h *Host) keepShards(ctx context.Context) error {
 		return err
 	}
 	h.holding.keeper.Store(k)
-	h.changed(k.Held(), nil) // what was taken before anybody could act on it
-	h.writing.Go(h.takeUp)
+	h.changed(nil, nil) // what was taken before anybody could act on it
+	h.writing.Go(h.follow)
 	return nil
 }
-
-// changed follows the leases: unfinished runs of what was gained go on. What was
-// lost ends by itself, when somebody else claims it.
-func (h *Host) changed(gained, _ []int) {
-	if len(gained) == 0 {
-		return
-	}
-	select {
-	case h.holding.gained <- struct{}{}:
-	default: // it is looked for them anyway
-	}
-}
-
-// takeUp looks for unfinished runs whenever something was gained, until they
-// are found.
-func (h *Host) takeUp() {
-	var again <-chan time.Time
-	for {
-		select {
-		case <-h.life.Done():
-			return
-		case <-h.holding.gained:
-		case <-again:
-		}
-		again = nil
-		if err := h.resumeAll(h.life); err != nil && h.life.Err() == nil {
-			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "error", err)
-			again = time.After(takeUpPause)
-		}
-	}
-}
-
-const takeUpPause = time.Second
 
 // Drain brings what is under way to its end and gives all logs away: to other
 // nodes, where there are any, or to the next owner of the state directory.
@@ -146,7 +120,10 @@ func (h *Host) cluster() *gateway.Cluster {
 		list := []client.NodeInfo{}
 		for n, shards := range k.Nodes() {
 			i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
-				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards}
+				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards, Profile: n.Profile, Unproven: n.Unproven}
+			if n.ID == k.ID() {
+				i.Proof = &h.proof
+			}
 			if n.Leaving {
 				i.State = "leaving"
 			}

@@ -30,6 +30,10 @@ type Node struct {
 	Version string `json:"version,omitempty"`
 	Started int64  `json:"started_ms"`
 	Leaving bool   `json:"leaving,omitempty"`
+	// Profile is what the server promises as this node saw it when it started, and
+	// Unproven which checks of it were not seen to hold.
+	Profile  string `json:"profile,omitempty"`
+	Unproven string `json:"unproven,omitempty"`
 }
 
 // lease is the value of a lease.

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,6 +248,10 @@ func fits(want, got jetstream.StreamConfig) error {
 	}
 	wrong := ""
 	switch {
+	case !sameSubjects(want.Subjects, got.Subjects):
+		wrong = fmt.Sprintf("holds %s, and this node puts its logs at %s: another prefix, or other hands were at it", strings.Join(got.Subjects, " "), strings.Join(want.Subjects, " "))
+	case !got.DenyDelete:
+		wrong = "lets entries be deleted (needs: deny delete)"
 	case got.Storage != want.Storage:
 		wrong = "is not stored in files"
 	case got.Discard != want.Discard:
@@ -267,6 +273,10 @@ func fits(want, got jetstream.StreamConfig) error {
 	return nil
 }
 
+func sameSubjects(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
 // home is where an address lives.
 func (p *Post) home(at mailbox.Address) (subject string, stream int, err error) {
 	shard := mailbox.Shard(at, p.cfg.Shards)
@@ -276,6 +286,9 @@ func (p *Post) home(at mailbox.Address) (subject string, stream int, err error) 
 
 // Shards is the number of shards of the pool.
 func (p *Post) Shards() int { return p.cfg.Shards }
+
+// Streams is the number of streams of the pool.
+func (p *Post) Streams() int { return p.cfg.Streams }
 
 // Append implements mailbox.Post. Order against an earlier Append to the same
 // address is promised only after the earlier one's done.

@@ -250,18 +250,46 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 	}
 	var found []mailbox.Address
 	for n := range p.streams {
-		info, err := p.streams[n].Info(ctx, jetstream.WithSubjectFilter(filter))
+		some, err := p.addresses(ctx, n, filter)
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: addresses: %w", err)
 		}
-		for subject := range info.State.Subjects {
-			_, shard, at, err := p.cfg.Names.ParseBox(subject)
-			if err == nil && shard == mailbox.Shard(at, p.cfg.Shards) {
-				found = append(found, at)
-			}
-		}
+		found = append(found, some...)
 	}
 	slices.Sort(found)
+	return found, nil
+}
+
+// AddressesIn lists the addresses of some shards; they come sorted.
+func (p *Post) AddressesIn(ctx context.Context, shards ...int) ([]mailbox.Address, error) {
+	if len(shards) == p.cfg.Shards {
+		return p.Addresses(ctx, "")
+	}
+	var found []mailbox.Address
+	for _, s := range shards {
+		some, err := p.addresses(ctx, s%p.cfg.Streams, p.cfg.Names.BoxShard(p.cfg.Pool, s))
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: addresses of shard %d: %w", s, err)
+		}
+		found = append(found, some...)
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// addresses asks the leader of a stream for its logs under a filter.
+func (p *Post) addresses(ctx context.Context, stream int, filter string) ([]mailbox.Address, error) {
+	info, err := p.streams[stream].Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return nil, err
+	}
+	var found []mailbox.Address
+	for subject := range info.State.Subjects {
+		_, shard, at, err := p.cfg.Names.ParseBox(subject)
+		if err == nil && shard == mailbox.Shard(at, p.cfg.Shards) {
+			found = append(found, at)
+		}
+	}
 	return found, nil
 }
 

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+)
+
+// readsWhatItHolds reports whether a node reads its own shards and no others.
+func readsWhatItHolds(h *Host) bool {
+	held := h.holding.keeper.Load().Held()
+	for s := range h.holding.reading.open {
+		if h.holding.reading.open[s].Load() != slices.Contains(held, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestANodeReadsOnlyWhatItHolds: readers come and go with the leases, and runs
+// whose actors live on several nodes end whichever of them is asked (P17).
+func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
+	e := shared(t)
+	one := join(t, e, "one")
+	spread(t, one)
+	eventually(t, "one node reads whole streams", func() bool {
+		return readsWhatItHolds(one) && one.holding.reading.tail.Load().Readers() == one.post.Streams()
+	})
+	two, three := join(t, e, "two"), join(t, e, "three")
+	spread(t, one, two, three)
+	hosts := []*Host{one, two, three}
+	model := script(t, "agents:\n  coordinator:\n    - text: hi\n")
+	for range 12 {
+		for _, h := range hosts {
+			c := connect(t, h)
+			finished(t, c, begin(t, c, client.RunRequest{Prompt: "hello", Model: model}), agent.Completed)
+		}
+	}
+	for _, h := range hosts {
+		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+	}
+	if err := three.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, one, two)
+	for _, h := range hosts[:2] {
+		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+	}
+}

@@ -1,0 +1,77 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Unfinished lists the runs that have not ended. The index is written after
+// the log, so a run whose opener died in between is found by its log.
+func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
+	open, _, err := h.unfinished(ctx, nil)
+	return open, err
+}
+
+// unfinished lists the runs that have not ended, and the logs of some shards;
+// of all without any.
+func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
+	list, err := h.runs.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := map[string]bool{}
+	for _, i := range list {
+		known[i.RunID] = true
+		if i.State != gateway.Finished {
+			open = append(open, i)
+		}
+	}
+	if len(shards) > 0 {
+		logs, err = h.post.AddressesIn(ctx, shards...)
+	} else {
+		logs, err = h.post.Addresses(ctx, "")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("host: %w", err)
+	}
+	for _, at := range logs {
+		if at.Agent() != mailbox.Super || known[at.Run()] {
+			continue
+		}
+		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
+			return nil, nil, err
+		} else if buried {
+			continue // it was deleted
+		}
+		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
+		if err := h.runs.Put(ctx, row); err != nil {
+			return nil, nil, err
+		}
+		open = append(open, row)
+	}
+	return open, logs, nil
+}
+
+// takeUp wakes the actors of all runs that have not ended, by one list of the
+// logs: one for each run would cost a request to each stream. With shards, it is
+// those whose logs are there.
+func (h *Host) takeUp(ctx context.Context, shards []int) error {
+	open, logs, err := h.unfinished(ctx, shards)
+	if err != nil {
+		return err
+	}
+	live := map[string]bool{}
+	for _, i := range open {
+		live[i.RunID] = true
+	}
+	for _, at := range logs {
+		if live[at.Run()] {
+			h.node.Wake(at)
+		}
+	}
+	return nil
+}

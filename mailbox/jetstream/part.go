@@ -1,0 +1,185 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Part is a tail over those shards of a pool that somebody holds (PROTOCOL P17):
+// one ordered reader for each stream of which all shards are held, else one for
+// each shard. Its methods may be called from any goroutine, but not from deliver.
+type Part struct {
+	post    *Post
+	deliver func(mailbox.Message)
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu      sync.Mutex
+	streams []partStream
+}
+
+// partStream is what a Part reads of one stream.
+type partStream struct {
+	from    map[int]uint64 // shard → the first place to deliver
+	readers map[int]*reader
+}
+
+// whole is the reader of all shards of a stream.
+const whole = -1
+
+// reader reads one shard or all of a stream. What is before a shard's place in
+// from was delivered by a reader before it.
+type reader struct {
+	*follower
+	from  map[int]uint64
+	leave context.CancelFunc
+}
+
+// Part makes a tail that reads nothing yet. deliver is called as by Tail. It
+// ends with ctx, with the Post, or by Close.
+func (p *Post) Part(ctx context.Context, deliver func(mailbox.Message)) *Part {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &Part{post: p, deliver: deliver, ctx: ctx, cancel: cancel, streams: make([]partStream, len(p.streams))}
+	for n := range t.streams {
+		t.streams[n] = partStream{from: map[int]uint64{}, readers: map[int]*reader{}}
+	}
+	return t
+}
+
+// Add begins to read shards: every entry appended to them after it returned is
+// delivered. With an error nothing has changed. Shards that are read go on.
+func (t *Part) Add(ctx context.Context, shards ...int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := map[int]uint64{}
+	for _, s := range shards {
+		n := s % len(t.streams)
+		if _, read := t.streams[n].from[s]; read {
+			continue
+		}
+		if _, known := last[n]; known {
+			continue
+		}
+		at, err := t.post.last(ctx, n)
+		if err != nil {
+			return fmt.Errorf("jetstream: read shard %d: %w", s, err)
+		}
+		last[n] = at
+	}
+	for _, s := range shards {
+		if n := s % len(t.streams); t.streams[n].from[s] == 0 {
+			t.streams[n].from[s] = last[n] + 1
+		}
+	}
+	for n := range last {
+		t.arrange(n)
+	}
+	return nil
+}
+
+// Remove ends the reading of shards: nothing of them is delivered after it returned.
+func (t *Part) Remove(shards ...int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := map[int]struct{}{}
+	for _, s := range shards {
+		n := s % len(t.streams)
+		if _, read := t.streams[n].from[s]; read {
+			delete(t.streams[n].from, s)
+			changed[n] = struct{}{}
+		}
+	}
+	for n := range changed {
+		t.arrange(n)
+	}
+}
+
+// Close ends all reading and waits for the last delivery.
+func (t *Part) Close() {
+	t.cancel()
+	t.ended.Wait()
+}
+
+// Readers is how many readers there are now.
+func (t *Part) Readers() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, s := range t.streams {
+		n += len(s.readers)
+	}
+	return n
+}
+
+// arrange makes the readers of a stream those that its shards ask for. mu is held.
+func (t *Part) arrange(n int) {
+	s := t.streams[n]
+	shards := (t.post.cfg.Shards - n + len(t.streams) - 1) / len(t.streams)
+	all := len(s.from) == shards
+	for key, r := range s.readers {
+		_, still := s.from[key]
+		if key != whole && still && !all {
+			continue
+		}
+		next := r.stop()
+		delete(s.readers, key)
+		for shard, from := range r.from {
+			if _, read := s.from[shard]; read {
+				s.from[shard] = max(from, next)
+			}
+		}
+	}
+	if all {
+		t.read(n, whole, t.post.cfg.Names.Boxes(), maps.Clone(s.from))
+		return
+	}
+	for shard, from := range s.from {
+		if s.readers[shard] == nil {
+			t.read(n, shard, t.post.cfg.Names.BoxShard(t.post.cfg.Pool, shard), map[int]uint64{shard: from})
+		}
+	}
+}
+
+// read starts a reader. Whether it is attached now or later makes no difference
+// to what it delivers.
+func (t *Part) read(n, key int, filter string, from map[int]uint64) {
+	next := uint64(0)
+	for _, place := range from {
+		if next == 0 || place < next {
+			next = place
+		}
+	}
+	shards := t.post.cfg.Shards
+	f := t.post.follow(n, []string{filter}, next, func(m mailbox.Message) bool {
+		if m.Place >= from[mailbox.Shard(m.To, shards)] {
+			t.deliver(m)
+		}
+		return true
+	})
+	ctx, leave := context.WithCancel(t.ctx)
+	t.streams[n].readers[key] = &reader{follower: f, from: from, leave: leave}
+	t.ended.Go(func() {
+		defer f.end()
+		defer leave()
+		if err := f.attach(ctx); err != nil && ctx.Err() == nil {
+			t.post.cfg.Logger.Warn("reader cannot attach", "error", err)
+			f.breaks("not attached")
+		}
+		// It ends with ctx or with the Post, and the caller knows of both.
+		_ = f.stay(ctx, nil)
+	})
+}
+
+// stop ends a reader, and returns the first place of its stream that it did not deliver.
+func (r *reader) stop() uint64 {
+	r.leave()
+	r.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next
+}
