@@ -83,7 +83,7 @@ func (f *folded) replay(at mailbox.Address) {
 	other := life.New(at, "", mailbox.Epoch{}, without)
 	var force mailbox.Epoch
 	var forcer string
-	leases, replied := map[string]bool{}, 0
+	leases, replied, again := map[string]bool{}, 0, map[string]bool{}
 	for _, m := range f.logs[at] {
 		if read := one.Next(m); read.Err != nil {
 			f.bad("%s: %v", at, read.Err)
@@ -103,7 +103,8 @@ func (f *folded) replay(at mailbox.Address) {
 			if item.Kind != "returned" {
 				e.Items = nil
 			}
-		case own:
+		case own && !again[item.ID]: // what was sent again before its answer came counts once
+			again[item.ID] = true
 			f.count(at, item)
 			if item.Kind == "replied" {
 				replied++

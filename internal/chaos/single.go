@@ -134,12 +134,12 @@ x-troupe:
     - name: count
       description: counts once
       effect: %s
-      command: "echo $TROUPE_KEY >> %s; sleep %.3f; echo counted"
+      command: "%secho $TROUPE_KEY >> %s; sleep %.3f; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
 agent: %s
 Count.
-`, name, delegates, effect, s.ledger, work.Seconds(), name)
+`, name, delegates, effect, s.note(), s.ledger, work.Seconds(), name)
 		if err := os.WriteFile(filepath.Join(s.dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
 			return err
 		}
