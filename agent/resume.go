@@ -60,7 +60,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		}
 		return then(fx)(lostCalls(s))
 	case Waiting:
-		if s.Query.Query == "" {
+		if s.Query.Query == "" && !s.Idle {
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 		}
 	}
@@ -107,10 +107,10 @@ func lostCalls(s State) (State, []Effect) {
 			continue // a timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = s.atCall(c)
-		case c.delegate() && s.Cancel == nil:
+		case c.remote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.delegate() {
+			if c.Stage == Running && !c.remote() {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
 				s = s.with(i, c.fail("never started: the run was canceled"))
@@ -137,7 +137,7 @@ func lostCalls(s State) (State, []Effect) {
 // neverBegun puts the calls that seem to run back to before their beginning.
 func (s State) neverBegun() State {
 	for i, c := range s.Calls {
-		if c.Stage == Running && !c.delegate() && c.Name != askTool {
+		if c.Stage == Running && !c.remote() && c.Name != askTool {
 			c.Stage = Starting
 			s = s.with(i, c)
 		}

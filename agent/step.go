@@ -33,6 +33,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return canceled(s, f)
 	case Steered:
 		return steered(s, f)
+	case Messaged:
+		return messaged(s, f)
 	case Answered:
 		return answered(s, f)
 	case Woke:

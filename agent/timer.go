@@ -11,13 +11,14 @@ func woke(s State, f Woke) (State, []Effect) {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
 		}
 		s.Soft = true
+		return s.stirred()
 	case hardTimer:
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
 		}
 		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
 	case retryTimer:
-		if s.Phase == Waiting {
+		if s.Phase == Waiting && !s.Idle {
 			if due := s.RetryDue; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
