@@ -58,6 +58,9 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
+	if o.busy > 0 {
+		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
+	}
 	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}, afterlives: map[string]afterlife{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
@@ -66,7 +69,7 @@ func cluster(o options) (err error) {
 	if err := t.open(); err != nil {
 		return errors.Join(err, t.close())
 	}
-	t.play()
+	t.scene()()
 	err = t.nodes.end()
 	t.judge()
 	t.harm.judge()
@@ -163,6 +166,14 @@ func (t *theatre) close() error {
 		return err
 	}
 	return errors.Join(err, t.broker.Close())
+}
+
+// scene is what is played.
+func (t *theatre) scene() func() {
+	if t.o.busy > 0 {
+		return t.playBusy
+	}
+	return t.play
 }
 
 // play deals blows while runs go on, and waits for the end of all.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,10 +122,12 @@ const runTokens = 2_000_000
 func again(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
-		if err == nil || !client.Lost(err) || ctx.Err() != nil {
+		var refused *client.Error
+		busy := errors.As(err, &refused) && refused.Code == client.CodeLimit
+		if err == nil || !busy && !client.Lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, poll) != nil {
+		if pause(ctx, poll+rand.N(10*poll)) != nil {
 			return err
 		}
 	}

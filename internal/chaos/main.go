@@ -54,7 +54,7 @@ type options struct {
 
 	// Of a cluster.
 	nodes, runs, stops, drains int
-	points, zombies            int
+	points, zombies, busy      int
 	node                       string
 	ttl, gap, length           time.Duration
 	atOnce                     int
@@ -79,6 +79,7 @@ func main() {
 	flag.IntVar(&o.drains, "drains", 0, "how many nodes to stop in order")
 	flag.IntVar(&o.points, "points", 0, "how many nodes to kill at named places of the code")
 	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
+	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")
 	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "how long a node may be silent")
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
