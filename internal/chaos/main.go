@@ -42,7 +42,6 @@
 //   - an actor began anew or moved, and no node had died, been cut off or lost power;
 //   - a node that was cut off began a tool after the TTL.
 //
-//
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
 // With -control the tool is declared idempotent, which it is not: then it must
@@ -65,6 +64,7 @@ type options struct {
 
 	// Of a cluster.
 	nodes, runs, stops, drains int
+	points, zombies            int
 	node                       string
 	ttl, gap, length           time.Duration
 	atOnce                     int
@@ -88,7 +88,9 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 50, "runs of a cluster, at least")
 	flag.IntVar(&o.stops, "stops", 0, "how many nodes to freeze")
 	flag.IntVar(&o.drains, "drains", 0, "how many nodes to stop in order")
-	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node; built when empty")
+	flag.IntVar(&o.points, "points", 0, "how many nodes to kill at named places of the code")
+	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
+	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")
 	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "how long a node may be silent")
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
 	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
