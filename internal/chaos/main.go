@@ -30,7 +30,17 @@
 //   - a process is left at the end.
 //
 // With -servers 3 the nodes meet at three NATS servers, which are processes too,
-// and -leaders kills the leader of some stream so often; see servers.go.
+// and -leaders kills the leader of some stream so often (leaders.go), -cuts cuts wires
+// between nodes and servers, or between servers (partition.go), -power takes the
+// power of all servers at once, -shapes of one while the others freeze in turn
+// (power.go; without nodes it takes 0 of them, and -lazy is the control, which must
+// lose entries). Beside the nodes a recorder appends, and keeps what was
+// acknowledged; others race for the same places. It exits 1 also if
+//
+//   - an entry that was acknowledged is not at its place, or a log is no chain;
+//   - two writers were told that they wrote after the same entry;
+//   - an actor began anew or moved, and no node had died, been cut off or lost power;
+//   - a node that was cut off began a tool after the TTL.
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
@@ -63,7 +73,8 @@ type options struct {
 	// Of the servers beneath it.
 	servers, leaders, cuts int
 	every                  time.Duration
-	lazy                   bool
+	lazy, must             bool
+	power, shapes          int
 }
 
 func main() {
@@ -91,6 +102,12 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.power+o.shapes > 0 && o.nodes == 0 {
+		play = dark
+	}
+	if o.power+o.shapes > 0 {
+		play = own(play)
 	}
 	if err := play(o); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)

@@ -89,7 +89,7 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies+t.o.cuts == 0
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmed()
 	switch {
 	case r.result.Reason != agent.Completed:
 		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
