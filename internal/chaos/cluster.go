@@ -34,6 +34,8 @@ type theatre struct {
 	// became of them, by group.
 	undead, missed int
 	afterlives     map[string]afterlife
+	// Of all children, and of those that began on another node than their parent.
+	children, elsewhere int
 }
 
 // cluster plays, and judges.
@@ -57,6 +59,9 @@ func cluster(o options) (err error) {
 	}
 	if o.gap == 0 {
 		o.gap = o.ttl
+	}
+	if o.leaks > 0 {
+		o.turns, o.kills = 1, 0
 	}
 	if o.busy > 0 {
 		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
@@ -170,8 +175,13 @@ func (t *theatre) close() error {
 
 // scene is what is played.
 func (t *theatre) scene() func() {
-	if t.o.busy > 0 {
+	switch {
+	case t.o.busy > 0:
 		return t.playBusy
+	case t.o.poison:
+		return t.playPoison
+	case t.o.leaks > 0:
+		return t.playLeaks
 	}
 	return t.play
 }

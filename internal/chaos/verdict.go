@@ -66,10 +66,10 @@ func (t *theatre) judge() {
 		t.found.add("a malformed request: %s", bad)
 	}
 	near := t.o.ttl + takeoverMore
-	if _, alone := t.witness.takeovers(killed, near); part(alone, 0.99) > near && t.o.busy == 0 {
+	if _, alone := t.witness.takeovers(killed, near); part(alone, 0.99) > t.o.ttl+t.o.slack {
 		t.found.add("an actor was taken over %v after a death (p99 of %d)", part(alone, 0.99), len(alone))
 	}
-	if _, alone := t.witness.takeovers(drained, near); part(alone, 0.99) > takeoverMore && t.o.busy == 0 {
+	if _, alone := t.witness.takeovers(drained, near); part(alone, 0.99) > t.o.slack {
 		t.found.add("an actor was handed over %v after a drain (p99 of %d)", part(alone, 0.99), len(alone))
 	}
 	if left := leftovers(t.stage.dir); len(left) > 0 {
@@ -77,8 +77,7 @@ func (t *theatre) judge() {
 	}
 }
 
-// takeoverMore is how much longer than the TTL a takeover may take, and how long
-// a hand-over.
+// takeoverMore is how much longer than the TTL the effects of a blow are near.
 const takeoverMore = 2 * time.Second
 
 // judgeRun holds one run against the ledger and the double's book.
@@ -190,10 +189,10 @@ func (t *theatre) print() error {
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
 entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
-%s%s%s%s%s%s%d problems
+%s%s%s%s%s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
-		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), len(t.found.list))
+		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), t.placed(), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:
 		return errBlind
