@@ -48,8 +48,8 @@ func (t *theatre) playPoison() {
 		switch {
 		case result == nil:
 			t.found.of(id, "%s: its run has no end; it stands so: %s", p.what, t.load.stands(id))
-		case result.Reason == agent.Completed:
-			t.found.of(id, "%s: its run says that it completed", p.what)
+		case result.Reason != agent.ResumeUnsafe:
+			t.found.of(id, "%s: its run ended %s", p.what, ending(result))
 		}
 		if died > deathsMax || p.action == trap.Panic && died > 0 {
 			t.found.of(id, "%s: %d nodes died", p.what, died)
