@@ -145,6 +145,15 @@ const (
 	PausedClosing
 	PausedSummary
 	PatienceEnded
+	RestLeasing
+	RestActing
+	RestWaiting
+	RestPerson
+	RestSuper
+	RestInVain
+	WokenByEntry
+	WokenByClock
+	CancelResting
 	placesMax
 )
 
@@ -166,7 +175,9 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
 	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
 	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
-	"the end of patience"}
+	"the end of patience",
+	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
+	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest"}
 
 // String names a place.
 func (p Place) String() string {
