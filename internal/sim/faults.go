@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
@@ -90,6 +91,11 @@ func (s *sim) panics() {
 
 func (s *sim) second() {
 	sh := s.someone()
+	for _, r := range s.runs { // mostly while a tool runs: its result comes late
+		if r.lease == 0 && r.hooks == nil && r.shell.active() && s.percent(50) {
+			sh = r.shell
+		}
+	}
 	if sh == nil || sh.actor.closed || len(sh.actor.shells) >= shellsMax {
 		return
 	}
@@ -174,6 +180,10 @@ func (s *sim) steer() {
 
 // early fires a timer before it is due: the node's clock runs ahead.
 func (s *sim) early() {
+	if s.softMS > 0 && slices.ContainsFunc(s.actors, (*actor).idles) && s.percent(30) {
+		s.now += s.softMS // the time is over of who only waits for children
+		return
+	}
 	sh := s.someone()
 	if sh != nil && sh.active() && sh.came && len(sh.timers) > 0 {
 		s.fire(sh, s.IntN(len(sh.timers)))
@@ -229,7 +239,7 @@ func (s *sim) garbage() {
 	}
 	body, _ := mailbox.Marshal(map[string]any{"l": 1, "c": "1-0", "a": 1, "t": "forged", "i": "root-1-0"})
 	kind := oneOf(s.dice, "granted", "returned", "replied", "started", "reserve", "delegate", "finish", "submitted", "canceled",
-		"opened", "back", "closed", "resumed", "nonsense")
+		"opened", "back", "closed", "resumed", "messaged", "send", "nonsense")
 	e := mailbox.Entry{Form: mailbox.Form, From: stranger, Items: []mailbox.Item{{N: uint64(s.IntN(90)), I: 0, Kind: kind, Body: body}}}
 	switch s.IntN(6) {
 	case 0: // bytes

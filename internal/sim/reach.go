@@ -136,6 +136,22 @@ const (
 	RefusedFrozen
 	HandedOverThinking
 	HandedOverActing
+	RefusedSchema
+	SentOff
+	SatIdle
+	IdleTakeover
+	IdleCanceled
+	IdleSteered
+	IdleSoft
+	WokenByAnswer
+	WokenByMessage
+	TakenAlong
+	MailAtStop
+	MessageSent
+	MessageToEnded
+	MessageToNobody
+	MessageCanceled
+	MessagesOut
 	placesMax
 )
 
@@ -154,7 +170,11 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
-	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting"}
+	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
+	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
+	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
+	"a message to nobody", "a message after the cancel", "too many messages"}
 
 // String names a place.
 func (p Place) String() string {
@@ -285,8 +305,11 @@ func (s *sim) reachSuper(before, after *supervisor.State, f life.Fact, out life.
 				s.reach.hit(OrphanStopped)
 			}
 		case "returned":
-			if f.Kind == "delegate" {
+			switch f.Kind {
+			case "delegate":
 				s.reachRefused(t)
+			case "send":
+				s.reachSent(t)
 			}
 		}
 	}
