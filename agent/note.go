@@ -169,7 +169,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 				Tools: len(t.Tools), MaxTurn: t.Limits.Turns, Recalled: after.Recalled})
 		}
 	case Resumed:
-		if before.Phase != "" && before.Phase != Done && before.Life != "" {
+		if before.Phase != "" && before.Phase != Done && before.Life != "" && !before.Rested {
 			n.add("agent.resumed", AgentResumed{Phase: before.Phase, Life: f.Life})
 		}
 	case Granted:

@@ -9,7 +9,13 @@ import (
 
 // Released ends a life in order: whatever it began has ended, and is in the log
 // before this. What seems to be under way after it was never begun.
-type Released struct{}
+type Released struct {
+	// Rests: there is nothing to do before the next entry, or before Due. The
+	// process side is gone until then, and nobody needs to look after the log (P19).
+	Rests bool `msgpack:"r,omitempty"`
+	// Due is when the next timer is due, in Unix milliseconds; 0: there is none.
+	Due int64 `msgpack:"d,omitempty"`
+}
 
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
@@ -19,7 +25,7 @@ func (Released) Kind() string { return "released" }
 func resumed(s State, f Resumed) (State, []Effect) {
 	s.Life, s.Node = f.Life, f.Node
 	whole := s.Released // the life before began nothing that has not ended
-	s.Released = false
+	s.Released, s.Rested = false, false
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}

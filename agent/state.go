@@ -88,6 +88,7 @@ type State struct {
 	Asks    int      // questions that the loop has put to a person itself
 
 	Released bool // the life in force has ended in order: nothing of it is under way
+	Rested   bool // … because there was nothing to do
 
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History

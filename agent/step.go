@@ -42,7 +42,7 @@ func Step(s State, e Event) (State, []Effect) {
 	case Resumed:
 		return resumed(s, f)
 	case Released:
-		s.Released = true
+		s.Released, s.Rested = true, f.Rests
 		return s, nil
 	case Checkpoint, Closed:
 		return s, nil

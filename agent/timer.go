@@ -37,6 +37,9 @@ func (s State) clocks() []Effect {
 		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
 		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
 	}
+	if s.Soft { // once is enough
+		fx = fx[1:]
+	}
 	for _, c := range s.Calls {
 		if c.Stage == Retrying {
 			fx = append(fx, Arm{Timer: callTimer + c.ID, Due: c.Due})

@@ -91,11 +91,6 @@ func (s *sim) panics() {
 
 func (s *sim) second() {
 	sh := s.someone()
-	for _, r := range s.runs { // mostly while a tool runs: its result comes late
-		if r.lease == 0 && r.hooks == nil && r.shell.active() && s.percent(50) {
-			sh = r.shell
-		}
-	}
 	if sh == nil || sh.actor.closed || len(sh.actor.shells) >= shellsMax {
 		return
 	}

@@ -136,6 +136,15 @@ const (
 	RefusedFrozen
 	HandedOverThinking
 	HandedOverActing
+	RestLeasing
+	RestActing
+	RestWaiting
+	RestPerson
+	RestSuper
+	RestInVain
+	WokenByEntry
+	WokenByClock
+	CancelResting
 	RefusedSchema
 	SentOff
 	SatIdle
@@ -171,6 +180,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
 	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
+	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
 	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
 	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
 	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",

@@ -24,6 +24,7 @@ const (
 	actEnough                 // a person who answers nothing ends the run
 	actSpeak                  // a person speaks to who waits for children
 	actRelease                // a shell that leaves has nothing under way any more
+	actRest                   // a shell that waits goes
 )
 
 // action is one thing that may happen next.
@@ -72,6 +73,8 @@ func (s *sim) progress() {
 			w := usual / 2
 			if r.aborted {
 				w = usual
+			} else if !r.shell.active() {
+				w = seldom // what a silent shell brings comes late
 			}
 			add(action{kind: actRun, weight: w, run: r})
 		}
@@ -115,13 +118,16 @@ func (s *sim) offer(a *actor, add func(action)) {
 		if sh.life.Outbox.Held() {
 			add(action{kind: actLinger, weight: seldom, shell: sh})
 		}
+		if s.mayRest(sh) {
+			add(action{kind: actRest, weight: seldom, shell: sh})
+		}
 		for i, t := range sh.timers {
 			if t.due <= s.now {
 				add(action{kind: actTimer, weight: usual, shell: sh, i: i})
 			}
 		}
 	}
-	if !active && !a.closed && s.now >= a.slow {
+	if !active && !a.closed && s.now >= a.slow && s.wakes(a) {
 		add(action{kind: actStart, weight: usual, actor: a})
 	}
 	if a.idles() && s.on(Steer) && !s.quiet && s.spoken < spokenMax {
@@ -166,6 +172,7 @@ func (s *sim) do(a *action) {
 	case actTimer:
 		s.fire(a.shell, a.i)
 	case actStart:
+		s.reachWake(a.actor)
 		s.takeover(a.actor)
 	case actLinger:
 		s.note("linger is over for %s", a.shell.start)
@@ -176,6 +183,8 @@ func (s *sim) do(a *action) {
 		s.thaw(a.shell)
 	case actRelease:
 		s.release(a.shell)
+	case actRest:
+		s.rest(a.shell)
 	case actSpeak:
 		s.spoken++
 		s.command(a.actor, "steered", agent.Steered{Text: "how far is it?"})
@@ -250,6 +259,9 @@ func (s *sim) idle() {
 				}
 			}
 		}
+		if t := s.alarm(a); t != nil && (next == nil || t.due < next.due) {
+			next, whose = t, &shell{actor: a}
+		}
 	}
 	switch {
 	case next == nil && s.waitsForPerson():
@@ -270,6 +282,9 @@ func (s *sim) hangs(sh *shell, t *timer) bool {
 		return false
 	}
 	for _, a := range s.actors {
+		if s.retriesAtRest(a) {
+			return false
+		}
 		for _, other := range a.shells {
 			// A provider may ask for a pause that is longer than the rest of a limit.
 			if slices.ContainsFunc(other.timers, func(t timer) bool { return strings.HasPrefix(t.name, "retry") }) {

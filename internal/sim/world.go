@@ -108,6 +108,9 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 		s.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
 	s.runs = append(s.runs, &run{shell: sh, call: e.Call, attempt: e.Attempt, name: e.Name})
+	if class != model.Read && class != model.Idempotent && s.on(TwoHolders) && !s.quiet && len(a.shells) < shellsMax && s.percent(2*raceOdds) {
+		s.takeover(a) // its outcome is unknown to who comes
+	}
 }
 
 // finishRun brings a model or a tool to its end and posts what came of it.
