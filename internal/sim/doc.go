@@ -85,6 +85,7 @@
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
 //	refusals     providers refuse everybody for a while, and say for how long, or less, or nothing; the gates are the real ones
+//	kin          children work in the background, and agents send each other messages
 //	absent       nobody answers what the run asks; in the end somebody cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come

@@ -154,6 +154,22 @@ const (
 	WokenByEntry
 	WokenByClock
 	CancelResting
+	RefusedSchema
+	SentOff
+	SatIdle
+	IdleTakeover
+	IdleCanceled
+	IdleSteered
+	IdleSoft
+	WokenByAnswer
+	WokenByMessage
+	TakenAlong
+	MailAtStop
+	MessageSent
+	MessageToEnded
+	MessageToNobody
+	MessageCanceled
+	MessagesOut
 	placesMax
 )
 
@@ -177,7 +193,11 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
 	"the end of patience",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
-	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest"}
+	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
+	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
+	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
+	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
+	"a message to nobody", "a message after the cancel", "too many messages"}
 
 // String names a place.
 func (p Place) String() string {
@@ -308,8 +328,11 @@ func (s *sim) reachSuper(before, after *supervisor.State, f life.Fact, out life.
 				s.reach.hit(OrphanStopped)
 			}
 		case "returned":
-			if f.Kind == "delegate" {
+			switch f.Kind {
+			case "delegate":
 				s.reachRefused(t)
+			case "send":
+				s.reachSent(t)
 			}
 		}
 	}

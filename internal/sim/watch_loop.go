@@ -44,11 +44,13 @@ type judgement struct {
 	parked        int64
 	refused       int // times since the model last answered, unbilled
 	refusedAt     int64
+	away          map[string]agent.ID // children in the background, by their calls
+	mail          []agent.Messaged    // heard and not in the transcript
 }
 
 func newJudgement() judgement {
 	return judgement{open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{}, fails: map[string]int{},
-		due: map[string]int64{}}
+		due: map[string]int64{}, away: map[string]agent.ID{}}
 }
 
 // Bounds that the judge holds the loop to.
@@ -70,6 +72,7 @@ func (s *sim) watchLoop(w *shadow, before, after *agent.State, f life.Fact, out 
 	}
 	s.watchFact(w, before, after, f)
 	s.watchFolds(w, before, after)
+	s.watchKin(w, before, after, f, out)
 	for _, effect := range out.World {
 		s.watchGates(w, after, effect)
 		switch e := effect.(type) {

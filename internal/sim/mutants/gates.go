@@ -29,5 +29,5 @@ var ofGates = []Mutant{
 	{"cancel-passes-the-gate", "B5: nothing is sent that waited at the gate when the cancel came", []Edit{
 		{cancelGo, "		return s, []Effect{LeaveGate{}} // what", "		return s, nil // what"}}},
 	{"wait-forgotten-by-a-crash", "F1: a wait at the gate goes on in the next life", []Edit{
-		{resumeGo, "			fx = append(fx, s.atTheGate()...)\n", "			fx = append(fx, Arm{Timer: gateTimer, Due: s.impatientAt()})\n"}}},
+		{resumeGo, "			return s, append(fx, s.atTheGate()...)\n", "			return s, append(fx, Arm{Timer: gateTimer, Due: s.impatientAt()})\n"}}},
 }
