@@ -88,6 +88,7 @@ func (h *harm) begin() {
 		}
 	})
 	h.wait.Go(h.cut)
+	h.wait.Go(h.blackout)
 }
 
 // over waits until all harm is done and healed.
@@ -218,13 +219,17 @@ func (h *harm) lives() {
 	}
 	fmt.Printf("%d actors with %d entries: %d lives more than actors, %d changes of node\n", actors, entries, more, h.moves)
 	o := h.t.o
-	if o.kills+o.stops+o.drains+o.cuts == 0 && (more > 0 || h.moves > 0) {
+	if o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmed() && (more > 0 || h.moves > 0) {
 		h.t.found.add("no node died, and %d actors began anew, %d on another node", more, h.moves)
 	}
 	if actors == 0 || entries == 0 {
 		h.t.found.add("the logs hold no life")
 	}
 }
+
+// harmed: something is done to the servers, or before them, after which a node may
+// rightly be taken for dead.
+func (o options) harmed() bool { return o.cuts+o.power+o.shapes > 0 }
 
 // close ends what watches the servers.
 func (h *harm) close() error {

@@ -71,7 +71,7 @@ func (s *sim) retriesAtRest(a *actor) bool {
 	if w == nil || t == nil {
 		return false
 	}
-	return w.State.Phase == agent.Waiting && t.due <= w.State.RetryDue ||
+	return w.State.Phase == agent.Waiting && !w.State.Idle && t.due <= w.State.RetryDue ||
 		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying && t.due <= c.Due })
 }
 
