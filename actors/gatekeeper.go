@@ -279,3 +279,18 @@ func (n *Node) Share(nodes int) { n.system.Root.Send(n.keeper, shared{nodes}) }
 func (n *Node) Gates(show func(map[string]gate.Status)) {
 	n.system.Root.Send(n.keeper, showGates{show})
 }
+
+// orDefaults are what a node without others does about gates.
+func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64, int64), told func(string, gate.Notice)) {
+	door, rates, told = cfg.Gate, cfg.Rates, cfg.Told
+	if door == nil {
+		door = func(route string) string { return route }
+	}
+	if rates == nil {
+		rates = func(string) (int64, int64) { return 0, 0 }
+	}
+	if told == nil {
+		told = func(string, gate.Notice) {}
+	}
+	return door, rates, told
+}
