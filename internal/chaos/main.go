@@ -74,7 +74,7 @@ type options struct {
 	servers, leaders, cuts int
 	every                  time.Duration
 	lazy, must             bool
-	power, shapes          int
+	power, shapes, rots    int
 }
 
 func main() {
@@ -101,6 +101,9 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.rots > 0 && o.nodes == 0 {
+		play = rotten
 	}
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		play = dark
