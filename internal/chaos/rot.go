@@ -63,7 +63,7 @@ func rotten(o options) (err error) {
 
 // rotOne kills one run, damages a file, and resumes it.
 func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Duration) (r row, what string) {
-	r.expected = o.turns - 1 + helpers*helperTurns
+	r.expected = o.turns - 1 + 2*helperTurns // the root delegates twice
 	s, err := newStage(o, p, dir)
 	if err != nil {
 		r.problem = err.Error()
