@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,7 @@ type load struct {
 	enough   bool // no more blows come
 	runs     []*ran
 	approved map[string]int // keys that the person said should be run again
+	seen     view
 }
 
 // ran is one run that has ended, or was given up.
@@ -38,6 +40,10 @@ type ran struct {
 	result *supervisor.Result
 	asked  int // questions about calls that nobody knew the outcome of
 	said   map[string]client.AnswerRequest
+
+	canceled bool
+	ended    time.Time // when that was told
+	lines    int       // its effects by then
 }
 
 // runPatience is how long a run may take, blows and all.
@@ -49,7 +55,7 @@ func (l *load) begin() {
 	for range l.t.o.atOnce {
 		l.wait.Go(func() {
 			for l.more() {
-				r := l.run(client.NewID())
+				r := l.run(l.apart())
 				l.mu.Lock()
 				l.runs = append(l.runs, r)
 				l.mu.Unlock()
@@ -85,15 +91,18 @@ func (l *load) run(id string) *ran {
 	r := &ran{id: id, said: map[string]client.AnswerRequest{}}
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
-	err := again(ctx, func() error {
-		_, err := l.t.client.Run(ctx, client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss",
-			Agents: filepath.Join(l.t.stage.dir, "agents"), Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: runTokens})
-		return err
-	})
-	if err != nil {
-		l.t.found.of(id, "run %s was not accepted: %v", id, err)
-		return r
+	// A command is said up to 5 times: asking again must be harmless (FM12).
+	for range 1 + rand.IntN(5) {
+		err := again(ctx, func() error {
+			_, err := l.t.client.Run(ctx, l.request(id))
+			return err
+		})
+		if err != nil {
+			l.t.found.of(id, "run %s was not accepted: %v", id, err)
+			return r
+		}
 	}
+	l.cancels(ctx, r)
 	for {
 		var info client.RunInfo
 		err := again(ctx, func() (err error) {
@@ -106,6 +115,7 @@ func (l *load) run(id string) *ran {
 		}
 		if info.State == gateway.Finished {
 			r.result = info.Result
+			l.stopped(r)
 			return r
 		}
 		if err := l.answer(ctx, r, info); err != nil {
@@ -115,16 +125,25 @@ func (l *load) run(id string) *ran {
 	}
 }
 
+// runTokens are more than a run needs.
 const runTokens = 2_000_000
+
+// request asks for a run.
+func (l *load) request(id string) client.RunRequest {
+	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: filepath.Join(l.t.stage.dir, "agents"),
+		Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: l.t.o.tokens}
+}
 
 // again asks until a node answers.
 func again(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
-		if err == nil || !client.Lost(err) || ctx.Err() != nil {
+		var refused *client.Error
+		busy := errors.As(err, &refused) && refused.Code == client.CodeLimit
+		if err == nil || !busy && !client.Lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, poll) != nil {
+		if pause(ctx, poll+rand.N(10*poll)) != nil {
 			return err
 		}
 	}
@@ -154,9 +173,10 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 			continue // it has been resolved by now, or will have been
 		}
 		req := l.decide(r, string(a.ID), *q)
-		err = again(ctx, func() error { return l.t.client.Answer(ctx, req) })
-		var refused *client.Error
-		if errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict) {
+		for range 1 + rand.IntN(5) {
+			err = errors.Join(err, again(ctx, func() error { return l.t.client.Answer(ctx, req) }))
+		}
+		if over(err) {
 			continue // a late result was faster
 		}
 		if err != nil {
@@ -164,6 +184,12 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		}
 	}
 	return pause(ctx, poll)
+}
+
+// over reports that there is nothing left that a command could be about.
+func over(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict)
 }
 
 // decide is what the person says about a call, by the ledger. Who is asked again,
