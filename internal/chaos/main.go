@@ -94,7 +94,7 @@ type options struct {
 	servers, leaders, cuts int
 	every                  time.Duration
 	lazy, must             bool
-	power, shapes          int
+	power, shapes, rots    int
 }
 
 func main() {
@@ -127,6 +127,9 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.rots > 0 && o.nodes == 0 {
+		play = rotten
 	}
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		play = dark
