@@ -297,8 +297,11 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 // the sender's log is now. (Epochs do not tell lives apart: a lease bucket that
 // is made anew uses them again.)
 func backLife(item mailbox.Item) string {
+	if item.Kind != (agent.Back{}).Kind() {
+		return ""
+	}
 	var b agent.Back
-	if item.Kind != b.Kind() || mailbox.Unmarshal(item.Body, &b) != nil {
+	if mailbox.Unmarshal(item.Body, &b) != nil {
 		return ""
 	}
 	return b.Life
