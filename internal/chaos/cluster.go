@@ -60,6 +60,9 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
+	if o.trees > 0 {
+		o.kills, o.runs = 0, 0
+	}
 	if o.leaks > 0 {
 		o.turns, o.kills = 1, 0
 	}
@@ -176,6 +179,8 @@ func (t *theatre) close() error {
 // scene is what is played.
 func (t *theatre) scene() func() {
 	switch {
+	case t.o.trees > 0:
+		return t.playTrees
 	case t.o.busy > 0:
 		return t.playBusy
 	case t.o.poison:

@@ -44,6 +44,11 @@
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
+// With -trees N trees of 85 agents over all nodes are canceled while their leaves
+// are in a model call, N times with all nodes well and N times with one of them
+// cut off (it is frozen, and comes back). It prints how long it took until all had
+// stopped, and exits 1 if one did not say so or a model call began after the cancel.
+//
 // With -control the tool is declared idempotent, which it is not: then it must
 // find doubles, or it could not see any.
 package main
@@ -67,6 +72,7 @@ type options struct {
 	points, zombies            int
 	busy, leaks                int
 	poison                     bool
+	trees                      int
 	slack                      time.Duration
 	node                       string
 	ttl, gap, length           time.Duration
@@ -95,6 +101,7 @@ func main() {
 	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
 	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
+	flag.IntVar(&o.trees, "trees", 0, "so many times a tree of 85 agents is canceled, and once more with a node cut off")
 	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
 	flag.DurationVar(&o.slack, "slack", 30*time.Second, "how much longer than the TTL a takeover may take, and how long a hand-over")
 	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")
