@@ -12,7 +12,7 @@ func (s State) Rests() (due int64, ok bool) {
 	default: // a model or hooks are asked, or it has ended
 		return 0, false
 	}
-	if s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
+	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
 		return 0, false
 	}
 	return s.due(), true
@@ -25,7 +25,7 @@ func (s State) works(c Call) bool {
 		return c.Person == ""
 	case Starting:
 		return true
-	case Running: // a child and the supervisor answer by themselves, and a person is asked about a call that nobody brings to its end
+	case Running: // others answer by themselves, and a person is asked about a call that nobody brings to its end
 		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID)
 	}
 	return false

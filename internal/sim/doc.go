@@ -81,9 +81,12 @@
 //	limits       limits are raised, and lowered to what is committed, while the run lives
 //	slow         nobody starts a child for a long time
 //	hand-over    a shell reads no more, ends what it began, says Released and is gone; another one goes on
+//	rest         who waits has no shell: its next entry, or the time that it has said, starts one; whoever looks for work
+//	             knows of it no more than the newest entry of its log and how many there are
 //	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
+//	refusals     providers refuse everybody for a while, and say for how long, or less, or nothing; the gates are the real ones
 //	kin          children work in the background, and agents send each other messages
 //	absent       nobody answers what the run asks; in the end somebody cancels it
 //
@@ -93,6 +96,11 @@
 // misbehaves by its temper: unknown tools, bad and cut arguments, empty replies,
 // cut text, errors of every class with and without a partial reply, unknown
 // usage, calls in a closing turn.
+//
+// The gates before the models judge with gates.go and watch_gate.go: no request
+// is sent before the time that its provider has named, to anybody, in the life of
+// the node; who waits holds no lease, is let in in turn with others, and gives up
+// when its patience ends, not before; a lease that comes back was never used.
 //
 // Manners (manners.go) are drawn like faults: hooks stand in every seed, and
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on
@@ -129,7 +137,7 @@
 //
 // # What is not modelled
 //
-// Parking of idle actors and of poisoned ones (life.Starts), the store of blobs, shards and read-ahead, a full stream,
+// Actors that are given up (life.Starts), the store of blobs, shards and read-ahead, a full stream,
 // and two bits of rot at once. Of a log that was
 // spoiled only this is asked: that it is noticed where PROTOCOL P13 can notice
 // it, that what is known to be damaged halts, and that the run ends. Where
