@@ -194,8 +194,26 @@ type NodeInfo struct {
 	Version string `json:"version,omitempty"`
 	Started string `json:"started,omitempty"`
 	// State is live or leaving; a node alone with its own server is alone.
-	State  string `json:"state"`
-	Shards []int  `json:"shards"`
+	State string `json:"state"`
+	// Heard is when it last said that it lives, by the clock of the server.
+	Heard string `json:"heard,omitempty"`
+	// Actors are its live shells, Busy the calls that they have under way, as it said then.
+	Actors int `json:"actors"`
+	Busy   int `json:"busy"`
+	// Pools that it serves, each with the shards that it holds; Shards are those of
+	// the pool "default".
+	Pools  map[string][]int `json:"pools,omitempty"`
+	Shards []int            `json:"shards"`
+	// Warning says what will not happen as asked.
+	Warning string `json:"warning,omitempty"`
+}
+
+// Held is how many shards a node holds.
+func (n NodeInfo) Held() (sum int) {
+	for _, shards := range n.Pools {
+		sum += len(shards)
+	}
+	return sum
 }
 
 // DrainRequest asks all nodes of a name to give away what they hold and take

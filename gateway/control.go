@@ -88,7 +88,7 @@ func Serve(cfg Config) (*Control, error) {
 	}
 	c := &Control{cfg: cfg}
 	c.ctx, c.end = context.WithCancel(context.Background())
-	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: version(),
+	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -119,7 +119,8 @@ func (c *Control) Close() error {
 }
 
 // semantic version of the service, for discovery.
-func version() string {
+// Version is that of this program.
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && len(info.Main.Version) > 1 && info.Main.Version[0] == 'v' {
 		return info.Main.Version[1:]
 	}

@@ -16,9 +16,9 @@ func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	return open, err
 }
 
-// unfinished lists the runs that have not ended, and the logs of some shards;
+// unfinished lists the runs that have not ended, and the logs of some slots;
 // of all without any.
-func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
+func (h *Host) unfinished(ctx context.Context, slots []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
 	list, err := h.runs.List(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -30,10 +30,16 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 			open = append(open, i)
 		}
 	}
-	if len(shards) > 0 {
-		logs, err = h.post.AddressesIn(ctx, shards...)
-	} else {
+	if len(slots) == 0 {
 		logs, err = h.post.Addresses(ctx, "")
+	}
+	held := h.holding.pools
+	if err == nil {
+		err = held.each(slots, func(pool int, shards []int) error {
+			some, err := h.post.AddressesIn(ctx, held[pool].Name, shards...)
+			logs = append(logs, some...)
+			return err
+		})
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("host: %w", err)
@@ -57,10 +63,10 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 }
 
 // takeUp wakes the actors of all runs that have not ended, by one list of the
-// logs: one for each run would cost a request to each stream. With shards, it is
+// logs: one for each run would cost a request to each stream. With slots, it is
 // those whose logs are there.
-func (h *Host) takeUp(ctx context.Context, shards []int) error {
-	open, logs, err := h.unfinished(ctx, shards)
+func (h *Host) takeUp(ctx context.Context, slots []int) error {
+	open, logs, err := h.unfinished(ctx, slots)
 	if err != nil {
 		return err
 	}
