@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -29,6 +30,7 @@ type RunRequest struct {
 	MaxToolCalls    int64              `json:"max_tool_calls,omitempty"`
 	MaxDepth        int                `json:"max_depth,omitempty"`
 	MaxChildren     int                `json:"max_children,omitempty"`
+	MaxMessages     int                `json:"max_messages,omitempty"`
 	MaxAgents       int                `json:"max_agents,omitempty"`
 	TimeoutMS       int64              `json:"timeout_ms,omitempty"`
 	Temperature     *float64           `json:"temperature,omitempty"`
@@ -204,6 +206,11 @@ type NodeInfo struct {
 	// the pool "default".
 	Pools  map[string][]int `json:"pools,omitempty"`
 	Shards []int            `json:"shards"`
+	// Profile is what its server promises (docs/profiles.md), Unproven what it did
+	// not see of that when it started. The node that answers tells all that it saw.
+	Profile  string     `json:"profile,omitempty"`
+	Unproven string     `json:"unproven,omitempty"`
+	Proof    *bus.Proof `json:"proof,omitempty"`
 	// Warning says what will not happen as asked.
 	Warning string `json:"warning,omitempty"`
 }

@@ -40,6 +40,8 @@ type Config struct {
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
 	// Cluster is the nodes that share the logs. nil: this one has them alone.
 	Cluster *Cluster
+	// Self is what a node that has the logs alone says of itself, beside its name.
+	Self client.NodeInfo
 	// Name of the node.
 	Name string
 	// Bare leaves out of events what people, models and tools said.
@@ -228,7 +230,7 @@ func refusal(err error) *client.Error {
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
 	case errors.Is(err, mailbox.ErrFull):
 		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+	case bus.Unavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}
 	return &client.Error{Code: client.CodeInternal, Text: err.Error()}

@@ -20,7 +20,9 @@ type NodesRequest struct{}
 
 func (c *Control) nodes(context.Context, NodesRequest) (any, error) {
 	if c.cfg.Cluster == nil {
-		return []client.NodeInfo{{ID: c.cfg.Name, Name: c.cfg.Name, State: "alone", Shards: []int{}}}, nil
+		self := c.cfg.Self
+		self.ID, self.Name, self.State, self.Shards = c.cfg.Name, c.cfg.Name, "alone", []int{}
+		return []client.NodeInfo{self}, nil
 	}
 	return c.cfg.Cluster.Nodes(), nil
 }

@@ -194,7 +194,7 @@ func (c *Control) policy(ctx context.Context, r client.PolicyRequest) (any, erro
 }
 
 func (c *Control) budget(ctx context.Context, r client.BudgetRequest) (any, error) {
-	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents)) < 0 {
+	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents), int64(l.Messages)) < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
 	}
 	if r.Patch && r.Limits == (supervisor.Limits{}) {

@@ -54,7 +54,12 @@ func (a *app) checkNATS(ctx context.Context) []checkup {
 		return []checkup{{"nats", broken, plainError(f.err), f.hint}}
 	}
 	runs, nodeErr := s.List(ctx)
-	list := append(serverChecks(ctx, s, nodeErr == nil), durabilityCheck(s, bus.StateDir(in)))
+	list := serverChecks(ctx, s, nodeErr == nil)
+	if proof := provenBy(ctx, s); proof != nil {
+		list = append(list, proof...)
+	} else {
+		list = append(list, durabilityCheck(s, bus.StateDir(in)))
+	}
 	if nodeErr != nil {
 		f := explain(nodeErr)
 		list = append(list, checkup{"node", broken, plainError(f.err), f.hint})
@@ -102,7 +107,26 @@ func serverChecks(ctx context.Context, s *seat, answers bool) []checkup {
 	return append(list, checkup{"jetstream", proven, "it is enabled for this account", ""})
 }
 
-// durabilityCheck says what is known of writes that were acknowledged.
+// provenBy is what the node that answers saw of the server's promises.
+func provenBy(ctx context.Context, s *seat) []checkup {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []checkup
+	for _, n := range nodes {
+		if n.Proof == nil {
+			continue
+		}
+		for _, f := range n.Proof.Findings {
+			list = append(list, checkup{f.Check, string(f.Status), f.Detail, f.Remedy})
+		}
+	}
+	return list
+}
+
+// durabilityCheck says what is known of writes that were acknowledged, of a node
+// that does not tell.
 func durabilityCheck(s *seat, dir string) checkup {
 	c := checkup{Check: "durability", Status: unproven}
 	switch {

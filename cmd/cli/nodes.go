@@ -46,9 +46,13 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 	}
 	rows := make([][]string, len(list))
 	for i, n := range list {
-		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID)}
+		profile := n.Profile
+		if n.Unproven != "" {
+			profile += " (not proven: " + n.Unproven + ")"
+		}
+		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID), term.Line(profile)}
 	}
-	return a.table([]string{"NODE", "STATE", "SHARDS", "HOST", "PID", "AGE", "ID"}, rows)
+	return a.table([]string{"NODE", "STATE", "SHARDS", "HOST", "PID", "AGE", "ID", "PROFILE"}, rows)
 }
 
 func (a *app) drainCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -101,7 +102,14 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may name, with all below; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
-	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process")
+	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process; of the server of -s: whether it must sync each write")
+	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "do not start unless the server is seen to be this: "+profileNames())
+	f.StringSliceVar(&n.cfg.Monitor, "monitor", nil, "monitoring addresses of the servers of -s (http://HOST:8222), which say whether they sync")
+	sys := &n.cfg.System
+	f.StringVar(&sys.Creds, "system-creds", "", "credentials file of the system account of -s, which says whether the servers sync (TROUPE_SYSTEM_CREDS)")
+	f.StringVar(&sys.NKey, "system-nkey", "", "nkey seed file of the system account (TROUPE_SYSTEM_NKEY)")
+	f.StringVar(&sys.User, "system-user", "", "user name of the system account (TROUPE_SYSTEM_USER)")
+	f.StringVar(&sys.Password, "system-password", "", "its password (TROUPE_SYSTEM_PASSWORD)")
 	f.BoolVar(&n.setup, "setup", false, "make the streams and buckets on the server of -s, and end; nodes then need no right to")
 	f.IntVar(&n.replicas, "replicas", 1, "with --setup: copies of each, 3 in a cluster")
 	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for what is under way")
@@ -182,9 +190,13 @@ func (n *node) settle(c *cobra.Command) error {
 		n.cfg.Roots[i] = abs
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
-	for name, field := range map[string]*string{"CREDS": &n.cfg.Doors.Creds, "NKEY": &n.cfg.Doors.NKey, "USER": &n.cfg.Doors.User,
-		"PASSWORD": &n.cfg.Doors.Password} {
-		*field = cmp.Or(*field, os.Getenv("TROUPE_SERVICE_"+name))
+	for prefix, o := range map[string]*bus.Options{"TROUPE_SERVICE_": &n.cfg.Doors, "TROUPE_SYSTEM_": &n.cfg.System} {
+		for name, field := range map[string]*string{"CREDS": &o.Creds, "NKEY": &o.NKey, "USER": &o.User, "PASSWORD": &o.Password} {
+			*field = cmp.Or(*field, os.Getenv(prefix+name))
+		}
+	}
+	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.Profiles(), p) {
+		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfig, profileNames(), p)
 	}
 	n.cfg.Logger = n.logger()
 	if n.setup && !n.cfg.Bus.Given() {
@@ -248,6 +260,14 @@ func (n *node) serve() error {
 	return nil
 }
 
+func profileNames() string {
+	var names []string
+	for _, p := range bus.Profiles() {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
 // code of a process that a signal killed.
 func code(s os.Signal) int {
 	if s == syscall.SIGTERM {
@@ -271,9 +291,10 @@ func (n *node) ready(h *host.Host) error {
 	if where != "" {
 		line += " store " + where
 	}
+	line += " profile " + h.Proof().String()
 	if n.output == "json" {
 		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "pid": os.Getpid(),
-			"roots": n.cfg.Roots, "durability": n.durability})
+			"roots": n.cfg.Roots, "durability": n.durability, "proof": h.Proof()})
 		if err != nil {
 			return fmt.Errorf("ready: %w", err)
 		}
@@ -292,6 +313,8 @@ func explain(err error) (code int, hint string) {
 		return exitNoBus, "another node or a troupe run has the state directory; use another --store-dir"
 	case errors.Is(err, bus.ErrNoJetStream):
 		return exitNoBus, "enable JetStream on the server (nats-server -js) or for this account"
+	case errors.Is(err, bus.ErrUnfit):
+		return exitNoBus, "docs/profiles.md says what each profile needs; --durability lazy promises less"
 	case errors.Is(err, bus.ErrCredentials):
 		return exitNoBus, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
 	case errors.Is(err, bus.ErrNoServer):

@@ -49,3 +49,15 @@ func TestTheLeaderDies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheNetworkBreaks: a node is cut off, made deaf, made mute, joined and cut in
+// turn, cut from one server, and then a server from the others: no tool is begun
+// by who is cut off, none twice, and every run ends. `make partitions` is the long form.
+func TestTheNetworkBreaks(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	o := options{nodes: 3, runs: 20, turns: 6, atOnce: 10, ttl: 5 * time.Second, seed: seed, servers: 3, cuts: len(cutKinds), every: 5 * time.Second}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}

@@ -150,7 +150,7 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		if begun == 0 {
 			return fmt.Errorf("%w: %s was never begun", errQuestion, q.Query)
 		}
-		if returned {
+		if returned || l.t.witness.waits(string(at)) {
 			continue // it has been resolved by now, or will have been
 		}
 		req := l.decide(r, string(a.ID), *q)
@@ -184,6 +184,13 @@ func (l *load) decide(r *ran, asker string, q agent.Park) client.AnswerRequest {
 	}
 	r.said[id] = req
 	return req
+}
+
+// allowed is how often a person said that a call should be run again.
+func (l *load) allowed(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.approved[key]
 }
 
 // calls reads in a log how often a call was begun, and whether it returned.

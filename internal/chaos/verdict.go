@@ -55,6 +55,13 @@ func (t *theatre) judge() {
 	if err != nil {
 		t.found.add("the logs cannot be read: %v", err)
 	}
+	judged := 0
+	for _, a := range t.afterlives {
+		judged += a.zombies
+	}
+	if judged != t.o.zombies*len(zombies) {
+		t.found.add("of %d zombies %d were judged", t.o.zombies*len(zombies), judged)
+	}
 	for _, bad := range t.p.bad {
 		t.found.add("a malformed request: %s", bad)
 	}
@@ -82,7 +89,7 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.cuts == 0
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmed()
 	switch {
 	case r.result.Reason != agent.Completed:
 		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
@@ -172,10 +179,10 @@ func (t *theatre) print() error {
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
 entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
-%s%s%s%d problems
+%s%s%s%s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
-		t.times(killed), t.times(stopped), t.times(drained), len(t.found.list))
+		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:
 		return errBlind

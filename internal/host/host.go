@@ -43,6 +43,14 @@ type Config struct {
 	Port int
 	// Lazy gives up durability against the death of the machine.
 	Lazy bool
+	// Profile is what the server must be seen to promise, or the node does not
+	// start. Default: whichever profile it has, as far as it can be seen.
+	Profile bus.Profile
+	// System is a credential of the system account of an external server, and
+	// Monitor are the monitoring addresses of its servers: either says whether they
+	// sync what they store. Default: then it stays unproven.
+	System  bus.Options
+	Monitor []string
 	// Roots are the directories that clients may name.
 	Roots []string
 	// Name of the node. Default: the host's name.
@@ -96,6 +104,7 @@ type Host struct {
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
 	refused  atomic.Pointer[error] // the last right that the server did not give
+	proof    bus.Proof             // of what the server promises
 	life     context.Context       // until Close
 	end      context.CancelFunc
 }
@@ -158,6 +167,9 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := h.prove(ctx); err != nil {
+		return err
+	}
 	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
 		return err
 	}
@@ -177,7 +189,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

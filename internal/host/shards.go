@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +114,8 @@ func (h *Host) keepShards(ctx context.Context) error {
 		return fmt.Errorf("host: %w", err)
 	}
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
-		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version()},
+		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
+			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
 		Load: h.holding.load, Moved: h.movedShard,
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
@@ -159,7 +161,11 @@ func (h *Host) cluster() *gateway.Cluster {
 	return &gateway.Cluster{Ask: k.Ask, Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
-			list = append(list, tellNode(n))
+			i := tellNode(n)
+			if n.ID == k.ID() {
+				i.Proof = &h.proof
+			}
+			list = append(list, i)
 		}
 		return list
 	}}
@@ -169,7 +175,7 @@ func (h *Host) cluster() *gateway.Cluster {
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
-		Actors: n.Actors, Busy: n.Busy, Shards: []int{}, Pools: map[string][]int{}}
+		Actors: n.Actors, Busy: n.Busy, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}

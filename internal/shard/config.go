@@ -23,6 +23,10 @@ type Node struct {
 	Version string `json:"version,omitempty"`
 	Started int64  `json:"started_ms"`
 	Leaving bool   `json:"leaving,omitempty"`
+	// Profile is what the server promises as this node saw it when it started, and
+	// Unproven which checks of it were not seen to hold.
+	Profile  string `json:"profile,omitempty"`
+	Unproven string `json:"unproven,omitempty"`
 	// Pools whose shards it takes; without any it is an old node that knows of one.
 	Pools []string `json:"pools,omitempty"`
 	// Actors are its live shells, Busy what they have under way, when it last said so.

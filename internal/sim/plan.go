@@ -44,12 +44,13 @@ const (
 	Falls                        // other models, and tools that fail in passing
 	Absent                       // nobody answers what the run asks a person
 	HandOver                     // a shell leaves in order, and another one goes on
+	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -210,6 +212,10 @@ func fits(want, got jetstream.StreamConfig) error {
 	}
 	wrong := ""
 	switch {
+	case !sameSubjects(want.Subjects, got.Subjects):
+		wrong = fmt.Sprintf("holds %s, and this node puts its logs at %s: another prefix, or other hands were at it", strings.Join(got.Subjects, " "), strings.Join(want.Subjects, " "))
+	case !got.DenyDelete:
+		wrong = "lets entries be deleted (needs: deny delete)"
 	case got.Storage != want.Storage:
 		wrong = "is not stored in files"
 	case got.Discard != want.Discard:
@@ -229,6 +235,10 @@ func fits(want, got jetstream.StreamConfig) error {
 		return fmt.Errorf("%w: %s %s", ErrLayout, want.Name, wrong)
 	}
 	return nil
+}
+
+func sameSubjects(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // Shards is the number of shards of the base pool.

@@ -42,6 +42,14 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	c.Subjects = c.Subjects[:1] // what is sent to the other is lost
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jetstream.Open(t.Context(), nc, quick()); !errors.Is(err, jetstream.ErrLayout) || !strings.Contains(err.Error(), "holds troupe.box.default.1.*.*,") {
+		t.Errorf("a subject less: %v", err)
+	}
+	c.Subjects = append(c.Subjects, "troupe.box.default.3.*.*")
 	c.AllowDirect = true
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,87 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Heads implements mailbox.Store: one consumer per stream that delivers the
+// newest entry of each subject, and the leader's count of subjects after it.
+func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
+	pools, err := p.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			if err := s.heads(ctx, p.cfg.Names.Boxes(), each); err != nil {
+				return fmt.Errorf("jetstream: heads: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// HeadsOf is Heads for the logs of some shards of a pool.
+func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func(mailbox.Head) error) error {
+	pl, err := p.pool(ctx, p.within(name))
+	if err != nil {
+		return err
+	}
+	for _, s := range shards {
+		if err := pl.streams[s%len(pl.streams)].heads(ctx, p.cfg.Names.BoxShard(name, s), each); err != nil {
+			return fmt.Errorf("jetstream: heads of shard %d of pool %s: %w", s, name, err)
+		}
+	}
+	return nil
+}
+
+func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Head) error) error {
+	end, err := s.lastOf(ctx, filter)
+	if err != nil || end == 0 {
+		return err
+	}
+	newest := map[mailbox.Address]mailbox.Message{}
+	f := s.pool.post.follow(s, []string{filter}, 1, func(m mailbox.Message) bool {
+		newest[m.To] = m
+		return m.Place < end
+	})
+	f.newest = true
+	err = f.run(ctx, func(ctx context.Context) bool {
+		if f.first() > end { // the last subject is nobody's log
+			return true
+		}
+		last, err := s.lastOf(ctx, filter)
+		return err == nil && last < end // it was purged
+	})
+	if err != nil {
+		return err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return err
+	}
+	for subject, n := range info.State.Subjects {
+		at, ok := s.pool.log(subject)
+		if !ok {
+			continue // nobody's log
+		}
+		h := mailbox.Head{Message: newest[at], Entries: n}
+		h.To = at
+		if err := each(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first is the place of the first message not yet delivered.
+func (f *follower) first() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
+}
