@@ -189,7 +189,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self(), Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
