@@ -192,7 +192,9 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	}
 	s.last = m.Place
 	trap.At(trap.Read, string(m.To))
-	trap.Entry(trap.OwnReading, m.Data)
+	if s.life.Phase == life.Alive { // else it is an old one, read again
+		trap.Entry(trap.OwnReading, m.Data)
+	}
 	r := s.life.Next(m)
 	trap.At(trap.OwnRead, r.Own)
 	if r.Err != nil {

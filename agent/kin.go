@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -124,7 +125,7 @@ func (a delegateArgs) misshaped() string {
 	if text == "" {
 		return ""
 	}
-	if _, err := compileSchema(text); err != nil {
+	if _, err := schema.Compile(text); err != nil {
 		return "the schema of the answer cannot be used: " + clip(err.Error(), errorShown)
 	}
 	return ""

@@ -104,9 +104,10 @@ func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo
 }
 
 // stand is a row with how a run stands. If its log is gone, or not yet there,
-// the row is all there is.
+// the row is all there is; and also if the row says that it has ended and its
+// log does not: then its supervisor was given up, and nobody could write that.
 func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
-	if s.Phase == "" {
+	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
 		return info
 	}
 	result := s.Result()

@@ -34,6 +34,8 @@ type theatre struct {
 	// became of them, by group.
 	undead, missed int
 	afterlives     map[string]afterlife
+	// Of all children, and of those that began on another node than their parent.
+	children, elsewhere int
 }
 
 // cluster plays, and judges.
@@ -58,6 +60,12 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
+	if o.leaks > 0 {
+		o.turns, o.kills = 1, 0
+	}
+	if o.busy > 0 {
+		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
+	}
 	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}, afterlives: map[string]afterlife{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
@@ -66,7 +74,7 @@ func cluster(o options) (err error) {
 	if err := t.open(); err != nil {
 		return errors.Join(err, t.close())
 	}
-	t.play()
+	t.scene()()
 	err = t.nodes.end()
 	t.judge()
 	t.harm.judge()
@@ -163,6 +171,19 @@ func (t *theatre) close() error {
 		return err
 	}
 	return errors.Join(err, t.broker.Close())
+}
+
+// scene is what is played.
+func (t *theatre) scene() func() {
+	switch {
+	case t.o.busy > 0:
+		return t.playBusy
+	case t.o.poison:
+		return t.playPoison
+	case t.o.leaks > 0:
+		return t.playLeaks
+	}
+	return t.play
 }
 
 // play deals blows while runs go on, and waits for the end of all.

@@ -246,6 +246,7 @@ func (t *theatre) judgeLogs(post *jetstream.Post, r *ran, effects map[string]int
 		}
 	}
 	t.judgeUndead(f, r, effects)
+	t.moved(f)
 	requests := t.p.counted(r.id)
 	if requests > f.granted {
 		t.found.of(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)

@@ -25,8 +25,8 @@
 //     or more than its limit;
 //   - after nothing but drains an effect or a model call was made again, a person
 //     was asked, or something was charged that nobody knows of;
-//   - an actor of a node that died was taken over later than the TTL and 2 s, or one
-//     of a node that was drained later than 2 s, and no other blow was near;
+//   - an actor of a node that died was taken over later than the TTL and -slack, or one
+//     of a node that was drained later than -slack, and no other blow was near;
 //   - a process is left at the end.
 //
 // With -servers 3 the nodes meet at three NATS servers, which are processes too,
@@ -65,6 +65,9 @@ type options struct {
 	// Of a cluster.
 	nodes, runs, stops, drains int
 	points, zombies            int
+	busy, leaks                int
+	poison                     bool
+	slack                      time.Duration
 	node                       string
 	ttl, gap, length           time.Duration
 	atOnce                     int
@@ -90,6 +93,10 @@ func main() {
 	flag.IntVar(&o.drains, "drains", 0, "how many nodes to stop in order")
 	flag.IntVar(&o.points, "points", 0, "how many nodes to kill at named places of the code")
 	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
+	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
+	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
+	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
+	flag.DurationVar(&o.slack, "slack", 30*time.Second, "how much longer than the TTL a takeover may take, and how long a hand-over")
 	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")
 	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "how long a node may be silent")
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")

@@ -48,6 +48,8 @@ type nodes struct {
 	// list is all that ever were.
 	list []*member
 	wait sync.WaitGroup
+	// place is a trap that all nodes have, those that are to come as well.
+	place, action string
 }
 
 // member is one node process.
@@ -76,10 +78,16 @@ func (n *nodes) start() error {
 	dir := n.t.stage.dir
 	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
+	place, action := n.place, n.action
 	n.mu.Unlock()
 	home := n.t.stage.home()
 	if err := os.MkdirAll(n.t.stage.traps(name), 0o755); err != nil {
 		return err
+	}
+	if place != "" {
+		if err := os.WriteFile(filepath.Join(n.t.stage.traps(name), place), []byte(action), 0o644); err != nil {
+			return err
+		}
 	}
 	log, err := os.Create(m.log)
 	if err != nil {

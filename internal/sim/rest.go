@@ -68,7 +68,7 @@ func (s *sim) alarm(a *actor) *timer {
 // retriesAtRest: it waits for the next attempt at something.
 func (s *sim) retriesAtRest(a *actor) bool {
 	w := a.shadow.agent
-	return w != nil && s.alarm(a) != nil && (w.State.Phase == agent.Waiting ||
+	return w != nil && s.alarm(a) != nil && (w.State.Phase == agent.Waiting && !w.State.Idle ||
 		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying }))
 }
 
