@@ -199,9 +199,12 @@ type NodeInfo struct {
 	State string `json:"state"`
 	// Heard is when it last said that it lives, by the clock of the server.
 	Heard string `json:"heard,omitempty"`
-	// Actors are its live shells, Busy the calls that they have under way, as it said then.
-	Actors int `json:"actors"`
-	Busy   int `json:"busy"`
+	// Live is how many actors it runs, Busy the calls that those have under way, and
+	// Resting how many wait in logs that it holds, without a process of their own: for
+	// a person, another agent, or the clock.
+	Live    int64 `json:"live"`
+	Busy    int64 `json:"busy"`
+	Resting int64 `json:"resting"`
 	// Pools that it serves, each with the shards that it holds; Shards are those of
 	// the pool "default".
 	Pools  map[string][]int `json:"pools,omitempty"`

@@ -116,7 +116,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
 			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
-		Load: h.holding.load, Moved: h.movedShard,
+		Load: h.load, Moved: h.movedShard,
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
 			h.node.HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
@@ -164,6 +164,7 @@ func (h *Host) cluster() *gateway.Cluster {
 			i := tellNode(n)
 			if n.ID == k.ID() {
 				i.Proof = &h.proof
+				i.Live, i.Resting = h.census.count()
 			}
 			list = append(list, i)
 		}
@@ -175,7 +176,7 @@ func (h *Host) cluster() *gateway.Cluster {
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
-		Actors: n.Actors, Busy: n.Busy, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}
@@ -192,12 +193,12 @@ func tellNode(n shard.Seen) client.NodeInfo {
 }
 
 // load is what this node tells of itself.
-func (l *holding) load() (actors, busy int) {
-	for s := range l.busy {
-		actors += int(l.reading.alive[s].Load())
-		busy += int(l.busy[s].Load())
+func (h *Host) load(n *shard.Node) {
+	n.Live, n.Resting = h.census.count()
+	n.Busy = 0
+	for s := range h.holding.busy {
+		n.Busy += h.holding.busy[s].Load()
 	}
-	return actors, busy
 }
 
 // giveShards gives the leases back, so that others need not wait for their end.

@@ -29,9 +29,11 @@ type Node struct {
 	Unproven string `json:"unproven,omitempty"`
 	// Pools whose shards it takes; without any it is an old node that knows of one.
 	Pools []string `json:"pools,omitempty"`
-	// Actors are its live shells, Busy what they have under way, when it last said so.
-	Actors int `json:"actors,omitempty"`
-	Busy   int `json:"busy,omitempty"`
+	// Live and Resting are how many actors it runs, and how many wait in logs that
+	// it holds, when it last said that it lives; Busy is what those have under way.
+	Live    int64 `json:"live,omitempty"`
+	Resting int64 `json:"resting,omitempty"`
+	Busy    int64 `json:"busy,omitempty"`
 }
 
 // Serves reports whether a node takes shards of a pool.
@@ -90,8 +92,8 @@ type Config struct {
 	// Settle is for how long another node must have been the best one for a shard
 	// until it moves though it is busy. Default settleParts times TTL.
 	Settle time.Duration
-	// Load is what the node tells of itself at each renewal. Default: nothing.
-	Load func() (actors, busy int)
+	// Load fills in what the node tells of its actors at each renewal. Default: nothing.
+	Load func(*Node)
 	// Moved is told of each shard that was taken or released, and why. It must not block.
 	Moved func(Move)
 	// Busy reports whether something is under way in a shard that this node holds.
@@ -120,7 +122,7 @@ func (c *Config) fill() (slots []Shard, err error) {
 	}
 	c.Settle = cmp.Or(c.Settle, settleParts*c.TTL)
 	if c.Load == nil {
-		c.Load = func() (int, int) { return 0, 0 }
+		c.Load = func(*Node) {}
 	}
 	if c.Moved == nil {
 		c.Moved = func(Move) {}

@@ -32,7 +32,7 @@ func (k *Keeper) renewNode(ctx context.Context) {
 	k.mu.RLock()
 	node, own := k.cfg.Node, k.own
 	k.mu.RUnlock()
-	node.Actors, node.Busy = k.cfg.Load()
+	k.cfg.Load(&node)
 	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.NodeBucket(), node.ID, encode(node), own, k.cfg.TTL)
 	if errors.Is(err, bus.ErrRevision) {
 		var e jetstream.KeyValueEntry
