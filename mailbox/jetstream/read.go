@@ -207,7 +207,7 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 // nobody leads now.
 func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) error) (again bool, err error) {
 	for part.next <= part.end {
-		m, err := p.streams[part.stream].GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
+		m, err := part.stream.GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && m.Sequence > part.end:
 			return false, nil
@@ -217,8 +217,8 @@ func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) 
 			return false, err
 		}
 		part.next = m.Sequence + 1
-		_, shard, at, err := p.cfg.Names.ParseBox(m.Subject)
-		if err != nil || shard != mailbox.Shard(at, p.cfg.Shards) {
+		at, ok := part.stream.pool.log(m.Subject)
+		if !ok {
 			continue // nobody's log
 		}
 		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
