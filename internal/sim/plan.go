@@ -44,6 +44,7 @@ const (
 	Falls                        // other models, and tools that fail in passing
 	Absent                       // nobody answers what the run asks a person
 	HandOver                     // a shell leaves in order, and another one goes on
+	Refusals                     // providers refuse everybody for a while
 	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
 	Kin                          // children in the background, and messages between agents
 	faultsAll  Fault = 1<<iota - 1
@@ -51,7 +52,7 @@ const (
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest", "kin"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {
@@ -79,6 +80,7 @@ type plan struct {
 	flood      bool
 	fickle     bool // another vice for each reply
 	stubborn   bool // hooks never pass
+	window     int  // requests at once before anything was refused
 }
 
 // temper is how the model of a run behaves, in percent.
@@ -114,6 +116,10 @@ func newPlan(d dice, force *Fault) plan {
 	}
 	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
 	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
+	p.window = 64
+	if p.on(Refusals) {
+		p.window = oneOf(d, 1, 1, 2, 64)
+	}
 	p.opened = opened(d, &p)
 	return p
 }

@@ -136,6 +136,15 @@ const (
 	RefusedFrozen
 	HandedOverThinking
 	HandedOverActing
+	Stormed
+	BarredAtGate
+	AdmittedAtGate
+	SharedGate
+	PausedTakeover
+	PausedCancel
+	PausedClosing
+	PausedSummary
+	PatienceEnded
 	RestLeasing
 	RestActing
 	RestWaiting
@@ -180,6 +189,9 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
 	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
+	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
+	"the end of patience",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
 	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
 	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
