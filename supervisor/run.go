@@ -34,6 +34,8 @@ type Definition struct {
 	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
 	// Manners go over those of the run.
 	Manners agent.Manners `msgpack:"a,omitempty" json:"manners"`
+	// Pool is where such an agent lives; "" is where the run's agents live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Limits of a whole run. Zero means the default, but for Tokens and Nano, where
@@ -108,6 +110,9 @@ type Opened struct {
 	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
 	// Past is what the root was told before the run was opened.
 	Past *Past `msgpack:"f,omitempty" json:"past,omitempty"`
+	// Pool is where agents live that their definitions place nowhere: that of the
+	// machine that has the Workspace. "" is DefaultPool, where all supervisors live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Past says which history the root of a run begins with.
@@ -167,6 +172,7 @@ type State struct {
 type Member struct {
 	ID         agent.ID
 	Parent     agent.ID
+	Pool       string // where its log is; "": DefaultPool
 	Call       string // of the parent, that it answers
 	Background bool   // its answer is a message: the call was answered when it was born
 	Name       string
