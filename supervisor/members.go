@@ -104,6 +104,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	if def.Model != nil {
 		t.Model = *def.Model
 	}
+	t.Source, t.Hashes = def.Source, s.versions(def, t.Model.Name)
 	if m.Depth == 0 && s.Run.RootTurns > 0 {
 		t.Limits.Turns = s.Run.RootTurns
 	}

@@ -17,6 +17,7 @@ const (
 	turnGo     = "agent/turn.go"
 	dispatchGo = "agent/dispatch.go"
 	resumeGo   = "agent/resume.go"
+	driftGo    = "agent/drift.go"
 	cancelGo   = "agent/cancel.go"
 	stopGo     = "agent/stop.go"
 	checkGo    = "agent/check.go"
@@ -96,6 +97,8 @@ var ofLives = []Mutant{
 		{lifeGo, "l.machine.Ended() && l.Outbox.Empty()", "l.machine.Ended()"}}},
 	{"commands-twice", "P9: a request counts once", []Edit{
 		{lifeGo, "		if known || item.ID == \"\"", "		if known && false || item.ID == \"\""}}},
+	{"difference-not-said", "F4: a claim says what its node has otherwise", []Edit{
+		{claimGo, "	case mine && l.differs():", "	case mine && l.differs() && l.Damage != \"\":"}}},
 	{"forged-before-first-claim", "P8: an own entry belongs to a life", []Edit{
 		{lifeGo, "inForce := e.Start != \"\" && e.Epoch", "inForce := e.Epoch"}}},
 }
@@ -159,6 +162,20 @@ var ofLoop = []Mutant{
 		{turnGo, "append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)", "append(s.Steers, f.Text)"}}},
 	{"early-timer-ends", "P11: a timer counts only if the stamp says so", []Edit{
 		{timerGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
+}
+
+// ofVersions are the rules of what a run was begun with.
+var ofVersions = []Mutant{
+	{"other-prompt-goes-on", "F4: another prompt waits for a person", []Edit{
+		{driftGo, "	case PromptVersion, WorkspaceVersion:\n		return true", "	case PromptVersion:\n		return false\n	case WorkspaceVersion:\n		return true"}}},
+	{"other-class-goes-on", "F4: a tool of another class waits for a person", []Edit{
+		{driftGo, "	return class != string(s.Task.Tools[i].Class)", "	return class == \"\""}}},
+	{"agreed-for-any-other", "F4: a person agrees to one difference", []Edit{
+		{driftGo, "ok && agreed == found {", "ok && agreed != \"\" {"}}},
+	{"lease-used-before-the-answer", "F4: nothing is sent before a person has agreed", []Edit{
+		{turnGo, "	if len(s.grave()) > 0 {\n		return s.spare()", "	if len(s.grave()) > 1<<20 {\n		return s.spare()"}}},
+	{"spared-lease-kept", "P21: a lease that is not used is given back", []Edit{
+		{driftGo, "	s.Drift.Spare = true\n", ""}}},
 }
 
 // ofRun are the rules of the supervisor and the pool.
