@@ -5,16 +5,22 @@ SEEDS ?= 1000000
 
 RUNS ?= 300
 NODES ?= 3
+CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check sim mutants chaos cluster brokers fuzz bench e2e eval picture
+.PHONY: build check sim mutants chaos cluster brokers partitions power fuzz bench e2e eval picture
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)
 cluster:  ; go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 2 -stops 1 -drains 1 -for $(DURATION)
-brokers:  ; go run ./internal/chaos -nodes $(NODES) -servers 3 -leaders 20 -every 30s -ttl 20s -runs $(RUNS)
+brokers:  ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -leaders 20 -every 30s -ttl 20s -runs $(RUNS)
+partitions: ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -cuts 30 -every 10s -ttl 10s -runs $(RUNS)
+# power needs root, loop devices and mkfs.ext4; where they are not it says that it did not run (CHAOS=-must: and fails).
+power:    ; go run ./internal/chaos -power 20 -servers 1 -every 3s $(CHAOS) && go run ./internal/chaos -power 5 -servers 1 -every 3s -lazy $(CHAOS) && \
+	go run ./internal/chaos -power 20 -servers 3 -every 6s $(CHAOS) && go run ./internal/chaos -power 5 -servers 3 -every 6s -lazy $(CHAOS) && \
+	go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -42,7 +43,7 @@ type (
 
 // forward brings an entry to its shell, unless that one is detached.
 func (r *router) forward(c actor.Context, p *place, m mailbox.Message) {
-	p.head = m.Place
+	p.head, p.touched = m.Place, time.Now()
 	switch {
 	case p.pid == nil || p.detached:
 	case p.waiting >= ReadAhead:

@@ -59,6 +59,11 @@ func (r *router) handOver(c actor.Context, m handOver) {
 		c.Send(p.pid, freeze{})
 		l.waits[p.pid.Id] = struct{}{}
 	}
+	for at := range r.resting.when { // they have gone already
+		if r.leaves(at) == l {
+			r.awake(at)
+		}
+	}
 	l.check()
 }
 
@@ -149,8 +154,10 @@ func (s *shell) sawOwn(m mailbox.Message) {
 	s.last = m.Place
 	e, err := mailbox.Decode(m.Data)
 	if err != nil || e.From != s.life.Addr || len(e.Items) == 0 {
+		s.missed = true
 		return // the next life says what is wrong with it
 	}
+	s.missed = s.missed || e.Items[0].ID != s.final
 	s.cameRound(e.Items[0].ID)
 	if k := e.Items[0].Kind; k == "closed" || k == "resumed" && e.Epoch.Higher(s.life.Epoch) {
 		s.life.Silence() // it has ended, or somebody else is in force
@@ -170,7 +177,7 @@ func (s *shell) release(c actor.Context) {
 		s.final = s.id(w)
 		s.append(c, w)
 	default: // it has come round
-		c.Send(s.router, left{s.life.Addr, c.Self()})
+		s.gone(c)
 	}
 }
 

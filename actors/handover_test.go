@@ -54,6 +54,12 @@ func moment(ctx context.Context) {
 // began come to its end. No effect happens twice, no model call is made or
 // charged twice, and nobody is asked.
 func TestAHandOverLosesNothing(t *testing.T) {
+	for _, linger := range []time.Duration{actors.LingerDefault, soon} { // with soon, whoever waits has gone by then
+		t.Run(linger.String(), func(t *testing.T) { handOvers(t, linger) })
+	}
+}
+
+func handOvers(t *testing.T, linger time.Duration) {
 	const runs, callsOfARun = 6, 3 + 2*2 // three turns of the boss, two of each helper
 	sc, err := script.Parse([]byte(`
 agents:
@@ -79,7 +85,7 @@ agents:
 	owners := 0
 	for lease := uint64(1); len(results) < runs; lease++ {
 		owners++
-		s := stageOf(t, actors.Config{Name: fmt.Sprintf("owner-%d", lease), Post: post, Lease: lease,
+		s := stageOf(t, actors.Config{Name: fmt.Sprintf("owner-%d", lease), Post: post, Lease: lease, Linger: linger,
 			Model: func(string) (model.Client, string, error) { return y, "m", nil },
 			Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
 		for i := range runs {

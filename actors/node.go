@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -43,6 +44,12 @@ type Config struct {
 	// Busy is told of work for an actor that begins (+1) and ends (-1): model calls,
 	// tools and hooks. It must not block. Default: nobody asks.
 	Busy func(at mailbox.Address, change int)
+	// Linger is how long an actor that waits keeps its shell after its newest entry.
+	// Default LingerDefault.
+	Linger time.Duration
+	// Resting is told of an actor that has come to rest (+1), and of one that is
+	// woken or that this node has given away (-1). It must not block. Default: nobody asks.
+	Resting func(at mailbox.Address, change int)
 	// Alive is told of a shell that is about to start (+1), before Holds is asked for
 	// it, and of one that is gone (-1). It must not block. Default: nobody asks.
 	Alive func(at mailbox.Address, change int)
@@ -110,6 +117,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
+	}
+	if cfg.Linger <= 0 {
+		cfg.Linger = LingerDefault
+	}
+	if cfg.Resting == nil {
+		cfg.Resting = func(mailbox.Address, int) {}
 	}
 	if cfg.Alive == nil {
 		cfg.Alive = func(mailbox.Address, int) {}

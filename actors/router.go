@@ -35,19 +35,27 @@ type router struct {
 	recent []mailbox.Address // gone, oldest first
 
 	leaving []*leaving
+
+	starts   uint64 // of all shells: each start under one lease has a higher number than those before
+	resting  resting
+	alarmAt  int64 // when the timer of those at rest fires, 0: it is not armed
+	sweeping bool
+	tidying  bool
+	most     int // shells at once, since the maps were made
 }
 
 // place is what the router knows of one address.
 type place struct {
 	pid     *actor.PID // nil while it waits for a restart
-	starts  uint64
-	crashes int       // in a row
-	crashed time.Time // the last of them
-	results []worked  // that came while there was no shell
+	starts  uint64     // number of the newest start
+	crashes int        // in a row
+	crashed time.Time  // the last of them
+	results []worked   // that came while there was no shell
 
-	waiting  int    // entries that the shell was sent and has not read, at most
-	head     uint64 // place of the newest entry
-	detached bool   // the shell reads for itself
+	waiting  int       // entries that the shell was sent and has not read, at most
+	head     uint64    // place of the newest entry
+	detached bool      // the shell reads for itself
+	touched  time.Time // when the newest entry came, or the shell was asked to rest
 
 	lease  uint64       // of the newest shell
 	silent bool         // the newest shell is
@@ -82,6 +90,16 @@ func (r *router) Receive(c actor.Context) {
 		r.silent(c, m)
 	case handOver:
 		r.handOver(c, m)
+	case sweep:
+		r.sweep(c)
+	case rested:
+		r.rested(c, m)
+	case asleep:
+		r.asleep(c, m)
+	case alarm:
+		r.alarm(c)
+	case tidy:
+		r.tidy(c)
 	case restart:
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
 			r.spawn(c, m.at, p)
@@ -123,11 +141,11 @@ func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 		r.vacate(at, p)
 		return
 	}
-	if lease != p.lease {
-		p.lease, p.starts = lease, 0
-	}
-	p.starts++
-	p.waiting, p.detached = 0, false
+	r.awake(at)
+	r.starts++
+	p.lease, p.starts = lease, r.starts
+	p.waiting, p.detached, p.touched = 0, false, time.Now()
+	r.lookAround(c)
 	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
 	self := c.Self()
 	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) },

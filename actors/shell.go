@@ -78,6 +78,9 @@ type shell struct {
 	frozen  bool              // the log is being handed over: see handover.go
 	fell    bool              // the router knows that the shell is silent
 	final   string            // id of the Released that was appended
+	resting bool              // it is frozen because it had nothing to do: see rest.go
+	missed  bool              // since it was frozen something came that was not stepped
+	due     int64             // when it is to be woken, with resting
 
 	postponed []any  // effects that wait for the lease: see holds.go
 	proof     string // id of the entry after which they are done
@@ -164,6 +167,8 @@ func (s *shell) Receive(c actor.Context) {
 		s.spent(c, m)
 	case freeze:
 		s.freeze(c)
+	case rest:
+		s.rest(c)
 	case due:
 		s.work.fired(m.timer)
 		s.append(c, s.own("woke", m.timer, agent.Woke{Timer: m.timer}))
@@ -188,7 +193,9 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	}
 	s.last = m.Place
 	trap.At(trap.Read, string(m.To))
-	trap.Entry(trap.OwnReading, m.Data)
+	if s.life.Phase == life.Alive { // else it is an old one, read again
+		trap.Entry(trap.OwnReading, m.Data)
+	}
 	r := s.life.Next(m)
 	trap.At(trap.OwnRead, r.Own)
 	if r.Err != nil {

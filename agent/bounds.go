@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/schema"
 )
 
 // Bounds of what manners may say. Minus one is "off" where a number would
@@ -82,7 +84,7 @@ func (r Require) Validate() error {
 	if r.Schema == "" {
 		return nil
 	}
-	if _, err := compileSchema(r.Schema); err != nil {
+	if _, err := schema.Compile(r.Schema); err != nil {
 		return fmt.Errorf("%w: the schema of the answer: %w", ErrManners, err)
 	}
 	return nil

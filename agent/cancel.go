@@ -58,6 +58,8 @@ func cancelCalls(s State) (State, []Effect) {
 			s = s.with(i, c.unbegun(s.never()))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))
+		case c.Stage == Running && s.Cancel.Now && c.Sends:
+			s = s.with(i, c.fail("canceled before it was known whether the message was taken"))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}

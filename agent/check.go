@@ -29,6 +29,8 @@ const delegateTool = "delegate"
 type delegateArgs struct {
 	Agent, Task string
 	Fork        bool // the child begins with its parent's history
+	Background  bool
+	Schema      json.RawMessage // of the answer
 }
 
 func compile(specs []model.ToolSpec) *checker {
@@ -74,6 +76,10 @@ func (s State) validate(t model.ToolCall, index int) Call {
 		if c.Class = model.Effect; !s.Task.Manners.Ask {
 			return c.fail(nobodyToAsk)
 		}
+	case sendTool:
+		if c.Sends = s.sends(t.Name); c.Sends {
+			c.Class = model.Read
+		}
 	case delegateTool:
 		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run beside each other
@@ -98,13 +104,16 @@ func (s State) misfit(tool, args string) (what, so string) {
 	case askTool:
 		return misasked(args), "nobody was asked"
 	case delegateTool:
-		return misdelegated(args), "it was not delegated"
+		return s.misdelegated(args), "it was not delegated"
+	}
+	if s.sends(tool) {
+		return missent(args), "it was not sent"
 	}
 	return "", ""
 }
 
 // misdelegated says what is wrong with the arguments of delegate.
-func misdelegated(args string) string {
+func (s State) misdelegated(args string) string {
 	var asked delegateArgs
 	decode(args, &asked) // what does not fit has no task
 	switch {
@@ -112,6 +121,8 @@ func misdelegated(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), GoalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
+	case s.Task.Manners.Kin:
+		return asked.misshaped()
 	}
 	return ""
 }

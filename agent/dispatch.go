@@ -91,6 +91,9 @@ func (s State) begin(i int) (State, Effect) {
 			return s.with(i, c.fail(why)), nil
 		}
 		return s.with(i, c), e
+	case c.Sends:
+		c.Stage, c.Attempt = Running, 0
+		return s.with(i, c), s.sending(c)
 	case c.recorded():
 		c.Stage = Starting
 		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}
@@ -141,6 +144,9 @@ func returned(s State, f Returned) (State, []Effect) {
 	}
 	if f.Error && c.Tries > 0 {
 		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
+	}
+	if f.Live && c.delegate() {
+		s = s.gone(c)
 	}
 	c.Tokens = f.Tokens
 	var fx []Effect

@@ -97,6 +97,8 @@ type Returned struct {
 	// is a part of it (PROTOCOL P15: it was stored before this was written).
 	Ref  string `msgpack:"b,omitempty"`
 	Size int64  `msgpack:"z,omitempty"`
+	// Live: the child that was asked for works in the background, and answers later.
+	Live bool `msgpack:"l,omitempty"`
 }
 
 // Hooked is what the hooks of one RunHooks answered, in their order.
@@ -194,7 +196,7 @@ func as[T Fact](body func(any) error) (Fact, error) {
 var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
-	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "answered": as[Answered],
+	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "messaged": as[Messaged], "answered": as[Answered],
 	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
@@ -215,6 +217,8 @@ type Reserve struct {
 	Lease int        `msgpack:"l"`
 	Ask   budget.Ask `msgpack:"a"`
 	Turn  int        `msgpack:"t"`
+	// Node is where the agent runs, with its first reservation of all.
+	Node string `msgpack:"n,omitempty"`
 }
 
 // Settle closes a lease. Lost: nobody knows what it cost, so it is spent in full.
@@ -225,16 +229,6 @@ type Settle struct {
 	Lost  bool          `msgpack:"x,omitempty"`
 	// Calls is how many of the granted tool calls will be used.
 	Turn int `msgpack:"t,omitempty"`
-}
-
-// Delegate asks for a child agent.
-type Delegate struct {
-	Call  string `msgpack:"c"`
-	Child ID     `msgpack:"i"`
-	Name  string `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
-	Goal  string `msgpack:"g"`
-	// Past is the history that the child begins with, within PastPartBytes; nil: none.
-	Past []model.Message `msgpack:"h,omitempty"`
 }
 
 // ProposeStop says that the agent believes it is done.
@@ -282,7 +276,6 @@ type Back struct {
 // Kind words of asks.
 func (Reserve) Kind() string     { return "reserve" }
 func (Settle) Kind() string      { return "settle" }
-func (Delegate) Kind() string    { return "delegate" }
 func (ProposeStop) Kind() string { return "propose_stop" }
 func (Park) Kind() string        { return "park" }
 func (Unpark) Kind() string      { return "unpark" }
@@ -306,7 +299,7 @@ func asAsk[T Ask](body func(any) error) (Ask, error) {
 }
 
 var asks = map[string]func(func(any) error) (Ask, error){
-	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop],
+	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop], "send": asAsk[Send],
 	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back],
 }
 
@@ -373,7 +366,6 @@ type Arm struct {
 
 func (Reserve) effect()     {}
 func (Settle) effect()      {}
-func (Delegate) effect()    {}
 func (ProposeStop) effect() {}
 func (Park) effect()        {}
 func (Unpark) effect()      {}

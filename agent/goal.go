@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -230,28 +231,9 @@ func jsonOf(text string) string {
 
 // schemaOf compiles a schema; nil for one that cannot be used.
 func schemaOf(text string) *jsonschema.Resolved {
-	r, err := compileSchema(text)
+	r, err := schema.Compile(text)
 	if err != nil {
 		return nil
 	}
 	return r
-}
-
-func compileSchema(text string) (*jsonschema.Resolved, error) {
-	if err := model.CheckSchema(text); err != nil {
-		return nil, err
-	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &schema); err != nil {
-		return nil, err
-	}
-	r, err := schema.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	// One of a version that the library does not know fails only when it is used.
-	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
-		return nil, err
-	}
-	return r, nil
 }

@@ -25,6 +25,9 @@ type Manners struct {
 	Ask bool `msgpack:"a,omitempty" json:"ask,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
 	Journal bool `msgpack:"j,omitempty" json:"journal,omitempty"`
+	// Kin: it may delegate in the background and by a schema, and agents of the run
+	// may send messages to each other.
+	Kin bool `msgpack:"k,omitempty" json:"kin,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
 	// after a transient failure; 0 never.
 	ToolRetries int `msgpack:"t,omitempty" json:"tool_retries,omitempty"`
@@ -204,7 +207,7 @@ func DefaultManners() Manners {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, Ask: true, Journal: true,
+		ToolRetries: ToolRetriesMax, Ask: true, Journal: true, Kin: true,
 	}
 }
 

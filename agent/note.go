@@ -132,6 +132,7 @@ func Notes(before State, e Event, after State) []Note {
 	n := notes{turn: turn}
 	n.arrival(before, e, after)
 	n.hooks(before, e, after)
+	n.kin(before, e, after)
 	if before.Phase == Acting {
 		// Results are still part of their turn; what is said after them is not.
 		n.turn = before.Turn
@@ -153,6 +154,7 @@ func Notes(before State, e Event, after State) []Note {
 
 type notes struct {
 	turn int
+	live string // the call by which a child went into the background
 	list []Note
 }
 
@@ -168,7 +170,7 @@ func (n *notes) arrival(before State, e Event, after State) {
 				Tools: len(t.Tools), MaxTurn: t.Limits.Turns, Recalled: after.Recalled})
 		}
 	case Resumed:
-		if before.Phase != "" && before.Phase != Done && before.Life != "" {
+		if before.Phase != "" && before.Phase != Done && before.Life != "" && !before.Rested {
 			n.add("agent.resumed", AgentResumed{Phase: before.Phase, Life: f.Life})
 		}
 	case Granted:
@@ -245,6 +247,9 @@ func (n *notes) calls(before State, e Event, after State) {
 	took := int64(0)
 	if f, ok := e.Fact.(Returned); ok {
 		took = f.TookMS
+		if f.Live {
+			n.live = f.Call
+		}
 	}
 	for _, c := range after.Calls {
 		old, known := was[c.ID]
@@ -283,7 +288,11 @@ func (n *notes) calls(before State, e Event, after State) {
 }
 
 func (n *notes) ended(tool string, child ID, r model.ToolResult, took int64) {
-	n.add(word(child, "tool.finished", "delegation.finished"),
+	finished := "delegation.finished"
+	if r.Call == n.live { // its answer is still to come
+		finished = "delegation.background"
+	}
+	n.add(word(child, "tool.finished", finished),
 		ToolNote{Call: r.Call, Tool: tool, Child: child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, TookMS: took})
 }
 
@@ -306,7 +315,7 @@ func (n *notes) phases(before, after State) {
 			n.turn++ // its reply was the first that was heard of it
 		}
 		next := TurnFinished{Phase: after.Phase}
-		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" {
+		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" && !after.Idle {
 			next.Transition = after.Transition // why the loop goes on; at its end it does not
 		}
 		n.add("turn.finished", next)
@@ -343,6 +352,9 @@ func Bare(data any) any {
 		d.Text, d.Journal = "", ""
 		return d
 	case Said:
+		d.Text = ""
+		return d
+	case AgentSaid:
 		d.Text = ""
 		return d
 	case ToolNote:

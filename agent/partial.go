@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"strings"
+
+	"github.com/troupe-run/troupe/model"
 )
 
 // found is the partial result when no model may be asked any more: the last
@@ -10,21 +12,27 @@ import (
 func (s State) found() string {
 	var b strings.Builder
 	b.WriteString(clip(s.LastText(), AnswerBytesMax))
-	names := map[string]string{}
+	calls := map[string]model.ToolCall{}
 	for _, m := range s.History {
 		for _, c := range m.Calls {
-			names[c.ID] = c.Name
+			calls[c.ID] = c
 		}
 	}
 	room := foundBytesMax
 	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
+		if m := s.History[i]; m.Role == model.User && strings.HasPrefix(m.Text, answerHead) {
+			text := clip(m.Text, min(room, foundResultMax))
+			room -= len(text)
+			b.WriteString("\n\n" + text)
+		}
 		for _, r := range s.History[i].Results {
-			if r.Error || room <= 0 || s.journalTool(names[r.Call]) {
+			c := calls[r.Call]
+			if r.Error || room <= 0 || s.journalTool(c.Name) || s.acknowledged(c) {
 				continue
 			}
 			text := clip(r.Text, min(room, foundResultMax))
 			room -= len(text)
-			fmt.Fprintf(&b, "\n\n%s returned:\n%s", names[r.Call], text)
+			fmt.Fprintf(&b, "\n\n%s returned:\n%s", c.Name, text)
 		}
 	}
 	if b.Len() == 0 {

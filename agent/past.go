@@ -270,6 +270,9 @@ func (s State) delegation(c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decode(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+	if s.Task.Manners.Kin {
+		e.Background, e.Schema = args.Background, args.schemaText()
+	}
 	if !args.Fork {
 		return e, ""
 	}

@@ -21,7 +21,13 @@ type Resumed struct {
 
 // Released ends a life in order: whatever it began has ended, and is in the log
 // before this. What seems to be under way after it was never begun.
-type Released struct{}
+type Released struct {
+	// Rests: there is nothing to do before the next entry, or before Due. The
+	// process side is gone until then, and nobody needs to look after the log (P19).
+	Rests bool `msgpack:"r,omitempty"`
+	// Due is when the next timer is due, in Unix milliseconds; 0: there is none.
+	Due int64 `msgpack:"d,omitempty"`
+}
 
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
@@ -35,7 +41,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	if f.Looked && f.Life == again {
 		whole = s.Whole // it has begun nothing since it first said that it is there
 	}
-	s.Whole, s.Released = whole, false
+	s.Whole, s.Released, s.Rested = whole, false, false
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
@@ -75,7 +81,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		}
 		return then(fx)(lostCalls(s))
 	case Waiting:
-		if s.Query.Query == "" {
+		if s.Query.Query == "" && !s.Idle {
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 		}
 	}
@@ -127,10 +133,10 @@ func lostCalls(s State) (State, []Effect) {
 			continue // a timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = s.atCall(c)
-		case c.delegate() && s.Cancel == nil:
+		case c.remote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.delegate() {
+			if c.Stage == Running && !c.remote() {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
 				s = s.with(i, c.fail("never started: the run was canceled"))
@@ -157,7 +163,7 @@ func lostCalls(s State) (State, []Effect) {
 // neverBegun puts the calls that seem to run back to before their beginning.
 func (s State) neverBegun() State {
 	for i, c := range s.Calls {
-		if c.Stage == Running && !c.delegate() && c.Name != askTool {
+		if c.Stage == Running && !c.remote() && c.Name != askTool {
 			c.Stage = Starting
 			s = s.with(i, c)
 		}

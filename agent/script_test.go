@@ -157,6 +157,7 @@ func where(s agent.State) string {
 	for _, c := range s.Calls {
 		fmt.Fprintf(&b, " %s:%s", c.ID, c.Stage)
 	}
+	b.WriteString(kin(s))
 	return b.String() + "\n"
 }
 
@@ -171,7 +172,9 @@ func effect(fx agent.Effect) string {
 	case agent.Settle:
 		return settled(e)
 	case agent.Delegate:
-		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + handed(e)
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + handed(e) + sentOff(e)
+	case agent.Send:
+		return fmt.Sprintf("send %s to=%q %q", e.Call, e.To, e.Text)
 	case agent.ProposeStop:
 		return fmt.Sprintf("propose-stop %d %q", e.Proposal, e.Text)
 	case agent.Park:
@@ -302,7 +305,7 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
 			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
-		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error")}
+		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live")}
 	}
 	return control(t, d, p)
 }
@@ -319,6 +322,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: agent.Reason(value(t, d, "as"))}
 	case "steered":
 		return agent.Steered{Text: d.Input}
+	case "messaged": // by an agent: `messaged ID name=NAME call=CALL`
+		return agent.Messaged{From: agent.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error")}
 	case "answered":
 		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
 	case "woke":
@@ -354,7 +359,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 	}
 	task.Hashes = versions(d, "hashes")
 	task.Manners.Hooks = hooks(t, d)
-	task.Manners.Ask = d.HasArg("ask")
+	task.Manners.Ask, task.Manners.Kin = d.HasArg("ask"), d.HasArg("kin")
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
@@ -369,7 +374,10 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 // schema of the tools in scripts: they all want a q, a delegate wants a task.
 func schema(name string) string {
 	if name == "delegate" {
-		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"}},"required":["task"]}`
+		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"},"background":{"type":"boolean"}},"required":["task"]}`
+	}
+	if name == "send_message" {
+		return agent.SendSpec().Schema
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema

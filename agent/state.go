@@ -61,8 +61,11 @@ type State struct {
 	Cancel  *Canceled
 	Soft    bool // the soft time limit has passed
 	Steers  []string
-	Query   Park  // open while waiting for a person
-	Parked  int64 // since when
+	Mail    []Messaged // of other agents, until the next turn boundary
+	Away    []Away     // children in the background
+	Idle    bool       // Waiting: for them, or for a message
+	Query   Park       // open while waiting for a person
+	Parked  int64      // since when
 	Outcome Outcome
 
 	Purpose Purpose // of the newest lease
@@ -88,6 +91,7 @@ type State struct {
 	Whole bool  // the life in force began with nothing under way
 
 	Released bool // the life in force has ended in order: nothing of it is under way
+	Rested   bool // … because there was nothing to do
 
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
@@ -126,7 +130,8 @@ const (
 type Call struct {
 	model.ToolCall
 	Class   model.Class
-	Child   ID // set: a delegate, and the child's id
+	Child   ID   // set: a delegate, and the child's id
+	Sends   bool // a message to another agent
 	Stage   Stage
 	Attempt int
 	Life    string // the shell that began it

@@ -33,6 +33,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return canceled(s, f)
 	case Steered:
 		return steered(s, f)
+	case Messaged:
+		return messaged(s, f)
 	case Answered:
 		return answered(s, f)
 	case Woke:
@@ -40,7 +42,7 @@ func Step(s State, e Event) (State, []Effect) {
 	case Resumed:
 		return resumed(s, f)
 	case Released:
-		s.Released = true
+		s.Released, s.Rested = true, f.Rests
 		return s, nil
 	case Checkpoint, Closed:
 		return s, nil

@@ -11,6 +11,9 @@ import (
 // propose says that the agent believes it is done: the task's requirements have
 // the first word, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
+	if s.lingers() {
+		return linger(s)
+	}
 	s, fx, busy := pursue(s)
 	if busy {
 		return s, fx
@@ -66,8 +69,8 @@ func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 		return s, nil
 	}
 	s.Vetoes = 0
-	if len(s.Steers) > 0 && s.Cancel == nil {
-		return nextTurn(s, Steering)
+	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil {
+		return nextTurn(s.reopened(), Steering)
 	}
 	return finish(s, Outcome{Reason: cmp.Or(s.Goal.End, Completed), Text: s.answer()})
 }

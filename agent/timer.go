@@ -11,13 +11,14 @@ func woke(s State, f Woke) (State, []Effect) {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
 		}
 		s.Soft = true
+		return s.stirred()
 	case hardTimer:
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
 		}
 		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
 	case retryTimer:
-		if s.Phase == Waiting {
+		if s.Phase == Waiting && !s.Idle {
 			if due := s.RetryDue; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
@@ -35,6 +36,9 @@ func (s State) clocks() []Effect {
 	fx := []Effect{
 		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
 		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
+	}
+	if s.Soft { // once is enough
+		fx = fx[1:]
 	}
 	for _, c := range s.Calls {
 		if c.Stage == Retrying {

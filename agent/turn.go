@@ -51,6 +51,7 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 		// The closing turn is over and brought no usable text.
 		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
 	}
+	s, why = s.delivered(why)
 	s, fx, busy := compact(s, why)
 	if busy {
 		return s, fx
@@ -58,9 +59,10 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 	return onward(s, why)
 }
 
-// onward is the boundary after any compaction: what people and hooks said
-// enters, then the limits decide.
+// onward is the boundary after any compaction: what was said meanwhile enters,
+// then the limits decide.
 func onward(s State, why Transition) (State, []Effect) {
+	s, why = s.delivered(why)
 	for _, text := range s.Remarks {
 		s = s.say(model.Message{Role: model.User, Text: text})
 	}
@@ -86,7 +88,11 @@ func reserve(s State, why Transition) (State, []Effect) {
 	if s.Ending != "" {
 		ask.Final, ask.Calls = true, 0
 	}
-	return s, []Effect{Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}}
+	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
+	if s.Lease == 1 && s.Task.Manners.Kin {
+		e.Node = s.Node
+	}
+	return s, []Effect{e}
 }
 
 // closing begins the one closing turn that a run which is cut short still has.
@@ -337,6 +343,10 @@ func finish(s State, o Outcome) (State, []Effect) {
 		fx = append(fx, Unpark{Query: s.Query.Query})
 		s.Query = Park{}
 	}
+	if left := s.leaving(); left != "" {
+		o.Detail = strings.TrimPrefix(clip(o.Detail, DetailBytesMax/2)+"; "+left, "; ")
+	}
+	s.Idle, s.Away, s.Mail = false, nil, nil
 	// The last word must fit an entry, whatever a provider or a person said.
 	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
 	if o.Reason != Completed {
@@ -365,5 +375,5 @@ func steered(s State, f Steered) (State, []Effect) {
 		return s, nil
 	}
 	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)
-	return s, nil
+	return s.stirred()
 }

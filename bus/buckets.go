@@ -142,8 +142,7 @@ func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, valu
 	}
 	ack, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value},
 		jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithMsgTTL(max(ttl, TTLMin)))
-	var api *jetstream.APIError
-	if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeSequenceInProcess) {
+	if Conflict(err) {
 		return 0, fmt.Errorf("bus: renew %s: %w: %w", key, ErrRevision, err)
 	}
 	if err != nil {

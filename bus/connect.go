@@ -17,6 +17,12 @@ const (
 	// DefaultTimeout ends an attempt to connect.
 	DefaultTimeout = 5 * time.Second
 
+	// PingEvery is how often a server is asked whether it is there. One that is
+	// silent for three of these is left for another one, within the TTL of leases:
+	// a network that drops packets tells nobody.
+	PingEvery = 5 * time.Second
+	pingsMax  = 2
+
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond
 	apiTimeout      = 5 * time.Second
@@ -92,6 +98,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	options := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(o.Timeout),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.PingInterval(PingEvery), nats.MaxPingsOutstanding(pingsMax),
 	}
 	if o.Creds != "" {
 		options = append(options, nats.UserCredentials(o.Creds))

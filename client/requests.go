@@ -30,6 +30,7 @@ type RunRequest struct {
 	MaxToolCalls    int64              `json:"max_tool_calls,omitempty"`
 	MaxDepth        int                `json:"max_depth,omitempty"`
 	MaxChildren     int                `json:"max_children,omitempty"`
+	MaxMessages     int                `json:"max_messages,omitempty"`
 	MaxAgents       int                `json:"max_agents,omitempty"`
 	TimeoutMS       int64              `json:"timeout_ms,omitempty"`
 	Temperature     *float64           `json:"temperature,omitempty"`

@@ -109,8 +109,8 @@ func (c *Case) spec(name string) model.ToolSpec {
 var own = func() map[string]model.ToolSpec {
 	all := map[string]model.ToolSpec{"delegate": {Name: "delegate", Class: model.Read,
 		Description: "Give a task to a child agent and wait for its answer.",
-		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}}
-	for _, spec := range append(agent.JournalTools(), agent.AskSpec()) {
+		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"background":{"type":"boolean"},"schema":{"type":"object"}},"required":["task"]}`}}
+	for _, spec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec()) {
 		all[spec.Name] = spec
 	}
 	return all

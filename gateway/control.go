@@ -229,7 +229,7 @@ func refusal(err error) *client.Error {
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
 	case errors.Is(err, mailbox.ErrFull):
 		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+	case bus.Unavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}
 	return &client.Error{Code: client.CodeInternal, Text: err.Error()}

@@ -63,10 +63,8 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 		} else {
 			_, err = r.kv.Update(ctx, run, data, revision)
 		}
-		var api *jetstream.APIError
 		switch {
-		case errors.Is(err, jetstream.ErrKeyExists),
-			errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
+		case bus.Conflict(err):
 			continue
 		case err != nil:
 			return fmt.Errorf("gateway: index %s: %w", run, err)

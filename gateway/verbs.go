@@ -98,9 +98,10 @@ func (c *Control) fold(ctx context.Context, info client.RunInfo) (client.RunInfo
 }
 
 // stand is a row with how a run stands. If its log is gone, or not yet there,
-// the row is all there is.
+// the row is all there is; and also if the row says that it has ended and its
+// log does not: then its supervisor was given up, and nobody could write that.
 func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
-	if s.Phase == "" {
+	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
 		return info
 	}
 	result := s.Result()
@@ -194,7 +195,7 @@ func (c *Control) policy(ctx context.Context, r client.PolicyRequest) (any, erro
 }
 
 func (c *Control) budget(ctx context.Context, r client.BudgetRequest) (any, error) {
-	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents)) < 0 {
+	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents), int64(l.Messages)) < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
 	}
 	if r.Patch && r.Limits == (supervisor.Limits{}) {

@@ -60,6 +60,12 @@ type Message struct {
 	Data []byte
 }
 
+// Head is the newest entry of a log, and how many entries it holds.
+type Head struct {
+	Message
+	Entries uint64
+}
+
 // Post is a set of durable logs.
 type Post interface {
 	// Append appends data to the log of to and calls done exactly once, from any
@@ -97,6 +103,12 @@ type Store interface {
 	// ReadRun is Read for every log of one run in a single pass: in order per
 	// address, the addresses mixed. It is the cheap way to take many short logs.
 	ReadRun(ctx context.Context, run string, each func(Message) error) error
+
+	// Heads calls each once for every log that holds an entry: with its newest one,
+	// and with how many it holds. The entries are counted, by the leader, after the
+	// newest one was read: where others came meanwhile it is not the last of so
+	// many. A log whose newest entry is not known has one without Data.
+	Heads(ctx context.Context, each func(Head) error) error
 
 	// Room reports how many bytes the fullest of the streams holds and how many
 	// it may hold; most 0 means without a limit. New runs are refused from

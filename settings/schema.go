@@ -22,6 +22,7 @@ var about = map[string]string{
 	"max_tool_calls": "most tool calls of the whole tree; 0 is the default",
 	"max_depth":      "how deep agents may delegate; 0 is the default",
 	"max_children":   "most live children of one agent; 0 is the default",
+	"max_messages":   "most messages between the agents of a run; 0 is the default",
 	"max_agents":     "most agents of the whole tree; 0 is the default",
 	"max_budget_usd": "most US dollars of the whole tree; 0 is the default",
 	"timeout":        "wall clock after which the agents sum up, such as 90s or 15m",

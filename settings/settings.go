@@ -45,7 +45,7 @@ const (
 // keys are the settings, named as the long flags with underscores.
 var keys = map[string]kind{
 	"model": text, "store_dir": path, "color": text, "output": text,
-	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole,
+	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole, "max_messages": whole,
 	"max_agents": whole, "max_budget_usd": number, "timeout": duration,
 	"fallback": list, "json_schema": path, "use_tokens": whole,
 	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,

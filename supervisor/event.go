@@ -124,6 +124,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return settle(s, e.From, f)
 	case agent.Delegate:
 		return delegate(s, e.From, f)
+	case agent.Send:
+		return send(s, e.From, f)
 	case agent.ProposeStop:
 		return propose(s, e.From, f)
 	case agent.Park:
@@ -168,7 +170,7 @@ func early(s State, e Event) (State, []Effect) {
 			s.Began = s.Now
 			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.ProposeStop, agent.Park:
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"

@@ -187,9 +187,15 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	case !s.Pool.Overrun.Zero():
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
-	m := Member{ID: f.Child, Parent: from, Call: f.Call, Name: name, Depth: parent.Depth + 1}
+	m := Member{ID: f.Child, Parent: from, Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
 	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
 	t := s.task(m, def, f.Goal)
+	if f.Schema != "" {
+		if t.Manners.Require.Schema != "" {
+			return refuse("%s answers by a schema of its own; delegate without one", name)
+		}
+		t.Manners.Require.Schema = f.Schema
+	}
 	above := s.Pool.Account(string(from)).Limit // a child never has more than its parent
 	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano, Calls: int(above.Calls)})
 	first := agent.FirstAsk(t)
@@ -205,7 +211,11 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	}
 	s.Pool = pool
 	parent.Children++
-	return join(s.put(parent), m, t, f.Past)
+	s, fx := join(s.put(parent), m, t, f.Past)
+	if m.Background {
+		fx = append(fx, Tell{To: from, Fact: working(m)})
+	}
+	return s, fx
 }
 
 func (s State) delegates(own Definition) []string {
@@ -254,7 +264,7 @@ func end(s State, m Member) (State, []Effect) {
 		parent.Children--
 		s = s.put(parent)
 		if !parent.Done {
-			fx = append(fx, Tell{To: m.Parent, Fact: answer(m)})
+			fx = append(fx, Tell{To: m.Parent, Fact: report(m)})
 		}
 	}
 	fx = append(fx, s.orphans(m)...)
@@ -274,11 +284,13 @@ func end(s State, m Member) (State, []Effect) {
 func answer(m Member) agent.Returned {
 	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text}
 	if m.Outcome.Partial {
-		text := m.Outcome.Text
-		if text == "" {
-			text, r.Error = m.Outcome.Detail, true
+		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
+		for _, text := range []string{m.Outcome.Detail, m.Outcome.Text} {
+			if text != "" {
+				r.Text += "\n" + text
+			}
 		}
-		r.Text = strings.TrimSpace(fmt.Sprintf("[stopped early: %s — this result is partial]\n%s", m.Outcome.Reason, text))
+		r.Error = m.Outcome.Text == ""
 		switch m.Outcome.Reason {
 		case agent.MaxTurns, agent.MaxToolCalls, agent.TokenBudget, agent.CostBudget, agent.Timeout, agent.Vetoed,
 			agent.MaxOutputTokens, agent.DiminishingReturns:

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"cmp"
+
 	"github.com/benbjohnson/immutable"
 
 	"github.com/troupe-run/troupe/agent"
@@ -16,7 +18,7 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 	}
 	s, fx := s.seen(m, nil)
 	m.Seen = true
-	m.Turns = max(m.Turns, f.Turn-1)
+	m.Turns, m.Node = max(m.Turns, f.Turn-1), cmp.Or(f.Node, m.Node)
 	s = s.put(m)
 	if s.Cancel != nil {
 		return s, fx // its Canceled is on the way and answers it

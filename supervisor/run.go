@@ -49,6 +49,7 @@ type Limits struct {
 	Depth    int   `msgpack:"d,omitempty" json:"depth"`
 	Children int   `msgpack:"h,omitempty" json:"children"` // live ones of one agent
 	Agents   int   `msgpack:"a,omitempty" json:"agents"`
+	Messages int   `msgpack:"m,omitempty" json:"messages"` // between agents
 }
 
 // Defaults of Limits.
@@ -57,6 +58,7 @@ const (
 	DepthMax    = 3
 	ChildrenMax = 8
 	AgentsMax   = 128
+	MessagesMax = 128
 )
 
 func (l Limits) withDefaults() Limits {
@@ -72,13 +74,16 @@ func (l Limits) withDefaults() Limits {
 	if l.Agents == 0 {
 		l.Agents = AgentsMax
 	}
+	if l.Messages == 0 {
+		l.Messages = MessagesMax
+	}
 	return l
 }
 
 // over puts the limits that are set over others.
 func (l Limits) over(base Limits) Limits {
 	return Limits{Tokens: cmp.Or(l.Tokens, base.Tokens), Nano: cmp.Or(l.Nano, base.Nano), Calls: cmp.Or(l.Calls, base.Calls),
-		Depth: cmp.Or(l.Depth, base.Depth), Children: cmp.Or(l.Children, base.Children), Agents: cmp.Or(l.Agents, base.Agents)}
+		Depth: cmp.Or(l.Depth, base.Depth), Children: cmp.Or(l.Children, base.Children), Agents: cmp.Or(l.Agents, base.Agents), Messages: cmp.Or(l.Messages, base.Messages)}
 }
 
 // Opened is the first fact of a run: everything it is, so that replay needs
@@ -140,21 +145,22 @@ const (
 // State is a run at one place of its log: a value that shares structure, so
 // that a step costs O(log members).
 type State struct {
-	Run     Opened
-	Phase   Phase
-	Life    string
-	Now     int64
-	Began   int64
-	Ended   int64
-	Pool    budget.Pool
-	Frozen  bool // no turn is granted but closing ones
-	Usage   model.Usage
-	Live    int // members that have not finished
-	Parked  int // members that wait for a person
-	Cancel  *agent.Canceled
-	Stopped int  // members that finished after the cancel
-	Halted  bool // its own log is damaged: who has finished is not known, so nobody is waited for
-	Outcome agent.Outcome
+	Run      Opened
+	Phase    Phase
+	Life     string
+	Now      int64
+	Began    int64
+	Ended    int64
+	Pool     budget.Pool
+	Frozen   bool // no turn is granted but closing ones
+	Usage    model.Usage
+	Live     int // members that have not finished
+	Parked   int // members that wait for a person
+	Messages int // that agents have sent each other
+	Cancel   *agent.Canceled
+	Stopped  int  // members that finished after the cancel
+	Halted   bool // its own log is damaged: who has finished is not known, so nobody is waited for
+	Outcome  agent.Outcome
 
 	// Pointers, to what is never written again: a step copies nodes of 32 entries.
 	members *immutable.SortedMap[string, *Member]
@@ -164,28 +170,29 @@ type State struct {
 
 // Member is one agent of the run.
 type Member struct {
-	ID       agent.ID
-	Parent   agent.ID
-	Call     string // of the parent, that it answers
-	Name     string
-	Depth    int
-	Rights   []string
-	Deny     []string
-	Children int // live ones
-	Seen     bool
-	Sign     int64 // until when its first letter must come
-	Stopping bool  // canceled alone, without the run
-	Done     bool
-	Turns    int
-	Calls    int
-	Vetoes   int // in a row
-	Usage    model.Usage
-	ModelMS  int64
-	ToolMS   int64
-	Node     string
-	Query    *agent.Park
-	Outcome  agent.Outcome
-	waits    uint64 // key in the queue, 0: none
+	ID         agent.ID
+	Parent     agent.ID
+	Call       string // of the parent, that it answers
+	Background bool   // its answer is a message: the call was answered when it was born
+	Name       string
+	Depth      int
+	Rights     []string
+	Deny       []string
+	Children   int // live ones
+	Seen       bool
+	Sign       int64 // until when its first letter must come
+	Stopping   bool  // canceled alone, without the run
+	Done       bool
+	Turns      int
+	Calls      int
+	Vetoes     int // in a row
+	Usage      model.Usage
+	ModelMS    int64
+	ToolMS     int64
+	Node       string
+	Query      *agent.Park
+	Outcome    agent.Outcome
+	waits      uint64 // key in the queue, 0: none
 }
 
 type waiter struct {

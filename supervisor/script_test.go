@@ -171,7 +171,9 @@ func told(f agent.Fact) string {
 	case agent.Denied:
 		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Lease, f.Why, f.Detail))
 	case agent.Returned:
-		return fmt.Sprintf("returned %s error=%t %q", f.Call, f.Error, f.Text)
+		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, live(f), f.Text)
+	case agent.Messaged:
+		return fmt.Sprintf("messaged from=%s (%s) call=%s error=%t %q", f.From, f.Name, f.Call, f.Error, f.Text)
 	case agent.StopAllowed:
 		return fmt.Sprintf("stop-allowed %d", f.Proposal)
 	case agent.StopVetoed:
@@ -273,7 +275,10 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		s.Usage = model.Usage{Input: s.Used.Tokens}
 		return s
 	case "delegate":
-		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d)}
+		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d),
+			Background: d.HasArg("background"), Schema: strings.Trim(value(t, d, "schema"), "'")}
+	case "send":
+		return agent.Send{Call: value(t, d, "call"), To: value(t, d, "to"), Text: d.Input}
 	case "propose-stop":
 		return agent.ProposeStop{Proposal: number(t, d, "proposal", 1), Text: d.Input}
 	case "park":
@@ -281,7 +286,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "unpark":
 		return agent.Unpark{Query: value(t, d, "query")}
 	case "finish":
-		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input}
+		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input, Detail: value(t, d, "detail")}
 		o.Partial = o.Reason != agent.Completed
 		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1",
 			Usage:   model.Usage{Input: int64(number(t, d, "tokens", 0)), Output: int64(number(t, d, "output", 0))},
@@ -367,6 +372,7 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		return arg.Vals
 	}
 	def := supervisor.Definition{Name: name, Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def.Manners.Require.Schema = value(t, in, "schema")
 	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
 		Calls: number(t, in, "calls", 0)}
 	if m := value(t, in, "model"); m != "" {
@@ -414,7 +420,8 @@ func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy
 func limits(t *testing.T, d *datadriven.TestData) supervisor.Limits {
 	t.Helper()
 	return supervisor.Limits{Tokens: int64(number(t, d, "tokens", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0)),
-		Depth: number(t, d, "depth", 0), Children: number(t, d, "children", 0), Agents: number(t, d, "agents", 0)}
+		Depth: number(t, d, "depth", 0), Children: number(t, d, "children", 0), Agents: number(t, d, "agents", 0),
+		Messages: number(t, d, "messages", 0)}
 }
 
 // price is price=IN/OUT in billionths of a dollar; without it it is unknown.

@@ -74,7 +74,7 @@ func Important(e client.Event) bool {
 	case "tool.started":
 		d, ok := decode[agent.ToolNote](e)
 		return ok && d.Class != model.Read && d.Class != ""
-	case "agent.spawned", "agent.resumed", "agent.finished", "delegation.requested", "query.asked", "query.answered",
+	case "agent.spawned", "agent.resumed", "agent.finished", "delegation.requested", "message.agent", "query.asked", "query.answered",
 		"stop.vetoed", "budget.exhausted", "budget.denied", "budget.overrun", "model.retry", "model.fallback", "tool.retry", "error.raised",
 		"limit.soft", "warning.raised", "loop.detected", "recovery.fired", "context.compacted", "checkpoint.resume_unsafe", "tool.denied", "run.finished":
 		return true
@@ -101,7 +101,7 @@ func detail(e client.Event) (string, bool) {
 		d, ok := decode[supervisor.BudgetNote](e)
 		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, tokens(d.Used), tokens(d.Limit.Tokens),
 			tokens(d.Reserved), d.Why)), ok
-	case "tool.proposed", "tool.validated", "tool.started", "tool.finished", "delegation.requested", "delegation.finished":
+	case "tool.proposed", "tool.validated", "tool.started", "tool.finished", "delegation.requested", "delegation.finished", "delegation.background":
 		d, ok := decode[agent.ToolNote](e)
 		return ofTool(d), ok
 	case "message.user", "message.assistant", "message.tombstoned", "message.delta", "message.reasoning":
@@ -136,6 +136,12 @@ func ofAgent(e client.Event) (string, bool) {
 	case "agent.started":
 		d, ok := decode[agent.AgentStarted](e)
 		return fmt.Sprintf("%s  %s  %s", d.Name, d.Model, d.Goal), ok
+	case "message.agent":
+		d, ok := decode[agent.AgentSaid](e)
+		return fmt.Sprintf("from %s  %s", d.From, d.Text), ok
+	case "agent.waiting":
+		d, ok := decode[agent.AgentWaiting](e)
+		return fmt.Sprintf("for %s", count(len(d.Children), "agent")), ok
 	case "agent.resumed":
 		d, ok := decode[agent.AgentResumed](e)
 		return string(d.Phase), ok

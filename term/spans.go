@@ -108,7 +108,7 @@ func (t *Timeline) step(e client.Event, ms int64) {
 		} else if ok {
 			t.begin(e, "call "+d.Call, ToolSpan, d.Tool, ms)
 		}
-	case "tool.finished", "delegation.finished":
+	case "tool.finished", "delegation.finished", "delegation.background":
 		if d, ok := decode[agent.ToolNote](e); ok {
 			t.end(e.Agent, "call "+d.Call, ms, d.Error)
 		}

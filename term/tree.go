@@ -187,7 +187,9 @@ func (m *member) step(e client.Event) {
 		if d, ok := decode[agent.ToolNote](e); ok {
 			m.calls = append(m.without(d.Call), call{d.Call, label(d), d.Child != ""})
 		}
-	case "tool.finished", "delegation.finished":
+	case "agent.waiting":
+		m.doing = "waits for its children"
+	case "tool.finished", "delegation.finished", "delegation.background":
 		if d, ok := decode[agent.ToolNote](e); ok {
 			m.calls = m.without(d.Call)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/mask"
 )
@@ -120,38 +121,18 @@ func compile(t Tool) (*entry, error) {
 		e.limits.Parallel = &safe
 	}
 	var err error
-	if e.args, err = resolve(e.spec.Schema); err != nil {
+	if e.args, err = schema.Compile(e.spec.Schema); err != nil {
 		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, e.spec.Name, err)
 	}
 	if kind := e.args.Schema().Type; kind != "object" {
 		return nil, fmt.Errorf("%w: the schema of %s must have the type object, not %q", ErrSpec, e.spec.Name, kind)
 	}
 	if e.limits.Schema != "" {
-		if e.result, err = resolve(e.limits.Schema); err != nil {
+		if e.result, err = schema.Compile(e.limits.Schema); err != nil {
 			return nil, fmt.Errorf("%w: output schema of %s: %w", ErrSpec, e.spec.Name, err)
 		}
 	}
 	return e, nil
-}
-
-// resolve compiles a schema and tries it once, so that one that can check
-// nothing is refused here and not at every call.
-func resolve(text string) (*jsonschema.Resolved, error) {
-	if err := model.CheckSchema(text); err != nil {
-		return nil, err
-	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &schema); err != nil {
-		return nil, err
-	}
-	r, err := schema.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
-		return nil, err
-	}
-	return r, nil
 }
 
 // check reports what is wrong with arguments.

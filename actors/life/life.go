@@ -57,6 +57,9 @@ type Machine interface {
 	Step(f Fact) Stepped
 	// Ended reports whether the machine is done for good.
 	Ended() bool
+	// Rests reports whether nothing is under way in the world, and when the next
+	// timer is due; 0: never.
+	Rests() (due int64, ok bool)
 }
 
 // Phase of a life.

@@ -19,6 +19,9 @@ type Agent struct {
 // Ended reports whether the agent is done.
 func (a *Agent) Ended() bool { return a.State.Phase == agent.Done }
 
+// Rests reports whether the agent waits for others or the clock alone.
+func (a *Agent) Rests() (due int64, ok bool) { return a.State.Rests() }
+
 // Step steps one fact. Letters to anyone but the agent's supervisor do not exist.
 func (a *Agent) Step(f Fact) Stepped {
 	fact, ok, err := agent.Decode(f.Kind, decoder(f.Body))
@@ -67,6 +70,9 @@ type Supervisor struct {
 func (s *Supervisor) Ended() bool {
 	return s.State.Phase == supervisor.Over && (s.State.Live <= 0 || s.State.Halted)
 }
+
+// Rests reports whether the run waits for others alone.
+func (s *Supervisor) Rests() (due int64, ok bool) { return 0, s.State.Rests() }
 
 // Step steps one fact.
 func (s *Supervisor) Step(f Fact) Stepped {

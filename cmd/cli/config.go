@@ -123,6 +123,8 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 		return fmt.Sprint(supervisor.DepthMax)
 	case "max_children":
 		return fmt.Sprint(supervisor.ChildrenMax)
+	case "max_messages":
+		return fmt.Sprint(supervisor.MessagesMax)
 	case "max_agents":
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":

@@ -45,6 +45,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&q.MaxBudgetUSD, "max-budget-usd", 0, "most US dollars of the whole tree (default 1 with a paid key)")
 	f.Int64Var(&q.MaxToolCalls, "max-tool-calls", 0, "most tool calls of the whole tree (default 200)")
 	f.IntVar(&q.MaxDepth, "max-depth", 0, "how deep agents may delegate (default 3)")
+	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
 	f.IntVar(&q.MaxChildren, "max-children", 0, "most live children of one agent (default 8)")
 	f.IntVar(&q.MaxAgents, "max-agents", 0, "most agents of the whole tree (default 128)")
 	f.DurationVar(&r.timeout, "timeout", 0, "wall clock after which the agents sum up (default 15m)")
@@ -108,7 +109,8 @@ const scriptPrefix = "script/"
 func (r *runFlags) positive() error {
 	q := r.request
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
-		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "timeout": q.TimeoutMS, "use-tokens": q.UseTokens} {
+		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
+		"timeout": q.TimeoutMS, "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return usage("leave it out for the default", "--%s must not be negative", name)
 		}

@@ -30,6 +30,12 @@ type theatre struct {
 	found   problems
 	harm    *harm          // nil: nothing happens to the server
 	stale   map[string]int // see folded
+	// Of zombies: how many were made, how often nobody came by at a trap, and what
+	// became of them, by group.
+	undead, missed int
+	afterlives     map[string]afterlife
+	// Of all children, and of those that began on another node than their parent.
+	children, elsewhere int
 }
 
 // cluster plays, and judges.
@@ -48,13 +54,19 @@ func cluster(o options) (err error) {
 	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
 	}
-	if o.node, err = built(o.node, dir, "troupe-node", "node"); err != nil {
+	if o.node, err = built(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil {
 		return err
 	}
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
-	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}}
+	if o.leaks > 0 {
+		o.turns, o.kills = 1, 0
+	}
+	if o.busy > 0 {
+		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
+	}
+	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}, afterlives: map[string]afterlife{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
 		return err
@@ -62,7 +74,7 @@ func cluster(o options) (err error) {
 	if err := t.open(); err != nil {
 		return errors.Join(err, t.close())
 	}
-	t.play()
+	t.scene()()
 	err = t.nodes.end()
 	t.judge()
 	t.harm.judge()
@@ -161,6 +173,19 @@ func (t *theatre) close() error {
 	return errors.Join(err, t.broker.Close())
 }
 
+// scene is what is played.
+func (t *theatre) scene() func() {
+	switch {
+	case t.o.busy > 0:
+		return t.playBusy
+	case t.o.poison:
+		return t.playPoison
+	case t.o.leaks > 0:
+		return t.playLeaks
+	}
+	return t.play
+}
+
 // play deals blows while runs go on, and waits for the end of all.
 func (t *theatre) play() {
 	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
@@ -174,9 +199,13 @@ func (t *theatre) play() {
 			break
 		}
 		time.Sleep(t.o.gap/4 + time.Duration(random.Int64N(int64(t.o.gap*3/2))))
-		victim := t.nodes.victim(random)
-		b := &blow{kind: kind, node: victim.name, no: len(t.blows) + 1, at: time.Now(),
-			frozen: t.o.ttl + time.Second + time.Duration(random.Int64N(int64(t.o.ttl))), ask: random.IntN(2) == 0}
+		b := &blow{kind: kind, no: len(t.blows) + 1, frozen: t.o.ttl + time.Second + time.Duration(random.Int64N(int64(t.o.ttl))),
+			ask: random.IntN(2) == 0, place: t.place(kind, random)}
+		victim, err := t.aim(random, b)
+		if err != nil {
+			t.found.add("%v", err)
+			break
+		}
 		t.blows = append(t.blows, b)
 		t.nodes.deal(victim, b)
 	}
@@ -186,6 +215,16 @@ func (t *theatre) play() {
 	t.indexed()
 }
 
+// aim picks whom a blow is for. At a place it has been dealt by then.
+func (t *theatre) aim(random *rand.Rand, b *blow) (*member, error) {
+	if b.place != "" {
+		return t.trapped(random, b)
+	}
+	m := t.nodes.victim(random)
+	b.node, b.at = m.name, time.Now()
+	return m, nil
+}
+
 // schedule is the kinds of blows in a random order, once or, with -for, again
 // and again until the time is over.
 func (t *theatre) schedule(random *rand.Rand) func() (string, bool) {
@@ -193,7 +232,7 @@ func (t *theatre) schedule(random *rand.Rand) func() (string, bool) {
 	for _, k := range []struct {
 		kind string
 		n    int
-	}{{killed, t.o.kills}, {stopped, t.o.stops}, {drained, t.o.drains}} {
+	}{{killed, t.o.kills}, {stopped, t.o.stops}, {drained, t.o.drains}, {pointed, t.o.points}, {undead, len(zombies) * t.o.zombies}} {
 		for range k.n {
 			all = append(all, k.kind)
 		}

@@ -23,9 +23,20 @@ type folded struct {
 	// of a later one, by kind.
 	stale            map[string]int
 	granted, replied int
-	started          map[string]int // in force, by the key of the call
-	result           supervisor.Result
-	problems         []string
+	// starts are the Started in force, by the key of the call and the life that
+	// wrote them, without those that a life released without having begun them.
+	starts   map[string]map[string]int
+	open     map[string]string   // calls that were started and have not returned, and by which life
+	claims   map[string][]reign  // in force, by address
+	late     map[string][]string // calls whose results came from superseded lives, by address and life
+	result   supervisor.Result
+	problems []string
+}
+
+// reign is a life that came into force.
+type reign struct {
+	start, node string
+	at          int64
 }
 
 func (f *folded) bad(format string, args ...any) {
@@ -34,7 +45,8 @@ func (f *folded) bad(format string, args ...any) {
 
 // fold reads and folds the logs of a run.
 func fold(post *jetstream.Post, run string) (*folded, error) {
-	f := &folded{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{}, started: map[string]int{}}
+	f := &folded{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
+		starts: map[string]map[string]int{}, claims: map[string][]reign{}, late: map[string][]string{}, open: map[string]string{}}
 	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		f.logs[m.To] = append(f.logs[m.To], m)
 		return nil
@@ -83,7 +95,7 @@ func (f *folded) replay(at mailbox.Address) {
 	other := life.New(at, "", mailbox.Epoch{}, without)
 	var force mailbox.Epoch
 	var forcer string
-	leases, replied := map[string]bool{}, 0
+	leases, replied, again := map[string]bool{}, 0, map[string]bool{}
 	for _, m := range f.logs[at] {
 		if read := one.Next(m); read.Err != nil {
 			f.bad("%s: %v", at, read.Err)
@@ -98,13 +110,17 @@ func (f *folded) replay(at mailbox.Address) {
 		switch {
 		case own && item.Kind == "resumed" && e.Epoch.Higher(force):
 			force, forcer = e.Epoch, e.Start
+			f.claimed(m, e)
 		case own && e.Start != forcer:
 			f.stale[item.Kind]++
-			if item.Kind != "returned" {
+			if item.Kind == "returned" {
+				f.lately(at, e)
+			} else {
 				e.Items = nil
 			}
-		case own:
-			f.count(at, item)
+		case own && !again[item.ID]: // what was sent again before its answer came counts once
+			again[item.ID] = true
+			f.count(at, e)
 			if item.Kind == "replied" {
 				replied++
 			}
@@ -130,12 +146,54 @@ func (f *folded) replay(at mailbox.Address) {
 	}
 }
 
-// count takes an entry in force.
-func (f *folded) count(at mailbox.Address, item mailbox.Item) {
-	var s agent.Started
-	if item.Kind == s.Kind() && mailbox.Unmarshal(item.Body, &s) == nil {
-		f.started[fmt.Sprintf("%s.%s", at, s.Call)]++
+// claimed takes a claim that came into force.
+func (f *folded) claimed(m mailbox.Message, e mailbox.Entry) {
+	for _, fact := range (stored{m.To, m.At, e}).facts() {
+		if r, ok := fact.(agent.Resumed); ok {
+			f.claims[string(m.To)] = append(f.claims[string(m.To)], reign{e.Start, r.Node, m.At})
+		}
 	}
+}
+
+// lately takes what a tool returned to a life that was superseded.
+func (f *folded) lately(at mailbox.Address, e mailbox.Entry) {
+	for _, fact := range (stored{at, 0, e}).facts() {
+		if r, ok := fact.(agent.Returned); ok {
+			key := string(at) + " " + e.Start
+			f.late[key] = append(f.late[key], r.Call)
+		}
+	}
+}
+
+// count takes an entry in force.
+func (f *folded) count(at mailbox.Address, e mailbox.Entry) {
+	for _, fact := range (stored{at, 0, e}).facts() {
+		switch fact := fact.(type) {
+		case agent.Started:
+			key := fmt.Sprintf("%s.%s", at, fact.Call)
+			if f.starts[key] == nil {
+				f.starts[key] = map[string]int{}
+			}
+			f.starts[key][e.Start]++
+			f.open[key] = e.Start
+		case agent.Returned:
+			delete(f.open, fmt.Sprintf("%s.%s", at, fact.Call))
+		case agent.Released:
+			for key, start := range f.open {
+				if start == e.Start {
+					f.starts[key][start]--
+				}
+			}
+		}
+	}
+}
+
+// begun is how often a call may have been begun.
+func (f *folded) begun(key string) (n int) {
+	for _, started := range f.starts[key] {
+		n += started
+	}
+	return n
 }
 
 // scribe is a machine whose every step is written down.
@@ -178,10 +236,17 @@ func (t *theatre) judgeLogs(post *jetstream.Post, r *ran, effects map[string]int
 		t.stale[kind] += n
 	}
 	for key, n := range effects {
-		if n > f.started[key] {
-			t.found.of(r.id, "%s happened %d times, and %d Started were in force", key, n, f.started[key])
+		if started := f.begun(key); n > started {
+			t.found.of(r.id, "%s happened %d times, and %d Started were in force", key, n, started)
 		}
 	}
+	for key := range f.starts {
+		if started := f.begun(key); started > 1+t.load.allowed(key) && !t.o.control {
+			t.found.of(r.id, "%s was started %d times, and a person approved that %d times", key, started, t.load.allowed(key))
+		}
+	}
+	t.judgeUndead(f, r, effects)
+	t.moved(f)
 	requests := t.p.counted(r.id)
 	if requests > f.granted {
 		t.found.of(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)

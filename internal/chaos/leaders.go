@@ -28,6 +28,7 @@ type harm struct {
 	at    []time.Time // when leaders were killed
 	moved map[string]string
 	moves int
+	cuts  []*blow
 }
 
 // openServers starts the servers, and who keeps what they acknowledge.
@@ -87,6 +88,7 @@ func (h *harm) begin() {
 		}
 	})
 	h.wait.Go(h.cut)
+	h.wait.Go(h.blackout)
 }
 
 // over waits until all harm is done and healed.
@@ -103,24 +105,37 @@ func (h *harm) over() {
 // down is how long a server that was killed stays down.
 const down = 2 * time.Second
 
+// streamsLed are the streams that matter to nodes, and who leads each.
+func (h *harm) streamsLed() (streams []string, led map[string]string, err error) {
+	led, err = h.servers.leaders()
+	for stream, leader := range led {
+		if h.servers.named(leader) != nil && (strings.HasPrefix(stream, "TROUPE_BOX_") || stream == "KV_troupe_shards") {
+			streams = append(streams, stream)
+		}
+	}
+	if err == nil && len(streams) == 0 {
+		err = fmt.Errorf("no stream has a leader: %v", led)
+	}
+	slices.Sort(streams)
+	return streams, led, err
+}
+
+// someLeader is a server that leads a stream.
+func (h *harm) someLeader(random *rand.Rand) (*natsServer, error) {
+	streams, led, err := h.streamsLed()
+	if err != nil {
+		return nil, err
+	}
+	return h.servers.named(led[streams[random.IntN(len(streams))]]), nil
+}
+
 // behead kills the leader of some stream and starts it again.
 func (h *harm) behead(no int, random *rand.Rand) {
-	led, err := h.servers.leaders()
+	streams, led, err := h.streamsLed()
 	if err != nil {
 		h.t.found.add("who leads: %v", err)
 		return
 	}
-	var streams []string
-	for stream, leader := range led {
-		if leader != "" && (strings.HasPrefix(stream, "TROUPE_BOX_") || stream == "KV_troupe_shards") {
-			streams = append(streams, stream)
-		}
-	}
-	if len(streams) == 0 {
-		h.t.found.add("no stream has a leader: %v", led)
-		return
-	}
-	slices.Sort(streams)
 	stream := streams[random.IntN(len(streams))]
 	victim, leads := h.servers.named(led[stream]), 0
 	for _, s := range streams {
@@ -168,6 +183,7 @@ func (h *harm) judge() {
 		stalls := h.recorder.stalls(h.at, h.t.o.every/2)
 		fmt.Printf("%d leaders killed: the longest append of each, p50 %v, p99 %v, longest %v\n", len(h.at), part(stalls, 0.5), part(stalls, 0.99), part(stalls, 1))
 	}
+	h.fenced()
 	h.lives()
 }
 
@@ -203,13 +219,17 @@ func (h *harm) lives() {
 	}
 	fmt.Printf("%d actors with %d entries: %d lives more than actors, %d changes of node\n", actors, entries, more, h.moves)
 	o := h.t.o
-	if o.kills+o.stops+o.drains+o.cuts == 0 && (more > 0 || h.moves > 0) {
+	if o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmed() && (more > 0 || h.moves > 0) {
 		h.t.found.add("no node died, and %d actors began anew, %d on another node", more, h.moves)
 	}
 	if actors == 0 || entries == 0 {
 		h.t.found.add("the logs hold no life")
 	}
 }
+
+// harmed: something is done to the servers, or before them, after which a node may
+// rightly be taken for dead.
+func (o options) harmed() bool { return o.cuts+o.power+o.shapes > 0 }
 
 // close ends what watches the servers.
 func (h *harm) close() error {

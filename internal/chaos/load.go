@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,7 @@ type load struct {
 	enough   bool // no more blows come
 	runs     []*ran
 	approved map[string]int // keys that the person said should be run again
+	seen     view
 }
 
 // ran is one run that has ended, or was given up.
@@ -49,7 +51,7 @@ func (l *load) begin() {
 	for range l.t.o.atOnce {
 		l.wait.Go(func() {
 			for l.more() {
-				r := l.run(client.NewID())
+				r := l.run(l.apart())
 				l.mu.Lock()
 				l.runs = append(l.runs, r)
 				l.mu.Unlock()
@@ -85,14 +87,16 @@ func (l *load) run(id string) *ran {
 	r := &ran{id: id, said: map[string]client.AnswerRequest{}}
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
-	err := again(ctx, func() error {
-		_, err := l.t.client.Run(ctx, client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss",
-			Agents: filepath.Join(l.t.stage.dir, "agents"), Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: runTokens})
-		return err
-	})
-	if err != nil {
-		l.t.found.of(id, "run %s was not accepted: %v", id, err)
-		return r
+	// A command is said up to 5 times: asking again must be harmless (FM12).
+	for range 1 + rand.IntN(5) {
+		err := again(ctx, func() error {
+			_, err := l.t.client.Run(ctx, l.request(id))
+			return err
+		})
+		if err != nil {
+			l.t.found.of(id, "run %s was not accepted: %v", id, err)
+			return r
+		}
 	}
 	for {
 		var info client.RunInfo
@@ -117,14 +121,22 @@ func (l *load) run(id string) *ran {
 
 const runTokens = 2_000_000
 
+// request asks for a run.
+func (l *load) request(id string) client.RunRequest {
+	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: filepath.Join(l.t.stage.dir, "agents"),
+		Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: runTokens}
+}
+
 // again asks until a node answers.
 func again(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
-		if err == nil || !client.Lost(err) || ctx.Err() != nil {
+		var refused *client.Error
+		busy := errors.As(err, &refused) && refused.Code == client.CodeLimit
+		if err == nil || !busy && !client.Lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, poll) != nil {
+		if pause(ctx, poll+rand.N(10*poll)) != nil {
 			return err
 		}
 	}
@@ -150,11 +162,13 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		if begun == 0 {
 			return fmt.Errorf("%w: %s was never begun", errQuestion, q.Query)
 		}
-		if returned {
+		if returned || l.t.witness.waits(string(at)) {
 			continue // it has been resolved by now, or will have been
 		}
 		req := l.decide(r, string(a.ID), *q)
-		err = again(ctx, func() error { return l.t.client.Answer(ctx, req) })
+		for range 1 + rand.IntN(5) {
+			err = errors.Join(err, again(ctx, func() error { return l.t.client.Answer(ctx, req) }))
+		}
 		var refused *client.Error
 		if errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict) {
 			continue // a late result was faster
@@ -184,6 +198,13 @@ func (l *load) decide(r *ran, asker string, q agent.Park) client.AnswerRequest {
 	}
 	r.said[id] = req
 	return req
+}
+
+// allowed is how often a person said that a call should be run again.
+func (l *load) allowed(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.approved[key]
 }
 
 // calls reads in a log how often a call was begun, and whether it returned.

@@ -25,12 +25,22 @@
 //     or more than its limit;
 //   - after nothing but drains an effect or a model call was made again, a person
 //     was asked, or something was charged that nobody knows of;
-//   - an actor of a node that died was taken over later than the TTL and 2 s, or one
-//     of a node that was drained later than 2 s, and no other blow was near;
+//   - an actor of a node that died was taken over later than the TTL and -slack, or one
+//     of a node that was drained later than -slack, and no other blow was near;
 //   - a process is left at the end.
 //
 // With -servers 3 the nodes meet at three NATS servers, which are processes too,
-// and -leaders kills the leader of some stream so often; see servers.go.
+// and -leaders kills the leader of some stream so often (leaders.go), -cuts cuts wires
+// between nodes and servers, or between servers (partition.go), -power takes the
+// power of all servers at once, -shapes of one while the others freeze in turn
+// (power.go; without nodes it takes 0 of them, and -lazy is the control, which must
+// lose entries). Beside the nodes a recorder appends, and keeps what was
+// acknowledged; others race for the same places. It exits 1 also if
+//
+//   - an entry that was acknowledged is not at its place, or a log is no chain;
+//   - two writers were told that they wrote after the same entry;
+//   - an actor began anew or moved, and no node had died, been cut off or lost power;
+//   - a node that was cut off began a tool after the TTL.
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
@@ -54,6 +64,10 @@ type options struct {
 
 	// Of a cluster.
 	nodes, runs, stops, drains int
+	points, zombies            int
+	busy, leaks                int
+	poison                     bool
+	slack                      time.Duration
 	node                       string
 	ttl, gap, length           time.Duration
 	atOnce                     int
@@ -62,7 +76,8 @@ type options struct {
 	// Of the servers beneath it.
 	servers, leaders, cuts int
 	every                  time.Duration
-	lazy                   bool
+	lazy, must             bool
+	power, shapes          int
 }
 
 func main() {
@@ -76,7 +91,13 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 50, "runs of a cluster, at least")
 	flag.IntVar(&o.stops, "stops", 0, "how many nodes to freeze")
 	flag.IntVar(&o.drains, "drains", 0, "how many nodes to stop in order")
-	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node; built when empty")
+	flag.IntVar(&o.points, "points", 0, "how many nodes to kill at named places of the code")
+	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
+	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
+	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
+	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
+	flag.DurationVar(&o.slack, "slack", 30*time.Second, "how much longer than the TTL a takeover may take, and how long a hand-over")
+	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")
 	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "how long a node may be silent")
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
 	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
@@ -87,6 +108,12 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.power+o.shapes > 0 && o.nodes == 0 {
+		play = dark
+	}
+	if o.power+o.shapes > 0 {
+		play = own(play)
 	}
 	if err := play(o); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)

@@ -15,13 +15,16 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/trap"
 )
 
 // Kinds of blows.
 const (
-	killed  = "kill"  // SIGKILL, and another node comes
-	stopped = "stop"  // SIGSTOP for longer than the TTL, then SIGCONT
-	drained = "drain" // asked to leave, or not, then SIGTERM; and another node comes
+	killed  = "kill"   // SIGKILL, and another node comes
+	stopped = "stop"   // SIGSTOP for longer than the TTL, then SIGCONT
+	drained = "drain"  // asked to leave, or not, then SIGTERM; and another node comes
+	pointed = "point"  // kill, at a place of the code
+	undead  = "undead" // stop, at a place around a call, until the actor has been taken over
 )
 
 // blow is one thing that was done to a node.
@@ -32,7 +35,10 @@ type blow struct {
 	at     time.Time
 	end    time.Time     // of a stop: when it was thawed; of a drain: when it had ended
 	frozen time.Duration // how long a stop lasts
-	ask    bool          // a drain begins with `troupe nodes drain`
+	ask    bool          // a drain begins with `troupe nodes drain`; who asks a zombie's question is patient
+	// place is where a trap was set, caught whoever sprang it, in which call, and in
+	// which life, if that is known.
+	place, caught, call, life string
 }
 
 // nodes are the node processes.
@@ -42,6 +48,8 @@ type nodes struct {
 	// list is all that ever were.
 	list []*member
 	wait sync.WaitGroup
+	// place is a trap that all nodes have, those that are to come as well.
+	place, action string
 }
 
 // member is one node process.
@@ -58,6 +66,9 @@ type member struct {
 const (
 	readyPatience = 60 * time.Second
 	drainPatience = 90 * time.Second // a node gives up after 75 s by itself
+	// evidencePatience is how long a patient person waits for the result of a call
+	// whose node was thawed.
+	evidencePatience = 30 * time.Second
 )
 
 // start starts one more node and waits until it answers requests.
@@ -67,15 +78,24 @@ func (n *nodes) start() error {
 	dir := n.t.stage.dir
 	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
+	place, action := n.place, n.action
 	n.mu.Unlock()
 	home := n.t.stage.home()
+	if err := os.MkdirAll(n.t.stage.traps(name), 0o755); err != nil {
+		return err
+	}
+	if place != "" {
+		if err := os.WriteFile(filepath.Join(n.t.stage.traps(name), place), []byte(action), 0o644); err != nil {
+			return err
+		}
+	}
 	log, err := os.Create(m.log)
 	if err != nil {
 		return err
 	}
 	m.cmd = exec.Command(n.t.o.node, "--name", name, "--root", dir, "--lease-ttl", n.t.o.ttl.String())
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
-		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none")
+		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
 	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)
 	m.cmd.Env = append(m.cmd.Env, doors(n.t.broker.options(bus.RoleService, name))...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -83,6 +103,9 @@ func (n *nodes) start() error {
 	out, err := m.cmd.StdoutPipe()
 	if err == nil {
 		err = m.cmd.Start()
+	}
+	if err == nil {
+		err = n.t.stage.known(name, m.cmd.Process.Pid)
 	}
 	if err != nil {
 		close(m.gone)
@@ -149,24 +172,38 @@ func (n *nodes) deal(m *member, b *blow) {
 	runs := n.t.load.ended()
 	begin := func() time.Duration { return b.at.Sub(n.t.began).Round(time.Millisecond) }
 	say := func(format string, args ...any) {
-		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | %s\n", b.no, begin(), b.kind, b.node, runs, fmt.Sprintf(format, args...))
+		at := ""
+		if b.place != "" {
+			at = " at " + b.place
+		}
+		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | %s%s\n", b.no, begin(), b.kind, b.node, runs, fmt.Sprintf(format, args...), at)
 	}
 	n.t.witness.struck(b)
 	switch b.kind {
-	case killed:
-		n.signal(m, syscall.SIGKILL)
+	case killed, pointed:
+		if b.kind == killed { // else it is dead already
+			n.signal(m, syscall.SIGKILL)
+		}
 		say("dead")
 		n.wait.Go(func() {
 			<-m.gone
 			n.replace()
 		})
-	case stopped:
-		n.signal(m, syscall.SIGSTOP)
+	case stopped, undead:
+		if b.kind == stopped {
+			n.signal(m, syscall.SIGSTOP)
+		}
+		if b.ask && b.caught != "" {
+			n.t.witness.wait(b.caught, time.Time{})
+		}
 		n.wait.Go(func() {
-			time.Sleep(b.frozen)
+			n.t.freeze(b)
 			n.signal(m, syscall.SIGCONT)
 			n.t.witness.over(b)
-			say("thawed after %v", b.frozen.Round(time.Millisecond))
+			if b.ask && b.caught != "" {
+				n.t.witness.wait(b.caught, time.Now().Add(evidencePatience))
+			}
+			say("thawed after %v", time.Since(b.at).Round(time.Millisecond))
 			n.set(m, true)
 		})
 	case drained:

@@ -25,6 +25,7 @@ type provider struct {
 	requests int
 	bad      []string
 	of       map[string]int // requests by the run that their first message names
+	held     held
 }
 
 // thinkTime is how long the double takes before it answers, so that a kill can
@@ -67,6 +68,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(thinkTime)
+	p.wait(r)
 	taken := 0
 	for _, m := range req.Messages {
 		if m.Role == "assistant" {

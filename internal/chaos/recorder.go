@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -70,6 +71,7 @@ func record(b broker, replicas int) (*recorder, error) {
 		return nil, err
 	}
 	r := &recorder{marks: map[mailbox.Address][]mark{}}
+	run := client.NewID()
 	if r.nc, err = bus.Connect(b.options(bus.RoleNode, "")); err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func record(b broker, replicas int) (*recorder, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	for w := range writers {
-		r.wait.Go(func() { r.write(ctx, mailbox.At("recorder", fmt.Sprintf("w%d", w))) })
+		r.wait.Go(func() { r.write(ctx, mailbox.At(run, fmt.Sprintf("w%d", w))) })
 	}
 	return r, nil
 }
@@ -146,6 +148,9 @@ type kept struct {
 func (r *recorder) compare(post *jetstream.Post) (k kept, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, marks := range r.marks {
+		k.acknowledged += len(marks)
+	}
 	for at, marks := range r.marks {
 		places, chain := map[uint64]string{}, []string{}
 		ctx, cancel := context.WithTimeout(context.Background(), serverPatience)
@@ -163,7 +168,6 @@ func (r *recorder) compare(post *jetstream.Post) (k kept, err error) {
 		if err != nil {
 			return k, errors.Join(err, fmt.Errorf("read %s", at))
 		}
-		k.acknowledged += len(marks)
 		for _, m := range marks {
 			if places[m.place] != m.data {
 				k.lost++

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,6 +26,9 @@ func brokerFlags(o *options) {
 	flag.IntVar(&o.servers, "servers", 0, "NATS servers as processes, set up by deploy/nats; 0: one in this process")
 	flag.IntVar(&o.leaders, "leaders", 0, "how often to kill the server that leads a stream")
 	flag.IntVar(&o.cuts, "cuts", 0, "how often to cut wires between nodes and servers, or between servers")
+	flag.IntVar(&o.power, "power", 0, "how often all servers lose their power at once")
+	flag.IntVar(&o.shapes, "shapes", 0, "how often one of three loses its power while the others freeze in turn")
+	flag.BoolVar(&o.must, "must", false, "fail where this machine cannot take the power away")
 	flag.DurationVar(&o.every, "every", 30*time.Second, "time between two blows to the servers")
 	flag.BoolVar(&o.lazy, "lazy", false, "servers with their own sync_interval of two minutes")
 }
@@ -39,6 +43,7 @@ type servers struct {
 	list  []*natsServer
 	seeds map[bus.Role]string // path of the seed of each role
 	keys  []string            // variables with the public keys
+	disks map[string]*disk    // of each, if it is to lose its power
 	wires *wires              // what lies between, if it is to be cut
 }
 
@@ -84,6 +89,11 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 		one := &natsServer{name: fmt.Sprintf("s%d", i+1), client: ports[3*i], route: ports[3*i+1], monitor: ports[3*i+2]}
 		one.store = filepath.Join(s.dir, one.name)
 		s.list = append(s.list, one)
+	}
+	if o.power+o.shapes > 0 {
+		if err := s.plug(); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	if o.cuts > 0 {
 		if s.wires, err = s.lay(); err != nil {
@@ -132,6 +142,9 @@ func deployed(name string) (string, error) {
 	return string(data), err
 }
 
+// clusterBlock is what one server alone has not.
+var clusterBlock = regexp.MustCompile(`(?s)\ncluster \{\n.*?\n\}\n`)
+
 // configure writes the configuration of one server: that of deploy/ with the
 // addresses and directories of this play. With -lazy it is without its
 // sync_interval, and so with the server's own.
@@ -157,6 +170,10 @@ func (s *servers) configure(one *natsServer) error {
 	}
 	if s.o.lazy {
 		changes["sync_interval: always\n"] = "\n"
+	}
+	if len(s.list) == 1 {
+		text = clusterBlock.ReplaceAllString(text, "\n")
+		delete(changes, `"0.0.0.0:6222"`)
 	}
 	for from, to := range changes {
 		if !strings.Contains(text, from) {
@@ -344,5 +361,5 @@ func (s *servers) Close() error {
 		}
 	}
 	s.wires.close()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.unplug())...)
 }

@@ -75,17 +75,18 @@ func run(o options) error {
 }
 
 // built is the given binary, or one built in dir.
-func built(given, dir, name, from string) (string, error) {
-	return compiled(given, dir, name, "github.com/troupe-run/troupe/cmd/"+from)
+func built(given, dir, name, from string, flags ...string) (string, error) {
+	return compiled(given, dir, name, "github.com/troupe-run/troupe/cmd/"+from, flags...)
 }
 
 // compiled is built for any command of the module or of what it depends on.
-func compiled(given, dir, name, path string) (string, error) {
+func compiled(given, dir, name, path string, flags ...string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	bin := filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", bin, path).CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, flags...), "-o", bin, path)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)
 	}
 	return bin, nil
@@ -116,9 +117,9 @@ func newStage(o options, p *provider, dir string) (stage, error) {
 
 // cast writes the agent files.
 func (s stage) cast() error {
-	effect, work := "effect", toolTime
+	effect, work, struck := "effect", toolTime, ""
 	if s.o.nodes > 0 {
-		work = clusterTime
+		work, struck = clusterTime, s.struckFrom()
 	}
 	if s.o.control {
 		effect, work = "idempotent", controlTime
@@ -134,12 +135,12 @@ x-troupe:
     - name: count
       description: counts once
       effect: %s
-      command: "echo $TROUPE_KEY >> %s; sleep %.3f; echo counted"
+      command: "%secho $TROUPE_KEY >> %s; %s sleep %.3f; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
 agent: %s
 Count.
-`, name, delegates, effect, s.ledger, work.Seconds(), name)
+`, name, delegates, effect, s.note(), s.ledger, struck, work.Seconds(), name)
 		if err := os.WriteFile(filepath.Join(s.dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
 			return err
 		}

@@ -55,14 +55,21 @@ func (t *theatre) judge() {
 	if err != nil {
 		t.found.add("the logs cannot be read: %v", err)
 	}
+	judged := 0
+	for _, a := range t.afterlives {
+		judged += a.zombies
+	}
+	if judged != t.o.zombies*len(zombies) {
+		t.found.add("of %d zombies %d were judged", t.o.zombies*len(zombies), judged)
+	}
 	for _, bad := range t.p.bad {
 		t.found.add("a malformed request: %s", bad)
 	}
 	near := t.o.ttl + takeoverMore
-	if _, alone := t.witness.takeovers(killed, near); part(alone, 0.99) > near {
+	if _, alone := t.witness.takeovers(killed, near); part(alone, 0.99) > t.o.ttl+t.o.slack {
 		t.found.add("an actor was taken over %v after a death (p99 of %d)", part(alone, 0.99), len(alone))
 	}
-	if _, alone := t.witness.takeovers(drained, near); part(alone, 0.99) > takeoverMore {
+	if _, alone := t.witness.takeovers(drained, near); part(alone, 0.99) > t.o.slack {
 		t.found.add("an actor was handed over %v after a drain (p99 of %d)", part(alone, 0.99), len(alone))
 	}
 	if left := leftovers(t.stage.dir); len(left) > 0 {
@@ -70,8 +77,7 @@ func (t *theatre) judge() {
 	}
 }
 
-// takeoverMore is how much longer than the TTL a takeover may take, and how long
-// a hand-over.
+// takeoverMore is how much longer than the TTL the effects of a blow are near.
 const takeoverMore = 2 * time.Second
 
 // judgeRun holds one run against the ledger and the double's book.
@@ -82,13 +88,13 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.cuts == 0
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmed()
 	switch {
 	case r.result.Reason != agent.Completed:
 		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
 	case len(effects) != t.effects() && !t.o.control:
 		t.found.of(r.id, "run %s completed with %d of %d effects", r.id, len(effects), t.effects())
-	case len(r.result.Agents) != 1+helpers:
+	case len(r.result.Agents) != 1+t.helpers():
 		t.found.of(r.id, "run %s has %d agents", r.id, len(r.result.Agents))
 	case b.Used > b.Limit, b.Overrun > 0, b.Reserved != 0, b.Used < atLeast:
 		t.found.of(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
@@ -98,11 +104,22 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	}
 }
 
-const helpers = 2
+// helpers is how many children the root has: it delegates in its second turn.
+func (t *theatre) helpers() int {
+	if t.o.turns < 2 {
+		return 0
+	}
+	return 2
+}
 
 // effects are those of a run that nothing befalls, requests its model calls.
-func (t *theatre) effects() int  { return t.o.turns - 1 + helpers*helperTurns }
-func (t *theatre) requests() int { return t.o.turns + 1 + helpers*(helperTurns+1) }
+func (t *theatre) effects() int {
+	if t.o.turns < 2 {
+		return t.o.turns
+	}
+	return t.o.turns - 1 + t.helpers()*helperTurns
+}
+func (t *theatre) requests() int { return t.o.turns + 1 + t.helpers()*(helperTurns+1) }
 
 // entries is the ledger: how often each key of a run stands there.
 func (t *theatre) entries() map[string]map[string]int {
@@ -172,10 +189,10 @@ func (t *theatre) print() error {
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
 entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
-%s%s%s%d problems
+%s%s%s%s%s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
-		t.times(killed), t.times(stopped), t.times(drained), len(t.found.list))
+		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), t.placed(), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:
 		return errBlind

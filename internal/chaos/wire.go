@@ -198,15 +198,13 @@ func (w *wires) client(node string, to *natsServer) int {
 // nowhere is a port at which nobody listens.
 const nowhere = 1
 
-// of are the wires that end at a node or a server.
-func (w *wires) of(who string) (list []*wire) {
+// ends are the wires that end at somebody, and at somebody else if one is named.
+func (w *wires) ends(of map[[2]string]*wire, who, other string) (list []*wire) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, all := range []map[[2]string]*wire{w.routes, w.nodes} {
-		for ends, one := range all {
-			if ends[0] == who || ends[1] == who {
-				list = append(list, one)
-			}
+	for ends, one := range of {
+		if (ends[0] == who || ends[1] == who) && (other == "" || ends[0] == other || ends[1] == other) {
+			list = append(list, one)
 		}
 	}
 	return list

@@ -21,6 +21,9 @@ type witness struct {
 	orphans map[string]*blow
 	takes   []take
 	blows   []*blow
+	// frozen are actors whose fate a patient person waits for, and until when; zero:
+	// their node is still frozen.
+	frozen map[string]time.Time
 	// told is what was seen of runs that go on, slowest of the one that took longest.
 	told    map[string][]sight
 	slowest []sight
@@ -104,6 +107,24 @@ func (w *witness) struck(b *blow) {
 		}
 	}
 	w.blows = append(w.blows, b)
+}
+
+// wait has the person wait for what becomes of an actor, until a moment.
+func (w *witness) wait(at string, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen == nil {
+		w.frozen = map[string]time.Time{}
+	}
+	w.frozen[at] = until
+}
+
+// waits reports whether the person waits.
+func (w *witness) waits(at string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until, ok := w.frozen[at]
+	return ok && (until.IsZero() || time.Now().Before(until))
 }
 
 // over notes that what was done to a node is over.

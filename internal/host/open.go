@@ -106,7 +106,7 @@ const (
 // sane refuses limits that mean nothing.
 func sane(r client.RunRequest) error {
 	for name, n := range map[string]int64{"max_turns": int64(r.MaxTurns), "max_tokens": r.MaxTokens, "max_tool_calls": r.MaxToolCalls,
-		"max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents)} {
+		"max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents), "max_messages": int64(r.MaxMessages)} {
 		if n < 0 || n > limitMax {
 			return bad("0 is the default", "%s is %d", name, n)
 		}
@@ -136,7 +136,7 @@ func writable(yes bool) []string {
 func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.Limits) {
 	c := chain[0]
 	l := supervisor.Limits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
-		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents}
+		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents, Messages: r.MaxMessages}
 	if l.Tokens == 0 {
 		l.Tokens = ModelTokens
 		if c.Provider == pick.Builtin {
@@ -218,7 +218,10 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if err != nil {
 		return err
 	}
-	own := []model.ToolSpec{delegateSpec(o.Definitions)}
+	own := []model.ToolSpec{delegateSpec(o.Definitions, o.Manners.Kin)}
+	if o.Manners.Kin {
+		own = append(own, agent.SendSpec())
+	}
 	if o.Manners.Ask {
 		own = append(own, agent.AskSpec())
 	}
@@ -245,7 +248,7 @@ func rights(b scout.Agent) []string {
 }
 
 // delegateSpec tells the model whom it can delegate to.
-func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
+func delegateSpec(defs []supervisor.Definition, kin bool) model.ToolSpec {
 	var b strings.Builder
 	b.WriteString("Give a task to a child agent and wait for its answer. Several calls in one reply run side by side. Agents:")
 	for _, d := range defs {
@@ -253,8 +256,13 @@ func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
 			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
 		}
 	}
+	more := ""
+	if kin {
+		more = `,"background":{"type":"boolean","description":"go on at once; its answer comes to you as a message, and you do not end before it"},` +
+			`"schema":{"type":"object","description":"JSON Schema that its answer must fit"}`
+	}
 	return model.ToolSpec{Name: "delegate", Description: clipText(b.String(), delegateTextMax), Class: model.Read,
-		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}},"required":["task"]}`}
+		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}` + more + `},"required":["task"]}`}
 }
 
 const delegateTextMax = 1024

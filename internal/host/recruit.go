@@ -120,7 +120,7 @@ func names(refs []agentfile.ToolRef) []string {
 }
 
 // reserved are the names of tools that the loop itself serves.
-var reserved = append([]string{"delegate", agent.AskSpec().Name}, specNames(agent.JournalTools())...)
+var reserved = append([]string{"delegate", agent.SendSpec().Name, agent.AskSpec().Name}, specNames(agent.JournalTools())...)
 
 func specNames(specs []model.ToolSpec) []string {
 	list := make([]string, len(specs))

@@ -32,7 +32,7 @@ func (s *sim) release(sh *shell) {
 		s.post(sh, "released", "", agent.Released{})
 		return
 	}
-	if st := sh.actor.shadow.agent; st != nil && sh.released && s.inForce(sh) {
+	if st := sh.actor.shadow.agent; st != nil && sh.released && !sh.resting && s.inForce(sh) {
 		switch st.State.Phase {
 		case agent.Thinking:
 			s.reach.hit(HandedOverThinking)
@@ -42,6 +42,9 @@ func (s *sim) release(sh *shell) {
 	}
 	s.note("%s is gone, in order", sh.start)
 	s.kill(sh)
+	if sh.resting && !sh.actor.closed {
+		s.reachRest(sh.actor)
+	}
 }
 
 // inForce reports whether the log takes a shell for the one that decides.

@@ -44,13 +44,14 @@ const (
 	Falls                        // other models, and tools that fail in passing
 	Absent                       // nobody answers what the run asks a person
 	HandOver                     // a shell leaves in order, and another one goes on
+	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
 	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "differing"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest", "differing"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {

@@ -136,6 +136,15 @@ const (
 	RefusedFrozen
 	HandedOverThinking
 	HandedOverActing
+	RestLeasing
+	RestActing
+	RestWaiting
+	RestPerson
+	RestSuper
+	RestInVain
+	WokenByEntry
+	WokenByClock
+	CancelResting
 	HaltedDiffering
 	HeldBehind
 	LeaseSpared
@@ -158,7 +167,10 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
-	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting", "a node that differs halts an agent", "a question waits behind another one",
+	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
+	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
+	"a node that differs halts an agent", "a question waits behind another one",
 	"a lease is given back unused", "a node that does not differ lets an agent go on"}
 
 // String names a place.

@@ -23,6 +23,7 @@ const (
 	actThaw                   // a frozen shell goes on
 	actEnough                 // a person who answers nothing ends the run
 	actRelease                // a shell that leaves has nothing under way any more
+	actRest                   // a shell that waits goes
 )
 
 // action is one thing that may happen next.
@@ -114,13 +115,16 @@ func (s *sim) offer(a *actor, add func(action)) {
 		if sh.life.Outbox.Held() {
 			add(action{kind: actLinger, weight: seldom, shell: sh})
 		}
+		if s.mayRest(sh) {
+			add(action{kind: actRest, weight: seldom, shell: sh})
+		}
 		for i, t := range sh.timers {
 			if t.due <= s.now {
 				add(action{kind: actTimer, weight: usual, shell: sh, i: i})
 			}
 		}
 	}
-	if !active && !a.closed && s.now >= a.slow {
+	if !active && !a.closed && s.now >= a.slow && s.wakes(a) {
 		add(action{kind: actStart, weight: usual, actor: a})
 	}
 	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && s.ledger.asked(a.id, st.State.Query.Query) < answersMax {
@@ -156,6 +160,7 @@ func (s *sim) do(a *action) {
 	case actTimer:
 		s.fire(a.shell, a.i)
 	case actStart:
+		s.reachWake(a.actor)
 		s.takeover(a.actor)
 	case actLinger:
 		s.note("linger is over for %s", a.shell.start)
@@ -166,6 +171,8 @@ func (s *sim) do(a *action) {
 		s.thaw(a.shell)
 	case actRelease:
 		s.release(a.shell)
+	case actRest:
+		s.rest(a.shell)
 	case actEnough:
 		s.command(s.super, "canceled", agent.Canceled{Why: "nobody answers"})
 	}
@@ -237,6 +244,9 @@ func (s *sim) idle() {
 				}
 			}
 		}
+		if t := s.alarm(a); t != nil && (next == nil || t.due < next.due) {
+			next, whose = t, &shell{actor: a}
+		}
 	}
 	switch {
 	case next == nil && s.waitsForPerson():
@@ -257,6 +267,9 @@ func (s *sim) hangs(sh *shell, t *timer) bool {
 		return false
 	}
 	for _, a := range s.actors {
+		if s.retriesAtRest(a) {
+			return false
+		}
 		for _, other := range a.shells {
 			// A provider may ask for a pause that is longer than the rest of a limit.
 			if slices.ContainsFunc(other.timers, func(t timer) bool { return strings.HasPrefix(t.name, "retry") }) {

@@ -223,6 +223,14 @@ func (w *shadow) Ended() bool {
 	return w.super.Ended()
 }
 
+// Rests is part of life.Machine.
+func (w *shadow) Rests() (int64, bool) {
+	if w.agent != nil {
+		return w.agent.Rests()
+	}
+	return w.super.Rests()
+}
+
 // Step is part of life.Machine: it steps the machine and looks at what it did.
 func (w *shadow) Step(f life.Fact) life.Stepped {
 	s, a := w.sim, w.actor

@@ -29,6 +29,7 @@ type shell struct {
 	closing         bool // Closed is posted
 	leaving         bool // it reads no more, and ends what it began
 	released        bool // Released is posted
+	resting         bool // … because it waits
 	timers          []timer
 	posted          int
 }

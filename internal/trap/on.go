@@ -51,9 +51,10 @@ func Entry(place string, data []byte) {
 		return
 	}
 	before, after, ok := bytes.Cut(data, []byte("!"))
-	if kind, _, dot := bytes.Cut(after, []byte(".")); ok && dot {
+	if ok {
 		from := before[bytes.LastIndexFunc(before, func(r rune) bool { return r < '-' || r > 'z' })+1:]
-		At(place, string(from)+"!"+string(kind)+".")
+		end := bytes.IndexFunc(after, func(r rune) bool { return r < '-' || r > 'z' })
+		At(place, string(from)+"!"+string(after[:max(end, 0)]))
 	}
 }
 

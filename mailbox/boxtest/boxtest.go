@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) mailbox.Post) {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 	for name, test := range map[string]func(*testing.T, mailbox.Store){
+		"heads":    heads,
 		"read run": readRun,
 		"room":     room,
 		"closed":   closed,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -246,5 +247,37 @@ func closed(t *testing.T, p mailbox.Store) {
 	}
 	if err := p.Close(); err != nil {
 		t.Errorf("closed twice: %v", err)
+	}
+}
+
+// heads: every log once, with its newest entry and the number of its entries.
+func heads(t *testing.T, s mailbox.Store) {
+	want := map[mailbox.Address]string{}
+	for i := range 40 {
+		for n := range 1 + i%3 {
+			at := mailbox.At(fmt.Sprintf("run%d", i), "root")
+			put(t, s, at, fmt.Sprintf("%d of %d", n, i))
+			want[at] = fmt.Sprintf("%d: %d of %d", n+1, n, i)
+		}
+	}
+	gone := mailbox.At("gone", "root")
+	put(t, s, gone, "x")
+	if err := s.Purge(context60(t), gone, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := map[mailbox.Address]string{}
+	err := s.Heads(context60(t), func(h mailbox.Head) error {
+		if _, twice := got[h.To]; twice {
+			t.Errorf("%s comes twice", h.To)
+		}
+		got[h.To] = fmt.Sprintf("%d: %s", h.Entries, h.Data)
+		return nil
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v %v, want %v", err, got, want)
+	}
+	enough := errors.New("enough")
+	if err := s.Heads(context60(t), func(mailbox.Head) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("the error of each is lost: %v", err)
 	}
 }

@@ -37,6 +37,7 @@ type follower struct {
 	post    *Post
 	stream  jetstream.Stream
 	filter  []string
+	newest  bool // only the newest entry of each log
 	deliver func(mailbox.Message) (more bool)
 	broken  chan string
 	done    chan struct{}
@@ -101,6 +102,9 @@ func (f *follower) attach(ctx context.Context) error {
 		cfg.FilterSubject = f.filter[0]
 	} else {
 		cfg.FilterSubjects = f.filter
+	}
+	if f.newest {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverLastPerSubjectPolicy, 0
 	}
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

@@ -213,6 +213,23 @@ func (p *Post) Addresses(_ context.Context, run string) ([]mailbox.Address, erro
 	return found, nil
 }
 
+// Heads implements mailbox.Store; they come in the order of their addresses.
+func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
+	p.mu.Lock()
+	heads := make([]mailbox.Head, 0, len(p.logs))
+	for _, log := range p.logs {
+		heads = append(heads, mailbox.Head{Message: log[len(log)-1], Entries: uint64(len(log))})
+	}
+	p.mu.Unlock()
+	sort.Slice(heads, func(i, j int) bool { return heads[i].To < heads[j].To })
+	for _, h := range heads {
+		if err := give(ctx, h.Message, func(mailbox.Message) error { return each(h) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Purge implements mailbox.Post.
 func (p *Post) Purge(_ context.Context, at mailbox.Address, before uint64) error {
 	p.mu.Lock()

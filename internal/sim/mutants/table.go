@@ -228,7 +228,7 @@ var ofRun = []Mutant{
 	{"child-joins-twice", "DESIGN 6: the same delegation finds the same child", []Edit{
 		{membersGo, "!ok || exists ||", "!ok || exists && false ||"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"delegate\" && !m.below(item.N, item.I)"}}},
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end", []Edit{
-		{membersGo, "	return join(s.put(parent), m, t, f.Past)", "	s, fx := join(s.put(parent), m, t, f.Past)\n	return s, append(fx, Tell{To: from, Fact: answer(m)})"}}},
+		{membersGo, "	s, fx := join(s.put(parent), m, t, f.Past)\n	if m.Background {", "	s, fx := join(s.put(parent), m, t, f.Past)\n	fx = append(fx, Tell{To: from, Fact: report(m)})\n	if m.Background {"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{

@@ -1,0 +1,297 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// soon is a linger for tests: who waits goes almost at once.
+const soon = time.Millisecond
+
+// sleepers is a stage whose actors go to rest soon, and how many are at rest.
+type sleepers struct {
+	*stage
+	atRest atomic.Int64
+	change chan struct{}
+}
+
+func restless(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *sleepers {
+	t.Helper()
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sleepers{change: make(chan struct{}, 1)}
+	s.stage = stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Linger: soon,
+		Resting: func(_ mailbox.Address, change int) {
+			s.atRest.Add(int64(change))
+			select {
+			case s.change <- struct{}{}:
+			default:
+			}
+		},
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+	return s
+}
+
+// rest waits until so many are at rest.
+func (s *sleepers) rest(n int64) {
+	s.t.Helper()
+	late := time.After(deadline)
+	for s.atRest.Load() != n {
+		select {
+		case <-s.change:
+		case <-late:
+			s.t.Fatalf("%d are at rest, want %d; events: %s", s.atRest.Load(), n, s.kinds())
+		}
+	}
+}
+
+func scripted(t *testing.T, text string) model.Client {
+	t.Helper()
+	sc, err := script.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc.Client("")
+}
+
+// ask is the tool by which a model asks a person.
+var ask = echo{name: "ask_human", class: model.Effect}
+
+const asks = `{agents: {boss: [{calls: [{name: ask_human, args: {question: "Which one?"}}]}, {text: "{{last}}"}]}}`
+
+func asking(run string, tools ...tool.Tool) supervisor.Opened {
+	o := opened(run, append(tools, ask)...)
+	o.Manners.Ask = true
+	return o
+}
+
+func (s *sleepers) answer(run string) {
+	s.t.Helper()
+	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
+	if err := s.node.Command(context.Background(), mailbox.At(run, "root"), "answer", a.Kind(), a); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// heads tells a node who is at rest, as the logs say it, and wakes the others.
+func (s *sleepers) takeUp(post mailbox.Store) (awake int) {
+	s.t.Helper()
+	err := post.Heads(context.Background(), func(h mailbox.Head) error {
+		switch st := life.Stands(h.To, h.Data, h.Entries); {
+		case st.Ended:
+		case st.Rests:
+			s.node.Asleep(h.To, st.Due)
+		default:
+			awake++
+			s.node.Wake(h.To)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return awake
+}
+
+// A run that waits for a person holds no shell, and its answer wakes it (E4).
+func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
+	post := memory.New(memory.Config{})
+	s := restless(t, post, 1, scripted(t, asks))
+	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+		t.Fatal(err)
+	}
+	s.rest(2)
+	s.answer("r1")
+	if r := s.result(); r.Reason != agent.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
+		t.Fatalf("%+v", r)
+	}
+	s.rest(0)
+	for _, e := range s.events {
+		if e.Kind == "agent.resumed" {
+			t.Errorf("to wake up is no crash: %+v", e)
+		}
+	}
+}
+
+// A run at rest is canceled without a model call: by its supervisor, which is at
+// rest too (B6).
+func TestACancelWakesARunAtRest(t *testing.T) {
+	post := memory.New(memory.Config{})
+	s := restless(t, post, 1, scripted(t, asks))
+	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+		t.Fatal(err)
+	}
+	s.rest(2)
+	f := agent.Canceled{Why: "enough"}
+	if err := s.node.Command(t.Context(), mailbox.At("r1", mailbox.Super), "cancel", f.Kind(), f); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Reason != agent.ByCancel {
+		t.Fatalf("%+v", r)
+	}
+	if n := count(s.events, "model.started"); n != 1 {
+		t.Errorf("%d model calls", n)
+	}
+}
+
+func count(events []life.Event, kind string) (n int) {
+	for _, e := range events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// A parent at rest, with the supervisor, while its child asks a person: both are
+// woken by what the child says in the end.
+func TestAParentRestsWhileItsChildWaits(t *testing.T) {
+	post := memory.New(memory.Config{})
+	s := restless(t, post, 1, scripted(t, `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: helper, task: one}}]
+    - text: "heard {{last}}"
+  helper:
+    - calls: [{name: ask_human, args: {question: "Which one?"}}]
+    - text: "{{last}}"
+`), delegate)
+	if err := s.node.Open(t.Context(), asking("r1", delegate)); err != nil {
+		t.Fatal(err)
+	}
+	s.rest(3)
+	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
+	if err := s.node.Command(t.Context(), mailbox.At("r1", "root-1-0"), "answer", a.Kind(), a); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Text != "heard a person answered: this" {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// flaky fails once, and says when it may be asked again.
+func flaky(after time.Duration) (model.Client, *atomic.Int32) {
+	var asked atomic.Int32
+	return clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
+		if asked.Add(1) == 1 {
+			return model.Reply{}, &model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: after, Message: "slow down"}
+		}
+		return say("done"), nil
+	}), &asked
+}
+
+// Who waits for the clock is woken by it, by the node that saw it go to rest or
+// by the next one, which knows no more of it than the newest entry of its log.
+func TestTheClockWakesWhoIsAtRest(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("another node=%t", moved), func(t *testing.T) {
+			post := memory.New(memory.Config{})
+			client, asked := flaky(1500 * time.Millisecond)
+			s := restless(t, post, 1, client)
+			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+				t.Fatal(err)
+			}
+			s.rest(2)
+			if asked.Load() != 1 {
+				t.Fatal("it was asked again before its time")
+			}
+			if moved {
+				s.node.Stop()
+				s = restless(t, post, 2, client)
+				if n := s.takeUp(post); n != 0 {
+					t.Errorf("%d logs were woken", n)
+				}
+			}
+			if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+				t.Fatalf("%+v", r)
+			}
+		})
+	}
+}
+
+// The next owner of logs at rest reads none of them, and writes into none,
+// until something comes.
+func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
+	const runs = 20
+	post := memory.New(memory.Config{})
+	first := restless(t, post, 1, scripted(t, asks))
+	for i := range runs {
+		if err := first.node.Open(t.Context(), asking(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.rest(2 * runs)
+	first.node.Stop()
+	before, _, _ := post.Room(t.Context())
+	second := restless(t, post, 2, scripted(t, asks))
+	if n := second.takeUp(post); n != 0 {
+		t.Errorf("%d logs were woken", n)
+	}
+	second.rest(2 * runs)
+	if after, _, _ := post.Room(t.Context()); after != before {
+		t.Errorf("the logs had %d bytes, now %d", before, after)
+	}
+	second.answer("r7")
+	if r := second.result(); r.Run != "r7" || r.Reason != agent.Completed {
+		t.Fatalf("%+v", r)
+	}
+	second.rest(2*runs - 2)
+	gone := make(chan struct{})
+	second.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
+	<-gone
+	second.rest(0)
+}
+
+// Waking up again and again brings no actor nearer to being given up (P18).
+func TestToWakeUpIsNoFailedStart(t *testing.T) {
+	post := memory.New(memory.Config{})
+	s := restless(t, post, 1, scripted(t, asks))
+	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+		t.Fatal(err)
+	}
+	released := func() (n int) {
+		for _, kind := range logKinds(t, post, "r1.root") {
+			if kind == "released" {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 3 * life.StartsMax {
+		for late := time.After(deadline); s.atRest.Load() != 2 || released() != i+1; {
+			select {
+			case <-s.change:
+			case <-late:
+				t.Fatalf("it does not rest again: %v", logKinds(t, post, "r1.root"))
+			}
+		}
+		f := agent.Steered{Text: fmt.Sprint("mind ", i)}
+		if err := s.node.Command(t.Context(), mailbox.At("r1", "root"), fmt.Sprint("steer", i), f.Kind(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.answer("r1")
+	if r := s.result(); r.Reason != agent.Completed || r.Budget.Unknown != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if kinds := logKinds(t, post, "r1.root"); slices.Contains(kinds, "given_up") {
+		t.Errorf("%v", kinds)
+	}
+}

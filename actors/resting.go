@@ -1,0 +1,89 @@
+package actors
+
+import (
+	"container/heap"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// resting is who is at rest, and who of them is due when. For most of them that
+// is never, and an address is all there is of them.
+type resting struct {
+	when  map[mailbox.Address]int64 // Unix milliseconds, 0: never
+	queue dues                      // may name those who were woken meanwhile
+}
+
+type dueAt struct {
+	at   mailbox.Address
+	when int64
+}
+
+// staleMax is how many in the queue may have been woken before it is made anew.
+const staleMax = 1024
+
+// put adds an address, or changes when it is due.
+func (r *resting) put(at mailbox.Address, due int64) (added bool) {
+	if r.when == nil {
+		r.when = map[mailbox.Address]int64{}
+	}
+	was, known := r.when[at]
+	r.when[at] = due
+	if due != 0 && !(known && was == due) {
+		heap.Push(&r.queue, dueAt{at, due})
+	}
+	if len(r.queue) > len(r.when)+staleMax {
+		r.queue = r.queue[:0]
+		for at, when := range r.when {
+			if when != 0 {
+				r.queue = append(r.queue, dueAt{at, when})
+			}
+		}
+		heap.Init(&r.queue)
+	}
+	return !known
+}
+
+func (r *resting) drop(at mailbox.Address) (dropped bool) {
+	_, known := r.when[at]
+	delete(r.when, at)
+	if len(r.when) == 0 {
+		r.when, r.queue = nil, nil
+	}
+	return known
+}
+
+// next is when the first of them is due; 0: never.
+func (r *resting) next() int64 {
+	for len(r.queue) > 0 && r.when[r.queue[0].at] != r.queue[0].when {
+		heap.Pop(&r.queue)
+	}
+	if len(r.queue) == 0 {
+		return 0
+	}
+	return r.queue[0].when
+}
+
+// due is the first of them, if its time has come.
+func (r *resting) due(now int64) (mailbox.Address, bool) {
+	if next := r.next(); next == 0 || next > now {
+		return "", false
+	}
+	return r.queue[0].at, true
+}
+
+// dues is a heap, the first one due on top.
+type dues []dueAt
+
+func (d dues) Len() int           { return len(d) }
+func (d dues) Less(i, j int) bool { return d[i].when < d[j].when }
+func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+
+// Push is part of heap.Interface.
+func (d *dues) Push(x any) { *d = append(*d, x.(dueAt)) }
+
+// Pop is part of heap.Interface.
+func (d *dues) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}

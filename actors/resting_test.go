@@ -1,0 +1,52 @@
+package actors
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Those who are due come in their order, each once, whoever was woken or changed
+// meanwhile; who is never due is only counted.
+func TestRestingInTheOrderOfTime(t *testing.T) {
+	var r resting
+	at := func(i int) mailbox.Address { return mailbox.At(fmt.Sprint("r", i), "root") }
+	for i := range 100 {
+		if !r.put(at(i), int64(i%10*100)) { // one in ten is never due
+			t.Errorf("%s is not new", at(i))
+		}
+	}
+	if r.put(at(5), 5) || !r.drop(at(6)) || r.drop(at(6)) || r.next() != 5 {
+		t.Errorf("the first is due at %d", r.next())
+	}
+	last, woken := int64(0), 0
+	for who, ok := r.due(10_000); ok; who, ok = r.due(10_000) {
+		when := r.when[who]
+		if when < last {
+			t.Errorf("%s is due at %d, after one of %d", who, when, last)
+		}
+		last = when
+		woken++
+		r.drop(who)
+	}
+	if woken != 89 || len(r.when) != 10 || r.next() != 0 {
+		t.Errorf("%d were due, %d are left, the next at %d", woken, len(r.when), r.next())
+	}
+}
+
+// Who comes to rest and is woken again and again leaves nothing behind.
+func TestRestingKeepsNoPast(t *testing.T) {
+	var r resting
+	r.put("r.other", 0)
+	for i := range 10 * staleMax {
+		r.put("r.root", int64(1_000_000-i))
+		r.drop("r.root")
+	}
+	if len(r.queue) > staleMax+2 {
+		t.Errorf("%d are queued", len(r.queue))
+	}
+	if _, ok := r.due(1 << 40); ok {
+		t.Error("nobody is due")
+	}
+}

@@ -1,0 +1,49 @@
+package agent
+
+import "slices"
+
+// Rests reports whether the agent waits for nothing but what others will say and
+// for the clock, so that its process side may go until then; due is when the
+// clock has something to say, 0 for never. Where it does not rest, something is
+// under way that only the process which began it can bring to its end.
+func (s State) Rests() (due int64, ok bool) {
+	switch s.Phase {
+	case "", Leasing, Acting, Stopping, Waiting:
+	default: // a model or hooks are asked, or it has ended
+		return 0, false
+	}
+	if s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
+		return 0, false
+	}
+	return s.due(), true
+}
+
+// works: the call is under way in this process, or about to be.
+func (s State) works(c Call) bool {
+	switch c.Stage {
+	case Gated:
+		return c.Person == ""
+	case Starting:
+		return true
+	case Running: // a child answers by itself, and a person is asked about a call that nobody brings to its end
+		return !c.delegate() && (s.Query.Query == "" || s.Query.Call != c.ID)
+	}
+	return false
+}
+
+// due is when the next timer is due; while a person is asked the clocks stand still.
+func (s State) due() int64 {
+	if s.Phase == "" || s.Query.Query != "" {
+		return 0
+	}
+	due := s.Began + s.Task.Limits.HardMS
+	for _, fx := range s.clocks() {
+		if arm, ok := fx.(Arm); ok {
+			due = min(due, arm.Due)
+		}
+	}
+	if s.Phase == Waiting {
+		due = min(due, s.RetryDue)
+	}
+	return due
+}

@@ -1,0 +1,35 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// kin prints the children in the background, and what was said and not read.
+func kin(s agent.State) string {
+	var b strings.Builder
+	if s.Idle {
+		b.WriteString(" idle")
+	}
+	for _, a := range s.Away {
+		fmt.Fprintf(&b, " away=%s", a.Child)
+	}
+	if len(s.Mail) > 0 {
+		fmt.Fprintf(&b, " mail=%d", len(s.Mail))
+	}
+	return b.String()
+}
+
+// sentOff says how a delegation differs from a call that waits.
+func sentOff(e agent.Delegate) string {
+	text := ""
+	if e.Background {
+		text = " background"
+	}
+	if e.Schema != "" {
+		text += " schema=" + e.Schema
+	}
+	return text
+}

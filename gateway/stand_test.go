@@ -1,0 +1,23 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// TestARunWithoutASupervisorKeepsTheEndThatItsRowTells: who cannot get through
+// its log cannot write an end into it; the log says for ever that the run lives.
+func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
+	row := client.RunInfo{RunID: "r", State: Finished, Result: &supervisor.Result{Reason: agent.ResumeUnsafe, Detail: "given up"}}
+	got := stand(row, supervisor.State{Phase: supervisor.Live})
+	if got.State != Finished || got.Result == nil || got.Result.Reason != agent.ResumeUnsafe {
+		t.Errorf("the run is told as %s %+v", got.State, got.Result)
+	}
+	over := supervisor.State{Phase: supervisor.Over, Outcome: agent.Outcome{Reason: agent.Completed}}
+	if got := stand(row, over); got.Result.Reason != agent.Completed {
+		t.Errorf("an end in the log counts for more than the row: %+v", got.Result)
+	}
+}

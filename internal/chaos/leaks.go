@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/trap"
+)
+
+// Leaks.
+const (
+	warmUp       = 60              // runs before the base is measured
+	leakSlack    = 5               // goroutines and descriptors that a node may have more than then
+	leakPatience = 3 * time.Minute // runs that are over may be remembered for a while
+)
+
+// usage is what one node and the server hold.
+type usage struct {
+	goroutines, descriptors, rss int
+}
+
+// playLeaks has runs begin and end, and looks whether anything of them is left.
+func (t *theatre) playLeaks() {
+	t.volley(warmUp)
+	base, consumers := t.usages(), t.consumers()
+	fmt.Printf("base: %v, %d consumers\n", base, consumers)
+	t.volley(t.o.leaks)
+	var now map[string]usage
+	var left int
+	err := t.until(leakPatience, func() bool {
+		now, left = t.usages(), t.consumers()
+		return len(grown(base, now)) == 0 && left <= consumers
+	})
+	fmt.Printf("after %d runs: %v, %d consumers\n", len(t.load.runs), now, left)
+	if err != nil {
+		t.found.add("after %d runs more is held than before: %v, %d consumers instead of %d", len(t.load.runs), grown(base, now), left, consumers)
+	}
+}
+
+// volley has some runs begin and end.
+func (t *theatre) volley(runs int) {
+	t.load.mu.Lock()
+	t.load.enough, t.load.begun, t.o.runs = true, 0, runs
+	t.load.mu.Unlock()
+	t.load.begin()
+	t.load.finish()
+}
+
+// grown are the nodes that hold more than they did.
+func grown(base, now map[string]usage) map[string]usage {
+	more := map[string]usage{}
+	for name, b := range base {
+		n := now[name]
+		if n.goroutines > b.goroutines+leakSlack || n.descriptors > b.descriptors+leakSlack {
+			more[name] = n
+		}
+	}
+	return more
+}
+
+// usages asks all nodes.
+func (t *theatre) usages() map[string]usage {
+	all := map[string]usage{}
+	for _, m := range t.nodes.list {
+		all[m.name] = t.usage(m)
+	}
+	return all
+}
+
+// usage asks one node how many goroutines it has, and the system for the rest.
+func (t *theatre) usage(m *member) (u usage) {
+	path := filepath.Join(t.stage.traps(m.name), trap.Stats)
+	_ = os.Remove(path) // of the time before
+	t.nodes.signal(m, syscall.SIGUSR1)
+	if err := t.until(trapPatience, func() bool { _, err := os.Stat(path); return err == nil }); err != nil {
+		t.found.add("%s does not say how many goroutines it has: %v", m.name, err)
+		return u
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		u.goroutines, err = strconv.Atoi(string(data))
+	}
+	pid := strconv.Itoa(m.cmd.Process.Pid)
+	list, listed := os.ReadDir(filepath.Join("/proc", pid, "fd"))
+	status, read := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	if err != nil || listed != nil || read != nil {
+		t.found.add("%s cannot be measured: %v %v %v", m.name, err, listed, read)
+	}
+	u.descriptors = len(list)
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	if fields := strings.Fields(rest); len(fields) > 0 {
+		u.rss, _ = strconv.Atoi(fields[0]) // 0 where the system does not say
+	}
+	return u
+}
+
+// consumers is how many readers the server knows.
+func (t *theatre) consumers() (n int) {
+	err := t.js(func(js jetstream.JetStream) error {
+		list := js.ListStreams(context.Background())
+		for info := range list.Info() {
+			n += info.State.Consumers
+		}
+		return list.Err()
+	})
+	if err != nil {
+		t.found.add("the consumers cannot be counted: %v", err)
+	}
+	return n
+}
+
+// js speaks to the server for a moment.
+func (t *theatre) js(use func(jetstream.JetStream) error) error {
+	nc, err := bus.Connect(t.broker.options(bus.RoleNode, ""))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return use(js)
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("%d goroutines, %d descriptors, %d MB", u.goroutines, u.descriptors, u.rss>>10)
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	native "github.com/nats-io/nats.go/jetstream"
+)
+
+// Kinds of losses of power.
+const (
+	powerAll = "power" // of all servers at once
+	// powerOne is the shape of an incident that was reported of R3: one server is
+	// frozen, the others go on; of these one loses power and the other freezes; the
+	// first thaws. Who has only what was synced then makes up a majority.
+	powerOne = "shape"
+)
+
+// blackout takes the power of the servers, as often as was asked for.
+func (h *harm) blackout() {
+	random := rand.New(rand.NewPCG(h.t.o.seed, 3))
+	for n := range h.t.o.power + h.t.o.shapes {
+		time.Sleep(h.t.o.every/2 + time.Duration(random.Int64N(int64(h.t.o.every))))
+		b := &blow{no: n + 1, kind: powerAll, at: time.Now()}
+		h.t.witness.struck(b)
+		var err error
+		if n < h.t.o.power {
+			err = h.servers.darken()
+		} else {
+			b.kind = powerOne
+			err = h.servers.shape(random)
+		}
+		h.t.witness.over(b)
+		if err != nil {
+			h.t.found.add("%s: %v", b.kind, err)
+			return
+		}
+		fmt.Printf("%3d | %8v | %-6s |        | %4d | all well again after %v\n", b.no, b.at.Sub(h.t.began).Round(time.Millisecond), b.kind,
+			h.t.load.ended(), time.Since(b.at).Round(time.Millisecond))
+	}
+}
+
+// darken takes the power of all.
+func (s *servers) darken() error {
+	if err := s.lose(s.list...); err != nil {
+		return err
+	}
+	for _, one := range s.list {
+		if err := s.start(one); err != nil {
+			return err
+		}
+	}
+	return s.healthy()
+}
+
+// failover is longer than servers take to find another leader.
+const failover = 15 * time.Second
+
+func (s *servers) shape(random *rand.Rand) error {
+	order := random.Perm(len(s.list))
+	first, second, third := s.list[order[0]], s.list[order[1]], s.list[order[2]]
+	signal := func(one *natsServer, sig syscall.Signal) error { return one.cmd.Process.Signal(sig) }
+	if err := signal(first, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(failover)
+	err := errors.Join(s.lose(second), signal(third, syscall.SIGSTOP), signal(first, syscall.SIGCONT), s.start(second))
+	time.Sleep(failover)
+	if err := errors.Join(err, signal(third, syscall.SIGCONT)); err != nil {
+		return err
+	}
+	return s.healthy()
+}
+
+// dark is a play without nodes: servers lose power while the recorder appends. In
+// the control the servers sync when they like, and it must find something lost.
+func dark(o options) (err error) {
+	dir, err := os.MkdirTemp("", "troupe-chaos-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	node, err := built(o.node, dir, "troupe-node", "node")
+	if err != nil {
+		return err
+	}
+	s, err := newServers(o, dir, max(o.servers, 1))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.open(node); err != nil {
+		return err
+	}
+	var lost, cuts, losing int
+	random := rand.New(rand.NewPCG(o.seed, 3))
+	for cuts < o.power {
+		gone, acknowledged, err := s.moment(o, random)
+		if err != nil {
+			return err
+		}
+		cuts++
+		lost += gone
+		if gone > 0 {
+			losing++
+		}
+		fmt.Printf("%3d | %6d acknowledged, %d lost\n", cuts, acknowledged, gone)
+	}
+	fmt.Printf("%d losses of power of %d servers (sync_interval: %s): %d entries lost, in %d of them\n", cuts, len(s.list), s.syncs(), lost, losing)
+	switch {
+	case o.lazy && lost == 0:
+		return fmt.Errorf("the control lost nothing: this test cannot see any loss")
+	case !o.lazy && lost > 0:
+		return errBroken
+	}
+	return nil
+}
+
+func (s *servers) syncs() string {
+	if s.o.lazy {
+		return "2m, the server's own"
+	}
+	return "always"
+}
+
+// moment records for a while, takes all power, and compares. What is acknowledged
+// after the cut counts too: nobody should have.
+func (s *servers) moment(o options, random *rand.Rand) (lost, acknowledged int, err error) {
+	r, err := record(s, len(s.list))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	time.Sleep(o.every/2 + time.Duration(random.Int64N(int64(o.every))))
+	if err := s.darken(); err != nil {
+		return 0, 0, err
+	}
+	r.end()
+	k, err := r.compare(r.post)
+	if o.lazy && errors.Is(err, native.ErrStreamNotFound) {
+		return k.acknowledged, k.acknowledged, nil // the logs themselves are gone
+	}
+	if k.broken > 0 && !o.lazy {
+		err = errors.Join(err, fmt.Errorf("%w: %d chains broken", errBroken, k.broken))
+	}
+	return k.lost, k.acknowledged, err
+}
+
+// own has the play go on in a mount namespace of its own: whatever happens, no
+// mount outlives its processes.
+func own(play func(options) error) func(options) error {
+	return func(o options) error {
+		if os.Getenv(ownMark) != "" {
+			if err := do("mount", "--make-rprivate", "/"); err != nil {
+				return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
+			}
+			return missing(o, play(o))
+		}
+		exe, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		cmd := exec.Command(exe, os.Args[1:]...)
+		cmd.Env = append(os.Environ(), ownMark+"=1")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if cmd.SysProcAttr, err = apart(); err != nil {
+			return missing(o, err)
+		}
+		err = cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
+		}
+		return err
+	}
+}
+
+const ownMark = "TROUPE_CHAOS_OWN_MOUNTS"
+
+// missing says that a machine cannot do what is asked: an error only where it
+// was said that it must.
+func missing(o options, err error) error {
+	if errors.Is(err, errNoDisks) && !o.must {
+		fmt.Println(err)
+		return nil
+	}
+	return err
+}
