@@ -16,7 +16,7 @@ import (
 // kinds are the words of the agent's log, those that lead somewhere more often.
 var kinds = []string{
 	"submitted", "granted", "granted", "granted", "denied", "replied", "replied", "replied", "failed", "started", "started",
-	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled",
+	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled", "messaged",
 }
 
 // likely are the facts that mean something in a phase.
@@ -25,7 +25,7 @@ var likely = map[agent.Phase][]string{
 	agent.Leasing:  {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
 	agent.Thinking: {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
 	agent.Acting:   {"hooked", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
-	agent.Waiting:  {"woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
+	agent.Waiting:  {"messaged", "woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
 	agent.Stopping: {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
 	agent.Hooking:  {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
 }
@@ -47,7 +47,7 @@ func (r *source) byte() byte {
 	return b
 }
 
-var words = []string{"", "search", "charge", "delegate", `{"q":"x"}`, `{"task":"look"}`, `{"q":`, " ", "a", strings.Repeat("many words ", 30), "soft", "hard", "retry",
+var words = []string{"", "search", "charge", "delegate", `{"q":"x"}`, `{"task":"look"}`, `{"task":"look","background":true}`, "send_message", `{"to":"parent","text":"x"}`, `{"q":`, " ", "a", strings.Repeat("many words ", 30), "soft", "hard", "retry",
 	"approve", "text", "max_output", "refusal", "too_long", "overload", "network", "undecodable", "vetoed", "token_budget", "1-0", "1-1", "2-0", "root-1-0"}
 
 func (r *source) word() string {
@@ -147,12 +147,16 @@ func (r *source) aim(into any) {
 		f.Call, f.Attempt, f.Life = open.ID, open.Attempt, r.s.Life
 	case *agent.Returned:
 		f.Call, f.Attempt = open.ID, open.Attempt
+	case *agent.Messaged:
+		if f.Call = ""; len(r.s.Away) > 0 && r.byte() > 60 {
+			f.From, f.Call = r.s.Away[0].Child, r.s.Away[0].Call
+		}
 	case *agent.Replied:
 		for i := range f.Reply.Message.Calls {
 			f.Reply.Message.Calls[i] = []model.ToolCall{{Name: "search", Args: `{"q":"x"}`}, {Name: "charge", Args: `{"q":"5"}`},
 				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}, {Name: "refund", Args: `{"q":"5"}`},
 				{Name: "ask_human", Args: `{"question":"Which?"}`}, {Name: "append_run_journal_entry", Args: `{"section":"decisions","entry":"so"}`},
-				{Name: "update_run_journal", Args: `{"objective":"compare"}`}}[r.byte()%8]
+				{Name: "update_run_journal", Args: `{"objective":"compare"}`}, {Name: "send_message", Args: `{"to":"parent","text":"x"}`}}[r.byte()%9]
 		}
 	case *agent.Failed:
 		if r.byte() > 200 {
@@ -175,9 +179,9 @@ var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: age
 		{Name: "search", Class: model.Read, Schema: schema("search")},
 		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
 		{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
-		agent.AskSpec(),
+		agent.AskSpec(), agent.SendSpec(),
 	}...), Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Ask: true,
-		Context: agent.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true}}
+		Context: agent.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
 
 // walk steps an agent through the facts of the bytes and checks what must hold
 // after each step.

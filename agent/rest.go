@@ -25,8 +25,8 @@ func (s State) works(c Call) bool {
 		return c.Person == ""
 	case Starting:
 		return true
-	case Running: // a child answers by itself, and a person is asked about a call that nobody brings to its end
-		return !c.delegate() && (s.Query.Query == "" || s.Query.Call != c.ID)
+	case Running: // a child and the supervisor answer by themselves, and a person is asked about a call that nobody brings to its end
+		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID)
 	}
 	return false
 }
@@ -42,7 +42,7 @@ func (s State) due() int64 {
 			due = min(due, arm.Due)
 		}
 	}
-	if s.Phase == Waiting {
+	if s.Phase == Waiting && !s.Idle {
 		due = min(due, s.RetryDue)
 	}
 	return due

@@ -84,6 +84,7 @@
 //	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
+//	kin          children work in the background, and agents send each other messages
 //	absent       nobody answers what the run asks; in the end somebody cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come

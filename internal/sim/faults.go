@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
@@ -174,6 +175,10 @@ func (s *sim) steer() {
 
 // early fires a timer before it is due: the node's clock runs ahead.
 func (s *sim) early() {
+	if s.softMS > 0 && slices.ContainsFunc(s.actors, (*actor).idles) && s.percent(30) {
+		s.now += s.softMS // the time is over of who only waits for children
+		return
+	}
 	sh := s.someone()
 	if sh != nil && sh.active() && sh.came && len(sh.timers) > 0 {
 		s.fire(sh, s.IntN(len(sh.timers)))
@@ -229,7 +234,7 @@ func (s *sim) garbage() {
 	}
 	body, _ := mailbox.Marshal(map[string]any{"l": 1, "c": "1-0", "a": 1, "t": "forged", "i": "root-1-0"})
 	kind := oneOf(s.dice, "granted", "returned", "replied", "started", "reserve", "delegate", "finish", "submitted", "canceled",
-		"opened", "back", "closed", "resumed", "nonsense")
+		"opened", "back", "closed", "resumed", "messaged", "send", "nonsense")
 	e := mailbox.Entry{Form: mailbox.Form, From: stranger, Items: []mailbox.Item{{N: uint64(s.IntN(90)), I: 0, Kind: kind, Body: body}}}
 	switch s.IntN(6) {
 	case 0: // bytes

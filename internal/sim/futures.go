@@ -61,7 +61,11 @@ func (s *sim) fork(from agent.State, f life.Fact) {
 func futures(st agent.State) []agent.Fact {
 	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
 		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"},
-		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}}}
+		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
+		agent.Messaged{From: "root-9-9", Text: "this"}, agent.Messaged{From: "root-9-9", Text: "that"}}
+	for _, a := range st.Away {
+		list = append(list, agent.Messaged{From: a.Child, Call: a.Call, Text: "this"}, agent.Messaged{From: a.Child, Call: a.Call, Text: "that"})
+	}
 	switch st.Phase {
 	case agent.Leasing:
 		for _, out := range []int64{100, 50} {
@@ -77,7 +81,7 @@ func futures(st agent.State) []agent.Fact {
 		}
 	case agent.Acting, agent.Waiting:
 		for _, c := range st.Calls {
-			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this"}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
+			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
 				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
 		}
 		list = append(list, agent.Answered{Query: st.Query.Query, Decision: "skip"}, agent.Answered{Query: st.Query.Query, Decision: "text", Text: "x"})
@@ -95,7 +99,7 @@ func stale(st agent.State) []agent.Fact {
 		agent.Granted{Lease: st.Lease - 1, Output: 1}, agent.Denied{Lease: st.Lease - 1, Why: agent.TokenBudget},
 		agent.Replied{Lease: st.Lease - 1, Reply: text}, agent.Failed{Lease: st.Lease + 1, Class: model.Network},
 		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
-		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}}
+		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []agent.HookAnswer{{Hook: "h0", Decision: agent.HookTrip}}})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
@@ -121,7 +125,8 @@ func (s *sim) futuresSuper(from supervisor.State, f life.Fact) {
 	was := canonSuper(nil, &from)
 	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
 		agent.Reserve{Lease: futureLease, Turn: 3}, agent.Settle{Lease: futureLease, Lost: true}, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}},
-		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Back{Node: "n"}}
+		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Send{Call: "90-1", To: "root-1-0", Text: "this"},
+		agent.Delegate{Call: "90-2", Child: "root-90-2", Goal: "that", Background: true}, agent.Back{Node: "n"}}
 	closed := from.Pool.Settle("root", futureLease, budget.Amount{})
 	if _, g := closed.Reserve("root", futureLease, budget.Ask{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
 		s.fail("a lease that was settled before it was seen is %s", g.Verdict)

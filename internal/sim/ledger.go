@@ -18,6 +18,7 @@ type ledger struct {
 	grants    map[leaseKey]budget.Amount // what the supervisor holds for a lease
 	begun     map[callKey]int            // tools begun
 	started   map[callKey]bool           // Started in force in the log
+	sent      map[callKey]int            // messages between agents
 	approved  map[callKey]bool           // a person said: run it again
 	bills     map[agent.ID]int64         // tokens that the provider counted
 	questions map[question]int           // answers given
@@ -51,7 +52,7 @@ type question struct {
 func newLedger() ledger {
 	return ledger{called: map[leaseKey]int{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
 		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
-		gates: map[gateKey]int{}, agreed: map[agent.ID][]string{},
+		gates: map[gateKey]int{}, agreed: map[agent.ID][]string{}, sent: map[callKey]int{},
 		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}
 }
 

@@ -19,7 +19,7 @@ const (
 // manners is how the loops of a run behave: a swarm of its own, each family on
 // or off.
 func manners(d dice, p *plan) agent.Manners {
-	m := agent.Manners{Ask: d.percent(70)}
+	m := agent.Manners{Ask: d.percent(70), Kin: p.on(Kin)}
 	if p.on(Hooks) {
 		m.Hooks = hooks(d)
 	}

@@ -45,13 +45,14 @@ const (
 	Absent                       // nobody answers what the run asks a person
 	HandOver                     // a shell leaves in order, and another one goes on
 	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
+	Kin                          // children in the background, and messages between agents
 	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest", "differing"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest", "kin", "differing"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {
@@ -144,6 +145,10 @@ func faultOdds(f Fault) int {
 
 func (p *plan) on(f Fault) bool { return p.faults&f != 0 }
 
+// sendTool is the loop's own where agents may speak to each other. It is the
+// last of the tools, and no other run has it.
+const sendTool = "send_message"
+
 // journalTool is the loop's own where a run has a journal.
 const journalTool = "append_run_journal_entry"
 
@@ -156,6 +161,7 @@ var tools = []model.ToolSpec{
 	{Name: "delegate", Schema: `{"type":"object","required":["task"]}`, Class: model.Read},
 	{Name: journalTool, Schema: `{"type":"object","required":["section","entry"]}`, Class: model.Read},
 	{Name: "ask_human", Schema: `{"type":"object","required":["question"]}`, Class: model.Effect},
+	{Name: sendTool, Schema: `{"type":"object","required":["to","text"]}`, Class: model.Read},
 }
 
 // opened is the run that the client asks for.
@@ -170,13 +176,16 @@ func opened(d dice, p *plan) supervisor.Opened {
 		Agent: agent.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
 		Limits: supervisor.Limits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
-			Agents: oneOf(d, 4, 5, 6, 9)},
+			Agents: oneOf(d, 4, 5, 6, 9), Messages: oneOf(d, 0, 0, 1, 2)},
 		Definitions: []supervisor.Definition{
 			{Name: "lead", System: "You lead.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: agent.Limits{Children: oneOf(d, 0, 0, 6)}},
 			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
-			{Name: "clerk", System: "You read.", Tools: []string{"look", "note"}, Limits: agent.Limits{Turns: 3}},
-			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}},
+			{Name: "clerk", System: "You read.", Tools: []string{"look", "note", sendTool}, Limits: agent.Limits{Turns: 3}},
+			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, Manners: typed(d, p)},
 		},
+	}
+	if !o.Manners.Kin {
+		o.Tools = tools[:len(tools)-1]
 	}
 	if p.on(Hostile) { // it lets no run end by itself
 		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
@@ -198,6 +207,14 @@ func opened(d dice, p *plan) supervisor.Opened {
 		o.Policy = policy(d)
 	}
 	return o
+}
+
+// typed: at times a definition says what its agents' answers are.
+func typed(d dice, p *plan) agent.Manners {
+	if !p.on(Kin) || d.percent(70) {
+		return agent.Manners{}
+	}
+	return agent.Manners{Require: agent.Require{Schema: `{"type":"object"}`}}
 }
 
 // policy is a random policy.

@@ -188,6 +188,9 @@ func (d *future) answer(t *testing.T) error {
 		return nil
 	}
 	switch {
+	case s.Idle:
+		d.step(t, agent.Messaged{From: s.Away[0].Child, Call: s.Away[0].Call, Text: "seen"}, 0)
+		return nil
 	case s.Query.Query != "":
 		d.step(t, agent.Answered{Query: s.Query.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
 		return nil

@@ -145,6 +145,22 @@ const (
 	WokenByEntry
 	WokenByClock
 	CancelResting
+	RefusedSchema
+	SentOff
+	SatIdle
+	IdleTakeover
+	IdleCanceled
+	IdleSteered
+	IdleSoft
+	WokenByAnswer
+	WokenByMessage
+	TakenAlong
+	MailAtStop
+	MessageSent
+	MessageToEnded
+	MessageToNobody
+	MessageCanceled
+	MessagesOut
 	HaltedDiffering
 	HeldBehind
 	LeaseSpared
@@ -170,6 +186,10 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
 	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
+	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
+	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
+	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
+	"a message to nobody", "a message after the cancel", "too many messages",
 	"a node that differs halts an agent", "a question waits behind another one",
 	"a lease is given back unused", "a node that does not differ lets an agent go on"}
 
@@ -302,8 +322,11 @@ func (s *sim) reachSuper(before, after *supervisor.State, f life.Fact, out life.
 				s.reach.hit(OrphanStopped)
 			}
 		case "returned":
-			if f.Kind == "delegate" {
+			switch f.Kind {
+			case "delegate":
 				s.reachRefused(t)
+			case "send":
+				s.reachSent(t)
 			}
 		}
 	}

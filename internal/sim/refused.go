@@ -23,12 +23,16 @@ var refusals = []struct {
 	{"budget does not cover", RefusedBudget},
 	{"a provider billed", RefusedOverrun},
 	{"budget is frozen", RefusedFrozen},
+	{"schema of its own", RefusedSchema},
 }
 
 func (s *sim) reachRefused(t life.Letter) {
 	var e agent.Returned
 	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
 		s.fail("returned: %v", err)
+	}
+	if e.Live {
+		return
 	}
 	for _, r := range refusals {
 		if strings.Contains(e.Text, r.words) {

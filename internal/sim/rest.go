@@ -40,10 +40,11 @@ func (s *sim) stands(a *actor) life.Standing {
 }
 
 // wakes: an actor without a shell gets one, for nothing says that it waits, or
-// what it waits for has come.
+// what it waits for has come; or its log was hurt while it waited, and somebody
+// looks at it some time.
 func (s *sim) wakes(a *actor) bool {
 	st := s.stands(a)
-	return !st.Rests || st.Due != 0 && st.Due <= s.now
+	return !st.Rests || st.Due != 0 && st.Due <= s.now || a.hurt
 }
 
 // alarm is the timer of an actor at rest.
@@ -68,7 +69,7 @@ func (s *sim) alarm(a *actor) *timer {
 // retriesAtRest: it waits for the next attempt at something.
 func (s *sim) retriesAtRest(a *actor) bool {
 	w := a.shadow.agent
-	return w != nil && s.alarm(a) != nil && (w.State.Phase == agent.Waiting ||
+	return w != nil && s.alarm(a) != nil && (w.State.Phase == agent.Waiting && !w.State.Idle ||
 		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying }))
 }
 

@@ -22,6 +22,7 @@ const (
 	actAnswer                 // a person answers
 	actThaw                   // a frozen shell goes on
 	actEnough                 // a person who answers nothing ends the run
+	actSpeak                  // a person speaks to who waits for children
 	actRelease                // a shell that leaves has nothing under way any more
 	actRest                   // a shell that waits goes
 )
@@ -72,6 +73,8 @@ func (s *sim) progress() {
 			w := usual / 2
 			if r.aborted {
 				w = usual
+			} else if !r.shell.active() {
+				w = seldom // what a silent shell brings comes late
 			}
 			add(action{kind: actRun, weight: w, run: r})
 		}
@@ -127,6 +130,9 @@ func (s *sim) offer(a *actor, add func(action)) {
 	if !active && !a.closed && s.now >= a.slow && s.wakes(a) {
 		add(action{kind: actStart, weight: usual, actor: a})
 	}
+	if a.idles() && s.on(Steer) && !s.quiet && s.spoken < spokenMax {
+		add(action{kind: actSpeak, weight: seldom, actor: a})
+	}
 	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && s.ledger.asked(a.id, st.State.Query.Query) < answersMax {
 		switch {
 		case s.on(Absent):
@@ -138,6 +144,12 @@ func (s *sim) offer(a *actor, add func(action)) {
 		}
 	}
 }
+
+// spokenMax is how often a person speaks to who waits for children.
+const spokenMax = 2
+
+// idles: it waits for children in the background.
+func (a *actor) idles() bool { return a.shadow.agent != nil && a.shadow.agent.State.Idle }
 
 // answersMax is how many answers people give to one query: they do not know
 // that the first one is on its way.
@@ -173,6 +185,9 @@ func (s *sim) do(a *action) {
 		s.release(a.shell)
 	case actRest:
 		s.rest(a.shell)
+	case actSpeak:
+		s.spoken++
+		s.command(a.actor, "steered", agent.Steered{Text: "how far is it?"})
 	case actEnough:
 		s.command(s.super, "canceled", agent.Canceled{Why: "nobody answers"})
 	}

@@ -61,6 +61,7 @@ type sim struct {
 	nonces  int
 	request int
 	cancels int
+	spoken  int
 	leases  uint64
 	tracing bool
 	records bool

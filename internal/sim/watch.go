@@ -79,7 +79,7 @@ func (s *sim) watchTimer(w *shadow, before, after *agent.State) {
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		s.fail("%s: the hard limit passes too early", a.id)
 	}
-	if before.Phase == agent.Waiting && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+	if before.Phase == agent.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
 		s.fail("%s: a retry comes too early", a.id)
 	}
 }
@@ -129,7 +129,7 @@ func (s *sim) watchReturned(a *actor, before agent.State, after *agent.State, f 
 				s.fail("%s: call %s, attempt %d, is answered by attempt %d", a.id, c.ID, c.Attempt, e.Attempt)
 			}
 		}
-		if c.ID != e.Call || c.Child == "" || c.Stage != agent.Running || f.From == "" {
+		if c.ID != e.Call || c.Child == "" || c.Stage != agent.Running || f.From == "" || e.Live {
 			continue
 		}
 		child := s.byAddr[mailbox.At(runName, string(c.Child))]
@@ -176,6 +176,7 @@ func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key le
 	}
 	s.watchQueue(&before, after, f)
 	s.watchEnds(&before, after, f, out)
+	s.watchMessages(&before, after, f, out)
 	for _, effect := range out.World {
 		if _, ok := effect.(supervisor.Publish); ok {
 			s.ledger.over++

@@ -121,7 +121,7 @@ func continues(old, now []model.Message) bool {
 // watchWait: who waits says for what: a person is told what is asked, a timer
 // is armed.
 func (s *sim) watchWait(a *actor, before, after *agent.State, out life.Stepped) {
-	if after.Phase != agent.Waiting || before.Phase == agent.Waiting && before.Query == after.Query {
+	if after.Phase != agent.Waiting || after.Idle || before.Phase == agent.Waiting && before.Query == after.Query {
 		return
 	}
 	q := after.Query

@@ -42,11 +42,13 @@ type judgement struct {
 	due           map[string]int64 // when calls may run again
 	began         int64            // the clock, moved on by the time that people took
 	parked        int64
+	away          map[string]agent.ID // children in the background, by their calls
+	mail          []agent.Messaged    // heard and not in the transcript
 }
 
 func newJudgement() judgement {
 	return judgement{open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{}, fails: map[string]int{},
-		due: map[string]int64{}}
+		due: map[string]int64{}, away: map[string]agent.ID{}}
 }
 
 // Bounds that the judge holds the loop to.
@@ -64,6 +66,7 @@ func (s *sim) watchLoop(w *shadow, before, after *agent.State, f life.Fact, out 
 	s.watchLimits(w, before, after, f)
 	s.watchFact(w, before, after, f)
 	s.watchFolds(w, before, after)
+	s.watchKin(w, before, after, f, out)
 	for _, effect := range out.World {
 		s.watchGates(w, after, effect)
 		switch e := effect.(type) {

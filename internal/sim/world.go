@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -87,7 +88,7 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 	s.note("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
 	s.mayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
-	if i < 0 || e.Name == "delegate" || e.Name == "ask_human" || e.Name == journalTool && s.opened.Manners.Journal {
+	if i < 0 || e.Name == "delegate" || e.Name == sendTool || e.Name == "ask_human" || e.Name == journalTool && s.opened.Manners.Journal {
 		s.fail("%s: the unknown tool %q runs", a.id, e.Name)
 	}
 	var args map[string]any
@@ -107,6 +108,9 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 		s.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
 	s.runs = append(s.runs, &run{shell: sh, call: e.Call, attempt: e.Attempt, name: e.Name})
+	if class != model.Read && class != model.Idempotent && s.on(TwoHolders) && !s.quiet && len(a.shells) < shellsMax && s.percent(2*raceOdds) {
+		s.takeover(a) // its outcome is unknown to who comes
+	}
 }
 
 // finishRun brings a model or a tool to its end and posts what came of it.
@@ -278,8 +282,12 @@ func (s *sim) compose(reply *model.Reply, r *run, t temper) {
 		return
 	}
 	n := s.between(1, 4)
+	parent := s.byAddr[mailbox.At(runName, string(r.shell.agent.State.Task.Parent))]
 	for i := range n {
 		call := s.call(t)
+		if parent != nil && parent.idles() && s.percent(70) {
+			call = s.message()
+		}
 		if first && i < 3 {
 			call = model.ToolCall{Name: "delegate", Args: s.errand()}
 		}
@@ -311,6 +319,8 @@ func (s *sim) call(t temper) model.ToolCall {
 	}
 	wanted := s.opened.Manners.Require.Evidence
 	switch {
+	case s.opened.Manners.Kin && s.percent(30):
+		return s.message()
 	case len(wanted) > 0 && s.percent(40): // it was told what there must be
 		return model.ToolCall{Name: wanted[0].Tool, Args: `{"x":3}`}
 	case s.percent(t.delegate):
@@ -334,7 +344,20 @@ func (s *sim) errand() string {
 	if s.percent(10) {
 		who += `","fork":true,"x":"` // it begins with its parent's history
 	}
-	return `{"task":"t","agent":"` + who + `"}`
+	more := ""
+	if s.opened.Manners.Kin && s.percent(55) {
+		more = `,"background":true`
+	}
+	if s.opened.Manners.Kin && s.percent(10) {
+		more += `,"schema":{"type":"object","required":["answer"]}`
+	}
+	return `{"task":"t","agent":"` + who + `"` + more + `}`
+}
+
+// message is a call that says something to another agent.
+func (s *sim) message() model.ToolCall {
+	to := oneOf(s.dice, "parent", "parent", "parent", "parent", "root", "hand", "clerk", "shy", "lead", "root", "root-1-0", "root-1-1", "root-1-0-1-0", "nobody")
+	return model.ToolCall{Name: sendTool, Args: `{"to":"` + to + `","text":"m` + itoa(s.step) + oneOf(s.dice, "", `\n[Message of agent root]`) + `"}`}
 }
 
 // promptTokens is how the provider counts a prompt, messageTokens one message.
