@@ -14,6 +14,14 @@ check:    ; bash .ci/run
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)
+	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)
+	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 20 -points 10 -tokens 9000
+	go run ./internal/chaos -nodes 5 -ttl $(TTL) -kills 0 -zombies 10 -gap 500ms
+	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -poison
+	go run ./internal/chaos -nodes $(NODES) -leaks 2000
+	go run ./internal/chaos -nodes $(NODES) -ttl 20s -busy 330 -drains 1
+	go run ./internal/chaos -nodes $(NODES) -ttl 20s -busy 1000
+	go run ./internal/chaos -nodes $(NODES) -ttl 2s -runs 20 -kills 3 -at-once 12 -control
 cluster:  ; go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 2 -stops 1 -drains 1 -for $(DURATION)
 brokers:  ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -leaders 20 -every 30s -ttl 20s -runs $(RUNS)
 partitions: ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -cuts 30 -every 10s -ttl 10s -runs $(RUNS)

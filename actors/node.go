@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -133,7 +135,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	// What it has to say, the shells say with more sense: see Receive.
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
-	n := &Node{cfg: cfg, system: actor.NewActorSystem(quiet)}
+	n := &Node{cfg: cfg, system: small(actor.NewActorSystem(quiet))}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
 	// Cleanup is done by hands that outlive work.
@@ -151,6 +153,26 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.stop = stop
 	return n, nil
+}
+
+// registryMaps is how many maps a node has for the ids of its shells. The library
+// makes 32 times 1,024 of them, each of which gets room for eight at its first
+// one: 12 MiB, however few shells there are at a time.
+const registryMaps = 8 // times 32
+
+// small makes a system's registry smaller, before anything but the library's own
+// is in it.
+func small(system *actor.ActorSystem) *actor.ActorSystem {
+	own := map[string]any{}
+	for _, m := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
+		maps.Copy(own, m.Items())
+	}
+	fewer := &actor.SliceMap{LocalPIDs: slices.Clone(system.ProcessRegistry.LocalPIDs.LocalPIDs[:registryMaps])}
+	for id, process := range own {
+		fewer.GetBucket(id).Set(id, process)
+	}
+	system.ProcessRegistry.LocalPIDs = fewer
+	return system
 }
 
 // Open appends the first entry of a run. Opening the same run again is

@@ -53,6 +53,8 @@ type (
 	}
 	// alarm: somebody at rest may be due.
 	alarm struct{}
+	// nothing is for those who are not there.
+	nothing struct{}
 	// tidy: look for logs at rest that others hold by now.
 	tidy struct{}
 )
@@ -63,15 +65,23 @@ func (n *Node) Asleep(at mailbox.Address, due int64) { n.system.Root.Send(n.rout
 
 // lookAround begins the looks, which go on while there are shells.
 func (r *router) lookAround(c actor.Context) {
-	if !r.sweeping {
-		r.sweeping = true
-		r.sweepAfter(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin))
+	if r.sweeper == nil {
+		r.sweeper = r.after(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin), sweep{})
 	}
 }
 
-func (r *router) sweepAfter(c actor.Context, pause time.Duration) {
+// after sends the router a message after a pause.
+func (r *router) after(c actor.Context, pause time.Duration, message any) *time.Timer {
 	self, root := c.Self(), c.ActorSystem().Root
-	time.AfterFunc(pause, func() { root.Send(self, sweep{}) })
+	return time.AfterFunc(pause, func() { root.Send(self, message) })
+}
+
+func (r *router) stopTimers() {
+	for _, t := range []*time.Timer{r.sweeper, r.tidier, r.alarmer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
 }
 
 // sweep asks the shells that have read nothing for a while.
@@ -90,11 +100,12 @@ func (r *router) sweep(c actor.Context) {
 	r.shrink()
 	switch {
 	case len(r.shells) == 0:
-		r.sweeping = false
+		r.sweeper = nil
 	case asked > restsAtOnce:
-		r.sweepAfter(c, sweepAgain)
+		r.sweeper = r.after(c, sweepAgain, sweep{})
 	default:
-		r.sweepAfter(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin))
+		r.sweeper = nil
+		r.lookAround(c)
 	}
 }
 
@@ -114,6 +125,13 @@ func anew[K comparable, V any](old map[K]V) map[K]V {
 	maps.Copy(m, old)
 	return m
 }
+
+// IgnoreDeadLetterLogging keeps the library from counting it as lost.
+func (nothing) IgnoreDeadLetterLogging() {}
+
+// unlink makes the id of a shell that is gone forget it. The library keeps ids of
+// former children, and an id keeps what it led to until it is used again.
+func unlink(c actor.Context, gone *actor.PID) { c.Send(gone, nothing{}) }
 
 // rested lets a shell go. If something has come after it read its last entry,
 // another one is started at once.
@@ -148,10 +166,8 @@ func (r *router) asleep(c actor.Context, m asleep) {
 }
 
 func (r *router) tidyLater(c actor.Context) {
-	if !r.tidying && len(r.resting.when) > 0 {
-		r.tidying = true
-		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(tidyPause, func() { root.Send(self, tidy{}) })
+	if r.tidier == nil && len(r.resting.when) > 0 {
+		r.tidier = r.after(c, tidyPause, tidy{})
 	}
 }
 
@@ -162,7 +178,7 @@ func (r *router) tidy(c actor.Context) {
 			r.awake(at)
 		}
 	}
-	r.tidying = false
+	r.tidier = nil
 	r.tidyLater(c)
 }
 
@@ -176,18 +192,20 @@ func (r *router) awake(at mailbox.Address) {
 // setAlarm arms the one timer of all who are at rest.
 func (r *router) setAlarm(c actor.Context) {
 	next := r.resting.next()
-	if next == 0 || r.alarmAt != 0 && r.alarmAt <= next {
+	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
 		return
 	}
+	if r.alarmer != nil {
+		r.alarmer.Stop()
+	}
 	r.alarmAt = next
-	self, root := c.Self(), c.ActorSystem().Root
-	time.AfterFunc(max(time.Until(time.UnixMilli(next)), timerPauseMin), func() { root.Send(self, alarm{}) })
+	r.alarmer = r.after(c, max(time.Until(time.UnixMilli(next)), timerPauseMin), alarm{})
 }
 
 // alarm wakes those who are due. Those whose logs are held by others by now are
 // theirs to wake.
 func (r *router) alarm(c actor.Context) {
-	r.alarmAt = 0
+	r.alarmer = nil
 	for at, ok := r.resting.due(time.Now().UnixMilli()); ok; at, ok = r.resting.due(time.Now().UnixMilli()) {
 		r.awake(at)
 		r.find(c, at)

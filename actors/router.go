@@ -36,12 +36,12 @@ type router struct {
 
 	leaving []*leaving
 
-	starts   uint64 // of all shells: each start under one lease has a higher number than those before
-	resting  resting
-	alarmAt  int64 // when the timer of those at rest fires, 0: it is not armed
-	sweeping bool
-	tidying  bool
-	most     int // shells at once, since the maps were made
+	starts  uint64 // of all shells: each start under one lease has a higher number than those before
+	most    int    // shells at once, since the maps were made
+	resting resting
+	// Timers of rest.go; nil: not armed.
+	sweeper, tidier, alarmer *time.Timer
+	alarmAt                  int64 // when the alarmer fires
 }
 
 // place is what the router knows of one address.
@@ -106,8 +106,11 @@ func (r *router) Receive(c actor.Context) {
 		}
 	case hopeless:
 		r.giveUp(c, m)
+	case *actor.Stopping:
+		r.stopTimers()
 	case *actor.Terminated:
 		r.crashed(c, m.Who)
+		unlink(c, m.Who)
 	}
 }
 

@@ -25,7 +25,7 @@ func (s State) works(c Call) bool {
 		return c.Person == ""
 	case Starting:
 		return true
-	case Running: // a child and the supervisor answer by themselves, and a person is asked about a call that nobody brings to its end
+	case Running: // others answer by themselves, and a person is asked about a call that nobody brings to its end
 		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID)
 	}
 	return false

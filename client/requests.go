@@ -198,6 +198,10 @@ type NodeInfo struct {
 	// State is live or leaving; a node alone with its own server is alone.
 	State  string `json:"state"`
 	Shards []int  `json:"shards"`
+	// Live is how many actors it runs, Resting how many wait in logs that it holds,
+	// without a process of their own: for a person, another agent, or the clock.
+	Live    int64 `json:"live"`
+	Resting int64 `json:"resting"`
 	// Profile is what its server promises (docs/profiles.md), Unproven what it did
 	// not see of that when it started. The node that answers tells all that it saw.
 	Profile  string     `json:"profile,omitempty"`

@@ -41,7 +41,7 @@ type Config struct {
 	// Cluster is the nodes that share the logs. nil: this one has them alone.
 	Cluster *Cluster
 	// Self is what a node that has the logs alone says of itself, beside its name.
-	Self client.NodeInfo
+	Self func() client.NodeInfo
 	// Name of the node.
 	Name string
 	// Bare leaves out of events what people, models and tools said.

@@ -20,7 +20,10 @@ type NodesRequest struct{}
 
 func (c *Control) nodes(context.Context, NodesRequest) (any, error) {
 	if c.cfg.Cluster == nil {
-		self := c.cfg.Self
+		var self client.NodeInfo
+		if c.cfg.Self != nil {
+			self = c.cfg.Self()
+		}
 		self.ID, self.Name, self.State, self.Shards = c.cfg.Name, c.cfg.Name, "alone", []int{}
 		return []client.NodeInfo{self}, nil
 	}

@@ -50,9 +50,9 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 		if n.Unproven != "" {
 			profile += " (not proven: " + n.Unproven + ")"
 		}
-		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID), term.Line(profile)}
+		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), fmt.Sprint(n.Live), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID), term.Line(profile)}
 	}
-	return a.table([]string{"NODE", "STATE", "SHARDS", "HOST", "PID", "AGE", "ID", "PROFILE"}, rows)
+	return a.table([]string{"NODE", "STATE", "SHARDS", "LIVE", "RESTING", "HOST", "PID", "AGE", "ID", "PROFILE"}, rows)
 }
 
 func (a *app) drainCommand() *cobra.Command {

@@ -131,6 +131,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&d.User, "service-user", "", "user name of that connection (TROUPE_SERVICE_USER)")
 	f.StringVar(&d.Password, "service-password", "", "its password (TROUPE_SERVICE_PASSWORD)")
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
+	f.DurationVar(&n.cfg.Linger, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
 	f.StringVar(&o.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&o.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
 	f.StringVar(&o.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")

@@ -36,6 +36,7 @@ type theatre struct {
 	afterlives     map[string]afterlife
 	// Of all children, and of those that began on another node than their parent.
 	children, elsewhere int
+	canceled            int // runs
 }
 
 // cluster plays, and judges.
@@ -59,6 +60,9 @@ func cluster(o options) (err error) {
 	}
 	if o.gap == 0 {
 		o.gap = o.ttl
+	}
+	if o.tokens == 0 {
+		o.tokens = runTokens
 	}
 	if o.leaks > 0 {
 		o.turns, o.kills = 1, 0

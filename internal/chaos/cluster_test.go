@@ -12,7 +12,7 @@ import (
 func TestASliceOfChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	o := options{nodes: 3, runs: 20, kills: 2, stops: 1, drains: 2, turns: 6, atOnce: 8, ttl: 3 * time.Second, seed: seed, slack: time.Minute}
+	o := options{nodes: 3, runs: 20, kills: 2, stops: 1, drains: 2, points: 3, zombies: 1, cancels: 20, turns: 6, atOnce: 8, ttl: 3 * time.Second, seed: seed, slack: time.Minute}
 	if err := cluster(o); err != nil {
 		t.Error(err)
 	}

@@ -43,10 +43,14 @@ func (f *folded) bad(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
+func newFolded(run string) *folded {
+	return &folded{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
+		starts: map[string]map[string]int{}, claims: map[string][]reign{}, late: map[string][]string{}, open: map[string]string{}}
+}
+
 // fold reads and folds the logs of a run.
 func fold(post *jetstream.Post, run string) (*folded, error) {
-	f := &folded{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
-		starts: map[string]map[string]int{}, claims: map[string][]reign{}, late: map[string][]string{}, open: map[string]string{}}
+	f := newFolded(run)
 	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		f.logs[m.To] = append(f.logs[m.To], m)
 		return nil
@@ -257,6 +261,9 @@ func (t *theatre) judgeLogs(post *jetstream.Post, r *ran, effects map[string]int
 	b := r.result.Budget
 	if b != f.result.Budget || r.result.Reason != f.result.Reason {
 		t.found.of(r.id, "run %s was told as %s %+v, and its log says %s %+v", r.id, r.result.Reason, b, f.result.Reason, f.result.Budget)
+	}
+	if r.canceled {
+		return // what was cut short is charged by what had arrived
 	}
 	if known := int64(f.replied * (inputTokens + outputTokens)); b.Used-b.Unknown != known {
 		t.found.of(r.id, "run %s: %d replies cost %d tokens, and its budget says %+v", r.id, f.replied, known, b)

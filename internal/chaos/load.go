@@ -40,6 +40,10 @@ type ran struct {
 	result *supervisor.Result
 	asked  int // questions about calls that nobody knew the outcome of
 	said   map[string]client.AnswerRequest
+
+	canceled bool
+	ended    time.Time // when that was told
+	lines    int       // its effects by then
 }
 
 // runPatience is how long a run may take, blows and all.
@@ -98,6 +102,7 @@ func (l *load) run(id string) *ran {
 			return r
 		}
 	}
+	l.cancels(ctx, r)
 	for {
 		var info client.RunInfo
 		err := again(ctx, func() (err error) {
@@ -110,6 +115,7 @@ func (l *load) run(id string) *ran {
 		}
 		if info.State == gateway.Finished {
 			r.result = info.Result
+			l.stopped(r)
 			return r
 		}
 		if err := l.answer(ctx, r, info); err != nil {
@@ -119,12 +125,13 @@ func (l *load) run(id string) *ran {
 	}
 }
 
+// runTokens are more than a run needs.
 const runTokens = 2_000_000
 
 // request asks for a run.
 func (l *load) request(id string) client.RunRequest {
 	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: filepath.Join(l.t.stage.dir, "agents"),
-		Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: runTokens}
+		Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: l.t.o.tokens}
 }
 
 // again asks until a node answers.
@@ -169,8 +176,7 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		for range 1 + rand.IntN(5) {
 			err = errors.Join(err, again(ctx, func() error { return l.t.client.Answer(ctx, req) }))
 		}
-		var refused *client.Error
-		if errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict) {
+		if over(err) {
 			continue // a late result was faster
 		}
 		if err != nil {
@@ -178,6 +184,12 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 		}
 	}
 	return pause(ctx, poll)
+}
+
+// over reports that there is nothing left that a command could be about.
+func over(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict)
 }
 
 // decide is what the person says about a call, by the ledger. Who is asked again,

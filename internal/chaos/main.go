@@ -67,6 +67,8 @@ type options struct {
 	points, zombies            int
 	busy, leaks                int
 	poison                     bool
+	cancels                    int
+	tokens                     int64
 	slack                      time.Duration
 	node                       string
 	ttl, gap, length           time.Duration
@@ -95,6 +97,8 @@ func main() {
 	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
 	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
+	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
+	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")
 	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
 	flag.DurationVar(&o.slack, "slack", 30*time.Second, "how much longer than the TTL a takeover may take, and how long a hand-over")
 	flag.StringVar(&o.node, "troupe-node", "", "the binary of a node, with the tag chaos; built when empty")

@@ -24,7 +24,8 @@ type provider struct {
 	mu       sync.Mutex
 	requests int
 	bad      []string
-	of       map[string]int // requests by the run that their first message names
+	of       map[string]int       // requests by the run that their first message names
+	last     map[string]time.Time // when the last of them came
 	held     held
 }
 
@@ -33,7 +34,7 @@ type provider struct {
 const thinkTime = 80 * time.Millisecond
 
 func newProvider(turns int) *provider {
-	p := &provider{turns: turns, of: map[string]int{}}
+	p := &provider{turns: turns, of: map[string]int{}, last: map[string]time.Time{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	return p
 }
@@ -59,6 +60,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.requests++
 	run := p.name(body)
 	p.of[run]++
+	p.last[run] = time.Now()
 	if err != nil {
 		p.bad = append(p.bad, err.Error())
 	}

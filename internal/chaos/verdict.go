@@ -89,15 +89,24 @@ func (t *theatre) judgeRun(r *ran, effects map[string]int) {
 	requests := t.p.counted(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
 	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmed()
+	if r.canceled {
+		t.judgeCanceled(r)
+	}
+	if b.Used > b.Limit || b.Overrun > 0 || b.Reserved != 0 || b.Used < atLeast {
+		t.found.of(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
+	}
 	switch {
+	case r.canceled && r.result.Reason != agent.Completed: // it was looked at
+	case t.o.tokens < runTokens:
+		if r.result.Reason != agent.Completed && r.result.Reason != agent.TokenBudget {
+			t.found.of(r.id, "run %s could spend %d tokens, and ended %s: %s", r.id, t.o.tokens, r.result.Reason, r.result.Detail)
+		}
 	case r.result.Reason != agent.Completed:
 		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
 	case len(effects) != t.effects() && !t.o.control:
 		t.found.of(r.id, "run %s completed with %d of %d effects", r.id, len(effects), t.effects())
 	case len(r.result.Agents) != 1+t.helpers():
 		t.found.of(r.id, "run %s has %d agents", r.id, len(r.result.Agents))
-	case b.Used > b.Limit, b.Overrun > 0, b.Reserved != 0, b.Used < atLeast:
-		t.found.of(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
 	case planned && (b.Unknown > 0 || r.asked > 0 || requests != t.requests()):
 		t.found.of(r.id, "run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
 			r.id, requests, t.requests(), b.Unknown, r.asked)
@@ -189,10 +198,10 @@ func (t *theatre) print() error {
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
 entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
-%s%s%s%s%s%s%s%d problems
+%s%s%s%s%s%s%s%s%d problems
 `, len(t.blows), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, part(took, 0.5), part(took, 0.99), part(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
-		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), t.placed(), len(t.found.list))
+		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), t.placed(), t.stoppedTold(), len(t.found.list))
 	switch {
 	case t.o.control && doubles == 0:
 		return errBlind

@@ -37,7 +37,7 @@ func join(t *testing.T, e *bus.Embedded, name string, roots ...string) *Host {
 	t.Helper()
 	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
-		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL = name, roots, true, shard.TTLMin
+		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, shard.TTLMin, 20*time.Millisecond
 		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
 	})
 }

@@ -58,6 +58,8 @@ type Config struct {
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
+	// Linger is how long who waits stays in memory. Default actors.LingerDefault.
+	Linger time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
 	// Tools is the operator's word on tools: it goes over what they say themselves.
@@ -97,6 +99,7 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
+	census   census
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
 	life     context.Context       // until Close
@@ -167,13 +170,14 @@ func (h *Host) open(ctx context.Context) error {
 	}
 	h.runs = gateway.OpenRuns(buckets)
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Hooks: h.cfg.GoHooks,
-		Blobs: h.blobs, Events: h.publish, Over: h.over, Logger: h.cfg.Logger}
+		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}
 	}
 	if err := h.hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}
+	h.census.hear(&cfg)
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
@@ -181,7 +185,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self(), Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

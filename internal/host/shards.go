@@ -82,7 +82,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 				return lease == epoch && mailbox.Shard(at, h.post.Shards()) == s
 			}, done)
 		},
-		Changed: h.changed, Logger: h.cfg.Logger})
+		Changed: h.changed, Actors: h.census.count, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -120,9 +120,11 @@ func (h *Host) cluster() *gateway.Cluster {
 		list := []client.NodeInfo{}
 		for n, shards := range k.Nodes() {
 			i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
-				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards, Profile: n.Profile, Unproven: n.Unproven}
+				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards, Profile: n.Profile, Unproven: n.Unproven,
+				Live: n.Live, Resting: n.Resting}
 			if n.ID == k.ID() {
 				i.Proof = &h.proof
+				i.Live, i.Resting = h.census.count()
 			}
 			if n.Leaving {
 				i.State = "leaving"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 	"github.com/troupe-run/troupe/mailbox"
@@ -56,11 +57,12 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 	return open, logs, nil
 }
 
-// takeUp wakes the actors of all runs that have not ended, by one list of the
-// logs: one for each run would cost a request to each stream. With shards, it is
-// those whose logs are there.
+// takeUp wakes the actors of all runs that have not ended, but for those who wait:
+// what the newest entry of a log says of its actor is enough to leave it at rest
+// (PROTOCOL P17, P19). It is one pass over the newest entries: one for each run
+// would cost a request to each stream. With shards, it is those whose logs are there.
 func (h *Host) takeUp(ctx context.Context, shards []int) error {
-	open, logs, err := h.unfinished(ctx, shards)
+	open, _, err := h.unfinished(ctx, shards)
 	if err != nil {
 		return err
 	}
@@ -68,10 +70,23 @@ func (h *Host) takeUp(ctx context.Context, shards []int) error {
 	for _, i := range open {
 		live[i.RunID] = true
 	}
-	for _, at := range logs {
-		if live[at.Run()] {
-			h.node.Wake(at)
+	look := func(d mailbox.Head) error {
+		switch st := life.Stands(d.To, d.Data, d.Entries); {
+		case !live[d.To.Run()] || st.Ended:
+		case st.Rests:
+			h.node.Asleep(d.To, st.Due)
+		default:
+			h.node.Wake(d.To)
 		}
+		return nil
+	}
+	if len(shards) > 0 {
+		err = h.post.HeadsOf(ctx, shards, look)
+	} else {
+		err = h.post.Heads(ctx, look)
+	}
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
 	}
 	return nil
 }

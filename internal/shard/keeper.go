@@ -34,6 +34,10 @@ type Node struct {
 	// Unproven which checks of it were not seen to hold.
 	Profile  string `json:"profile,omitempty"`
 	Unproven string `json:"unproven,omitempty"`
+	// Live and Resting are how many actors it runs, and how many wait in logs that
+	// it holds, when it last said that it lives.
+	Live    int64 `json:"live,omitempty"`
+	Resting int64 `json:"resting,omitempty"`
 }
 
 // lease is the value of a lease.
@@ -70,7 +74,9 @@ type Config struct {
 	// its lease was over for a moment, and nobody else had it. It is called from
 	// one goroutine and should not take longer than a renewal.
 	Changed func(gained, lost []int)
-	Logger  *slog.Logger // default: discard
+	// Actors counts what Node says of them. Default: nobody counts.
+	Actors func() (live, resting int64)
+	Logger *slog.Logger // default: discard
 }
 
 // ErrConfig: a Config without what is required.

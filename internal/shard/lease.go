@@ -32,6 +32,9 @@ func (k *Keeper) renewNode(ctx context.Context) {
 	k.mu.RLock()
 	node, own := k.cfg.Node, k.own
 	k.mu.RUnlock()
+	if k.cfg.Actors != nil {
+		node.Live, node.Resting = k.cfg.Actors()
+	}
 	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.NodeBucket(), node.ID, encode(node), own, k.cfg.TTL)
 	if errors.Is(err, bus.ErrRevision) {
 		var e jetstream.KeyValueEntry

@@ -81,6 +81,8 @@
 //	limits       limits are raised, and lowered to what is committed, while the run lives
 //	slow         nobody starts a child for a long time
 //	hand-over    a shell reads no more, ends what it began, says Released and is gone; another one goes on
+//	rest         who waits has no shell: its next entry, or the time that it has said, starts one; whoever looks for work
+//	             knows of it no more than the newest entry of its log and how many there are
 //	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
@@ -129,7 +131,7 @@
 //
 // # What is not modelled
 //
-// Parking of idle actors and of poisoned ones (life.Starts), the store of blobs, shards and read-ahead, a full stream,
+// Actors that are given up (life.Starts), the store of blobs, shards and read-ahead, a full stream,
 // and two bits of rot at once. Of a log that was
 // spoiled only this is asked: that it is noticed where PROTOCOL P13 can notice
 // it, that what is known to be damaged halts, and that the run ends. Where

@@ -66,11 +66,14 @@ func (s *sim) alarm(a *actor) *timer {
 	return t
 }
 
-// retriesAtRest: it waits for the next attempt at something.
+// retriesAtRest: it waits for the next attempt at something, and will not miss it.
 func (s *sim) retriesAtRest(a *actor) bool {
-	w := a.shadow.agent
-	return w != nil && s.alarm(a) != nil && (w.State.Phase == agent.Waiting && !w.State.Idle ||
-		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying }))
+	w, t := a.shadow.agent, s.alarm(a)
+	if w == nil || t == nil {
+		return false
+	}
+	return w.State.Phase == agent.Waiting && !w.State.Idle && t.due <= w.State.RetryDue ||
+		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying && t.due <= c.Due })
 }
 
 var rests = map[agent.Phase]Place{agent.Leasing: RestLeasing, agent.Acting: RestActing, agent.Waiting: RestWaiting}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+)
+
+// resting waits until a node runs no actor, and so many are at rest.
+func resting(t *testing.T, h *Host, want int64) {
+	t.Helper()
+	eventually(t, "all rest", func() bool {
+		live, resting := h.census.count()
+		return live == 0 && resting == want
+	})
+}
+
+// Runs that wait for a person need nothing of their node, which says how many
+// they are; the next node leaves them as they are, an answer wakes one of them
+// there, and a cancel another one (P17, P19, E4, B6).
+func TestWaitingRunsAreLeftAtRest(t *testing.T) {
+	noLeaks(t)
+	const runs = 5
+	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
+	first := start(t, state, opts)
+	c := connect(t, first)
+	var ids []string
+	for range runs {
+		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+		if info, err := c.Wait(within(t), id); err != nil || info.State != gateway.Parked {
+			t.Fatalf("%+v %v", info, err)
+		}
+		ids = append(ids, id)
+	}
+	resting(t, first, 2*runs)
+	if list, err := c.Nodes(within(t)); err != nil || len(list) != 1 || list[0].Live != 0 || list[0].Resting != 2*runs {
+		t.Errorf("%+v %v", list, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, state, opts)
+	resting(t, second, 2*runs)
+	c = connect(t, second)
+	wakeOne(t, c, ids[1])
+	await(t, c, ids[1], "run.finished", 1)
+	if err := c.Cancel(within(t), client.CancelRequest{RunID: ids[3], Why: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, ids[3], "run.finished", 1)
+	resting(t, second, 2*runs-4)
+}
+
+// wakeOne answers the question of a run.
+func wakeOne(t *testing.T, c *client.Client, run string) {
+	t.Helper()
+	open, err := c.Questions(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range open {
+		if q.RunID == run {
+			if err := c.Answer(within(t), client.AnswerRequest{RunID: run, Agent: q.Agent, Query: q.Query, Decision: "text", Text: "this"}); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s asks nothing: %+v", run, open)
+}
+
+// The node that takes over shards leaves at rest who waits in them, and wakes
+// them by their next entry (P17, P19, F2).
+func TestATakeoverLeavesWhoRests(t *testing.T) {
+	const runs = 6
+	e := shared(t)
+	agents, model := askers(t), script(t, asker)
+	one := join(t, e, "one", agents)
+	two := join(t, e, "two", agents)
+	spread(t, one, two)
+	c := connect(t, two)
+	var ids []string
+	for range runs {
+		ids = append(ids, begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"}))
+	}
+	for _, id := range ids {
+		if info, err := c.Wait(within(t), id); err != nil || info.State != gateway.Parked {
+			t.Fatalf("%+v %v", info, err)
+		}
+	}
+	eventually(t, "all rest somewhere", func() bool {
+		_, a := one.census.count()
+		_, b := two.census.count()
+		return a+b == 2*runs
+	})
+	one.cut()
+	resting(t, two, 2*runs)
+	wakeOne(t, c, ids[0])
+	await(t, c, ids[0], "run.finished", 1)
+	list, err := c.Nodes(within(t))
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	told := int64(0)
+	for _, n := range list {
+		if n.Name == "two" {
+			told = n.Resting
+		}
+	}
+	if told != 2*runs-2 {
+		t.Errorf("two rests with %d: %+v", told, list)
+	}
+}

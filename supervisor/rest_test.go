@@ -1,0 +1,31 @@
+package supervisor_test
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A supervisor stays until every member has given a sign of life, for its timers
+// begin anew with each life; then it waits for letters alone, until the run is
+// over (P19).
+func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
+	var s supervisor.State
+	step := func(from agent.ID, f supervisor.Fact) {
+		s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+	}
+	rests := func(when string, want bool) {
+		t.Helper()
+		if s.Rests() != want {
+			t.Errorf("%s: rests %t", when, s.Rests())
+		}
+	}
+	rests("before it is opened", true)
+	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: agent.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
+	rests("before its root is heard of", false)
+	step(agent.Root, agent.Back{Life: "a"})
+	rests("after it", true)
+	step(agent.Root, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}})
+	rests("when it is over", false)
+}
