@@ -117,6 +117,7 @@ func (s *shell) whileFrozen(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Stopping:
 		s.work.cancelAll()
+		s.leaveGate(c)
 	case mailbox.Message:
 		s.sawOwn(m)
 		s.took(c, 1)

@@ -98,6 +98,7 @@ func (s *shell) fallSilent(c actor.Context) {
 	}
 	s.fell, s.postponed = true, nil
 	s.work.giveUp()
+	s.leaveGate(c)
 	c.Send(s.router, silent{s.life.Addr, c.Self()})
 }
 

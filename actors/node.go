@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gate"
 	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/internal/crew"
 	"github.com/troupe-run/troupe/internal/trap"
@@ -68,6 +69,18 @@ type Config struct {
 	// Hooks are the hooks in Go, by name. They are called from many goroutines at
 	// once. Default: only command lines can be hooks.
 	Hooks map[string]hook.Func
+	// Gate names the gate that the calls of a route pass: those that share the
+	// limits of a provider share its name. Called for every attempt; it must be
+	// cheap. Default: the route.
+	Gate func(route string) string
+	// Gates are the limits of all gates. Default: those of package gate.
+	Gates gate.Limits
+	// Rates are the requests and tokens a minute that a gate allows on all nodes
+	// together; 0 is unknown. Default: unknown.
+	Rates func(gate string) (requests, tokens int64)
+	// Told takes what a provider has said at a gate, for the other nodes: see Hear.
+	// It must not block. Default: there are none.
+	Told func(gate string, n gate.Notice)
 	// Blobs keeps the whole of results that are clipped. Default: they are lost.
 	Blobs mailbox.Blobs
 	// Events takes what happened, in order per log; it must not block. Deltas
@@ -78,7 +91,8 @@ type Config struct {
 	// Logger is for the operator. Default: discard.
 	Logger *slog.Logger
 
-	hooks *hook.Runner
+	hooks  *hook.Runner
+	keeper *actor.PID // of the gates
 }
 
 // Limits of a node.
@@ -95,6 +109,7 @@ type Node struct {
 	cfg    Config
 	system *actor.ActorSystem
 	router *actor.PID
+	keeper *actor.PID
 	cancel context.CancelFunc
 	stop   func()
 	// release ends the goroutines that actors run on.
@@ -120,6 +135,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
 	}
+	cfg.Gate, cfg.Rates, cfg.Told = orDefaults(cfg)
 	if cfg.Linger <= 0 {
 		cfg.Linger = LingerDefault
 	}
@@ -142,6 +158,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	rest, release := context.WithCancel(context.WithoutCancel(ctx))
 	n.release = release
 	hands := crew.New(rest)
+	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newGatekeeper(cfg) }, actor.WithDispatcher(hands)))
+	cfg.keeper = n.keeper
 	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
 		actor.WithDispatcher(hands))
 	n.router = n.system.Root.Spawn(props)

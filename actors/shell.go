@@ -127,6 +127,7 @@ func (s *shell) Receive(c actor.Context) {
 		s.claim(c)
 	case *actor.Stopping:
 		s.work.cancelAll()
+		s.leaveGate(c)
 	case reclaim:
 		s.claim(c)
 	case claimed:

@@ -102,6 +102,11 @@ func (s *shell) do(c actor.Context, effect any) {
 		s.work.done(hookPrefix + e.ID)
 	case agent.AbortModel:
 		s.work.abort(leaseKey(e.Lease))
+		s.leaveGate(c)
+	case agent.AwaitGate:
+		s.awaitGate(c, e)
+	case agent.LeaveGate:
+		s.leaveGate(c)
 	case agent.AbortTool:
 		s.work.abort(e.Call)
 	case agent.Arm:
@@ -141,54 +146,6 @@ func (s *shell) arm(c actor.Context, timer string, dueMS int64) {
 func (s *shell) deliver(c actor.Context) func(worked) {
 	router, root := s.router, c.ActorSystem().Root
 	return func(w worked) { root.Send(router, w) }
-}
-
-// callModel makes one attempt under the lease.
-func (s *shell) callModel(c actor.Context, e agent.CallModel) {
-	k := leaseKey(e.Lease)
-	w := s.own("replied", k, nil)
-	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
-	emit := s.deltas(e)
-	find, counts := s.cfg.Model, s.agent.State.Counts()
-	go func() {
-		began := time.Now()
-		client, name, err := find(e.Model)
-		var reply model.Reply
-		if err == nil {
-			req := e.Request
-			req.Model = name
-			trap.At(trap.ModelBefore, req.Model)
-			reply, err = complete(ctx, client, req, emit)
-			trap.At(trap.ModelAfter, req.Model)
-		}
-		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
-			return // the process is ending: the attempt is lost, and the next life says so
-		}
-		if err == nil {
-			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
-			if counts {
-				f.Tokens = tokens.Message(reply.Message)
-			}
-			w.body = f
-		} else {
-			w.kind, w.body = "failed", failure(ctx, e.Lease, reply, err, took)
-		}
-		deliver(w)
-	}()
-}
-
-// errPanic: a bug in a client is a failed attempt of one agent. Nobody knows
-// what it cost.
-var errPanic = errors.New("actors: the client of the model crashed")
-
-func complete(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			reply, err = model.Reply{}, fmt.Errorf("%w: %v", errPanic, p)
-		}
-	}()
-	return client.Complete(ctx, req, emit)
 }
 
 // failure turns an error of a client into the fact that the loop steps.

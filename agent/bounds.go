@@ -107,6 +107,6 @@ func (m Manners) numbers() []bounded {
 		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, TailMax},
 		{"context", "prune_tail", int64(c.PruneTail), 0, TailMax}, {"context", "within", int64(c.Within), 0, TailMax},
 		{"context", "summary_tokens", c.Summary, 0, SummaryMax},
-		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax},
+		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax}, {"", "patience_ms", m.PatienceMS, Off, PatienceMax},
 	}
 }

@@ -21,7 +21,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		if f.Now {
 			return s, []Effect{AbortModel{Lease: s.Lease}}
 		}
-		return s, nil
+		return s, []Effect{LeaveGate{}} // what was not sent yet never will be
 	case Acting:
 		return cancelCalls(s)
 	case Leasing:

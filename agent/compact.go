@@ -249,16 +249,28 @@ func unsummarized(s State, f Failed) (State, []Effect) {
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
 	}
+	if s.Cancel == nil && s.waits(f) {
+		s, fx := s.unused()
+		return then(fx)(refused(s, f))
+	}
 	s, fx := s.settleSummary(f.Reply)
-	other := s.Task.Manners.Context.Model != nil && !s.Folding.Own
 	switch {
 	case s.Cancel != nil:
 		return then(fx)(finishCanceled(s))
-	case other && f.Class != model.TooLong && s.Folding.Tries < SummaryTries:
-		s.Folding.Own = true
-		return then(fx)(askSummary(s))
+	case f.Class == model.TooLong:
+		return then(fx)(unsummed(s))
 	}
-	return then(fx)(unsummed(s))
+	return then(fx)(otherSummary(s))
+}
+
+// otherSummary asks the agent's own model for the summary, if it was not asked
+// yet; else no model writes it.
+func otherSummary(s State) (State, []Effect) {
+	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries {
+		s.Folding.Own, s.Pause = true, Pause{N: s.Pause.N}
+		return askSummary(s)
+	}
+	return unsummed(s)
 }
 
 // lostSummary goes on after a crash that took the summary with it.
@@ -304,6 +316,6 @@ func folded(s State, summary string) (State, []Effect) {
 			break
 		}
 	}
-	next.Folding = Folding{}
+	next.Folding, next.Pause = Folding{}, Pause{N: s.Pause.N}
 	return onward(next, f.As)
 }

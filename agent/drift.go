@@ -107,6 +107,9 @@ func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool)
 			s = s.neverBegun()
 		}
 	case Waiting:
+		if s.Idle || s.Pause.Waiting { // for what leads to a lease first
+			return s, nil, false
+		}
 		s.Drift.Held = s.Query
 	case Leasing, Hooking:
 	default: // it is about to end; no lease is used before it is asked

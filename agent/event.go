@@ -197,7 +197,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "messaged": as[Messaged], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "admitted": as[Admitted], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -227,6 +227,8 @@ type Settle struct {
 	Used  budget.Amount `msgpack:"u"`
 	Usage model.Usage   `msgpack:"g,omitempty"`
 	Lost  bool          `msgpack:"x,omitempty"`
+	// Unused: nothing was billed. A closing turn that was reserved stays so.
+	Unused bool `msgpack:"n,omitempty"`
 	// Calls is how many of the granted tool calls will be used.
 	Turn int `msgpack:"t,omitempty"`
 }

@@ -25,20 +25,27 @@ func replaceable(c model.ErrorClass) bool {
 // holds for the next one, and what only it understands stays behind: adapters
 // send opaque data to its issuer alone.
 func fallback(s State, detail string) (State, []Effect) {
+	next, ok := s.nextRoute()
+	if !ok {
+		before := tried(s.chain()[:s.Route+1])
+		if n := len(before) - 1; n > 0 {
+			detail = fmt.Sprintf("%s (%s, after %s)", detail, before[n], strings.Join(before[:n], ", "))
+		}
+		return finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true, Detail: detail})
+	}
+	s.Route, s.Retries, s.Pause = next, 0, Pause{N: s.Pause.N}
+	return nextTurn(s, ModelFallback)
+}
+
+// nextRoute is the next model of the chain that was not tried yet, if any.
+func (s State) nextRoute() (int, bool) {
 	chain := s.chain()
 	before := tried(chain[:s.Route+1])
 	next := s.Route + 1
 	for next < len(chain) && slices.Contains(before, chain[next].Name) {
 		next++ // it has failed already
 	}
-	if next == len(chain) {
-		if n := len(before) - 1; n > 0 {
-			detail = fmt.Sprintf("%s (%s, after %s)", detail, before[n], strings.Join(before[:n], ", "))
-		}
-		return finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true, Detail: detail})
-	}
-	s.Route, s.Retries = next, 0
-	return nextTurn(s, ModelFallback)
+	return next, next < len(chain)
 }
 
 // unpriced skips a fallback that the supervisor cannot cover: the run has a

@@ -31,6 +31,9 @@ type Manners struct {
 	// ToolRetries is how often a call of a read or idempotent tool is run again
 	// after a transient failure; 0 never.
 	ToolRetries int `msgpack:"t,omitempty" json:"tool_retries,omitempty"`
+	// PatienceMS is how long the loop waits at the gate of a model that refuses
+	// everybody; 0: each refusal is a failed attempt.
+	PatienceMS int64 `msgpack:"g,omitempty" json:"patience_ms,omitempty"`
 	// Dynamic is the part of the system prompt that stands behind the cache
 	// breakpoint; Task.System is the stable part before it (package prompt).
 	Dynamic string `msgpack:"y,omitempty" json:"dynamic,omitempty"`
@@ -207,7 +210,7 @@ func DefaultManners() Manners {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, Ask: true, Journal: true, Kin: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true,
 	}
 }
 
@@ -234,6 +237,7 @@ func (m Manners) Over(run Manners) Manners {
 		run.Continue = m.Continue
 	}
 	run.ToolRetries = cmp.Or(m.ToolRetries, run.ToolRetries)
+	run.PatienceMS = cmp.Or(m.PatienceMS, run.PatienceMS)
 	run.Dynamic = cmp.Or(m.Dynamic, run.Dynamic)
 	return run
 }

@@ -186,16 +186,10 @@ func (n *notes) arrival(before State, e Event, after State) {
 			n.add("model.finished", ModelFinished{Model: before.calling(), Purpose: before.Purpose, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
+	case Barred:
+		n.unanswered(before, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: f.Why, Unbilled: true, AfterMS: f.AfterMS}, after)
 	case Failed:
-		if before.Phase == Thinking && f.Lease == before.Lease {
-			n.turn = before.Turn + 1
-			kind := "error.raised"
-			if after.Phase == Waiting {
-				kind = "model.retry"
-			}
-			n.add(kind, ModelFinished{Model: before.calling(), Purpose: before.Purpose, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
-				TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
-		}
+		n.unanswered(before, f, after)
 	case StopAllowed:
 		if before.proposes(f.Proposal) {
 			n.add("stop.allowed", StopNote{Proposal: f.Proposal})

@@ -14,6 +14,16 @@ type (
 		To    string `json:"to"`
 		Error string `json:"error"`
 	}
+	// GatePaused is gate.paused: the model refuses everybody, and the agent waits
+	// for its turn without a lease.
+	GatePaused struct {
+		Model   string  `json:"model"`
+		Purpose Purpose `json:"purpose,omitempty"`
+		Why     string  `json:"why"`
+		AfterMS int64   `json:"after_ms,omitempty"` // what was asked for
+		Refused int     `json:"refused"`            // times since it last answered
+		LeftMS  int64   `json:"left_ms"`            // of the agent's patience
+	}
 	// ToolRetry is tool.retry: an attempt failed in passing, the call runs again.
 	ToolRetry struct {
 		Call    string      `json:"call"`
@@ -26,6 +36,25 @@ type (
 		Left    int         `json:"left"`    // attempts that may follow
 	}
 )
+
+// unanswered tells of an attempt without an answer, and of the wait at the gate.
+func (n *notes) unanswered(before State, f Failed, after State) {
+	if before.Phase != Thinking || f.Lease != before.Lease {
+		return
+	}
+	n.turn = before.Turn + 1
+	kind := "error.raised"
+	if after.Phase == Waiting {
+		kind = "model.retry"
+	}
+	u := f.Reply.Usage
+	n.add(kind, ModelFinished{Model: before.calling(), Purpose: before.Purpose, Usage: u, UsageKnown: f.Reply.UsageKnown,
+		TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
+	if after.Pause.Waiting {
+		n.add("gate.paused", GatePaused{Model: before.calling(), Purpose: before.Purpose, Why: after.Pause.Why, AfterMS: f.AfterMS,
+			Refused: after.Pause.Refused, LeftMS: after.impatientAt() - after.Now})
+	}
+}
 
 // retries tells of models that were replaced and of calls that run again.
 func (n *notes) retries(before State, e Event, after State) {
@@ -58,6 +87,10 @@ func (s State) tries(call string) int {
 // whyReplaced is what speaks against the model that was in use.
 func whyReplaced(before State, f Fact) string {
 	switch f := f.(type) {
+	case Barred:
+		return f.Why
+	case Woke:
+		return before.Pause.Why
 	case Failed:
 		return fmt.Sprintf("%s: %s", f.Class, f.Detail)
 	case Denied:

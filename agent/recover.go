@@ -78,7 +78,7 @@ func failed(s State, f Failed) (State, []Effect) {
 		s, fx := s.settle(f.Reply, 0)
 		return then(fx)(neverStarted(s, calls))
 	}
-	anchor := s.Anchor
+	anchor, waits := s.Anchor, s.waits(f)
 	s, _ = s.keep(f.Reply)
 	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone {
 		s.History = slices.Clone(s.History)
@@ -86,9 +86,14 @@ func failed(s State, f Failed) (State, []Effect) {
 	}
 	s, fx := s.settle(f.Reply, 0)
 	s.Anchor = anchor // what failed is no measure of the prompt
+	if waits {
+		s, fx = s.unused()
+	}
 	s, told := s.tell(HookStopFailure, fmt.Sprint(s.Lease), "", HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
+	case waits:
+		return then(fx)(refused(s, f))
 	case s.Ending != "":
 		return then(fx)(finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Undecodable:
@@ -101,7 +106,7 @@ func failed(s State, f Failed) (State, []Effect) {
 		return then(fx)(finish(s, Outcome{Reason: PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
 		return then(fx)(finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
-	case f.Class.Retryable() && s.Retries < s.Task.Limits.Retries:
+	case f.Class.Retryable() && s.mayRetry():
 		return then(fx)(retryLater(s, f.AfterMS))
 	case replaceable(f.Class):
 		return then(fx)(fallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))

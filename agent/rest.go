@@ -12,7 +12,7 @@ func (s State) Rests() (due int64, ok bool) {
 	default: // a model or hooks are asked, or it has ended
 		return 0, false
 	}
-	if s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
+	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
 		return 0, false
 	}
 	return s.due(), true

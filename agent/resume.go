@@ -81,6 +81,9 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		}
 		return then(fx)(lostCalls(s))
 	case Waiting:
+		if s.Pause.Waiting {
+			return s, append(fx, s.atTheGate()...)
+		}
 		if s.Query.Query == "" && !s.Idle {
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 		}

@@ -206,6 +206,10 @@ func effect(fx agent.Effect) string {
 		return runHooks(e)
 	case agent.AbortHooks:
 		return "abort-hooks " + e.ID
+	case agent.AwaitGate:
+		return fmt.Sprintf("await-gate %d%s", e.Pause, routed(e.Model))
+	case agent.LeaveGate:
+		return "leave-gate"
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
@@ -214,6 +218,8 @@ func effect(fx agent.Effect) string {
 
 func settled(e agent.Settle) string {
 	switch {
+	case e.Unused:
+		return fmt.Sprintf("settle %d unused", e.Lease)
 	case e.Lost:
 		return fmt.Sprintf("settle %d lost", e.Lease)
 	case e.Used.Zero():
@@ -326,6 +332,14 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Messaged{From: agent.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error")}
 	case "answered":
 		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
+	case "barred":
+		f := agent.Barred{Lease: number(t, d, "lease", p.state.Lease), Why: d.Input}
+		if after := value(t, d, "after"); after != "" {
+			f.AfterMS = duration(t, after).Milliseconds()
+		}
+		return f
+	case "admitted":
+		return agent.Admitted{Pause: number(t, d, "pause", p.state.Pause.N)}
 	case "woke":
 		return agent.Woke{Timer: first(d)}
 	case "recalled":
@@ -360,6 +374,9 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 	task.Hashes = versions(d, "hashes")
 	task.Manners.Hooks = hooks(t, d)
 	task.Manners.Ask, task.Manners.Kin = d.HasArg("ask"), d.HasArg("kin")
+	if patience := value(t, d, "patience"); patience != "" {
+		task.Manners.PatienceMS = duration(t, patience).Milliseconds()
+	}
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {

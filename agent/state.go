@@ -56,6 +56,7 @@ type State struct {
 	Cuts     int   // cut outputs in a row
 	Retries  int   // failed attempts in a row
 	RetryDue int64 // when the next attempt may be asked for
+	Pause    Pause // at the gate of the model
 
 	Ending  Reason // set: the turn under way is the closing turn, and why
 	Cancel  *Canceled

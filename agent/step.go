@@ -37,6 +37,10 @@ func Step(s State, e Event) (State, []Effect) {
 		return messaged(s, f)
 	case Answered:
 		return answered(s, f)
+	case Barred:
+		return barred(s, f)
+	case Admitted:
+		return admitted(s, f)
 	case Woke:
 		return woke(s, f)
 	case Resumed:
@@ -56,4 +60,5 @@ const (
 	softTimer  = "soft"
 	hardTimer  = "hard"
 	retryTimer = "retry"
+	gateTimer  = "gate"
 )

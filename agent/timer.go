@@ -18,12 +18,14 @@ func woke(s State, f Woke) (State, []Effect) {
 		}
 		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
 	case retryTimer:
-		if s.Phase == Waiting && !s.Idle {
+		if s.Phase == Waiting && !s.Idle && !s.Pause.Waiting {
 			if due := s.RetryDue; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
 			return nextTurn(s, s.Transition)
 		}
+	case gateTimer:
+		return waited(s)
 	default:
 		return retryCall(s, f.Timer)
 	}

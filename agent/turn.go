@@ -216,6 +216,7 @@ func replied(s State, f Replied) (State, []Effect) {
 		return s, nil
 	}
 	s.ModelMS += f.TookMS
+	s.Pause = Pause{N: s.Pause.N}
 	if s.Purpose == ForSummary {
 		return summarized(s, f.Reply)
 	}
@@ -338,6 +339,10 @@ func finish(s State, o Outcome) (State, []Effect) {
 			fx = append(fx, AbortModel{Lease: s.Lease})
 		}
 		s.Open = false
+	}
+	if s.Pause.Waiting {
+		fx = append(fx, LeaveGate{})
+		s.Pause.Waiting = false
 	}
 	if s.Query.Query != "" {
 		fx = append(fx, Unpark{Query: s.Query.Query})

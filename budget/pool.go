@@ -294,6 +294,20 @@ func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	return p.Settle(who, lease, lost)
 }
 
+// Return closes a lease under which nothing was billed. One for a closing turn is
+// kept again: nobody else ever had a claim on it.
+func (p Pool) Return(who string, lease int) Pool {
+	before := p.Account(who)
+	p = p.Settle(who, lease, Amount{})
+	if lease == 0 || lease != before.Open || !before.Kept.Zero() {
+		return p
+	}
+	a := p.Account(who)
+	a.Kept = Amount{Tokens: before.Held.Tokens, Nano: before.Held.Nano}
+	p.Kept = p.Kept.Plus(a.Kept)
+	return p.with(who, a)
+}
+
 // Leave ends an account: an open lease is lost, what was kept is free again.
 func (p Pool) Leave(who string) Pool {
 	a := p.Account(who)

@@ -43,7 +43,7 @@ type Limits struct {
 // DefaultLimits are the limits that hold where nobody says otherwise.
 func DefaultLimits() Limits {
 	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, Hold: 1000, Ticket: 10_000,
-		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, Window: 1024, Burst: 10_000, Forget: 10 * 60_000}
+		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, Window: 4096, Burst: 10_000, Forget: 10 * 60_000}
 }
 
 func (l Limits) filled() Limits {
@@ -89,7 +89,7 @@ type (
 		At        int64
 		Who, Call string
 		Run       string
-		Tokens    int64 // at most
+		Tokens    int64 // about so many; corrected by what is counted
 		Held      bool
 	}
 	// Left: who asked does so no more, and a request that was not begun never will be.
@@ -279,7 +279,7 @@ func (g Gate) asked(e Asked) (Gate, []Effect) {
 	t, invited := g.tickets.Get(e.Who)
 	g.queue = g.queue.without(e.Who)
 	g = g.revoked(e.Who)
-	if invited && e.Held && t.until > g.now && g.closedFor() == 0 {
+	if invited && e.Held && t.until > g.now {
 		return g.fly(e.Who, e.Call, e.Tokens)
 	}
 	if _, again := g.flying.Get(e.Call); again {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -120,7 +121,11 @@ func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision 
 	return i, e.Revision(), nil
 }
 
-// List reads all rows, newest first.
+// listQuiet is how long a list waits for a row that the bucket says it has, while
+// the bucket answers: a rotten one never comes.
+const listQuiet = 5 * time.Second
+
+// List reads all rows, newest first. One that cannot be read is left out.
 func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
@@ -128,13 +133,27 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	}
 	defer func() { _ = w.Stop() }() // its consumer is ephemeral
 	list := []client.RunInfo{}
+	sorted := func() []client.RunInfo {
+		slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
+		return list
+	}
+	quiet, answered := time.NewTimer(listQuiet), false
+	defer quiet.Stop()
 	for {
 		select {
+		case <-quiet.C:
+			_, err := r.kv.Status(ctx)
+			if err == nil && answered {
+				return sorted(), nil
+			}
+			answered = err == nil
+			quiet.Reset(listQuiet)
 		case e := <-w.Updates():
 			if e == nil {
-				slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
-				return list, nil
+				return sorted(), nil
 			}
+			answered = false
+			quiet.Reset(listQuiet)
 			var i client.RunInfo
 			if json.Unmarshal(e.Value(), &i) == nil {
 				list = append(list, i)

@@ -132,9 +132,12 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 			m.waits = 0
 		}
 	}
-	if f.Lost {
+	switch {
+	case f.Unused:
+		s.Pool = s.Pool.Return(string(from), f.Lease)
+	case f.Lost:
 		s.Pool = s.Pool.Lose(string(from), f.Lease, f.Used.Calls)
-	} else {
+	default:
 		s.Pool = s.Pool.Settle(string(from), f.Lease, f.Used)
 	}
 	if !m.Done {

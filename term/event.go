@@ -59,7 +59,7 @@ func (s Style) kind(kind, text string) string {
 		return s.Green(text)
 	case "error.raised", "budget.overrun", "budget.denied", "tool.denied":
 		return s.Red(text)
-	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry", "model.fallback", "tool.retry",
+	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry", "model.fallback", "gate.paused", "tool.retry",
 		"loop.detected", "recovery.fired", "agent.resumed", "checkpoint.resume_unsafe", "message.tombstoned":
 		return s.Yellow(text)
 	case "message.delta", "message.reasoning", "budget.reserved", "budget.settled":
@@ -177,6 +177,9 @@ func ofAgent(e client.Event) (string, bool) {
 	case "model.fallback":
 		d, ok := decode[agent.Fallback](e)
 		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
+	case "gate.paused":
+		d, ok := decode[agent.GatePaused](e)
+		return fmt.Sprintf("%s  %s  patience for %s", d.Model, d.Why, Took(time.Duration(d.LeftMS)*time.Millisecond)), ok
 	case "tool.retry":
 		d, ok := decode[agent.ToolRetry](e)
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok

@@ -193,6 +193,10 @@ func (m *member) step(e client.Event) {
 		if d, ok := decode[agent.ToolNote](e); ok {
 			m.calls = m.without(d.Call)
 		}
+	case "gate.paused":
+		if d, ok := decode[agent.GatePaused](e); ok {
+			m.doing = "waits for " + d.Model
+		}
 	case "model.fallback":
 		if d, ok := decode[agent.Fallback](e); ok {
 			m.doing = "goes on with " + d.To

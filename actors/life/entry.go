@@ -2,6 +2,7 @@ package life
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
@@ -40,7 +41,7 @@ func (l *Life) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (ma
 
 // ID names an own entry (PROTOCOL P8).
 func (l *Life) ID(epoch mailbox.Epoch, start, kind, key string) string {
-	return fmt.Sprintf("%s!%s.%s.%d-%d.%s", l.Addr, kind, key, epoch.Lease, epoch.Start, start)
+	return string(l.Addr) + "!" + kind + "." + key + "." + strconv.FormatUint(epoch.Lease, 10) + "-" + strconv.FormatUint(epoch.Start, 10) + "." + start
 }
 
 // Post is the entry that carries letters to one receiver.

@@ -247,7 +247,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	return letters
 }
 
-var ownKinds = map[string]bool{"replied": true, "failed": true, "started": true, "returned": true, "woke": true,
+var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
 	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
 // commands reads what a client asked, each request once.
@@ -301,14 +301,17 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 // the sender's log is now. (Epochs do not tell lives apart: a lease bucket that
 // is made anew uses them again.)
 func backLife(item mailbox.Item) string {
+	if item.Kind != (agent.Back{}).Kind() {
+		return ""
+	}
 	var b agent.Back
-	if item.Kind != b.Kind() || mailbox.Unmarshal(item.Body, &b) != nil {
+	if mailbox.Unmarshal(item.Body, &b) != nil {
 		return ""
 	}
 	return b.Life
 }
 
-var ownOnly = map[string]bool{"replied": true, "failed": true, "started": true, "woke": true, "resumed": true,
+var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *Life) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []Letter {

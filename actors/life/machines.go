@@ -36,7 +36,6 @@ func (a *Agent) Step(f Fact) Stepped {
 	next, effects := agent.Step(before, e)
 	a.State = next
 	var out Stepped
-	super := mailbox.At(a.Addr.Run(), mailbox.Super)
 	for _, fx := range effects {
 		ask, ok := fx.(agent.Ask)
 		if !ok {
@@ -49,7 +48,7 @@ func (a *Agent) Step(f Fact) Stepped {
 		}
 		settle, _ := ask.(agent.Settle)
 		hold := ask.Kind() == "settle" && !settle.Lost && next.Phase == agent.Acting
-		out.Letters = append(out.Letters, Letter{To: super, Kind: ask.Kind(), Body: body, Hold: hold})
+		out.Letters = append(out.Letters, Letter{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body, Hold: hold})
 	}
 	if a.Watch {
 		for _, n := range agent.Notes(before, e, next) {

@@ -47,7 +47,7 @@ type ran struct {
 }
 
 // runPatience is how long a run may take, blows and all.
-const runPatience = 3 * time.Minute
+const runPatience = 10 * time.Minute
 
 func newLoad(t *theatre) *load { return &load{t: t, approved: map[string]int{}} }
 

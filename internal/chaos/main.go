@@ -44,6 +44,21 @@
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
+// The nodes are built with the tag chaos (internal/trap), so that they can be struck
+// at named places: -points kills them around every append, letter and call, -zombies
+// freezes them before a Started is read back, between it and the call, and inside
+// the call, until somebody else has claimed the log, and thaws them. -busy has so
+// many agents in a model call when one node dies or, with -drains 1, leaves; -cancels
+// and -tokens end runs early; -poison writes entries that nobody survives who reads
+// them; -leaks looks whether anything is left of so many runs.
+//
+// The logs are judged as well: what superseded lives wrote must have made no
+// difference, nobody says two things under one identity, each request has its own
+// lease, each call of a tool its own Started in force or a person's word, and what was
+// charged is what the double counted and what is lost. If anything is found, the
+// directory of the play is kept: every problem whole, the logs of its run, and what
+// the nodes wrote.
+//
 // With -control the tool is declared idempotent, which it is not: then it must
 // find doubles, or it could not see any.
 package main
@@ -79,7 +94,7 @@ type options struct {
 	servers, leaders, cuts int
 	every                  time.Duration
 	lazy, must             bool
-	power, shapes          int
+	power, shapes, rots    int
 }
 
 func main() {
@@ -112,6 +127,9 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.rots > 0 && o.nodes == 0 {
+		play = rotten
 	}
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		play = dark

@@ -28,6 +28,7 @@ func brokerFlags(o *options) {
 	flag.IntVar(&o.cuts, "cuts", 0, "how often to cut wires between nodes and servers, or between servers")
 	flag.IntVar(&o.power, "power", 0, "how often all servers lose their power at once")
 	flag.IntVar(&o.shapes, "shapes", 0, "how often one of three loses its power while the others freeze in turn")
+	flag.IntVar(&o.rots, "rots", 0, "how many files of a store to damage: of a killed run, or of a killed server")
 	flag.BoolVar(&o.must, "must", false, "fail where this machine cannot take the power away")
 	flag.DurationVar(&o.every, "every", 30*time.Second, "time between two blows to the servers")
 	flag.BoolVar(&o.lazy, "lazy", false, "servers with their own sync_interval of two minutes")

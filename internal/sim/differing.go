@@ -60,9 +60,6 @@ func (s *sim) watchAgreed(a *actor, before, after *agent.State, kind, decision s
 	switch {
 	case halted(after) && !halted(before):
 		s.reach.hit(HaltedDiffering)
-		if after.Drift.Held.Query != "" {
-			s.reach.hit(HeldBehind)
-		}
 		if after.Drift.Spare {
 			s.reach.hit(LeaseSpared)
 		}

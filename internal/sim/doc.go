@@ -86,6 +86,7 @@
 //	hostile      the model has a vice: the same call for ever, endless pieces, prompts that are always too long, claims
 //	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
 //	             tools are no better
+//	refusals     providers refuse everybody for a while, and say for how long, or less, or nothing; the gates are the real ones
 //	kin          children work in the background, and agents send each other messages
 //	absent       nobody answers what the run asks; in the end somebody cancels it
 //
@@ -95,6 +96,11 @@
 // misbehaves by its temper: unknown tools, bad and cut arguments, empty replies,
 // cut text, errors of every class with and without a partial reply, unknown
 // usage, calls in a closing turn.
+//
+// The gates before the models judge with gates.go and watch_gate.go: no request
+// is sent before the time that its provider has named, to anybody, in the life of
+// the node; who waits holds no lease, is let in in turn with others, and gives up
+// when its patience ends, not before; a lease that comes back was never used.
 //
 // Manners (manners.go) are drawn like faults: hooks stand in every seed, and
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on

@@ -31,6 +31,7 @@ var misfortunes = [...]struct {
 	{Limits, (*sim).relimit},
 	{Slow, (*sim).wait},
 	{HandOver, (*sim).handOver},
+	{Refusals, (*sim).refuseAll},
 }
 
 // misfortune strikes with one of the kinds that are on.
@@ -71,6 +72,7 @@ func (s *sim) crash() {
 				s.kill(a.shells[0])
 			}
 		}
+		s.gates = gates{storms: s.gates.storms, all: newGates().all, closed: newGates().closed, passed: newGates().passed}
 		return
 	}
 	s.note("crash %s", sh.start)

@@ -79,7 +79,9 @@ func futures(st agent.State) []agent.Fact {
 			m.Calls = []model.ToolCall{{Name: "look", Args: "{}"}, {Name: "pay" + text, Args: `{"x":1}`}}
 			list = append(list, agent.Replied{Lease: st.Lease, Reply: model.Reply{Message: m}})
 		}
+		list = append(list, agent.Barred{Lease: st.Lease, AfterMS: 9, Why: "this"}, agent.Barred{Lease: st.Lease, AfterMS: 90, Why: "that"})
 	case agent.Acting, agent.Waiting:
+		list = append(list, agent.Admitted{Pause: st.Pause.N}, agent.Woke{Timer: "gate"})
 		for _, c := range st.Calls {
 			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
 				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
@@ -101,6 +103,7 @@ func stale(st agent.State) []agent.Fact {
 		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []agent.HookAnswer{{Hook: "h0", Decision: agent.HookTrip}}})
+	list = append(list, agent.Admitted{Pause: st.Pause.N + 1}, agent.Barred{Lease: st.Lease - 1, Why: "stale"})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}

@@ -22,6 +22,7 @@ func (s *sim) handOver() {
 // entries are in the log.
 func (s *sim) mayRelease(sh *shell) bool {
 	return !slices.ContainsFunc(s.runs, func(r *run) bool { return r.shell == sh }) &&
+		!slices.ContainsFunc(s.gates.asks, func(a *ask) bool { return a.shell == sh && a.call != nil }) &&
 		!slices.ContainsFunc(s.flights, func(f *flight) bool { return f.from == sh && f.to == sh.actor.addr })
 }
 

@@ -15,6 +15,7 @@ type ledger struct {
 	published int                        // by shells in force
 	over      int                        // Publish in the supervisor's log
 	called    map[leaseKey]int           // model calls by lease
+	barred    map[leaseKey]bool          // leases that came back from a gate
 	grants    map[leaseKey]budget.Amount // what the supervisor holds for a lease
 	begun     map[callKey]int            // tools begun
 	started   map[callKey]bool           // Started in force in the log
@@ -50,7 +51,7 @@ type question struct {
 }
 
 func newLedger() ledger {
-	return ledger{called: map[leaseKey]int{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
+	return ledger{called: map[leaseKey]int{}, barred: map[leaseKey]bool{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
 		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
 		gates: map[gateKey]int{}, agreed: map[agent.ID][]string{}, sent: map[callKey]int{},
 		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}

@@ -51,6 +51,9 @@ func manners(d dice, p *plan) agent.Manners {
 		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
 	}
+	if p.on(Refusals) || d.percent(30) {
+		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, agent.PatienceMS, agent.PatienceMS)
+	}
 	if d.percent(60) {
 		m.ToolRetries = d.between(1, agent.ToolRetriesMax+1)
 	}

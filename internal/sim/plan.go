@@ -11,7 +11,7 @@ import (
 
 // Fault is a kind of misfortune. Each seed switches each kind on or off (a
 // swarm), so that one kind does not always hide behind another.
-type Fault uint32
+type Fault uint64
 
 // The kinds of faults.
 const (
@@ -35,6 +35,7 @@ const (
 	Clock                        // short time limits, early timers, stamps that go back
 	Veto                         // a policy speaks against stops and turns, and is replaced
 	Limits                       // the limits of the live run are changed
+	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	Slow                         // a child gives no sign of life for a long time
 	Hostile                      // the model has a vice, and keeps it to the end
 	Hooks                        // hooks stand at the points of the loop, and fail
@@ -44,15 +45,15 @@ const (
 	Falls                        // other models, and tools that fail in passing
 	Absent                       // nobody answers what the run asks a person
 	HandOver                     // a shell leaves in order, and another one goes on
+	Refusals                     // providers refuse everybody for a while
 	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
 	Kin                          // children in the background, and messages between agents
-	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
-	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "rest", "kin", "differing"}
+	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {
@@ -80,6 +81,7 @@ type plan struct {
 	flood      bool
 	fickle     bool // another vice for each reply
 	stubborn   bool // hooks never pass
+	window     int  // requests at once before anything was refused
 }
 
 // temper is how the model of a run behaves, in percent.
@@ -89,18 +91,25 @@ type temper struct {
 
 // Bounds of a plan.
 const (
-	faultStepsMin = 100
-	faultStepsMax = 460
-	rateMin       = 8
-	rateMax       = 70
-	runName       = "01SIM"
-	output        = 120 // output tokens a call
-	closingOutput = 60
+	faultStepsMin  = 100
+	faultStepsMax  = 460
+	rateMin        = 8
+	rateMax        = 70
+	differingEvery = 5
+	runName        = "01SIM"
+	output         = 120 // output tokens a call
+	closingOutput  = 60
 )
 
 func newPlan(d dice, force *Fault) plan {
 	p := plan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
+		if Fault(1)<<i == Differing { // by what was drawn already, so that the runs of the other seeds stay what they were
+			if p.rate%differingEvery == 0 {
+				p.faults |= Differing
+			}
+			continue
+		}
 		if d.percent(faultOdds(1 << i)) {
 			p.faults |= 1 << i
 		}
@@ -115,6 +124,10 @@ func newPlan(d dice, force *Fault) plan {
 	}
 	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
 	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
+	p.window = 64
+	if p.on(Refusals) {
+		p.window = oneOf(d, 1, 1, 2, 64)
+	}
 	p.opened = opened(d, &p)
 	return p
 }
@@ -135,8 +148,6 @@ func faultOdds(f Fault) int {
 		return 40
 	case Absent:
 		return 10
-	case Differing:
-		return 35
 	case Hooks:
 		return 100
 	}

@@ -215,6 +215,10 @@ func (d *future) answer(t *testing.T) error {
 			return nil
 		}
 	}
+	if s.Pause.Waiting && d.percent(60) {
+		d.step(t, agent.Admitted{Pause: s.Pause.N}, 0)
+		return nil
+	}
 	timer := d.first()
 	if timer == "" {
 		return fmt.Errorf("it waits in %s, and for nothing: %d calls", s.Phase, len(s.Calls))

@@ -134,8 +134,20 @@ const (
 	JournalShown
 	Forked
 	RefusedFrozen
+	HaltedDiffering
+	LeaseSpared
+	Relieved
 	HandedOverThinking
 	HandedOverActing
+	Stormed
+	BarredAtGate
+	AdmittedAtGate
+	SharedGate
+	PausedTakeover
+	PausedCancel
+	PausedClosing
+	PausedSummary
+	PatienceEnded
 	RestLeasing
 	RestActing
 	RestWaiting
@@ -161,10 +173,6 @@ const (
 	MessageToNobody
 	MessageCanceled
 	MessagesOut
-	HaltedDiffering
-	HeldBehind
-	LeaseSpared
-	Relieved
 	placesMax
 )
 
@@ -183,15 +191,17 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
-	"refused: the budget is frozen", "handed over with a lease that was not used", "handed over while acting",
+	"refused: the budget is frozen", "a node that differs halts an agent",
+	"a lease is given back unused", "a node that does not differ lets an agent go on", "handed over with a lease that was not used", "handed over while acting",
+	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
+	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
+	"the end of patience",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
 	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
 	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
 	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
 	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
-	"a message to nobody", "a message after the cancel", "too many messages",
-	"a node that differs halts an agent", "a question waits behind another one",
-	"a lease is given back unused", "a node that does not differ lets an agent go on"}
+	"a message to nobody", "a message after the cancel", "too many messages"}
 
 // String names a place.
 func (p Place) String() string {

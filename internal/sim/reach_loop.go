@@ -30,6 +30,7 @@ func (s *sim) reachManners(before, after *agent.State, f life.Fact) {
 			s.reach.hit(CancelRetrying)
 		}
 	}
+	s.reachPause(before, after, f)
 	if after.Query.Query != "" && before.Query.Query == "" {
 		s.reach.hit(s.asker(after))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gate"
 )
 
 type actKind uint8
@@ -22,6 +23,7 @@ const (
 	actAnswer                 // a person answers
 	actThaw                   // a frozen shell goes on
 	actEnough                 // a person who answers nothing ends the run
+	actGate                   // a gate is looked at
 	actSpeak                  // a person speaks to who waits for children
 	actRelease                // a shell that leaves has nothing under way any more
 	actRest                   // a shell that waits goes
@@ -78,6 +80,9 @@ func (s *sim) progress() {
 			}
 			add(action{kind: actRun, weight: w, run: r})
 		}
+	}
+	if _, at, ok := s.gateDue(); ok && at <= s.now {
+		add(action{kind: actGate, weight: usual})
 	}
 	if total == 0 {
 		s.idle()
@@ -181,6 +186,9 @@ func (s *sim) do(a *action) {
 		s.answer(a.actor)
 	case actThaw:
 		s.thaw(a.shell)
+	case actGate:
+		name, _, _ := s.gateDue()
+		s.stepGate(name, gate.Ticked{At: s.now})
 	case actRelease:
 		s.release(a.shell)
 	case actRest:
@@ -262,6 +270,9 @@ func (s *sim) idle() {
 		if t := s.alarm(a); t != nil && (next == nil || t.due < next.due) {
 			next, whose = t, &shell{actor: a}
 		}
+	}
+	if name, at, ok := s.gateDue(); ok && (next == nil || at < next.due) {
+		next, whose = &timer{"gate of " + name, at}, nil
 	}
 	switch {
 	case next == nil && s.waitsForPerson():

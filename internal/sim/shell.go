@@ -191,12 +191,16 @@ func (s *sim) hush(sh *shell) {
 	s.note("silent %s", sh.start)
 	sh.timers = nil
 	s.drop(sh)
+	s.quitGate(sh)
+	var lost []*run
 	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
 		if r.shell == sh && r.lease != 0 {
 			s.bill(r)
+			lost = append(lost, r)
 		}
 		return r.shell == sh && (r.lease != 0 || r.hooks != nil)
 	})
+	s.givenUp(lost)
 }
 
 // drop ends the flights of a shell: each may still land as a ghost.
@@ -216,15 +220,19 @@ func (s *sim) drop(sh *shell) {
 func (s *sim) kill(sh *shell) {
 	s.drop(sh)
 	sh.dead = true
+	s.quitGate(sh)
+	var lost []*run
 	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
 		if r.shell != sh {
 			return false
 		}
 		if r.lease != 0 {
 			s.bill(r)
+			lost = append(lost, r)
 		}
 		return true
 	})
+	s.givenUp(lost)
 	a := sh.actor
 	a.shells = slices.DeleteFunc(a.shells, func(x *shell) bool { return x == sh })
 }
@@ -250,7 +258,12 @@ func (s *sim) perform(sh *shell, effect any) {
 		s.runHooks(sh, e)
 	case agent.AbortHooks:
 		s.abort(sh, func(r *run) bool { return r.hooks != nil && r.hooks.ID == e.ID })
+	case agent.AwaitGate:
+		s.ask(&ask{shell: sh, model: e.Model, pause: e.Pause})
+	case agent.LeaveGate:
+		s.leaveGate(sh)
 	case agent.AbortModel:
+		s.leaveGate(sh)
 		s.abort(sh, func(r *run) bool { return r.lease == e.Lease })
 	case agent.AbortTool:
 		s.abort(sh, func(r *run) bool { return r.lease == 0 && r.call == e.Call })

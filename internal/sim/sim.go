@@ -57,6 +57,7 @@ type sim struct {
 	flights []*flight
 	ghosts  []ghost
 	runs    []*run
+	gates   gates
 	acts    []action
 	nonces  int
 	request int
@@ -121,7 +122,7 @@ func (s *sim) note(format string, args ...any) {
 func Run(seed int64, o Options) (res Result) {
 	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, tracing: o.Trace, records: o.Record}
 	s.plan = newPlan(s.dice, o.Faults)
-	s.ledger = newLedger()
+	s.ledger, s.gates = newLedger(), newGates()
 	defer func() {
 		r := recover()
 		if v, ok := r.(violation); ok {

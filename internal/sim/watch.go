@@ -79,7 +79,7 @@ func (s *sim) watchTimer(w *shadow, before, after *agent.State) {
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		s.fail("%s: the hard limit passes too early", a.id)
 	}
-	if before.Phase == agent.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+	if before.Phase == agent.Waiting && !before.Pause.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
 		s.fail("%s: a retry comes too early", a.id)
 	}
 }

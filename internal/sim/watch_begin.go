@@ -125,6 +125,10 @@ func (s *sim) watchWait(a *actor, before, after *agent.State, out life.Stepped) 
 		return
 	}
 	q := after.Query
+	if after.Pause.Waiting {
+		s.watchPause(a, before, after, out)
+		return
+	}
 	if q.Query == "" {
 		if !slices.ContainsFunc(out.World, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == after.RetryDue }) {
 			s.fail("%s waits for nothing", a.id)

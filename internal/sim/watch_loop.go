@@ -42,6 +42,8 @@ type judgement struct {
 	due           map[string]int64 // when calls may run again
 	began         int64            // the clock, moved on by the time that people took
 	parked        int64
+	refused       int // times since the model last answered, unbilled
+	refusedAt     int64
 	away          map[string]agent.ID // children in the background, by their calls
 	mail          []agent.Messaged    // heard and not in the transcript
 }
@@ -64,6 +66,10 @@ func (s *sim) watchLoop(w *shadow, before, after *agent.State, f life.Fact, out 
 	}
 	s.watchRecord(w.actor, before, after)
 	s.watchLimits(w, before, after, f)
+	s.watchStorm(w, before, after, f)
+	if f.Kind == "resumed" && after.Pause.Waiting && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitGate); return ok }) {
+		s.fail("%s has waited at the gate of its model, and its next life does not", w.actor.id)
+	}
 	s.watchFact(w, before, after, f)
 	s.watchFolds(w, before, after)
 	s.watchKin(w, before, after, f, out)

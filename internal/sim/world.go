@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gate"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -32,11 +33,16 @@ func (r *run) first() bool {
 	return r.shell.actor.id == agent.Root && len(r.request.Messages) == 1
 }
 
-// callModel begins an attempt, if every promise about it holds.
+// callModel asks the gate of the model for an attempt.
 func (s *sim) callModel(sh *shell, e agent.CallModel) {
+	s.mayBegin(sh, "CallModel")
+	s.ask(&ask{shell: sh, model: e.Model, call: &e})
+}
+
+// sendRequest begins an attempt, if every promise about it holds.
+func (s *sim) sendRequest(sh *shell, e agent.CallModel) {
 	a := sh.actor
 	s.note("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
-	s.mayBegin(sh, "CallModel")
 	key := leaseKey{a.id, e.Lease}
 	if s.ledger.called[key]++; s.ledger.called[key] > 1 && !a.hurt {
 		s.fail("%s: lease %d is used by two model calls", a.id, e.Lease)
@@ -162,10 +168,13 @@ func (s *sim) finishModel(r *run) {
 	sh := r.shell
 	if sh.life.Phase == life.Silent {
 		s.bill(r)
+		s.answeredAt(r, gate.Neutral, 0)
 		return
 	}
 	key := leaseKey{sh.actor.id, r.lease}
 	reply, fail := s.answerOf(r)
+	as, after := verdictOf(fail)
+	defer s.answeredAt(r, as, after)
 	s.note("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
 	if fail != nil && fail.Unbilled {
 		fail.Lease = r.lease
@@ -197,6 +206,9 @@ func (s *sim) bill(r *run) {
 
 // answerOf is what the model says to a request.
 func (s *sim) answerOf(r *run) (model.Reply, *agent.Failed) {
+	if fail := s.stormy(r); fail != nil {
+		return model.Reply{}, fail
+	}
 	reply, fail, hostile := s.hostile(r)
 	if !hostile {
 		reply, fail = s.wonted(r)

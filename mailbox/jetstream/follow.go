@@ -49,6 +49,8 @@ type follower struct {
 	seen   uint64 // consumer sequence of the last message
 	active bool   // something came since this was last set to false
 	ended  bool
+	asked  string // name and seen when drained was asked
+	at     uint64
 }
 
 func (p *Post) follow(stream int, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
@@ -194,6 +196,21 @@ func (f *follower) wasActive() bool {
 	active := f.active
 	f.active = false
 	return active
+}
+
+// drained reports whether nothing came since it was last asked, and the consumer
+// has sent nothing that has not been seen. What it says is pending proves nothing:
+// it counts what is rotten.
+func (f *follower) drained(ctx context.Context) bool {
+	f.mu.Lock()
+	name, seen, still := f.name, f.seen, f.asked == f.name && f.at == f.seen
+	f.asked, f.at = f.name, f.seen
+	f.mu.Unlock()
+	if name == "" || !still {
+		return false
+	}
+	c, err := f.stream.PushConsumer(ctx, name)
+	return err == nil && c.CachedInfo().Delivered.Consumer <= seen // else it is attached anew, or will be
 }
 
 func (p *Post) join(f *follower) {

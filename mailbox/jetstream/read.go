@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -83,6 +84,10 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 		return err
 	}
 	end, err := p.lastOf(ctx, stream, subject)
+	if err == nil && end == 0 {
+		// There are entries, and no last one: it was purged, or it is rotten.
+		end, err = p.last(ctx, stream)
+	}
 	if err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
 	}
@@ -92,7 +97,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	if end <= after {
 		return nil
 	}
-	part := part{stream: stream, filter: subject, next: after + 1}
+	part := part{stream: stream, filter: subject, next: after + 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) { return m.Place <= end, m.Place < end }
 	part.over = func(ctx context.Context) bool { // it was purged
 		last, err := p.lastOf(ctx, stream, subject)
@@ -136,6 +141,7 @@ type part struct {
 	stream int
 	filter string
 	next   uint64
+	end    uint64 // the last place that may belong to it
 	// want says whether a message belongs to it, and whether others follow.
 	want func(mailbox.Message) (take, more bool)
 	// over is asked now and then whether what is missing has gone away.
@@ -146,8 +152,22 @@ type part struct {
 const readAhead = 64
 
 // read calls each on the caller's goroutine, so that a panic in it is the
-// caller's to recover.
+// caller's to recover. Where the consumer has no more and something is missing
+// still, because it is rotten there or was purged, the leader is asked for the rest.
 func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) error) error {
+	for {
+		short, err := p.readOn(ctx, &part, each)
+		if err != nil || !short {
+			return err
+		}
+		if again, err := p.rest(ctx, &part, each); err != nil || !again {
+			return err
+		}
+	}
+}
+
+// readOn reads by a consumer; short says that something is missing.
+func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message) error) (short bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	messages := make(chan mailbox.Message, readAhead)
@@ -164,17 +184,48 @@ func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) e
 		return more
 	})
 	go func() {
-		ended <- f.run(ctx, part.over)
+		err := f.run(ctx, func(ctx context.Context) bool {
+			short = part.over(ctx) || f.drained(ctx)
+			return short
+		})
 		close(messages)
+		ended <- err
 	}()
 	for m := range messages {
+		part.next = m.Place + 1
 		if err := each(m); err != nil {
 			cancel()
 			<-ended
-			return err
+			return false, err
 		}
 	}
-	return <-ended
+	err = <-ended
+	return short, err
+}
+
+// rest reads what is left of a part by requests to the leader; again says that
+// nobody leads now.
+func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) error) (again bool, err error) {
+	for part.next <= part.end {
+		m, err := p.streams[part.stream].GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && m.Sequence > part.end:
+			return false, nil
+		case bus.Unavailable(err) && ctx.Err() == nil:
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		part.next = m.Sequence + 1
+		_, shard, at, err := p.cfg.Names.ParseBox(m.Subject)
+		if err != nil || shard != mailbox.Shard(at, p.cfg.Shards) {
+			continue // nobody's log
+		}
+		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // ReadRun implements mailbox.Store: one consumer per stream that has entries
@@ -208,7 +259,7 @@ func (p *Post) readSome(ctx context.Context, stream int, filter string, each fun
 		return err
 	}
 	var seen atomic.Uint64
-	part := part{stream: stream, filter: filter, next: 1}
+	part := part{stream: stream, filter: filter, next: 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) {
 		if m.Place > end {
 			return false, false

@@ -102,7 +102,7 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 }
 
 func all() []Mutant {
-	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofVersions, ofManners, ofRun, ofKin, ofRest, blind)
+	return slices.Concat([]Mutant{{Name: "none", Rule: "nothing: the program as it is"}}, ofLives, ofLoop, ofManners, ofRun, ofGates, ofKin, ofRest, blind)
 }
 
 // table prints what became of the mutants.

@@ -81,7 +81,7 @@ var ofManners = []Mutant{
 	{"retried-too-early", "C5: a retry waits for its time", []Edit{
 		{retryGo, "	if s.Now < c.Due {", "	if s.Now < 0 {"}}},
 	{"model-retried-for-ever", "A8: attempts of a model call are bounded", []Edit{
-		{recoverGo, "s.Retries < s.Task.Limits.Retries", "s.Retries < 20"}}},
+		{"agent/pause.go", "s.Retries+s.Pause.Own < s.Task.Limits.Retries", "s.Retries < 20"}}},
 	{"fallback-to-one-that-failed", "A15: a model that was given up is not called again", []Edit{
 		{fallbackGo, "slices.Contains(before, chain[next].Name)", "chain[next].Name == \"\""}}},
 	{"fallbacks-without-end", "A15: the chain has up to three fallbacks", []Edit{
@@ -120,7 +120,7 @@ var ofManners = []Mutant{
 	{"journal-moves-with-each-turn", "D7: prompts show the journal of the last continuation", []Edit{
 		{journalGo, "	if s.Journal.Shown.Digest == \"\" {\n		return d\n	}\n	return strings.TrimPrefix(d+\"\\n\\n\"+journalDigestHead+s.Journal.Shown.Digest, \"\\n\\n\")", "	if s.Journal.digest() == \"\" {\n		return d\n	}\n	return d + journalDigestHead + s.Journal.digest()"}}},
 	{"summary-asked-for-ever", "D4: a failed summary falls back", []Edit{
-		{compactGo, "	case other && f.Class != model.TooLong && s.Folding.Tries < SummaryTries:", "	case other:"}, {compactGo, "	other := s.Task.Manners.Context.Model != nil && !s.Folding.Own", "	other := s.Folding.Tries < 6"}}},
+		{compactGo, "	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries {", "	if s.Folding.Tries < 6 {"}}},
 	{"summary-is-a-turn", "D3: a summary is no part of the transcript", []Edit{
 		{turnGo, "	if s.Purpose == ForSummary {\n		return summarized(s, f.Reply)\n	}\n", ""}}},
 	{"anchor-kept-over-a-fold", "G1: what was reported of another prompt bounds nothing", []Edit{

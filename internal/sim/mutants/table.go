@@ -162,10 +162,6 @@ var ofLoop = []Mutant{
 		{turnGo, "append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)", "append(s.Steers, f.Text)"}}},
 	{"early-timer-ends", "P11: a timer counts only if the stamp says so", []Edit{
 		{timerGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
-}
-
-// ofVersions are the rules of what a run was begun with.
-var ofVersions = []Mutant{
 	{"other-prompt-goes-on", "F4: another prompt waits for a person", []Edit{
 		{driftGo, "	case PromptVersion, WorkspaceVersion:\n		return true", "	case PromptVersion:\n		return false\n	case WorkspaceVersion:\n		return true"}}},
 	{"other-class-goes-on", "F4: a tool of another class waits for a person", []Edit{

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// rotten kills runs as run does, and before it resumes them it flips a bit in a
+// file of the store, or cuts off a file's end. Whatever becomes of it must be
+// said: the run ends as if nothing had happened, it ends log_damaged, it asks for
+// a person, or the store does not open.
+func rotten(o options) (err error) {
+	dir, err := os.MkdirTemp("", "troupe-chaos-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if o.keep || err != nil {
+			fmt.Println("kept:", dir)
+			return
+		}
+		err = os.RemoveAll(dir)
+	}()
+	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+		return err
+	}
+	p := newProvider(o.turns)
+	defer p.Close()
+	whole, err := measure(o, p, filepath.Join(dir, "whole"))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
+	fmt.Println("  # | what was done                                                | outcome       | ledger | doubles | problem")
+	random := rand.New(rand.NewPCG(o.seed, 4))
+	ends, doubles, problems := map[string]int{}, 0, 0
+	for i := range o.rots {
+		r, what := rotOne(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), random, time.Duration(random.Int64N(int64(whole))))
+		fmt.Printf("%3d | %-60s | %-13s | %2d/%-3d | %7d | %s\n", i+1, what, r.outcome, r.counted, r.expected, r.doubles, r.problem)
+		ends[r.outcome]++
+		doubles += r.doubles
+		if r.problem != "" || r.doubles > 0 {
+			problems++
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Printf("%d files damaged: %v, %d effects twice, %d problems; %d requests, %d malformed\n", o.rots, ends, doubles, problems, p.requests, len(p.bad))
+	if problems+len(p.bad) > 0 {
+		return errBroken
+	}
+	return nil
+}
+
+// rotOne kills one run, damages a file, and resumes it.
+func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Duration) (r row, what string) {
+	r.expected = o.turns - 1 + 2*helperTurns // the root delegates twice
+	s, err := newStage(o, p, dir)
+	if err != nil {
+		r.problem = err.Error()
+		return r, ""
+	}
+	cmd := s.start()
+	if err := cmd.Start(); err != nil {
+		r.problem = err.Error()
+		return r, ""
+	}
+	time.Sleep(at)
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+	_ = cmd.Wait()
+	entries, err := readLogs(s)
+	if err != nil {
+		r.problem = "logs: " + err.Error()
+		return r, ""
+	}
+	if what, err = rot(filepath.Join(s.dir, "state", "jetstream"), random); err != nil {
+		r.problem = err.Error()
+		return r, what
+	}
+	cmd = s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--resume", s.run)
+	if !entries.opened() {
+		cmd = s.start()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
+	defer cancel()
+	r.outcome, r.problem = finish(ctx, cmd)
+	r.counted, r.doubles = s.count()
+	switch {
+	case r.outcome == "completed" && r.counted != r.expected:
+		r.problem = fmt.Sprintf("completed with %d of %d effects", r.counted, r.expected)
+	case r.outcome == "none":
+		// The run is not there, or the store does not open: both were said in words.
+		r.outcome = "refused"
+		if strings.Contains(r.problem, "error: ") || strings.Contains(r.problem, `"error"`) {
+			r.problem = ""
+		}
+	case slices.Contains([]string{"completed", "log_damaged", "needs_human", "resume_unsafe"}, r.outcome):
+		r.problem = ""
+	}
+	return r, what
+}
+
+// rot flips one bit in a file of the logs or leases, or cuts off its end.
+func rot(dir string, random *rand.Rand) (what string, err error) {
+	var files []string
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(path, "TROUPE_BOX_") && !strings.Contains(path, "KV_") {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Size() > 0 {
+			files = append(files, path)
+			if strings.HasSuffix(path, ".blk") {
+				files = append(files, path, path, path) // the entries themselves
+			}
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		return "", errors.Join(err, fmt.Errorf("%d files in %s", len(files), dir))
+	}
+	path := files[random.IntN(len(files))]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		return "", err
+	}
+	parts := strings.Split(rel, string(filepath.Separator))
+	name := strings.Join(parts[max(0, len(parts)-3):], "/")
+	if random.IntN(3) == 0 {
+		left := random.Int64N(int64(len(data)))
+		return fmt.Sprintf("%s cut to %d of %d", name, left, len(data)), os.Truncate(path, left)
+	}
+	bit := random.IntN(8 * len(data))
+	data[bit/8] ^= 1 << (bit % 8)
+	return fmt.Sprintf("%s bit %d of %d", name, bit, 8*len(data)), os.WriteFile(path, data, 0o600)
+}

@@ -1,0 +1,91 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// TestARottenEntryIsNeverReadAsAnother: one bit of an entry turns over while the
+// server is down. What is read afterwards is what was written, without that entry
+// or what follows it, and every read comes to an end: a reader that waited for it
+// would wait for ever, and what a run says of its log rests on the hashes.
+func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
+	const entries = 20
+	for _, rotten := range []int{0, entries / 2, entries - 1} {
+		t.Run(fmt.Sprint(rotten), func(t *testing.T) {
+			dir := t.TempDir()
+			var written []string
+			open1 := func(do func(*bus.Embedded)) {
+				e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				do(e)
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			open1(func(e *bus.Embedded) {
+				p := open(t, dial(t, e), quick())
+				for n := range entries {
+					written = append(written, fmt.Sprintf("entry number %d", n))
+					put(t, p, "run.a", written[n])
+				}
+			})
+			flip(t, dir, written[rotten])
+			open1(func(e *bus.Embedded) {
+				p := open(t, dial(t, e), quick())
+				read := stored(t, p, "run.a")
+				if slices.Contains(read, written[rotten]) || len(read) >= entries {
+					t.Fatalf("the bit was not seen: %q", read)
+				}
+				for i, was := 0, 0; i < len(read); i, was = i+1, was+1 {
+					for was < entries && written[was] != read[i] {
+						was++
+					}
+					if was == entries {
+						t.Errorf("%q was never written there", read[i])
+					}
+				}
+				whole := 0
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if err := p.ReadRun(ctx, "run", func(mailbox.Message) error { whole++; return nil }); err != nil || whole != len(read) {
+					t.Errorf("the run has %d entries, the log %d: %v", whole, len(read), err)
+				}
+				put(t, p, "run.a", "after it")
+			})
+		})
+	}
+}
+
+// flip turns one bit over in the entry that holds some text.
+func flip(t *testing.T, dir, text string) {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".blk") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if at := bytes.Index(data, []byte(text)); err == nil && at >= 0 {
+			found = true
+			data[at+3] ^= 4
+			err = os.WriteFile(path, data, 0o600)
+		}
+		return err
+	})
+	if err != nil || !found {
+		t.Fatalf("%q was not found: %v", text, err)
+	}
+}
