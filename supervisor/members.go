@@ -237,7 +237,7 @@ const TaskBytesMax = 200 << 10
 func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
-		return s, nil
+		return s.heardOf(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
 	m.ModelMS, m.ToolMS = max(0, f.ModelMS), max(0, f.ToolMS)
@@ -366,6 +366,7 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 	s.Life = f.Life
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {
+		s.Told, s.CanceledAt = s.Live, s.Now
 		s.Cancel = &agent.Canceled{Why: f.Damaged, Now: true, As: agent.LogDamaged}
 		fx = s.tellAll(*s.Cancel)
 		s.Phase, s.Ended, s.Halted = Over, s.Now, true

@@ -26,6 +26,7 @@ type Result struct {
 	Usage        model.Usage   `json:"usage"`
 	Budget       BudgetResult  `json:"budget"`
 	Agents       []AgentResult `json:"agents"`
+	Cancel       *CancelResult `json:"cancel,omitempty"`
 }
 
 // BudgetResult is the pool at the end, in tokens.
@@ -67,7 +68,7 @@ func (s State) Result() Result {
 	if end == 0 {
 		end = s.Now
 	}
-	r.DurationMS = end - s.Began
+	r.DurationMS, r.Cancel = end-s.Began, s.stops()
 	s.Members(func(m Member) {
 		account := s.Pool.Account(string(m.ID))
 		a := AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Turns: m.Turns, Calls: m.Calls, Phase: "live",

@@ -145,22 +145,24 @@ const (
 // State is a run at one place of its log: a value that shares structure, so
 // that a step costs O(log members).
 type State struct {
-	Run      Opened
-	Phase    Phase
-	Life     string
-	Now      int64
-	Began    int64
-	Ended    int64
-	Pool     budget.Pool
-	Frozen   bool // no turn is granted but closing ones
-	Usage    model.Usage
-	Live     int // members that have not finished
-	Parked   int // members that wait for a person
-	Messages int // that agents have sent each other
-	Cancel   *agent.Canceled
-	Stopped  int  // members that finished after the cancel
-	Halted   bool // its own log is damaged: who has finished is not known, so nobody is waited for
-	Outcome  agent.Outcome
+	Run        Opened
+	Phase      Phase
+	Life       string
+	Now        int64
+	Began      int64
+	Ended      int64
+	Pool       budget.Pool
+	Frozen     bool // no turn is granted but closing ones
+	Usage      model.Usage
+	Live       int // members that have not finished
+	Parked     int // members that wait for a person
+	Messages   int // that agents have sent each other
+	Cancel     *agent.Canceled
+	Told       int // members that lived when the cancel came
+	CanceledAt int64
+	Stopped    int  // members that finished after the cancel
+	Halted     bool // its own log is damaged: who has finished is not known, so nobody is waited for
+	Outcome    agent.Outcome
 
 	// Pointers, to what is never written again: a step copies nodes of 32 entries.
 	members *immutable.SortedMap[string, *Member]
@@ -183,6 +185,7 @@ type Member struct {
 	Sign       int64 // until when its first letter must come
 	Stopping   bool  // canceled alone, without the run
 	Done       bool
+	Silent     bool // given up after the cancel: it has not said itself that it has ended
 	Turns      int
 	Calls      int
 	Vetoes     int // in a row

@@ -227,7 +227,7 @@ func members(s supervisor.State) string {
 
 func result(r supervisor.Result) string {
 	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
-		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text)
+		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + stopped(r)
 }
 
 // report prints what a run report says of the tree and of each agent.
@@ -268,7 +268,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "reserve":
 		ask := budget.Ask{Input: int64(number(t, d, "input", 100)), Output: int64(number(t, d, "output", 1000)), OutputMin: 64,
 			Closing: int64(number(t, d, "closing", 100)), Calls: int64(number(t, d, "calls", 0)), Final: d.HasArg("final"), Price: price(t, d)}
-		return agent.Reserve{Lease: number(t, d, "lease", 1), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
+		return agent.Reserve{Lease: number(t, d, "lease", 1), Node: value(t, d, "node"), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
 	case "settle":
 		s := agent.Settle{Lease: number(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: number(t, d, "lease", 1)}
 		s.Used = budget.Amount{Tokens: int64(number(t, d, "used", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0))}
