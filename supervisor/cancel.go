@@ -22,6 +22,8 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 			return s, nil
 		}
 		f.As = s.Cancel.As
+	} else {
+		s.Told, s.CanceledAt = s.Live, s.Now
 	}
 	s.Cancel = &f
 	return s, s.tellAll(f)
@@ -88,7 +90,7 @@ func givenUp(s State, f GivenUp) (State, []Effect) {
 
 // giveUp ends a member for others; should it live again, it ends, too.
 func giveUp(s State, m Member, o agent.Outcome, as agent.Reason) (State, []Effect) {
-	m.Outcome = o
+	m.Outcome, m.Silent = o, s.Cancel != nil
 	s, fx := end(s, m)
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)
 }

@@ -21,6 +21,10 @@ func Bare(data any) any {
 		return d
 	case Result:
 		d.Text, d.Journal = "", ""
+		if d.Cancel != nil {
+			c := *d.Cancel
+			c.Why, d.Cancel = "", &c
+		}
 		agents := make([]AgentResult, len(d.Agents))
 		for i, a := range d.Agents {
 			if a.Query != nil {

@@ -34,6 +34,8 @@ type Definition struct {
 	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
 	// Manners go over those of the run.
 	Manners agent.Manners `msgpack:"a,omitempty" json:"manners"`
+	// Pool is where such an agent lives; "" is where the run's agents live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Limits of a whole run. Zero means the default, but for Tokens and Nano, where
@@ -108,6 +110,9 @@ type Opened struct {
 	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
 	// Past is what the root was told before the run was opened.
 	Past *Past `msgpack:"f,omitempty" json:"past,omitempty"`
+	// Pool is where agents live that their definitions place nowhere: that of the
+	// machine that has the Workspace. "" is DefaultPool, where all supervisors live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Past says which history the root of a run begins with.
@@ -138,22 +143,24 @@ const (
 // State is a run at one place of its log: a value that shares structure, so
 // that a step costs O(log members).
 type State struct {
-	Run      Opened
-	Phase    Phase
-	Life     string
-	Now      int64
-	Began    int64
-	Ended    int64
-	Pool     budget.Pool
-	Frozen   bool // no turn is granted but closing ones
-	Usage    model.Usage
-	Live     int // members that have not finished
-	Parked   int // members that wait for a person
-	Messages int // that agents have sent each other
-	Cancel   *agent.Canceled
-	Stopped  int  // members that finished after the cancel
-	Halted   bool // its own log is damaged: who has finished is not known, so nobody is waited for
-	Outcome  agent.Outcome
+	Run        Opened
+	Phase      Phase
+	Life       string
+	Now        int64
+	Began      int64
+	Ended      int64
+	Pool       budget.Pool
+	Frozen     bool // no turn is granted but closing ones
+	Usage      model.Usage
+	Live       int // members that have not finished
+	Parked     int // members that wait for a person
+	Messages   int // that agents have sent each other
+	Cancel     *agent.Canceled
+	Told       int // members that lived when the cancel came
+	CanceledAt int64
+	Stopped    int  // members that finished after the cancel
+	Halted     bool // its own log is damaged: who has finished is not known, so nobody is waited for
+	Outcome    agent.Outcome
 
 	// Pointers, to what is never written again: a step copies nodes of 32 entries.
 	members *immutable.SortedMap[string, *Member]
@@ -165,6 +172,7 @@ type State struct {
 type Member struct {
 	ID         agent.ID
 	Parent     agent.ID
+	Pool       string // where its log is; "": DefaultPool
 	Call       string // of the parent, that it answers
 	Background bool   // its answer is a message: the call was answered when it was born
 	Name       string
@@ -176,6 +184,7 @@ type Member struct {
 	Sign       int64 // until when its first letter must come
 	Stopping   bool  // canceled alone, without the run
 	Done       bool
+	Silent     bool // given up after the cancel: it has not said itself that it has ended
 	Turns      int
 	Calls      int
 	Vetoes     int // in a row

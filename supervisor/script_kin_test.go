@@ -1,6 +1,11 @@
 package supervisor_test
 
-import "github.com/troupe-run/troupe/agent"
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/supervisor"
+)
 
 // live marks the answer to a delegation whose child goes on in the background.
 func live(f agent.Returned) string {
@@ -8,4 +13,19 @@ func live(f agent.Returned) string {
 		return " live"
 	}
 	return ""
+}
+
+// stopped prints the account of a cancel, if there was one.
+func stopped(r supervisor.Result) string {
+	if r.Cancel == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s (%dms)\n", r.Cancel.Text, r.Cancel.TookMS)
+	for _, who := range r.Cancel.Pending {
+		text += fmt.Sprintf("  not yet: %s on %q\n", who.ID, who.Node)
+	}
+	for _, who := range r.Cancel.Orphans {
+		text += fmt.Sprintf("  given up: %s on %q\n", who.ID, who.Node)
+	}
+	return text
 }

@@ -203,6 +203,9 @@ func submitted(t agent.Task) string {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
 	}
+	if t.Workspace != "" {
+		out += " in=" + t.Workspace
+	}
 	if t.Caller != "" {
 		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
 	}
@@ -218,6 +221,9 @@ func members(s supervisor.State) string {
 		} else if m.Query != nil {
 			state = "parked query=" + m.Query.Query
 		}
+		if m.Pool != "" {
+			state += " pool=" + m.Pool
+		}
 		a := s.Pool.Account(string(m.ID))
 		fmt.Fprintf(&b, "%s %s %s children=%d turns=%d rights=(%s) spent=%d held=%d kept=%d\n", m.ID, m.Name, state, m.Children, m.Turns,
 			strings.Join(m.Rights, " "), a.Spent.Tokens, a.Held.Tokens, a.Kept.Tokens)
@@ -227,7 +233,7 @@ func members(s supervisor.State) string {
 
 func result(r supervisor.Result) string {
 	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
-		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text)
+		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + stopped(r)
 }
 
 // report prints what a run report says of the tree and of each agent.
@@ -268,7 +274,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "reserve":
 		ask := budget.Ask{Input: int64(number(t, d, "input", 100)), Output: int64(number(t, d, "output", 1000)), OutputMin: 64,
 			Closing: int64(number(t, d, "closing", 100)), Calls: int64(number(t, d, "calls", 0)), Final: d.HasArg("final"), Price: price(t, d)}
-		return agent.Reserve{Lease: number(t, d, "lease", 1), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
+		return agent.Reserve{Lease: number(t, d, "lease", 1), Node: value(t, d, "node"), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
 	case "settle":
 		s := agent.Settle{Lease: number(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: number(t, d, "lease", 1)}
 		s.Used = budget.Amount{Tokens: int64(number(t, d, "used", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0))}
@@ -338,10 +344,12 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Definitions = append(o.Definitions, definition(t, d, rest))
 		case "rule":
 			rules = append(rules, rest)
+		case "directory":
+			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, directory and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {
@@ -371,7 +379,7 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def := supervisor.Definition{Name: name, Pool: value(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
 	def.Manners.Require.Schema = value(t, in, "schema")
 	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
 		Calls: number(t, in, "calls", 0)}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,11 +92,13 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 		info, err := s.Get(ctx, r.RunID)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return &failure{exitFailed, fmt.Errorf("%s did not stop within %s", r.RunID, cancelTimeout), "--now aborts what is under way"}
+			return &failure{exitFailed, fmt.Errorf("%s did not stop within %s: %s", r.RunID, cancelTimeout, awaited(before.Result, r.Agent)),
+				"--now aborts what is under way; who lives on a node that is gone stops when another node takes it over: cancel again to count anew"}
 		case err != nil:
 			return err
 		}
 		left := alive(info.Result, r.Agent)
+		before = info
 		if info.State == "finished" || r.Agent != "" && len(left) == 0 {
 			return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Stopped: stopped(r.live, info.Result), Orphans: left, Result: info.Result})
 		}
@@ -132,6 +136,22 @@ func alive(r *supervisor.Result, below string) []string {
 	return ids
 }
 
+// awaited says who has not stopped, and on which node it was last heard of.
+func awaited(r *supervisor.Result, below string) string {
+	left := alive(r, below)
+	text := fmt.Sprintf("%d have not stopped yet", len(left))
+	for i, m := range slices.DeleteFunc(slices.Clone(agents(r)), func(m supervisor.AgentResult) bool { return !slices.Contains(left, string(m.ID)) }) {
+		if i == awaitedShown {
+			return text + ", …"
+		}
+		text += fmt.Sprintf(", %s on %s", m.ID, cmp.Or(m.Node, "a node that is not known"))
+	}
+	return text
+}
+
+// awaitedShown is how many of them are named.
+const awaitedShown = 8
+
 // stopped are those that were alive and no longer are.
 func stopped(before []string, r *supervisor.Result) []string {
 	ids := []string{}
@@ -159,6 +179,9 @@ func (a *app) sayCanceled(c canceled) error {
 		return a.print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
 	}
 	text := fmt.Sprintf("%d of %d stopped, %d orphans", len(c.Stopped), len(c.Stopped)+len(c.Orphans), len(c.Orphans))
+	if account := c.Result; c.Agent == "" && account != nil && account.Cancel != nil {
+		text = fmt.Sprintf("%s (%d ms)", account.Cancel.Text, account.Cancel.TookMS)
+	}
 	for _, m := range agents(c.Result) {
 		for _, id := range c.Stopped {
 			if string(m.ID) == id {

@@ -61,6 +61,9 @@ func cluster(o options) (err error) {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
+	if o.trees > 0 {
+		o.kills, o.runs = 0, 0
+	}
 	if o.tokens == 0 {
 		o.tokens = runTokens
 	}
@@ -180,6 +183,8 @@ func (t *theatre) close() error {
 // scene is what is played.
 func (t *theatre) scene() func() {
 	switch {
+	case t.o.trees > 0:
+		return t.playTrees
 	case t.o.busy > 0:
 		return t.playBusy
 	case t.o.poison:

@@ -207,9 +207,12 @@ func (h *harm) lives() {
 			if err != nil {
 				return err
 			}
-			for _, n := range lives {
+			for at, n := range lives {
 				actors++
 				more += n - 1
+				if n > 1 && h.calm() {
+					h.t.found.of(r.id, "no node died, and %s began %d times", at, n)
+				}
 			}
 		}
 		return nil
@@ -218,13 +221,18 @@ func (h *harm) lives() {
 		h.t.found.add("the logs: %v", err)
 	}
 	fmt.Printf("%d actors with %d entries: %d lives more than actors, %d changes of node\n", actors, entries, more, h.moves)
-	o := h.t.o
-	if o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmed() && (more > 0 || h.moves > 0) {
-		h.t.found.add("no node died, and %d actors began anew, %d on another node", more, h.moves)
+	if h.calm() && h.moves > 0 {
+		h.t.found.add("no node died, and %d actors went on on another node", h.moves)
 	}
 	if actors == 0 || entries == 0 {
 		h.t.found.add("the logs hold no life")
 	}
+}
+
+// calm: nothing was done after which an actor may begin anew.
+func (h *harm) calm() bool {
+	o := h.t.o
+	return o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmed()
 }
 
 // harmed: something is done to the servers, or before them, after which a node may

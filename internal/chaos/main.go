@@ -44,6 +44,11 @@
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
+// With -trees N trees of 85 agents over all nodes are canceled while their leaves
+// are in a model call, N times with all nodes well and N times with one of them
+// cut off (it is frozen, and comes back). It prints how long it took until all had
+// stopped, and exits 1 if one did not say so or a model call began after the cancel.
+//
 // The nodes are built with the tag chaos (internal/trap), so that they can be struck
 // at named places: -points kills them around every append, letter and call, -zombies
 // freezes them before a Started is read back, between it and the call, and inside
@@ -82,6 +87,7 @@ type options struct {
 	points, zombies            int
 	busy, leaks                int
 	poison                     bool
+	trees                      int
 	cancels                    int
 	tokens                     int64
 	slack                      time.Duration
@@ -112,6 +118,7 @@ func main() {
 	flag.IntVar(&o.zombies, "zombies", 0, "how many nodes to freeze at each of three places around a call")
 	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
+	flag.IntVar(&o.trees, "trees", 0, "so many times a tree of 85 agents is canceled, and once more with a node cut off")
 	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")
 	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")

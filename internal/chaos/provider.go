@@ -27,6 +27,7 @@ type provider struct {
 	of       map[string]int       // requests by the run that their first message names
 	last     map[string]time.Time // when the last of them came
 	held     held
+	begun    []time.Time // model calls of trees
 }
 
 // thinkTime is how long the double takes before it answers, so that a kill can
@@ -67,6 +68,9 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	if err != nil {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":`+fmt.Sprintf("%q", err.Error())+`}}`, http.StatusBadRequest)
+		return
+	}
+	if p.fork(w, body, run) {
 		return
 	}
 	time.Sleep(thinkTime)
@@ -131,5 +135,19 @@ func (p *provider) answer(w http.ResponseWriter, taken int, child bool, run stri
 		tool(0, "count", fmt.Sprintf(`{"n":%d}`, taken))
 	}
 	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, stop, outputTokens))
+	say("message_stop", `{"type":"message_stop"}`)
+}
+
+// delegates streams a reply that delegates tasks and does nothing else.
+func (p *provider) delegates(w http.ResponseWriter, tasks []string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
+	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))
+	for i, task := range tasks {
+		say("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d","name":"delegate","input":{}}}`, i, i))
+		say("content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, task))
+		say("content_block_stop", fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
+	}
+	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":%d}}`, outputTokens))
 	say("message_stop", `{"type":"message_stop"}`)
 }

@@ -55,6 +55,12 @@ type Config struct {
 	Roots []string
 	// Name of the node. Default: the host's name.
 	Name string
+	// Pools whose agents this node runs, on a server that others share. Default
+	// "default", and that of the machine if there are Roots.
+	Pools []string
+	// Machine names the pool of the runs that have a directory here: all nodes of
+	// one machine must have the same. Default: the host's name.
+	Machine string
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
@@ -134,9 +140,11 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Name == "" {
-		c.Name, _ = os.Hostname() // empty without one: then the default of actors holds
+	if c.Machine == "" {
+		c.Machine, _ = os.Hostname() // empty without one
 	}
+	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
+	c.Pools = c.served()
 	return c
 }
 
@@ -156,7 +164,7 @@ func (h *Host) open(ctx context.Context) error {
 		logs, blobs = h.embedded.Shares() // of a disk that may be small
 	}
 	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Logger: h.cfg.Logger}); err != nil {
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Logger: h.cfg.Logger}); err != nil {
 		return err
 	}
 	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
@@ -192,7 +200,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

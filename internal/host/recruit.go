@@ -85,7 +85,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 			def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
 		}
 	}
-	def.Deny = names(d.DisallowedTools)
+	def.Deny, def.Pool = names(d.DisallowedTools), d.Placement.Pool
 	def.Manners.Hooks = signed(d)
 	if d.Model != "" {
 		choice, err := h.models.named(d.Model)

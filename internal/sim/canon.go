@@ -151,7 +151,7 @@ func canonOutcome(b []byte, o agent.Outcome) []byte {
 func canonSuper(b []byte, s *supervisor.State) []byte {
 	b = str(b, string(s.Phase), s.Life, s.Run.Run)
 	b = num(b, s.Now, s.Began, s.Ended)
-	b = num(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages)
+	b = num(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
 	p := &s.Pool
 	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Kept, p.Unknown, p.Overrun)
 	b = canonUsage(b, s.Usage)
@@ -165,7 +165,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		b = str(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
 		b = str(b, m.Rights...)
 		b = num(b, m.Depth, m.Children, m.Turns, m.Calls, m.Vetoes)
-		b = yes(b, m.Seen, m.Done, m.Stopping, m.Background, m.Query != nil)
+		b = yes(b, m.Seen, m.Done, m.Stopping, m.Silent, m.Background, m.Query != nil)
 		b = canonUsage(b, m.Usage)
 		b = canonOutcome(b, m.Outcome)
 		a := p.Account(string(m.ID))
