@@ -71,7 +71,7 @@ func (h *Host) sharers() int {
 		return 1
 	}
 	n := 0
-	for node := range k.Nodes() {
+	for _, node := range k.Nodes() {
 		if !node.Leaving {
 			n++
 		}
