@@ -178,7 +178,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Hooks: h.cfg.GoHooks,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Hooks: h.cfg.GoHooks,
 		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}

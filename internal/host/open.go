@@ -91,6 +91,9 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.hooks(&o, &a); err != nil {
 		return none, a, err
 	}
+	if err := h.versions(&o); err != nil {
+		return none, a, err
+	}
 	if err := layers(&o, choice, time.Now()); err != nil {
 		return none, a, err
 	}
