@@ -61,6 +61,9 @@ type Config struct {
 	// Machine names the pool of the runs that have a directory here: all nodes of
 	// one machine must have the same. Default: the host's name.
 	Machine string
+	// PoolPatience is how long a pool may be without a node until its agents are
+	// given up. Default PoolPatienceDefault.
+	PoolPatience time.Duration
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
@@ -145,6 +148,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
 	c.Pools = c.served()
+	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
 	return c
 }
 

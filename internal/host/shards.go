@@ -131,6 +131,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	h.holding.keeper.Store(k)
 	h.changed(nil, nil) // what was taken before anybody could act on it
 	h.writing.Go(h.follow)
+	h.writing.Go(h.watchPools)
 	return nil
 }
 
@@ -214,5 +215,5 @@ func (h *Host) giveShards() {
 
 // movedShard tells the operator of a shard that came or went.
 func (h *Host) movedShard(m shard.Move) {
-	h.cfg.Logger.Debug("a shard moved", "shard", m.String(), "taken", m.Taken, "why", m.Why)
+	h.cfg.Logger.Info("a shard moved", "from", m.Other, "epoch", m.Epoch, "shard", m.String(), "taken", m.Taken, "why", m.Why)
 }
