@@ -100,6 +100,10 @@ type Life struct {
 	// Found is what this node has otherwise than the agent's task says; a claim
 	// says so if the log does not know it yet.
 	Found map[string]string
+	// Rules are the newest that this node knows. Default: agent.Rules.
+	Rules int
+	// Foreign is what of the log is newer than this node; it is silent since then.
+	Foreign string
 	// Buried: the log was deleted, and this is what is left of it (PROTOCOL P14).
 	Buried bool
 
@@ -165,6 +169,9 @@ func (l *Life) Next(m mailbox.Message) Read {
 	}
 	e, err := mailbox.Decode(m.Data)
 	if err != nil {
+		if l.foreign(err) {
+			return out
+		}
 		l.Garbage++
 		l.Outbox.Put(l.N, nil)
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
@@ -235,6 +242,8 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	for _, item := range e.Items {
 		switch {
+		case inForce && l.unknown(item, true):
+			return nil
 		case !ownKinds[item.Kind], !inForce && item.Kind != "returned":
 			// A superseded life decides nothing; what a tool returned is evidence.
 			l.Dropped++
@@ -259,6 +268,9 @@ func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
 			l.Dropped++
 			continue
 		}
+		if l.unknown(item, false) {
+			return nil
+		}
 		l.requests[item.ID] = struct{}{}
 		letters = append(letters, l.step(item, "", false, out)...)
 	}
@@ -280,6 +292,9 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
 			l.Dropped++
 			continue
+		}
+		if l.unknown(item, false) {
+			return nil
 		}
 		if !damaged {
 			m.n, m.i = item.N, item.I

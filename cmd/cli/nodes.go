@@ -53,6 +53,12 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 		if n.Unproven != "" {
 			profile += " (not proven: " + n.Unproven + ")"
 		}
+		if n.Rules > 0 {
+			profile += fmt.Sprintf(", rules %d", n.Rules)
+		}
+		if len(n.Avoids) > 0 {
+			profile += ", too old for some logs: upgrade it"
+		}
 		rows[i] = []string{term.Line(n.Name), term.Line(n.State), term.Line(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held()), fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), age(n.Heard), term.Line(n.Version), term.Line(n.ID), term.Line(profile)}
 	}
 	return a.table([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)

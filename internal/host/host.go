@@ -79,6 +79,9 @@ type Config struct {
 	// no command are functions of GoHooks.
 	Hooks   []agent.Hook
 	GoHooks map[string]hook.Func
+	// Rules are the newest that this node knows. Default: agent.Rules; tests have
+	// old and new nodes side by side by it.
+	Rules int
 	// Bare leaves out of events what people, models and tools said.
 	Bare bool
 	// ResumeAll continues every unfinished run; otherwise only those that are
@@ -137,6 +140,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Rules == 0 {
+		c.Rules = agent.Rules
+	}
 	if c.Env == nil {
 		c.Env = os.Getenv
 	}
@@ -182,7 +188,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Hooks: h.cfg.GoHooks,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Rules: h.cfg.Rules, Foreign: h.foreign, Hooks: h.cfg.GoHooks,
 		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}

@@ -115,7 +115,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
-			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
+			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Rules: h.cfg.Rules},
 		Load: h.load, Moved: h.movedShard,
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
@@ -177,7 +177,7 @@ func (h *Host) cluster() *gateway.Cluster {
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}

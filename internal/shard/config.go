@@ -27,6 +27,10 @@ type Node struct {
 	// Unproven which checks of it were not seen to hold.
 	Profile  string `json:"profile,omitempty"`
 	Unproven string `json:"unproven,omitempty"`
+	// Rules are the newest that it knows, 0 of a node that does not say; Avoids are
+	// shards, by pool, with logs that are newer: nodes that know them are to have them.
+	Rules  int              `json:"rules,omitempty"`
+	Avoids map[string][]int `json:"avoids,omitempty"`
 	// Pools whose shards it takes; without any it is an old node that knows of one.
 	Pools []string `json:"pools,omitempty"`
 	// Live and Resting are how many actors it runs, and how many wait in logs that
