@@ -108,6 +108,7 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
+	gates    *gates
 	census   census
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
@@ -186,6 +187,11 @@ func (h *Host) open(ctx context.Context) error {
 	if h.cfg.Still {
 		cfg.Post = still{h.post}
 	}
+	cfg.Gate = h.models.gate
+	if h.gates, err = h.shareGates(buckets); err != nil {
+		return err
+	}
+	cfg.Told = h.gates.told
 	if err := h.hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}
@@ -193,6 +199,7 @@ func (h *Host) open(ctx context.Context) error {
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
+	h.writing.Go(func() { h.gates.run(h.life) })
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}
