@@ -68,6 +68,9 @@ func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
 	switch {
 	case mine && l.Damage != "" && !l.confess:
 		l.reclaim(out) // it comes alive to say what is wrong, and to do nothing else
+	case mine && l.newer != "" && l.Damage == "":
+		l.Phase, l.Foreign = Silent, l.newer
+		return nil
 	case mine && l.differs():
 		l.looked, out.Reclaim = true, true
 		l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}

@@ -20,7 +20,7 @@ func (l *Life) foreign(err error) bool {
 		return false
 	}
 	l.leave(err.Error())
-	return true
+	return l.Phase == Silent
 }
 
 // unknown reports an item that this program cannot step as it was meant.
@@ -43,8 +43,16 @@ func (l *Life) unknown(item mailbox.Item, own bool) bool {
 	return true
 }
 
+// leave notes what is newer. What a life reads before its own claim may be damage
+// that only looks so: a hash that comes later says it, and then counts.
 func (l *Life) leave(why string) {
-	l.Phase, l.Foreign = Silent, fmt.Sprintf("entry %d of %s: %s", l.N, l.Addr, why)
+	why = fmt.Sprintf("entry %d of %s: %s", l.N, l.Addr, why)
+	switch {
+	case l.Phase == Alive:
+		l.Phase, l.Foreign = Silent, why
+	case l.newer == "":
+		l.newer = why
+	}
 }
 
 // rulesOf are those that an item begins a run or an agent under; 0: it begins none.

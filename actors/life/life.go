@@ -120,6 +120,7 @@ type Life struct {
 	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
 	confess  bool   // the claim that says Damage was asked for
 	looked   bool   // the claim that says Found was asked for
+	newer    string // what was read before the claim and is newer than this node
 	Outbox   Outbox
 }
 
