@@ -35,6 +35,7 @@ type router struct {
 	recent []mailbox.Address // gone, oldest first
 
 	leaving []*leaving
+	foreign map[mailbox.Address]struct{} // logs that are newer than this program
 
 	starts  uint64 // of all shells: each start under one lease has a higher number than those before
 	most    int    // shells at once, since the maps were made
@@ -106,6 +107,8 @@ func (r *router) Receive(c actor.Context) {
 		}
 	case hopeless:
 		r.giveUp(c, m)
+	case foreign:
+		r.foreignLog(m)
 	case *actor.Stopping:
 		r.stopTimers()
 	case *actor.Terminated:
@@ -122,6 +125,9 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 		return p
 	}
 	if _, ok := r.cfg.Holds(at); !ok || r.leaves(at) != nil {
+		return nil
+	}
+	if _, newer := r.foreign[at]; newer {
 		return nil
 	}
 	if p == nil {

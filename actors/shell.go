@@ -25,6 +25,7 @@ type (
 	replayed struct {
 		claim claimed
 		log   []mailbox.Message
+		found map[string]string // what this node has otherwise than the task says
 		err   error
 	}
 	reclaim struct{}
@@ -104,6 +105,7 @@ func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox
 	}
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	s.life = life.New(at, nonce(), epoch, machine)
+	s.life.Rules = cfg.Rules
 	return s
 }
 
@@ -197,6 +199,9 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 		trap.Entry(trap.OwnReading, m.Data)
 	}
 	r := s.life.Next(m)
+	if s.isForeign(c) {
+		return
+	}
 	trap.At(trap.OwnRead, r.Own)
 	if r.Err != nil {
 		s.log.Warn("an entry does not count", "error", r.Err)

@@ -223,6 +223,9 @@ func (n Names) ShardBucket() string { return n.Prefix() + "_shards" }
 // NodeBucket: see ShardBucket.
 func (n Names) NodeBucket() string { return n.Prefix() + "_nodes" }
 
+// GateBucket holds what nodes were told by the providers of models.
+func (n Names) GateBucket() string { return n.Prefix() + "_gates" }
+
 // RunBucket: see ShardBucket.
 func (n Names) RunBucket() string { return n.Prefix() + "_runs" }
 

@@ -211,9 +211,13 @@ type NodeInfo struct {
 	Shards []int            `json:"shards"`
 	// Profile is what its server promises (docs/profiles.md), Unproven what it did
 	// not see of that when it started. The node that answers tells all that it saw.
-	Profile  string     `json:"profile,omitempty"`
-	Unproven string     `json:"unproven,omitempty"`
-	Proof    *bus.Proof `json:"proof,omitempty"`
+	// Rules are the newest that it knows; Avoids are shards, by pool, with logs that
+	// are newer, which it leaves to others.
+	Rules    int              `json:"rules,omitempty"`
+	Avoids   map[string][]int `json:"avoids,omitempty"`
+	Profile  string           `json:"profile,omitempty"`
+	Unproven string           `json:"unproven,omitempty"`
+	Proof    *bus.Proof       `json:"proof,omitempty"`
 	// Warning says what will not happen as asked.
 	Warning string `json:"warning,omitempty"`
 }

@@ -94,7 +94,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
 		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def),
+		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model

@@ -97,6 +97,13 @@ type Life struct {
 	Garbage, Dropped int
 	// Damage is what is wrong with the log, if anything: the next claim says so.
 	Damage string
+	// Found is what this node has otherwise than the agent's task says; a claim
+	// says so if the log does not know it yet.
+	Found map[string]string
+	// Rules are the newest that this node knows. Default: agent.Rules.
+	Rules int
+	// Foreign is what of the log is newer than this node; it is silent since then.
+	Foreign string
 	// Buried: the log was deleted, and this is what is left of it (PROTOCOL P14).
 	Buried bool
 
@@ -112,6 +119,8 @@ type Life struct {
 	base     uint64
 	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
 	confess  bool   // the claim that says Damage was asked for
+	looked   bool   // the claim that says Found was asked for
+	newer    string // what was read before the claim and is newer than this node
 	Outbox   Outbox
 }
 
@@ -161,6 +170,9 @@ func (l *Life) Next(m mailbox.Message) Read {
 	}
 	e, err := mailbox.Decode(m.Data)
 	if err != nil {
+		if l.foreign(err) {
+			return out
+		}
 		l.Garbage++
 		l.Outbox.Put(l.N, nil)
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
@@ -231,6 +243,8 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	for _, item := range e.Items {
 		switch {
+		case inForce && l.unknown(item, true):
+			return nil
 		case !ownKinds[item.Kind], !inForce && item.Kind != "returned":
 			// A superseded life decides nothing; what a tool returned is evidence.
 			l.Dropped++
@@ -255,6 +269,9 @@ func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
 			l.Dropped++
 			continue
 		}
+		if l.unknown(item, false) {
+			return nil
+		}
 		l.requests[item.ID] = struct{}{}
 		letters = append(letters, l.step(item, "", false, out)...)
 	}
@@ -276,6 +293,9 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
 			l.Dropped++
 			continue
+		}
+		if l.unknown(item, false) {
+			return nil
 		}
 		if !damaged {
 			m.n, m.i = item.N, item.I
@@ -337,7 +357,7 @@ func (l *Life) Floor() uint64 { return l.floor }
 // Starts counts the lives at the end of a log that began and never wrote a
 // Checkpoint, or that they end in order: from StartsMax on the actor is parked unstepped.
 func Starts(log []mailbox.Message) int {
-	n := 0
+	n, last := 0, ""
 	for _, m := range log {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil || len(e.Items) == 0 {
@@ -345,7 +365,10 @@ func Starts(log []mailbox.Message) int {
 		}
 		switch e.Items[0].Kind {
 		case "resumed":
-			n++
+			if e.Start != last { // one that claims twice has more to say
+				n++
+			}
+			last = e.Start
 		case "checkpoint", "released":
 			n = 0
 		case "closed": // whoever wakes it reads that, and stops

@@ -116,6 +116,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
 	f.StringSliceVar(&n.cfg.Pools, "pools", nil, "pools whose agents this node runs, on a server that nodes share (default \"default\"); with --root also that of its machine")
 	f.StringVar(&n.cfg.Machine, "machine", "", "name of the machine, the same for all its nodes (default the host's)")
+	f.DurationVar(&n.cfg.PoolPatience, "pool-patience", 0, "how long a pool may be without a node until its agents are given up (default 10m)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
@@ -219,6 +220,9 @@ func (n *node) checkPools() error {
 	}
 	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.Given() {
 		return fmt.Errorf("%w: --pools needs a server that nodes share: -s or --context; a node with a server of its own runs every agent", errConfig)
+	}
+	if n.cfg.PoolPatience < 0 {
+		return fmt.Errorf("%w: --pool-patience %s", errConfig, n.cfg.PoolPatience)
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ type Config struct {
 	// Machine names the pool of the runs that have a directory here: all nodes of
 	// one machine must have the same. Default: the host's name.
 	Machine string
+	// PoolPatience is how long a pool may be without a node until its agents are
+	// given up. Default PoolPatienceDefault.
+	PoolPatience time.Duration
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
@@ -76,6 +79,9 @@ type Config struct {
 	// no command are functions of GoHooks.
 	Hooks   []agent.Hook
 	GoHooks map[string]hook.Func
+	// Rules are the newest that this node knows. Default: agent.Rules; tests have
+	// old and new nodes side by side by it.
+	Rules int
 	// Bare leaves out of events what people, models and tools said.
 	Bare bool
 	// ResumeAll continues every unfinished run; otherwise only those that are
@@ -105,6 +111,7 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
+	gates    *gates
 	census   census
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
@@ -133,6 +140,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Rules == 0 {
+		c.Rules = agent.Rules
+	}
 	if c.Env == nil {
 		c.Env = os.Getenv
 	}
@@ -144,6 +154,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
 	c.Pools = c.served()
+	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
 	return c
 }
 
@@ -177,11 +188,16 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Hooks: h.cfg.GoHooks,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Rules: h.cfg.Rules, Foreign: h.foreign, Hooks: h.cfg.GoHooks,
 		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}
 	}
+	cfg.Gate = h.models.gate
+	if h.gates, err = h.shareGates(buckets); err != nil {
+		return err
+	}
+	cfg.Told = h.gates.told
 	if err := h.hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}
@@ -189,6 +205,7 @@ func (h *Host) open(ctx context.Context) error {
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
+	h.writing.Go(func() { h.gates.run(h.life) })
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err != nil {
 		return none, a, bad("name models as PROVIDER/MODEL", "%v", err)
 	}
-	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: agent.Rules,
+	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: h.rules(),
 		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
 		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes)}
 	if r.Policy != nil {
@@ -89,6 +89,9 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 		return none, a, err
 	}
 	if err := h.hooks(&o, &a); err != nil {
+		return none, a, err
+	}
+	if err := h.versions(&o); err != nil {
 		return none, a, err
 	}
 	if err := layers(&o, choice, time.Now()); err != nil {

@@ -139,3 +139,57 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 		t.Errorf("the graves of a deleted run: %v, %v", left, err)
 	}
 }
+
+// TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack: nobody else has the
+// directory, so nobody else goes on with it, and the run ends and says why (P20).
+func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
+	e := shared(t)
+	model, _, agents := heldBy(t, "idempotent")
+	soon := func(c *Config) { c.PoolPatience = 3 * shard.TTLMin }
+	one := joinAs(t, e, "one", soon)
+	two := joinAs(t, e, "two", func(c *Config) { soon(c); c.Roots = []string{agents} })
+	holdsAll(t, "default", one, two)
+	holdsAll(t, bus.MachinePool("two"), two)
+	c, id := connect(t, one), client.NewID()
+	request := client.RunRequest{RunID: id, Prompt: "wait", Model: model, Agents: agents, Dir: agents, Agent: "boss"}
+	if _, err := c.RunOn(within(t), "two", request); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, id, "tool.started", 2)
+	two.cut()
+	info := finished(t, c, id, agent.ResumeUnsafe)
+	if !strings.Contains(info.Result.Detail, bus.MachinePool("two")) {
+		t.Errorf("%q", info.Result.Detail)
+	}
+	for _, a := range info.Result.Agents {
+		if a.Pool != bus.MachinePool("two") || a.Phase != "done" {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// TestWhoeverDrainsTheLastNodeOfAPoolIsWarned: it would keep what it holds.
+func TestWhoeverDrainsTheLastNodeOfAPoolIsWarned(t *testing.T) {
+	e := shared(t)
+	one := joinAs(t, e, "one", func(*Config) {})
+	joinAs(t, e, "two", func(c *Config) { c.Pools = []string{"default", "gpu"} })
+	c := connect(t, one)
+	eventually(t, "both are known", func() bool {
+		list, err := c.Nodes(within(t))
+		return err == nil && len(list) == 2
+	})
+	named, err := c.Drain(within(t), client.DrainRequest{Node: "two"})
+	if err != nil || len(named) != 1 || !strings.Contains(named[0].Warning, "pool gpu") {
+		t.Errorf("%+v, %v", named, err)
+	}
+	if _, err := c.Drain(within(t), client.DrainRequest{Node: "two", Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it stays", func() bool {
+		list, err := c.Nodes(within(t))
+		return err == nil && len(list) == 2 && list[1].State == "live"
+	})
+	if named, err = c.Drain(within(t), client.DrainRequest{Node: "one"}); err != nil || len(named) != 1 || named[0].Warning != "" {
+		t.Errorf("%+v, %v", named, err)
+	}
+}

@@ -115,7 +115,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	}
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
-			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
+			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Rules: h.cfg.Rules},
 		Load: h.load, Moved: h.movedShard,
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
@@ -131,6 +131,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	h.holding.keeper.Store(k)
 	h.changed(nil, nil) // what was taken before anybody could act on it
 	h.writing.Go(h.follow)
+	h.writing.Go(h.watchPools)
 	return nil
 }
 
@@ -176,7 +177,7 @@ func (h *Host) cluster() *gateway.Cluster {
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}
@@ -212,7 +213,8 @@ func (h *Host) giveShards() {
 	k.Close(ctx)
 }
 
-// movedShard tells the operator of a shard that came or went.
-func (h *Host) movedShard(m shard.Move) {
-	h.cfg.Logger.Debug("a shard moved", "shard", m.String(), "taken", m.Taken, "why", m.Why)
+// movedShard tells the operator of a shard that came or went, and why.
+func (h *Host) movedShard(node string, m shard.Move) {
+	data := gateway.ShardMoved{Pool: m.Pool, Shard: m.N, Why: string(m.Why), Epoch: m.Epoch, Other: m.Other}
+	h.publish(gateway.Moved(node, h.cfg.Name, m.Taken, data, time.Now()))
 }

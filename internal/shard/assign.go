@@ -68,8 +68,9 @@ type View struct {
 	Self    string
 	Pool    string // default "default"
 	Shards  int
-	Nodes   []string       // live ones that take shards
-	Holders map[int]string // by the leases that are there; absent: nobody
+	Nodes   []string         // live ones that take shards
+	Avoid   map[int][]string // nodes that are too old for a shard
+	Holders map[int]string   // by the leases that are there; absent: nobody
 	// Free is for how long nobody has held a shard, and Patience how long its best
 	// node may take to take it: the next best one does not wait until the best one,
 	// which may be frozen, counts as dead.
@@ -99,8 +100,9 @@ func Next(v View) Plan {
 	v.Pool = cmp.Or(v.Pool, bus.DefaultPool)
 	for s := range v.Shards {
 		holder, held := v.Holders[s]
-		best := Best(v.Pool, s, v.Nodes)
-		n, takes := rank(v.Pool, s, v.Self, v.Nodes)
+		nodes := v.takers(s)
+		best := Best(v.Pool, s, nodes)
+		n, takes := rank(v.Pool, s, v.Self, nodes)
 		switch {
 		case !held && takes && v.Free[s] >= time.Duration(n)*v.Patience:
 			p.Take = append(p.Take, s)
@@ -115,6 +117,19 @@ func Next(v View) Plan {
 		p.Give = append(p.Give, busy)
 	}
 	return p
+}
+
+// takers are the nodes that a shard may have: those that are not too old for it,
+// where there are any. Without, any of them has it for the rest of its logs.
+func (v View) takers(shard int) []string {
+	if len(v.Avoid[shard]) == 0 {
+		return v.Nodes
+	}
+	fit := slices.DeleteFunc(slices.Clone(v.Nodes), func(id string) bool { return slices.Contains(v.Avoid[shard], id) })
+	if len(fit) == 0 {
+		return v.Nodes
+	}
+	return fit
 }
 
 // leaving plans for a node that goes: it takes nothing, and gives all it has,

@@ -27,6 +27,10 @@ type Node struct {
 	// Unproven which checks of it were not seen to hold.
 	Profile  string `json:"profile,omitempty"`
 	Unproven string `json:"unproven,omitempty"`
+	// Rules are the newest that it knows, 0 of a node that does not say; Avoids are
+	// shards, by pool, with logs that are newer: nodes that know them are to have them.
+	Rules  int              `json:"rules,omitempty"`
+	Avoids map[string][]int `json:"avoids,omitempty"`
 	// Pools whose shards it takes; without any it is an old node that knows of one.
 	Pools []string `json:"pools,omitempty"`
 	// Live and Resting are how many actors it runs, and how many wait in logs that
@@ -94,8 +98,9 @@ type Config struct {
 	Settle time.Duration
 	// Load fills in what the node tells of its actors at each renewal. Default: nothing.
 	Load func(*Node)
-	// Moved is told of each shard that was taken or released, and why. It must not block.
-	Moved func(Move)
+	// Moved is told of each shard that this node, by its id, took or released, and
+	// why. It must not block.
+	Moved func(node string, m Move)
 	// Busy reports whether something is under way in a shard that this node holds.
 	Busy func(shard int) bool
 	// Quiet brings what is under way in a shard that is to be given to an end, lets
@@ -125,7 +130,7 @@ func (c *Config) fill() (slots []Shard, err error) {
 		c.Load = func(*Node) {}
 	}
 	if c.Moved == nil {
-		c.Moved = func(Move) {}
+		c.Moved = func(string, Move) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

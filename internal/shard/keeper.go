@@ -29,6 +29,7 @@ type Keeper struct {
 	nodes  map[string]Seen
 	giving map[int]giving // shards to be given
 	going  bool           // by Leave
+	news   bool           // others are to hear at once what this node says of itself
 	asked  bool           // by a key that Ask wrote
 
 	own    uint64 // revision of our own node's key
@@ -174,12 +175,35 @@ func (k *Keeper) soon(ctx context.Context) (context.Context, context.CancelFunc)
 func (k *Keeper) say(ctx context.Context) {
 	k.mu.Lock()
 	leaving := k.going || k.asked
-	changed := k.cfg.Node.Leaving != leaving
-	k.cfg.Node.Leaving = leaving
+	changed, news := k.cfg.Node.Leaving != leaving, k.news
+	k.cfg.Node.Leaving, k.news = leaving, false
 	k.mu.Unlock()
+	if news {
+		k.renewNode(ctx)
+	}
 	if changed {
 		k.cfg.Logger.Info("the node leaves, or stays again", "node", k.cfg.Node.ID, "leaving", leaving)
 		k.renewNode(ctx)
+	}
+}
+
+// Avoid says that a log of a shard is newer than this node: others are to have
+// it, if any of them knows more. It holds until this node ends.
+func (k *Keeper) Avoid(slot int) {
+	s := k.slots[slot]
+	k.mu.Lock()
+	known := slices.Contains(k.cfg.Node.Avoids[s.Pool], s.N)
+	if !known {
+		avoids := maps.Clone(k.cfg.Node.Avoids) // others read the old one
+		if avoids == nil {
+			avoids = map[string][]int{}
+		}
+		avoids[s.Pool] = append(slices.Clip(avoids[s.Pool]), s.N)
+		k.cfg.Node.Avoids, k.news = avoids, true
+	}
+	k.mu.Unlock()
+	if !known {
+		k.wake()
 	}
 }
 

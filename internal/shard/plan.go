@@ -156,13 +156,16 @@ func (k *Keeper) views(now time.Time) []View {
 	views := make([]View, len(k.cfg.Pools))
 	first := 0
 	for i, p := range k.cfg.Pools {
-		v := View{Self: k.cfg.Node.ID, Pool: p.Name, Shards: p.Shards, Holders: map[int]string{}, Free: map[int]time.Duration{},
+		v := View{Self: k.cfg.Node.ID, Pool: p.Name, Shards: p.Shards, Holders: map[int]string{}, Avoid: map[int][]string{}, Free: map[int]time.Duration{},
 			Elsewhere: map[int]time.Duration{}, Patience: k.cfg.TTL / renewParts, Settle: k.cfg.Settle}
 		start := first
 		v.Busy = func(s int) bool { return k.cfg.Busy(start + s) }
 		for id, n := range k.nodes {
 			if !n.Leaving && n.Serves(p.Name) {
 				v.Nodes = append(v.Nodes, id)
+			}
+			for _, s := range n.Avoids[p.Name] {
+				v.Avoid[s] = append(v.Avoid[s], id)
 			}
 		}
 		for s := range p.Shards {
@@ -192,7 +195,7 @@ func (k *Keeper) view(v *View, shard, slot int, now time.Time) {
 	}
 	delete(k.vacant, slot)
 	v.Holders[shard] = holder
-	if best := Best(v.Pool, shard, v.Nodes); holder != v.Self || best == v.Self || best == "" {
+	if best := Best(v.Pool, shard, v.takers(shard)); holder != v.Self || best == v.Self || best == "" {
 		delete(k.better, slot)
 		return
 	}

@@ -5,6 +5,8 @@ package pick
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -93,14 +95,39 @@ type Choice struct {
 	// allow in one call, MaxOutput how many of output; 0 is unknown.
 	Window    int64
 	MaxOutput int64
+	// Gate names what shares the provider's limits: it is the same for the same
+	// provider, address, model and key, and says nothing about the key. See gateOf.
+	Gate string
+}
+
+// gateOf is one digest of everything: the key is in it, cannot be had from it
+// (it is random, and far longer than can be guessed), and two models of one key
+// show nothing in common. A secret of the cluster would add nothing: whoever may
+// read what is shared could read the secret beside it.
+func gateOf(provider, base, model string, key ...string) string {
+	sum := sha256.New()
+	for _, part := range append([]string{"troupe gate 1", provider, strings.TrimRight(base, "/"), model}, key...) {
+		fmt.Fprintf(sum, "%d %s ", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// gated names the gate of a choice that has none yet.
+func gated(c Choice, err error) (Choice, error) {
+	if c.Gate == "" {
+		c.Gate = gateOf(c.Provider, "", c.Model)
+	}
+	return c, err
 }
 
 // Name is PROVIDER/MODEL.
 func (c Choice) Name() string { return c.Provider + "/" + c.Model }
 
-// Choose chooses. It reaches the network only to ask a local Ollama, and only
+// Choose chooses a model, and names its gate. It reaches the network only to ask a local Ollama, and only
 // when nothing else is named (ProbeTimeout).
-func Choose(ctx context.Context, cfg Config) (Choice, error) {
+func Choose(ctx context.Context, cfg Config) (Choice, error) { return gated(cfg.choose(ctx)) }
+
+func (cfg Config) choose(ctx context.Context) (Choice, error) {
 	if cfg.Env == nil {
 		cfg.Env = func(string) string { return "" }
 	}
@@ -177,7 +204,7 @@ func (cfg Config) anthropic(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client}, own, own && key+token != ""), nil
+	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
 
 func (cfg Config) openai(name, why string) (Choice, error) {
@@ -188,7 +215,7 @@ func (cfg Config) openai(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client}, own, own && key != ""), nil
+	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
 // How Gemini is reached: the first key that is set, and the name that Google's

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+// TestOldAndNewNodesSideBySide: a run gets the rules that every live node knows.
+// One that was begun under newer ones is left alone by an old node that comes
+// later, by name, and goes on when a node is there that knows them (P10, FM25).
+func TestOldAndNewNodesSideBySide(t *testing.T) {
+	e := shared(t)
+	model, gate, agents := held(t)
+	node := func(name string, rules int) *Host {
+		user, password := e.Credential(bus.RoleNode)
+		return start(t, t.TempDir(), func(c *Config) {
+			c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Rules = name, []string{agents}, true, shard.TTLMin, rules
+			c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+		})
+	}
+	old, young := node("old", 1), node("young", 2)
+	spread(t, old, young)
+	if n := young.rules(); n != 1 {
+		t.Fatalf("a new run would get rules %d, and a node knows only 1", n)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, young)
+	if n := young.rules(); n != 2 {
+		t.Fatalf("rules %d, and all nodes know 2", n)
+	}
+	c := connect(t, young)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	await(t, c, id, "tool.started", 2)
+	late := node("late", 1)
+	young.cut() // the old one is alone with a run that it does not know
+	c = connect(t, late)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for avoids := 0; avoids == 0; {
+		list, err := c.Nodes(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range list {
+			if n.Name == "late" {
+				avoids = len(n.Avoids)
+			}
+		}
+		<-tick.C
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node("next", 2)
+	if info := finished(t, c, id, agent.Completed); info.Result.Budget.Overrun != 0 {
+		t.Errorf("%+v", info.Result.Budget)
+	}
+}
