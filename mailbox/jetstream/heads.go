@@ -32,6 +32,9 @@ func (p *Post) HeadsOf(ctx context.Context, shards []int, each func(mailbox.Head
 
 func (p *Post) heads(ctx context.Context, stream int, filter string, each func(mailbox.Head) error) error {
 	end, err := p.lastOf(ctx, stream, filter)
+	if err == nil && end == 0 {
+		end, err = p.endOfWhatIsThere(ctx, stream, filter)
+	}
 	if err != nil || end == 0 {
 		return err
 	}
@@ -46,7 +49,7 @@ func (p *Post) heads(ctx context.Context, stream int, filter string, each func(m
 			return true
 		}
 		last, err := p.lastOf(ctx, stream, filter)
-		return err == nil && last < end // it was purged
+		return err == nil && last < end && f.drained(ctx) // it was purged, or is rotten
 	})
 	if err != nil {
 		return err
@@ -67,6 +70,16 @@ func (p *Post) heads(ctx context.Context, stream int, filter string, each func(m
 		}
 	}
 	return nil
+}
+
+// endOfWhatIsThere is the end of a stream that holds entries under a filter, though
+// the leader finds no last one: that one is rotten. 0: there are none.
+func (p *Post) endOfWhatIsThere(ctx context.Context, stream int, filter string) (uint64, error) {
+	count, end, err := p.count(ctx, stream, filter)
+	if err != nil || count == 0 {
+		return 0, err
+	}
+	return end, nil
 }
 
 // first is the place of the first message not yet delivered.
