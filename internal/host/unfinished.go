@@ -60,7 +60,8 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 // takeUp wakes the actors of all runs that have not ended, but for those who wait:
 // what the newest entry of a log says of its actor is enough to leave it at rest
 // (PROTOCOL P17, P19). It is one pass over the newest entries: one for each run
-// would cost a request to each stream. With shards, it is those whose logs are there.
+// would cost a request to each stream. A supervisor that has ended, and whose run
+// the index does not know as over, says so again. With shards, it is those whose logs are there.
 func (h *Host) takeUp(ctx context.Context, shards []int) error {
 	open, _, err := h.unfinished(ctx, shards)
 	if err != nil {
@@ -72,7 +73,7 @@ func (h *Host) takeUp(ctx context.Context, shards []int) error {
 	}
 	look := func(d mailbox.Head) error {
 		switch st := life.Stands(d.To, d.Data, d.Entries); {
-		case !live[d.To.Run()] || st.Ended:
+		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
 			h.node.Asleep(d.To, st.Due)
 		default:
