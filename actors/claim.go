@@ -45,14 +45,18 @@ func (s *shell) readBack(c actor.Context, m claimed) {
 		return
 	}
 	self, root := c.Self(), c.ActorSystem().Root
-	at, post, ctx := s.life.Addr, s.cfg.Post, s.ctx
+	at, post, ctx, differs := s.life.Addr, s.cfg.Post, s.ctx, s.cfg.Differs
 	go func() {
 		var log []mailbox.Message
 		err := post.Read(ctx, at, 0, m.place, func(m mailbox.Message) error {
 			log = append(log, m)
 			return nil
 		})
-		root.Send(self, replayed{m, log, err})
+		var found map[string]string
+		if t, ok := life.Given(at, log); ok && err == nil && differs != nil && len(t.Hashes) > 0 {
+			found = differs(t)
+		}
+		root.Send(self, replayed{m, log, found, err})
 	}()
 }
 
@@ -71,7 +75,7 @@ func (s *shell) catchUp(c actor.Context, m replayed) {
 		c.Send(s.router, hopeless{s.life.Addr, fmt.Sprintf("%d starts in a row did not get through the log", life.StartsMax)})
 		return
 	}
-	s.replay = true
+	s.replay, s.life.Found = true, m.found
 	for _, e := range slices.Concat(m.log, s.ahead) {
 		s.next(c, e)
 	}

@@ -171,12 +171,17 @@ func (d *door) take(who string) ask {
 	return m
 }
 
+// heardDoorsMax bounds the doors that a node keeps for what others say: the names
+// are theirs, and a door may never be used here. A door that is not kept hears its
+// first refusal for itself.
+const heardDoorsMax = 1024
+
 // step lets a gate decide, and does what it says.
 func (k *gatekeeper) step(c actor.Context, name string, e gate.Event) {
 	d := k.doors[name]
 	if d == nil {
-		if _, told := e.(gate.Heard); !told {
-			return // of a gate that has nothing to remember
+		if _, told := e.(gate.Heard); !told || len(k.doors) >= heardDoorsMax {
+			return // of a gate that has nothing to remember, or may be nobody's
 		}
 		d = k.open(c, name)
 	}

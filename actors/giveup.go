@@ -77,7 +77,7 @@ func (r *router) halt(m hopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: agent.Outcome{Reason: agent.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.Events != nil {
-		r.cfg.Events(life.Event{V: 1, ID: string(m.at) + "#given_up", TS: life.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
+		r.cfg.Events(life.Event{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: life.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: "run.finished", Data: result})
 	}
 	if r.cfg.Over != nil {

@@ -62,6 +62,10 @@ type Config struct {
 	// Tools makes the tools of an agent. Called once for each start of its shell
 	// that calls one. Default: no tools.
 	Tools func(agent.Task) (*tool.Set, error)
+	// Differs says what this node has otherwise than a task's Hashes say, "" for
+	// what it has not at all. Called beside the actors whenever a shell starts on an
+	// agent that has its task. Default: nothing is compared.
+	Differs func(agent.Task) map[string]string
 	// Hooks are the hooks in Go, by name. They are called from many goroutines at
 	// once. Default: only command lines can be hooks.
 	Hooks map[string]hook.Func

@@ -25,6 +25,7 @@ type (
 	replayed struct {
 		claim claimed
 		log   []mailbox.Message
+		found map[string]string // what this node has otherwise than the task says
 		err   error
 	}
 	reclaim struct{}

@@ -222,7 +222,7 @@ func (s *shell) deltas(e agent.CallModel) func(model.Delta) {
 			kind = "message.reasoning"
 		}
 		i++
-		events(life.Event{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at, e.Lease, i), TS: life.Stamp(time.Now().UnixMilli()),
+		events(life.Event{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: life.Stamp(time.Now().UnixMilli()),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: kind, Turn: e.Turn,
 			Data: Delta{Text: d.Text}})
 	}

@@ -15,6 +15,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		}
 	}
 	s.Cancel = &f
+	s = s.anew()
 	switch s.Phase {
 	case Thinking:
 		if f.Now {
@@ -33,11 +34,13 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		s.Calls = nil
 		return neverStarted(s, calls)
 	}
+	var fx []Effect
 	if s.Phase == Waiting && len(s.Calls) > 0 {
+		s, fx = s.abortGates()
 		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
-	return finish(s, s.aborted(ByCancel))
+	return then(fx)(finish(s, s.aborted(ByCancel)))
 }
 
 // cancelCalls answers what has not begun and lets what runs come to its end,

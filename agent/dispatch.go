@@ -135,6 +135,9 @@ func returned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt {
 		return s, nil
 	}
+	if s.halted() {
+		return whileHalted(s, i, f)
+	}
 	s.ToolMS += f.TookMS
 	if s.passing(c, f) {
 		return again(s, i, f)

@@ -148,14 +148,6 @@ type Woke struct {
 	Timer string `msgpack:"t"`
 }
 
-// Resumed begins a life of the actor's shell (PROTOCOL P1).
-type Resumed struct {
-	Life string `msgpack:"s"`
-	Node string `msgpack:"n,omitempty"`
-	// Damaged is set by the shell when the log is not whole.
-	Damaged string `msgpack:"d,omitempty"`
-}
-
 // Checkpoint claims a floor and means nothing to the loop.
 type Checkpoint struct{}
 

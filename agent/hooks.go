@@ -153,6 +153,9 @@ func (s State) tell(p HookPoint, key, tool string, d HookData) (State, []Effect)
 // hooked takes what hooks answered: at a gate that is still open, or as a
 // remark for the next turn. Anything else is late and means nothing.
 func hooked(s State, f Hooked) (State, []Effect) {
+	if s.halted() && f.Point.Gate() {
+		return s, nil // it is asked again when the loop goes on
+	}
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point {
 		return passed(s, f)
 	}

@@ -148,6 +148,7 @@ func Notes(before State, e Event, after State) []Note {
 	n.watch(before, after)
 	n.context(before, after)
 	n.phases(before, after)
+	n.drift(before, after)
 	return n.list
 }
 

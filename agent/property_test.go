@@ -95,6 +95,11 @@ func (r *source) fill(v reflect.Value, name string) {
 		v.SetInt(b % 70)
 	case reflect.Bool:
 		v.SetBool(r.byte() > 180)
+	case reflect.Map: // what a node has otherwise
+		if b := r.byte(); b > 200 {
+			key := []string{agent.PromptVersion, agent.RouteVersion, agent.ToolVersion + "charge"}[b%3]
+			v.Set(reflect.ValueOf(map[string]string{key: words[b%3]}))
+		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return

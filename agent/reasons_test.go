@@ -10,9 +10,7 @@ import (
 )
 
 // elsewhere says where a stop reason comes from that no script of the loop ends with.
-var elsewhere = map[agent.Reason]string{
-	agent.ResumeUnsafe: "a park, not an end: resume_unsafe.txt",
-}
+var elsewhere = map[agent.Reason]string{}
 
 // TestStopReasons: every stop reason is the end of a script, or it is said
 // above where it comes from (A7).

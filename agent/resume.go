@@ -7,6 +7,18 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// Resumed begins a life of the actor's shell (PROTOCOL P1).
+type Resumed struct {
+	Life string `msgpack:"s"`
+	Node string `msgpack:"n,omitempty"`
+	// Damaged is set by the shell when the log is not whole.
+	Damaged string `msgpack:"d,omitempty"`
+	// Found is what the node has otherwise than Task.Hashes say, if it Looked: see
+	// drift.go. Without Looked it is as the life before said.
+	Found  map[string]string `msgpack:"f,omitempty"`
+	Looked bool              `msgpack:"l,omitempty"`
+}
+
 // Released ends a life in order: whatever it began has ended, and is in the log
 // before this. What seems to be under way after it was never begun.
 type Released struct {
@@ -23,9 +35,13 @@ func (Released) Kind() string { return "released" }
 // resumed begins a life of the shell: only the world can have lost something,
 // so only the phases that wait for the world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
+	again := s.Life
 	s.Life, s.Node = f.Life, f.Node
 	whole := s.Released // the life before began nothing that has not ended
-	s.Released, s.Rested = false, false
+	if f.Looked && f.Life == again {
+		whole = s.Whole // it has begun nothing since it first said that it is there
+	}
+	s.Whole, s.Released, s.Rested = whole, false, false
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
@@ -44,6 +60,11 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		fx = append(fx, s.clocks()...)
 	}
 	s.Rounds.Told = nil // they ended with the life that ran them
+	s, more, decided := s.differs(f, whole)
+	fx = append(fx, more...)
+	if decided {
+		return s, fx
+	}
 	switch s.Phase {
 	case Hooking, Stopping:
 		if s.Gate.ID != "" {
@@ -83,13 +104,18 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	if s.Purpose == ForSummary {
-		return then(fx)(lostSummary(s))
+	return then(fx)(anotherAttempt(s))
+}
+
+// anotherAttempt asks for a lease in the place of one that is gone.
+func anotherAttempt(s State) (State, []Effect) {
+	switch {
+	case s.Purpose == ForSummary:
+		return lostSummary(s)
+	case s.Ending != "":
+		return reserve(s, ClosingTurn)
 	}
-	if s.Ending != "" {
-		return then(fx)(reserve(s, ClosingTurn))
-	}
-	return then(fx)(reserve(s, Resumption))
+	return reserve(s, Resumption)
 }
 
 // idle marks that no lease is open, for finish.
@@ -172,6 +198,9 @@ func (s State) unpark() (State, []Effect) {
 func answered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
+	}
+	if s.halted() {
+		return agreed(s, f)
 	}
 	if s.Query.Call == "" {
 		return told(s, f)

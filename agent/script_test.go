@@ -345,7 +345,7 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "recalled":
 		return recalled(t, d)
 	case "resumed":
-		return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input}
+		return resumed(t, d)
 	case "released":
 		return agent.Released{}
 	case "checkpoint":
@@ -371,6 +371,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
 		}
 	}
+	task.Hashes = versions(d, "hashes")
 	task.Manners.Hooks = hooks(t, d)
 	task.Manners.Ask, task.Manners.Kin = d.HasArg("ask"), d.HasArg("kin")
 	if patience := value(t, d, "patience"); patience != "" {

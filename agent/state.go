@@ -88,6 +88,9 @@ type State struct {
 	Rounds  Rounds   // what hooks have brought about
 	Asks    int      // questions that the loop has put to a person itself
 
+	Drift Drift // how the node in force differs from the record
+	Whole bool  // the life in force began with nothing under way
+
 	Released bool // the life in force has ended in order: nothing of it is under way
 	Rested   bool // … because there was nothing to do
 

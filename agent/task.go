@@ -42,7 +42,8 @@ type Task struct {
 	Criteria    []string          `msgpack:"q,omitempty"`
 	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
-	Hashes      map[string]string `msgpack:"x,omitempty"` // of prompt and tools, for F4
+	Source      string            `msgpack:"b,omitempty"` // the file that its prompt was read from; "": built in
+	Hashes      map[string]string `msgpack:"x,omitempty"` // versions of what it was begun with, for F4: see drift.go
 	Writable    []string          `msgpack:"u,omitempty"` // paths that may be written without approval
 	Commands    []Command         `msgpack:"z,omitempty"` // tools of an agent file that the shell runs
 	Manners     Manners           `msgpack:"a,omitempty"`

@@ -128,11 +128,17 @@ func FirstAsk(t Task, past ...model.Message) budget.Ask {
 // granted begins an attempt. A grant of only the closing turn ends the loop
 // after it, for the reason that the supervisor names.
 func granted(s State, f Granted) (State, []Effect) {
+	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+		return s.spare()
+	}
 	if s.Phase != Leasing || f.Lease != s.Lease {
 		return s, nil
 	}
 	if s.Cancel != nil {
 		return finishCanceled(s)
+	}
+	if len(s.grave()) > 0 {
+		return s.spare()
 	}
 	if s.Purpose == ForSummary {
 		return summaryGranted(s, f)
@@ -178,6 +184,11 @@ func closingText(why Reason) string {
 
 // denied ends the loop without another call: software says what was found.
 func denied(s State, f Denied) (State, []Effect) {
+	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+		s, fx := s.unpark()
+		s.Phase, s.Drift.Query = Leasing, ""
+		return then(fx)(denied(s, f))
+	}
 	if s.Phase != Leasing || f.Lease != s.Lease {
 		return s, nil
 	}

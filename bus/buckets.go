@@ -17,6 +17,8 @@ const (
 	DefaultBlobBytesMax = 2 << 30
 	// BucketBytesMax is the most bytes of one key-value bucket.
 	BucketBytesMax = 16 << 20
+	// GateBytesMax is the most bytes of the bucket of gates: it has few small keys.
+	GateBytesMax = 1 << 20
 	// MarkerTTL is how long the mark of an expired key stays; without one the
 	// server takes no TTL for a key at all.
 	MarkerTTL = time.Minute
@@ -46,6 +48,8 @@ type Buckets struct {
 	Shards, Nodes jetstream.KeyValue
 	// Runs is the index of runs: a hint, the truth is in the logs.
 	Runs jetstream.KeyValue
+	// Gates is what nodes were told by the providers of models; keys have a TTL.
+	Gates jetstream.KeyValue
 	// Blobs are payloads too large for an entry, by hash.
 	Blobs jetstream.ObjectStore
 }
@@ -63,15 +67,11 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 		bucket string
 	}{
 		{&b.Shards, cfg.Names.ShardBucket()}, {&b.Nodes, cfg.Names.NodeBucket()}, {&b.Runs, cfg.Names.RunBucket()},
+		{&b.Gates, cfg.Names.GateBucket()},
 	} {
 		_, err := js.KeyValue(ctx, kv.bucket)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-				Bucket: kv.bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas,
-			})
-			if errors.Is(err, jetstream.ErrBucketExists) { // another node was faster
-				err = nil
-			}
+			err = create(ctx, js, kv.bucket, cfg)
 		}
 		if err == nil {
 			err = fromLeader(ctx, js, "KV_"+kv.bucket)
@@ -88,6 +88,30 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 	}
 	return &b, nil
 }
+
+// create makes a bucket. A store that was full before there were gates has no
+// room for theirs, and nothing in it has to outlive the server.
+func create(ctx context.Context, js jetstream.JetStream, bucket string, cfg BucketConfig) error {
+	kv := jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas}
+	gates := bucket == cfg.Names.GateBucket()
+	if gates {
+		kv.MaxBytes = GateBytesMax
+	}
+	_, err := js.CreateKeyValue(ctx, kv)
+	var api *jetstream.APIError
+	if gates && errors.As(err, &api) && api.ErrorCode == codeNoRoom {
+		kv.Storage = jetstream.MemoryStorage
+		_, err = js.CreateKeyValue(ctx, kv)
+	}
+	if errors.Is(err, jetstream.ErrBucketExists) { // another node was faster
+		return nil
+	}
+	return err
+}
+
+// codeNoRoom is what a server answers when a stream's reservation does not fit
+// its store.
+const codeNoRoom = 10047
 
 // ConnectBuckets is OpenBuckets over a connection.
 func ConnectBuckets(ctx context.Context, nc *nats.Conn, cfg BucketConfig) (*Buckets, error) {
@@ -149,6 +173,18 @@ func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, valu
 		return 0, fmt.Errorf("bus: renew %s: %w", key, err)
 	}
 	return ack.Sequence, nil
+}
+
+// PutFor writes a key of which there is one writer, for a time.
+func PutFor(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, ttl time.Duration) error {
+	subject, err := KVSubject(bucket, key)
+	if err != nil {
+		return fmt.Errorf("bus: put: %w", err)
+	}
+	if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value}, jetstream.WithMsgTTL(max(ttl, TTLMin))); err != nil {
+		return fmt.Errorf("bus: put %s: %w", key, err)
+	}
+	return nil
 }
 
 // codeSequenceInProcess is what replicated streams answer instead of 10071.

@@ -220,7 +220,7 @@ func (e *Embedded) StoreMax() int64 { return e.storeMax }
 // buckets, each at most its default.
 func (e *Embedded) Shares() (logs, blobs int64) {
 	const buckets = 3
-	half := (e.storeMax - buckets*BucketBytesMax) / 2
+	half := (e.storeMax - buckets*BucketBytesMax - GateBytesMax) / 2
 	return min(half, DefaultLogBytesMax), min(half, DefaultBlobBytesMax)
 }
 

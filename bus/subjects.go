@@ -97,6 +97,7 @@ func (n Names) Reserved(subject string) bool {
 
 // Box is the log subject of an address.
 func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
+	at = at.Bare()
 	run, agent, _ := strings.Cut(string(at), ".")
 	if err := tokens(pool, run, agent); err != nil {
 		return "", fmt.Errorf("box of %q: %w", at, err)
@@ -125,7 +126,19 @@ func (n Names) BoxStream(pool string, stream int) string {
 	return strings.ToUpper(n.Prefix()+"_"+boxToken+"_"+pool) + "_" + strconv.Itoa(stream)
 }
 
-// ParseBox reads a log subject.
+// ParseBoxStream reads the name of a box stream.
+func (n Names) ParseBoxStream(name string) (pool string, stream int, ok bool) {
+	rest, ours := strings.CutPrefix(name, strings.ToUpper(n.Prefix()+"_"+boxToken+"_"))
+	under := strings.LastIndexByte(rest, '_')
+	if !ours || under < 0 {
+		return "", 0, false
+	}
+	pool = strings.ToLower(rest[:under])
+	stream, err := strconv.Atoi(rest[under+1:])
+	return pool, stream, err == nil && n.BoxStream(pool, stream) == name && Token(pool) == nil
+}
+
+// ParseBox reads a log subject. The address is without the pool.
 func (n Names) ParseBox(subject string) (pool string, shard int, at mailbox.Address, err error) {
 	rest, ok := strings.CutPrefix(subject, n.Prefix()+"."+boxToken+".")
 	if !ok || strings.Count(rest, ".") != boxSubjectTokens-3 {
@@ -209,6 +222,9 @@ func (n Names) ShardBucket() string { return n.Prefix() + "_shards" }
 
 // NodeBucket: see ShardBucket.
 func (n Names) NodeBucket() string { return n.Prefix() + "_nodes" }
+
+// GateBucket holds what nodes were told by the providers of models.
+func (n Names) GateBucket() string { return n.Prefix() + "_gates" }
 
 // RunBucket: see ShardBucket.
 func (n Names) RunBucket() string { return n.Prefix() + "_runs" }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -44,6 +45,10 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 	if err != nil {
 		return err
 	}
+	return c.askAt(ctx, subject, verb, request, reply)
+}
+
+func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", verb, err)
@@ -80,10 +85,28 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) (*nat
 	}
 }
 
-// Run starts a run, or finds the one that the same request started before.
+// Run starts a run, or finds the one that the same request started before. One
+// that names a directory is for the nodes of this machine, if there are any.
 func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
+	if r.Dir != "" || r.Agents != "" {
+		machine, _ := os.Hostname() // empty without one
+		a, err := c.RunOn(ctx, machine, r)
+		if !errors.Is(err, nats.ErrNoResponders) {
+			return a, err
+		}
+	}
 	var a RunAccepted
 	err := c.ask(ctx, "run", r, &a)
+	return a, err
+}
+
+// RunOn is Run on the nodes of a machine: where the directories are.
+func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAccepted, error) {
+	var a RunAccepted
+	subject, err := c.names.CmdAt("run", machine)
+	if err == nil {
+		err = c.askAt(ctx, subject, "run", r, &a)
+	}
 	return a, err
 }
 

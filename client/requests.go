@@ -196,17 +196,34 @@ type NodeInfo struct {
 	Version string `json:"version,omitempty"`
 	Started string `json:"started,omitempty"`
 	// State is live or leaving; a node alone with its own server is alone.
-	State  string `json:"state"`
-	Shards []int  `json:"shards"`
-	// Live is how many actors it runs, Resting how many wait in logs that it holds,
-	// without a process of their own: for a person, another agent, or the clock.
+	State string `json:"state"`
+	// Heard is when it last said that it lives, by the clock of the server.
+	Heard string `json:"heard,omitempty"`
+	// Live is how many actors it runs, Busy the calls that those have under way, and
+	// Resting how many wait in logs that it holds, without a process of their own: for
+	// a person, another agent, or the clock.
 	Live    int64 `json:"live"`
+	Busy    int64 `json:"busy"`
 	Resting int64 `json:"resting"`
+	// Pools that it serves, each with the shards that it holds; Shards are those of
+	// the pool "default".
+	Pools  map[string][]int `json:"pools,omitempty"`
+	Shards []int            `json:"shards"`
 	// Profile is what its server promises (docs/profiles.md), Unproven what it did
 	// not see of that when it started. The node that answers tells all that it saw.
 	Profile  string     `json:"profile,omitempty"`
 	Unproven string     `json:"unproven,omitempty"`
 	Proof    *bus.Proof `json:"proof,omitempty"`
+	// Warning says what will not happen as asked.
+	Warning string `json:"warning,omitempty"`
+}
+
+// Held is how many shards a node holds.
+func (n NodeInfo) Held() (sum int) {
+	for _, shards := range n.Pools {
+		sum += len(shards)
+	}
+	return sum
 }
 
 // DrainRequest asks all nodes of a name to give away what they hold and take

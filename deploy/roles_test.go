@@ -125,6 +125,7 @@ func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
 		{"publish", "$KV.troupe_shards.default.0", "node"},
 		{"publish", "$KV.troupe_nodes.n", "setup node"},
 		{"publish", "$KV.troupe_runs.run", "setup node"},
+		{"publish", "$KV.troupe_gates.a.b", "node"},
 		{"publish", "$O.troupe_blobs.M.run", "node"},
 		{"subscribe", "$KV.>", ""},
 		{"publish", "$JS.API.INFO", "setup node"},

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/troupe-run/troupe/gate"
@@ -368,4 +369,54 @@ func TestAGateIsAValue(t *testing.T) {
 	same(t, "before", g.Status(0), gate.Status{Window: 1, Flying: 1})
 	same(t, "one", one.Status(0), gate.Status{Window: 1, Flying: 1, Waiting: 1})
 	same(t, "two", two.Status(0).Flying, 0)
+}
+
+// TestOneAgentBesideAHundred: a run of a hundred agents keeps a gate busy that
+// lets four requests through at once. How long a run with one agent waits there
+// is printed, and does not depend on how many the others are.
+func TestOneAgentBesideAHundred(t *testing.T) {
+	const call, rounds = 1000, 100 // an answer takes a second
+	p := begin(t, gate.Limits{Window: 4})
+	asked, ends, waits := map[string]int64{}, map[string]int64{}, map[string][]int64{}
+	at := int64(0)
+	var take func(fx []gate.Effect)
+	take = func(fx []gate.Effect) {
+		for _, e := range fx {
+			a, ok := e.(gate.Admit)
+			switch {
+			case ok && a.Held:
+				run, _, _ := strings.Cut(a.Who, "-")
+				waits[run] = append(waits[run], at-asked[a.Who])
+				ends[a.Who] = at + call
+			case ok:
+				take(p.ask(at, a.Who, strings.Split(a.Who, "-")[0]))
+			}
+		}
+	}
+	for i := range 100 {
+		take(p.queue(at, fmt.Sprintf("crowd-%d", i), "crowd"))
+	}
+	take(p.queue(at, "lonely-0", "lonely"))
+	for len(waits["lonely"]) < rounds {
+		who := ""
+		for w, end := range ends {
+			if who == "" || end < ends[who] || end == ends[who] && w < who {
+				who = w
+			}
+		}
+		at = ends[who]
+		delete(ends, who)
+		take(p.answer(at, who, gate.OK, 0))
+		asked[who] = at
+		run, _, _ := strings.Cut(who, "-")
+		take(p.queue(at, who, run))
+	}
+	p99 := func(run string) int64 {
+		slices.Sort(waits[run])
+		return waits[run][len(waits[run])*99/100]
+	}
+	t.Logf("waits at a gate for 4 at once, p99: a run with one agent %d ms, a run with a hundred %d ms", p99("lonely"), p99("crowd"))
+	if p99("lonely") > 2*call || p99("crowd") < 10*call {
+		t.Error("the runs do not take turns")
+	}
 }

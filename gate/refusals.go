@@ -44,7 +44,7 @@ func (g Gate) refused(f flight, e Answered) (Gate, []Effect) {
 	}
 	pause := max(min(max(e.AfterMS, 0), g.limits.PauseMax), backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.streak-1))
 	if g.breaker != Closed { // it does answer
-		g.breaker, g.fails, g.opened = Closed, 0, 0
+		g.breaker, g.trial, g.fails, g.opened, g.ours = Closed, "", 0, 0, false
 	}
 	return g.close(pause, e.As, true)
 }
@@ -113,7 +113,9 @@ func (g Gate) heard(n Notice) Gate {
 		}
 	case n.PauseMS <= 0 && n.Why == OK && g.breaker != Closed && g.ours:
 		g.breaker, g.trial, g.fails, g.opened, g.ours = Closed, "", 0, 0, false
-		g.until = min(g.until, g.now)
+		if g.why == Overloaded { // a limit is another matter
+			g.until = min(g.until, g.now)
+		}
 	}
 	return g
 }

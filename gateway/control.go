@@ -42,8 +42,9 @@ type Config struct {
 	Cluster *Cluster
 	// Self is what a node that has the logs alone says of itself, beside its name.
 	Self func() client.NodeInfo
-	// Name of the node.
-	Name string
+	// Name of the node, and of the machine: runs are also opened by requests to the
+	// nodes of one machine.
+	Name, Machine string
 	// Bare leaves out of events what people, models and tools said.
 	Bare   bool
 	Logger *slog.Logger // default: discard
@@ -90,7 +91,7 @@ func Serve(cfg Config) (*Control, error) {
 	}
 	c := &Control{cfg: cfg}
 	c.ctx, c.end = context.WithCancel(context.Background())
-	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: version(),
+	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -104,6 +105,13 @@ func Serve(cfg Config) (*Control, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), c.Close())
 		}
+	}
+	here, err := cfg.Names.CmdAt("run", cfg.Machine)
+	if err == nil {
+		err = svc.AddEndpoint("run-here", micro.HandlerFunc(c.respond("run", handle(c.run))), micro.WithEndpointSubject(here))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("gateway: run: %w", err), c.Close())
 	}
 	// The server must know the endpoints before anybody is told that the node is up.
 	if err := cfg.Conn.Flush(); err != nil {
@@ -120,8 +128,8 @@ func (c *Control) Close() error {
 	return err
 }
 
-// semantic version of the service, for discovery.
-func version() string {
+// Version is that of this program.
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && len(info.Main.Version) > 1 && info.Main.Version[0] == 'v' {
 		return info.Main.Version[1:]
 	}

@@ -30,7 +30,8 @@ func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 		return info, nil
 	}
 	d := describe(s)
-	root, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(agent.Root)))
+	m, _ := s.Member(agent.Root)
+	root, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(agent.Root)).In(m.Pool))
 	if err != nil {
 		return info, err
 	}

@@ -94,7 +94,8 @@ func (t *teller) next(m mailbox.Message) error {
 		t.lives[m.To] = l
 	}
 	r := l.life.Next(m)
-	if r.N <= t.from[string(m.To)] {
+	at := string(m.To.Bare())
+	if r.N <= t.from[at] {
 		return nil
 	}
 	parent := ""
@@ -106,7 +107,7 @@ func (t *teller) next(m mailbox.Message) error {
 		if err != nil {
 			return err
 		}
-		t.list = append(t.list, past{at: string(m.To), stamp: l.life.At, n: r.N, raw: raw})
+		t.list = append(t.list, past{at: at, stamp: l.life.At, n: r.N, raw: raw})
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/troupe-run/troupe/client"
 )
@@ -45,5 +47,29 @@ func (c *Control) drain(ctx context.Context, r client.DrainRequest) (any, error)
 	if len(named) == 0 && !r.Undo { // one that is not there may be let in again
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no node %q", r.Node), Hint: "`troupe nodes list` shows the nodes"}
 	}
+	if !r.Undo {
+		warn(named, c.cfg.Cluster.Nodes())
+	}
 	return named, c.cfg.Cluster.Ask(ctx, r.Node, !r.Undo)
+}
+
+// warn says of nodes that are to leave which pools nobody else serves.
+func warn(named, all []client.NodeInfo) {
+	stays := map[string]bool{}
+	for _, n := range all {
+		if n.State == "leaving" || slices.ContainsFunc(named, func(m client.NodeInfo) bool { return m.ID == n.ID }) {
+			continue
+		}
+		for pool := range n.Pools {
+			stays[pool] = true
+		}
+	}
+	for i, n := range named {
+		for _, pool := range slices.Sorted(maps.Keys(n.Pools)) {
+			if !stays[pool] {
+				named[i].Warning = fmt.Sprintf("nobody else serves pool %s: it keeps those shards until another node does, or it is stopped", pool)
+				break
+			}
+		}
+	}
 }

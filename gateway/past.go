@@ -84,7 +84,11 @@ func (c *Control) export(ctx context.Context, r client.ExportRequest) (any, erro
 			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("turn is %d", turn), Hint: "turns are counted from 0, which is before the first reply"}
 		}
 	}
-	t, err := c.take(ctx, mailbox.At(r.RunID, r.Agent), turn, r.N)
+	at, err := c.at(ctx, r.RunID, agent.ID(r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.take(ctx, at, turn, r.N)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +120,7 @@ func (c *Control) recall(ctx context.Context, r client.RecallRequest) (any, erro
 	if err := c.unopened(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.part(ctx, r.RunID, agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
+	return struct{}{}, c.part(ctx, mailbox.At(r.RunID, string(agent.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
 }
 
 // unopened refuses what may only come before a run.
@@ -142,26 +146,35 @@ func (c *Control) room(ctx context.Context) error {
 
 // part appends a part to the log of a root that has no task yet. The request is
 // named by the history and the part: sent again, it is applied once.
-func (c *Control) part(ctx context.Context, run string, f agent.Recalled) error {
-	return c.cfg.Node.Command(ctx, mailbox.At(run, string(agent.Root)), fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
+func (c *Control) part(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
+	return c.cfg.Node.Command(ctx, root, fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
+}
+
+func (c *Control) parts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
+	for _, f := range parts {
+		if err := c.part(ctx, root, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begins puts the history that a run begins with into the log of its root, or
 // finds the one that was sent there, before the run is opened.
-func (c *Control) begins(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
+func (c *Control) begins(ctx context.Context, r client.RunRequest, root mailbox.Address) (*supervisor.Past, error) {
 	switch {
 	case r.Fork != "" && r.History != nil:
 		return nil, &client.Error{Code: client.CodeBad, Text: "both fork and history are given", Hint: "a run begins with one history"}
 	case r.Fork != "":
-		return c.fork(ctx, r)
+		return c.fork(ctx, r, root)
 	case r.History != nil:
-		return c.sent(ctx, r)
+		return c.sent(ctx, r, root)
 	}
 	return nil, nil
 }
 
 // fork copies the history of another run's root.
-func (c *Control) fork(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
+func (c *Control) fork(ctx context.Context, r client.RunRequest, root mailbox.Address) (*supervisor.Past, error) {
 	run, turn, err := ParseFork(r.Fork)
 	if err != nil {
 		return nil, err
@@ -172,7 +185,11 @@ func (c *Control) fork(ctx context.Context, r client.RunRequest) (*supervisor.Pa
 	if _, err := c.known(ctx, run); err != nil {
 		return nil, err
 	}
-	t, err := c.take(ctx, mailbox.At(run, string(agent.Root)), turn, 0)
+	from, err := c.at(ctx, run, agent.Root)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.take(ctx, from, turn, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +202,8 @@ func (c *Control) fork(ctx context.Context, r client.RunRequest) (*supervisor.Pa
 	if err != nil {
 		return nil, badPast("the history of "+run, err)
 	}
-	for _, f := range parts {
-		if err := c.part(ctx, r.RunID, f); err != nil {
-			return nil, err
-		}
+	if err := c.parts(ctx, root, parts); err != nil {
+		return nil, err
 	}
 	return &supervisor.Past{Run: run, Turn: t.past.Turn, Messages: len(t.past.Messages), Bound: t.past.Bound()}, nil
 }
@@ -207,8 +222,8 @@ func ParseFork(text string) (run string, turn int, err error) {
 }
 
 // sent checks a history that the client has sent in parts.
-func (c *Control) sent(ctx context.Context, r client.RunRequest) (*supervisor.Past, error) {
-	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(agent.Root)))
+func (c *Control) sent(ctx context.Context, r client.RunRequest, root mailbox.Address) (*supervisor.Past, error) {
+	s, err := FoldAgent(ctx, c.cfg.Post, root.Bare())
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +235,15 @@ func (c *Control) sent(ctx context.Context, r client.RunRequest) (*supervisor.Pa
 	past := agent.Past{Form: agent.PastForm, Messages: got.Messages, Fold: got.Fold}
 	if err := past.Check(); err != nil {
 		return nil, badPast("the history", err)
+	}
+	if root != root.Bare() { // the client could not know where the root would live
+		parts, err := past.Parts(got.Past)
+		if err == nil {
+			err = c.parts(ctx, root, parts)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gateway: history of %s: %w", root, err)
+		}
 	}
 	return &supervisor.Past{Messages: len(got.Messages), Bound: past.Bound()}, nil
 }

@@ -32,7 +32,11 @@ func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (a
 	if err := bus.Token(r.Agent); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
 	}
-	s, folds, err := c.foldTranscript(ctx, mailbox.At(r.RunID, r.Agent))
+	at, err := c.at(ctx, r.RunID, agent.ID(r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	s, folds, err := c.foldTranscript(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +44,17 @@ func (c *Control) transcript(ctx context.Context, r client.TranscriptRequest) (a
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
 	}
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
+}
+
+// at is where an agent of a run lives. Its supervisor knows.
+func (c *Control) at(ctx context.Context, run string, id agent.ID) (mailbox.Address, error) {
+	at := mailbox.At(run, string(id))
+	if c.cfg.Cluster == nil {
+		return at, nil // there is only one pool
+	}
+	s, err := Fold(ctx, c.cfg.Post, run)
+	m, _ := s.Member(id)
+	return at.In(m.Pool), err
 }
 
 // foldTranscript reads an agent from its log, and each compaction on the way:

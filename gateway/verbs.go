@@ -43,14 +43,20 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	root := mailbox.At(r.RunID, string(agent.Root)).In(opened.RootPlace())
 	if r.Fork != "" || r.History != nil {
-		if opened.Past, err = c.begins(ctx, r); err != nil {
+		if opened.Past, err = c.begins(ctx, r, root); err != nil {
 			return nil, err
 		}
 		accepted.Notes = append(accepted.Notes, begun(opened.Past))
 	}
 	if err := c.cfg.Node.Open(ctx, opened); err != nil {
 		return nil, err
+	}
+	if r.History != nil && root != root.Bare() { // it was copied from there
+		if err := c.bury(ctx, root.Bare(), nil); err != nil {
+			return nil, err
+		}
 	}
 	// A short run may be over, and in the index, before this.
 	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
@@ -161,8 +167,13 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	if info.Result == nil { // there is a row, and no log
 		return nil, notFound(run)
 	}
+	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
 	for _, a := range []agent.ID{to, of} {
-		if a != "" && !slices.ContainsFunc(members(info), func(r supervisor.AgentResult) bool { return r.ID == a }) {
+		i := slices.IndexFunc(members(info), func(r supervisor.AgentResult) bool { return r.ID == a })
+		if i >= 0 && a == to {
+			address = address.In(members(info)[i].Pool)
+		}
+		if a != "" && i < 0 {
 			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", a, run), Hint: "`troupe tree` shows the agents"}
 		}
 	}
@@ -172,7 +183,6 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	case info.State == Finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
 	}
-	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 
@@ -246,7 +256,7 @@ func (c *Control) answer(ctx context.Context, r client.AnswerRequest) (any, erro
 // log knows before its supervisor does: an answer may stand there that no node
 // has read.
 func (c *Control) waits(ctx context.Context, run string, a supervisor.AgentResult) (bool, error) {
-	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)))
+	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
 	return s.Query.Query == a.Query.Query, err
 }
 

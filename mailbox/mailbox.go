@@ -15,6 +15,9 @@ import (
 )
 
 // Address names an actor: "<run>.<agent>", the supervisor of a run is "<run>.super".
+// One that lives in another pool than most says so: "<run>.<agent>@<pool>". So
+// whoever has an address can compute where its log is, and it stays true for as
+// long as there is a log that holds it.
 type Address string
 
 // Super is the agent part of a supervisor's address.
@@ -27,12 +30,26 @@ func At(run, agent string) Address { return Address(run + "." + agent) }
 func (a Address) Run() string { run, _, _ := strings.Cut(string(a), "."); return run }
 
 // Agent is the agent part.
-func (a Address) Agent() string { _, agent, _ := strings.Cut(string(a), "."); return agent }
+func (a Address) Agent() string { _, agent, _ := strings.Cut(string(a.Bare()), "."); return agent }
 
-// Shard computes where an address lives: FNV-1a 64 of the address, modulo shards.
+// Pool is where the address lives; "" is the pool of all that are not placed.
+func (a Address) Pool() string { _, pool, _ := strings.Cut(string(a), "@"); return pool }
+
+// Bare is the address without its pool: the name of the actor.
+func (a Address) Bare() Address { bare, _, _ := strings.Cut(string(a), "@"); return Address(bare) }
+
+// In is the same actor in a pool; "" is where those live that are not placed.
+func (a Address) In(pool string) Address {
+	if pool == "" {
+		return a.Bare()
+	}
+	return a.Bare() + Address("@"+pool)
+}
+
+// Shard computes where an address lives in its pool: FNV-1a 64 of "<run>.<agent>", modulo shards.
 func Shard(a Address, shards int) int {
 	h := fnv.New64a()
-	h.Write([]byte(a))
+	h.Write([]byte(a.Bare()))
 	return int(h.Sum64() % uint64(shards))
 }
 

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 )
@@ -26,4 +27,22 @@ func (s State) manners(depth int, def Definition) agent.Manners {
 		m.Continue = use
 	}
 	return m
+}
+
+// versions are those of one agent: the run's, with its own prompt and route.
+func (s State) versions(def Definition) map[string]string {
+	if s.Run.Hashes == nil {
+		return nil
+	}
+	route := s.Run.Model.Name
+	if def.Model != nil {
+		route = def.Model.Name
+	}
+	own := map[string]string{agent.PromptVersion: def.Hash, agent.RouteVersion: s.Run.Hashes[agent.RouteOf(route)]}
+	for k, v := range s.Run.Hashes {
+		if !strings.HasPrefix(k, agent.RouteOf("")) {
+			own[k] = v
+		}
+	}
+	return own
 }

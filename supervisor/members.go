@@ -23,7 +23,7 @@ func opened(s State, f Opened) (State, []Effect) {
 	if !ok {
 		return s.over(agent.Outcome{Reason: agent.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
 	}
-	m := Member{ID: agent.Root, Name: def.Name}
+	m := Member{ID: agent.Root, Name: def.Name, Pool: s.Run.Place(def)}
 	m.Rights, m.Deny = s.rights(nil, nil, def)
 	t := s.task(m, def, f.Goal)
 	first := agent.FirstAsk(t)
@@ -79,11 +79,6 @@ func join(s State, m Member, t agent.Task, past []model.Message) (State, []Effec
 	)
 }
 
-// FirstSignMS is how long a member may take until its first letter.
-const FirstSignMS = 60_000
-
-const signTimer = "sign/"
-
 func (s State) definition(name string) (Definition, bool) {
 	i := slices.IndexFunc(s.Run.Definitions, func(d Definition) bool { return d.Name == name })
 	if i < 0 {
@@ -99,10 +94,13 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
 		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def),
+		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model
+	}
+	if m.Pool != s.Run.Place(Definition{}) { // the directory is not there
+		t.Workspace = ""
 	}
 	if m.Depth == 0 && s.Run.RootTurns > 0 {
 		t.Limits.Turns = s.Run.RootTurns
@@ -186,7 +184,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	case !s.Pool.Overrun.Zero():
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
-	m := Member{ID: f.Child, Parent: from, Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
+	m := Member{ID: f.Child, Parent: from, Pool: s.Run.Place(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
 	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
 	t := s.task(m, def, f.Goal)
 	if f.Schema != "" {
@@ -319,15 +317,6 @@ func (s State) orphans(m Member) []Effect {
 	return fx
 }
 
-// seen notes a member's first letter.
-func (s State) seen(m Member, fx []Effect) (State, []Effect) {
-	if m.Seen {
-		return s, fx
-	}
-	m.Seen = true
-	return s.put(m), append(fx, Disarm{Timer: signTimer + string(m.ID)})
-}
-
 func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
@@ -344,20 +333,6 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 		return s, append(fx, more...)
 	}
 	return s, fx
-}
-
-// woke takes a timer. A member without any sign of life is given up: its
-// parent must not wait for ever.
-func woke(s State, f agent.Woke) (State, []Effect) {
-	id, ok := strings.CutPrefix(f.Timer, signTimer)
-	m, known := s.Member(agent.ID(id))
-	if !ok || !known || m.Seen || m.Done {
-		return s, nil
-	}
-	if s.Now < m.Sign { // the stamp of the log counts, not the clock of a node
-		return s, []Effect{Arm{Timer: f.Timer, Due: m.Sign}}
-	}
-	return giveUp(s, m, agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: "no sign of life"}, "")
 }
 
 // resumed begins a life of the supervisor's shell. It has no world but timers.

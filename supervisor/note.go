@@ -24,6 +24,7 @@ type (
 		Name   string   `json:"name"`
 		Parent agent.ID `json:"parent,omitempty"`
 		Depth  int      `json:"depth"`
+		Pool   string   `json:"pool,omitempty"` // "" is the default one
 	}
 	// BudgetNote is budget.reserved, budget.settled, budget.denied, budget.exhausted,
 	// budget.changed and budget.overrun.
@@ -88,7 +89,8 @@ func Notes(before State, e Event, after State, effects []Effect) []agent.Note {
 		}
 		switch f := tell.Fact.(type) {
 		case agent.Submitted:
-			add("agent.spawned", AgentSpawned{Agent: f.Task.ID, Name: f.Task.Name, Parent: f.Task.Parent, Depth: f.Task.Depth})
+			m, _ := after.Member(f.Task.ID)
+			add("agent.spawned", AgentSpawned{Agent: f.Task.ID, Name: f.Task.Name, Parent: f.Task.Parent, Depth: f.Task.Depth, Pool: m.Pool})
 		case agent.Granted:
 			money("budget.reserved", tell.To, f.Lease, "")
 			if f.Closing && f.Why != "" {

@@ -45,6 +45,7 @@ type AgentResult struct {
 	Name    string       `json:"name"`
 	Parent  *agent.ID    `json:"parent"`
 	Node    string       `json:"node"`
+	Pool    string       `json:"pool,omitempty"` // "" is the default one
 	Turns   int          `json:"turns"`
 	Calls   int          `json:"tool_calls"`
 	Tokens  int64        `json:"tokens"`
@@ -71,7 +72,7 @@ func (s State) Result() Result {
 	r.DurationMS, r.Cancel = end-s.Began, s.stops()
 	s.Members(func(m Member) {
 		account := s.Pool.Account(string(m.ID))
-		a := AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Turns: m.Turns, Calls: m.Calls, Phase: "live",
+		a := AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.Pool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
 			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / 1e9, Reason: m.Outcome.Reason, Query: m.Query,
 			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS}
 		if m.ID != agent.Root {

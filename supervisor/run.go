@@ -34,6 +34,12 @@ type Definition struct {
 	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
 	// Manners go over those of the run.
 	Manners agent.Manners `msgpack:"a,omitempty" json:"manners"`
+	// Source is the file that it was read from, "" for one that is built in, and
+	// Hash the version of its prompt.
+	Source string `msgpack:"u,omitempty" json:"source,omitempty"`
+	Hash   string `msgpack:"h,omitempty" json:"hash,omitempty"`
+	// Pool is where such an agent lives; "" is where the run's agents live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Limits of a whole run. Zero means the default, but for Tokens and Nano, where
@@ -106,8 +112,14 @@ type Opened struct {
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	Rules        int              `msgpack:"u" json:"rules"`
 	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
+	// Hashes are the versions of what the node had when the run was begun: its
+	// tools, its operator's hooks, the policy (package agent, drift.go).
+	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`
 	// Past is what the root was told before the run was opened.
 	Past *Past `msgpack:"f,omitempty" json:"past,omitempty"`
+	// Pool is where agents live that their definitions place nowhere: that of the
+	// machine that has the Workspace. "" is DefaultPool, where all supervisors live.
+	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 }
 
 // Past says which history the root of a run begins with.
@@ -167,6 +179,7 @@ type State struct {
 type Member struct {
 	ID         agent.ID
 	Parent     agent.ID
+	Pool       string // where its log is; "": DefaultPool
 	Call       string // of the parent, that it answers
 	Background bool   // its answer is a message: the call was answered when it was born
 	Name       string

@@ -203,6 +203,9 @@ func submitted(t agent.Task) string {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
 	}
+	if t.Workspace != "" {
+		out += " in=" + t.Workspace
+	}
 	if t.Caller != "" {
 		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
 	}
@@ -217,6 +220,9 @@ func members(s supervisor.State) string {
 			state = "done reason=" + string(m.Outcome.Reason)
 		} else if m.Query != nil {
 			state = "parked query=" + m.Query.Query
+		}
+		if m.Pool != "" {
+			state += " pool=" + m.Pool
 		}
 		a := s.Pool.Account(string(m.ID))
 		fmt.Fprintf(&b, "%s %s %s children=%d turns=%d rights=(%s) spent=%d held=%d kept=%d\n", m.ID, m.Name, state, m.Children, m.Turns,
@@ -338,10 +344,12 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Definitions = append(o.Definitions, definition(t, d, rest))
 		case "rule":
 			rules = append(rules, rest)
+		case "directory":
+			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, directory and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {
@@ -371,7 +379,7 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def := supervisor.Definition{Name: name, Pool: value(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
 	def.Manners.Require.Schema = value(t, in, "schema")
 	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
 		Calls: number(t, in, "calls", 0)}

@@ -3,7 +3,9 @@ package life
 import (
 	"bytes"
 	"fmt"
+	"maps"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -20,6 +22,13 @@ func (l *Life) Silence() {
 func (l *Life) reclaim(out *Read) {
 	l.confess, out.Reclaim = true, true
 	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
+}
+
+// differs: this node has something otherwise than the log knows (see package
+// agent, drift.go), or not any more; the next claim says so.
+func (l *Life) differs() bool {
+	a, ok := l.machine.(*Agent)
+	return ok && !l.looked && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
 }
 
 // claim takes the floor and checks the hash that an own entry carries.
@@ -59,6 +68,9 @@ func (l *Life) resumed(e mailbox.Entry, out *Read) []Letter {
 	switch {
 	case mine && l.Damage != "" && !l.confess:
 		l.reclaim(out) // it comes alive to say what is wrong, and to do nothing else
+	case mine && l.differs():
+		l.looked, out.Reclaim = true, true
+		l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
 	case mine:
 		l.Phase, out.Came = Alive, true
 	case l.Phase == Alive:

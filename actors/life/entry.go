@@ -10,7 +10,11 @@ import (
 
 // Claim is the entry that begins this life.
 func (l *Life) Claim(node string, damaged string) (mailbox.Entry, error) {
-	return l.Own("resumed", l.Start, agent.Resumed{Life: l.Start, Node: node, Damaged: damaged})
+	r := agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Looked: l.looked}
+	if l.looked {
+		r.Found = l.Found
+	}
+	return l.Own("resumed", l.Start, r)
 }
 
 // Own makes an entry of this life. key tells entries of one kind apart.

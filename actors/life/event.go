@@ -27,7 +27,7 @@ type Event struct {
 func Tell(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []Note) []Event {
 	events := make([]Event, len(notes))
 	for i, note := range notes {
-		events[i] = Event{V: 1, ID: fmt.Sprintf("%s#%d.%d", at, n, i), TS: Stamp(stamp), Run: at.Run(), Agent: at.Agent(),
+		events[i] = Event{V: 1, ID: fmt.Sprintf("%s#%d.%d", at.Bare(), n, i), TS: Stamp(stamp), Run: at.Run(), Agent: at.Agent(),
 			Parent: parent, Node: node, Seq: n, Kind: note.Kind, Turn: note.Turn, Data: note.Data}
 	}
 	return events

@@ -97,6 +97,9 @@ type Life struct {
 	Garbage, Dropped int
 	// Damage is what is wrong with the log, if anything: the next claim says so.
 	Damage string
+	// Found is what this node has otherwise than the agent's task says; a claim
+	// says so if the log does not know it yet.
+	Found map[string]string
 	// Buried: the log was deleted, and this is what is left of it (PROTOCOL P14).
 	Buried bool
 
@@ -112,6 +115,7 @@ type Life struct {
 	base     uint64
 	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
 	confess  bool   // the claim that says Damage was asked for
+	looked   bool   // the claim that says Found was asked for
 	Outbox   Outbox
 }
 
@@ -337,7 +341,7 @@ func (l *Life) Floor() uint64 { return l.floor }
 // Starts counts the lives at the end of a log that began and never wrote a
 // Checkpoint, or that they end in order: from StartsMax on the actor is parked unstepped.
 func Starts(log []mailbox.Message) int {
-	n := 0
+	n, last := 0, ""
 	for _, m := range log {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil || len(e.Items) == 0 {
@@ -345,7 +349,10 @@ func Starts(log []mailbox.Message) int {
 		}
 		switch e.Items[0].Kind {
 		case "resumed":
-			n++
+			if e.Start != last { // one that claims twice has more to say
+				n++
+			}
+			last = e.Start
 		case "checkpoint", "released":
 			n = 0
 		case "closed": // whoever wakes it reads that, and stops

@@ -83,7 +83,9 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	if f.From != "" {
 		from = agent.ID(f.From.Agent())
 	}
-	if _, ask := fact.(agent.Ask); ask != (from != "") {
+	_, ask := fact.(agent.Ask)
+	m, known := s.State.Member(from)
+	if ask != (from != "") || known && m.Pool != f.From.Pool() {
 		return Stepped{Err: fmt.Errorf("fact %q from %q: %w", f.Kind, f.From, errStranger)}
 	}
 	before := s.State
@@ -101,7 +103,11 @@ func (s *Supervisor) Step(f Fact) Stepped {
 		if err != nil {
 			panic("life: a fact does not encode: " + err.Error())
 		}
-		out.Letters = append(out.Letters, Letter{To: mailbox.At(s.Addr.Run(), string(tell.To)), Kind: tell.Fact.Kind(), Body: body})
+		to := mailbox.At(s.Addr.Run(), string(tell.To)).In(f.From.Pool())
+		if m, ok := next.Member(tell.To); ok {
+			to = to.In(m.Pool)
+		}
+		out.Letters = append(out.Letters, Letter{To: to, Kind: tell.Fact.Kind(), Body: body})
 	}
 	if s.Watch {
 		for _, n := range supervisor.Notes(before, e, next, effects) {

@@ -172,7 +172,8 @@ func clockCheck(runs []client.RunInfo) checkup {
 }
 
 // keyNames are the variables that can hold a key or say where a model is.
-var keyNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_HOST"}
+var keyNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL",
+	"OLLAMA_HOST"}
 
 // checkKeys says which are set, never what they are.
 func (a *app) checkKeys() checkup {

@@ -39,7 +39,7 @@ func testEnv(home string) []string {
 	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
 		"OLLAMA_HOST=127.0.0.1:1", "TZ=UTC", "TERM=xterm"}
 	for _, name := range []string{"NATS_URL", "NATS_CONTEXT", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
-		"OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "NO_COLOR", "CLICOLOR_FORCE", "TRACEPARENT"} {
+		"OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "NO_COLOR", "CLICOLOR_FORCE", "TRACEPARENT"} {
 		env = append(env, name+"=")
 	}
 	return env

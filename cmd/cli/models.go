@@ -219,7 +219,8 @@ func (a *app) ping(ctx context.Context, named string, timeout time.Duration) err
 }
 
 // keysOf are the variables that say how to reach a provider.
-var keysOf = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "ollama": "OLLAMA_HOST"}
+var keysOf = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY or GOOGLE_API_KEY",
+	"ollama": "OLLAMA_HOST"}
 
 // pingFailed says why a model did not answer, and what can be done about it.
 func pingFailed(c pick.Choice, err error, timeout time.Duration, late bool) error {

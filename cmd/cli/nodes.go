@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,9 +53,9 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 		if n.Unproven != "" {
 			profile += " (not proven: " + n.Unproven + ")"
 		}
-		rows[i] = []string{term.Line(n.Name), term.Line(n.State), fmt.Sprint(len(n.Shards)), fmt.Sprint(n.Live), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), term.Line(n.ID), term.Line(profile)}
+		rows[i] = []string{term.Line(n.Name), term.Line(n.State), term.Line(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held()), fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), age(n.Heard), term.Line(n.Version), term.Line(n.ID), term.Line(profile)}
 	}
-	return a.table([]string{"NODE", "STATE", "SHARDS", "LIVE", "RESTING", "HOST", "PID", "AGE", "ID", "PROFILE"}, rows)
+	return a.table([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
 }
 
 func (a *app) drainCommand() *cobra.Command {
@@ -79,6 +82,11 @@ func (a *app) drain(ctx context.Context, s *seat, name string, wait time.Duratio
 	if err != nil {
 		return err
 	}
+	for _, n := range named {
+		if n.Warning != "" {
+			a.say("warning: " + n.Name + ": " + n.Warning)
+		}
+	}
 	for until := time.Now().Add(wait); ; {
 		left := 0
 		list, err := s.Nodes(ctx)
@@ -88,19 +96,40 @@ func (a *app) drain(ctx context.Context, s *seat, name string, wait time.Duratio
 		named = named[:0]
 		for _, n := range list {
 			if n.Name == name || n.ID == name {
-				named, left = append(named, n), left+len(n.Shards)
+				named, left = append(named, n), left+n.Held()
 			}
 		}
 		switch {
 		case left == 0, wait == 0:
 			return a.printNodes(named)
 		case time.Now().After(until):
-			return &failure{exitFailed, fmt.Errorf("%s still holds %d shards after %s", name, left, wait), "it gives them as they become idle; troupe nodes list shows how far it is"}
+			return &failure{exitFailed, fmt.Errorf("%s still holds %d shards after %s: %s", name, left, wait, holdings(named)), "it gives them as they become idle; troupe nodes list shows how far it is"}
 		}
 		if err := pause(ctx, askPause); err != nil {
 			return err
 		}
 	}
+}
+
+const holdingsMax = 8 // shards that are named
+
+// holdings names what nodes hold, and how much of it is under way.
+func holdings(list []client.NodeInfo) string {
+	var names []string
+	busy := int64(0)
+	for _, n := range list {
+		busy += n.Busy
+		for _, pool := range slices.Sorted(maps.Keys(n.Pools)) {
+			for _, s := range n.Pools[pool] {
+				names = append(names, fmt.Sprintf("%s.%d", pool, s))
+			}
+		}
+	}
+	more := ""
+	if len(names) > holdingsMax {
+		names, more = names[:holdingsMax], ", …"
+	}
+	return fmt.Sprintf("%s%s; %d calls are under way", strings.Join(names, ", "), more, busy)
 }
 
 func (a *app) stayCommand() *cobra.Command {

@@ -114,6 +114,9 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.IntVar(&n.replicas, "replicas", 1, "with --setup: copies of each, 3 in a cluster")
 	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for what is under way")
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
+	f.StringSliceVar(&n.cfg.Pools, "pools", nil, "pools whose agents this node runs, on a server that nodes share (default \"default\"); with --root also that of its machine")
+	f.StringVar(&n.cfg.Machine, "machine", "", "name of the machine, the same for all its nodes (default the host's)")
+	f.DurationVar(&n.cfg.PoolPatience, "pool-patience", 0, "how long a pool may be without a node until its agents are given up (default 10m)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
@@ -191,6 +194,9 @@ func (n *node) settle(c *cobra.Command) error {
 		n.cfg.Roots[i] = abs
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
+	if err := n.checkPools(); err != nil {
+		return err
+	}
 	for prefix, o := range map[string]*bus.Options{"TROUPE_SERVICE_": &n.cfg.Doors, "TROUPE_SYSTEM_": &n.cfg.System} {
 		for name, field := range map[string]*string{"CREDS": &o.Creds, "NKEY": &o.NKey, "USER": &o.User, "PASSWORD": &o.Password} {
 			*field = cmp.Or(*field, os.Getenv(prefix+name))
@@ -202,6 +208,21 @@ func (n *node) settle(c *cobra.Command) error {
 	n.cfg.Logger = n.logger()
 	if n.setup && !n.cfg.Bus.Given() {
 		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfig)
+	}
+	return nil
+}
+
+func (n *node) checkPools() error {
+	for _, pool := range n.cfg.Pools {
+		if err := bus.Token(pool); err != nil {
+			return fmt.Errorf("%w: --pools: %w", errConfig, err)
+		}
+	}
+	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --pools needs a server that nodes share: -s or --context; a node with a server of its own runs every agent", errConfig)
+	}
+	if n.cfg.PoolPatience < 0 {
+		return fmt.Errorf("%w: --pool-patience %s", errConfig, n.cfg.PoolPatience)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func spread(t *testing.T, hosts ...*Host) {
 			n := len(h.holding.keeper.Load().Held())
 			sum, all = sum+n, all && n > 0
 		}
-		if all && sum == hosts[0].post.Shards() {
+		if all && sum == hosts[0].holding.pools.slots() {
 			return
 		}
 		select {

@@ -55,6 +55,15 @@ type Config struct {
 	Roots []string
 	// Name of the node. Default: the host's name.
 	Name string
+	// Pools whose agents this node runs, on a server that others share. Default
+	// "default", and that of the machine if there are Roots.
+	Pools []string
+	// Machine names the pool of the runs that have a directory here: all nodes of
+	// one machine must have the same. Default: the host's name.
+	Machine string
+	// PoolPatience is how long a pool may be without a node until its agents are
+	// given up. Default PoolPatienceDefault.
+	PoolPatience time.Duration
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
@@ -99,6 +108,7 @@ type Host struct {
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
+	gates    *gates
 	census   census
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
@@ -133,9 +143,12 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Name == "" {
-		c.Name, _ = os.Hostname() // empty without one: then the default of actors holds
+	if c.Machine == "" {
+		c.Machine, _ = os.Hostname() // empty without one
 	}
+	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
+	c.Pools = c.served()
+	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
 	return c
 }
 
@@ -155,7 +168,7 @@ func (h *Host) open(ctx context.Context) error {
 		logs, blobs = h.embedded.Shares() // of a disk that may be small
 	}
 	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Logger: h.cfg.Logger}); err != nil {
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Logger: h.cfg.Logger}); err != nil {
 		return err
 	}
 	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
@@ -169,11 +182,16 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Hooks: h.cfg.GoHooks,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Hooks: h.cfg.GoHooks,
 		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
 		cfg.Post = still{h.post}
 	}
+	cfg.Gate = h.models.gate
+	if h.gates, err = h.shareGates(buckets); err != nil {
+		return err
+	}
+	cfg.Told = h.gates.told
 	if err := h.hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}
@@ -181,11 +199,12 @@ func (h *Host) open(ctx context.Context) error {
 	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
 		return err
 	}
+	h.writing.Go(func() { h.gates.run(h.life) })
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

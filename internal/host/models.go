@@ -40,6 +40,17 @@ func (m *models) named(route string) (pick.Choice, error) {
 	return m.choose(context.Background(), route)
 }
 
+// gate names the gate of a route. What cannot be chosen has one of its own.
+func (m *models) gate(route string) string {
+	m.mu.Lock()
+	c, ok := m.known[route]
+	m.mu.Unlock()
+	if !ok {
+		return route
+	}
+	return c.Gate
+}
+
 // client is what the actors ask with every attempt: the same route gets the
 // same client, and never another model's.
 func (m *models) client(route string) (model.Client, string, error) {

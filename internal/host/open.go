@@ -34,6 +34,8 @@ func bad(hint, format string, args ...any) error {
 // build makes the first entry of a run from what a client asked: after it,
 // nothing but the log decides what the run is.
 func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
 	var none supervisor.Opened
 	a := client.RunAccepted{RunID: r.RunID}
 	if strings.TrimSpace(r.Prompt) == "" {
@@ -54,7 +56,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err != nil {
 		return none, a, err
 	}
-	choice, err := h.models.choose(context.Background(), r.Model)
+	choice, err := h.models.choose(ctx, r.Model)
 	if err != nil {
 		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
 	}
@@ -83,7 +85,13 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.cast(&o, r, &a); err != nil {
 		return none, a, err
 	}
+	if err := h.place(ctx, &o, &a); err != nil {
+		return none, a, err
+	}
 	if err := h.hooks(&o, &a); err != nil {
+		return none, a, err
+	}
+	if err := h.versions(&o); err != nil {
 		return none, a, err
 	}
 	if err := layers(&o, choice, time.Now()); err != nil {

@@ -18,16 +18,38 @@ import (
 // lease is lost must read on, or it would never hear that another one has
 // claimed its log; and it must not act again on a log that it read with a gap.
 type reading struct {
-	tail  atomic.Pointer[jetstream.Part]
-	open  []atomic.Bool  // shards that are read; nothing is held that is not
-	alive []atomic.Int64 // shells by shard, those included that are about to start
+	pools pools
+	tails atomic.Pointer[[]*jetstream.Part] // by pool
+	open  []atomic.Bool                     // slots that are read; nothing is held that is not
+	alive []atomic.Int64                    // shells by slot, those included that are about to start
 
 	mu     sync.Mutex
 	gained []int // and not looked at yet
 }
 
-func newReading(shards int) *reading {
-	return &reading{open: make([]atomic.Bool, shards), alive: make([]atomic.Int64, shards)}
+func newReading(p pools) *reading {
+	return &reading{pools: p, open: make([]atomic.Bool, p.slots()), alive: make([]atomic.Int64, p.slots())}
+}
+
+// each calls do for every pool that has some of these slots, with the numbers of
+// its shards.
+func (p pools) each(slots []int, do func(pool int, shards []int) error) error {
+	first := 0
+	for i, pool := range p {
+		var shards []int
+		for _, s := range slots {
+			if s >= first && s < first+pool.Shards {
+				shards = append(shards, s-first)
+			}
+		}
+		first += pool.Shards
+		if len(shards) > 0 {
+			if err := do(i, shards); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ours is the logs, with a tail that reads what the node holds.
@@ -38,9 +60,22 @@ type ours struct {
 
 // Tail begins with nothing: shards come and go with the leases.
 func (o ours) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop func(), err error) {
-	tail := o.Part(ctx, deliver)
-	o.reading.tail.Store(tail)
-	return tail.Close, nil
+	var tails []*jetstream.Part
+	stop = func() {
+		for _, t := range tails {
+			t.Close()
+		}
+	}
+	for _, pool := range o.reading.pools {
+		t, err := o.Part(ctx, pool.Name, deliver)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		tails = append(tails, t)
+	}
+	o.reading.tails.Store(&tails)
+	return stop, nil
 }
 
 // changed follows the leases.
@@ -106,7 +141,8 @@ func (h *Host) attach(due map[int]struct{}) error {
 	}
 	ctx, cancel := context.WithTimeout(h.life, openTimeout)
 	defer cancel()
-	if err := r.tail.Load().Add(ctx, fresh...); err != nil {
+	err := r.pools.each(fresh, func(pool int, shards []int) error { return (*r.tails.Load())[pool].Add(ctx, shards...) })
+	if err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	for _, s := range fresh {
@@ -121,6 +157,7 @@ func (h *Host) attach(due map[int]struct{}) error {
 func (h *Host) detach() (more bool) {
 	k, r := h.holding.keeper.Load(), h.holding.reading
 	held := k.Held()
+	var over []int
 	for s := range r.open {
 		if !r.open[s].Load() || slices.Contains(held, s) {
 			continue
@@ -133,7 +170,11 @@ func (h *Host) detach() (more bool) {
 			more = true
 			continue
 		}
-		r.tail.Load().Remove(s)
+		over = append(over, s)
 	}
+	_ = r.pools.each(over, func(pool int, shards []int) error { // it has no errors
+		(*r.tails.Load())[pool].Remove(shards...)
+		return nil
+	})
 	return more
 }

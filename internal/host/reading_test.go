@@ -26,7 +26,7 @@ func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
 	one := join(t, e, "one")
 	spread(t, one)
 	eventually(t, "one node reads whole streams", func() bool {
-		return readsWhatItHolds(one) && one.holding.reading.tail.Load().Readers() == one.post.Streams()
+		return readsWhatItHolds(one) && (*one.holding.reading.tails.Load())[0].Readers() == one.post.Streams()
 	})
 	two, three := join(t, e, "two"), join(t, e, "three")
 	spread(t, one, two, three)

@@ -71,7 +71,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 
 // enlist adds one agent and its commands.
 func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.RunAccepted) error {
-	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates,
+	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: version(d.Prompt),
 		Limits: agent.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
 	if !strings.HasPrefix(def.System, "agent: ") {
 		def.System = "agent: " + d.Name + "\n" + def.System
@@ -85,7 +85,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 			def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
 		}
 	}
-	def.Deny = names(d.DisallowedTools)
+	def.Deny, def.Pool = names(d.DisallowedTools), d.Placement.Pool
 	def.Manners.Hooks = signed(d)
 	if d.Model != "" {
 		choice, err := h.models.named(d.Model)

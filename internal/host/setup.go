@@ -33,6 +33,12 @@ func Setup(ctx context.Context, cfg Config, replicas int) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, pool := range cfg.Pools {
+		size := sizeOf(pool)
+		if _, err := post.Make(ctx, pool, size.Shards, size.Streams); err != nil {
+			return errors.Join(err, post.Close())
+		}
+	}
 	_, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas})
 	return errors.Join(err, post.Close())
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,10 +24,34 @@ import (
 // a kill on one machine. On a server that others share each shard has its own.
 type holding struct {
 	keeper  atomic.Pointer[shard.Keeper]
-	busy    []atomic.Int64 // work under way, by shard
+	pools   pools
+	busy    []atomic.Int64 // work under way, by slot
 	reading *reading
 	buckets *bus.Buckets
 	moved   chan struct{} // shards were gained or lost
+}
+
+// pools are those that this node takes shards of. A slot is the number of a
+// shard among those of all of them.
+type pools []shard.Pool
+
+// slot is where an address lives; not ok in a pool of others.
+func (p pools) slot(at mailbox.Address) (slot int, ok bool) {
+	name := cmp.Or(at.Pool(), bus.DefaultPool)
+	for _, pool := range p {
+		if pool.Name == name {
+			return slot + mailbox.Shard(at, pool.Shards), true
+		}
+		slot += pool.Shards
+	}
+	return 0, false
+}
+
+func (p pools) slots() (n int) {
+	for _, pool := range p {
+		n += pool.Shards
+	}
+	return n
 }
 
 // hold fills in what decides where this node acts. In a cluster it begins to
@@ -42,23 +65,41 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 		cfg.Lease = lease
 		return nil
 	}
-	h.holding.buckets = b
-	h.holding.busy = make([]atomic.Int64, h.post.Shards())
-	h.holding.reading = newReading(h.post.Shards())
-	h.holding.moved = make(chan struct{}, 1)
-	cfg.Post = ours{h.post, h.holding.reading}
+	if err := h.openPools(ctx); err != nil {
+		return err
+	}
+	l := &h.holding
+	l.buckets, l.moved = b, make(chan struct{}, 1)
+	l.busy, l.reading = make([]atomic.Int64, l.pools.slots()), newReading(l.pools)
+	cfg.Post = ours{h.post, l.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
-		k := h.holding.keeper.Load()
-		if k == nil || !h.holding.reading.open[mailbox.Shard(at, h.post.Shards())].Load() {
+		k := l.keeper.Load()
+		s, ok := l.pools.slot(at)
+		if k == nil || !ok || !l.reading.open[s].Load() {
 			return 0, false
 		}
-		return k.HoldsAddress(at)
+		return k.Holds(s)
 	}
-	cfg.Alive = func(at mailbox.Address, change int) {
-		h.holding.reading.alive[mailbox.Shard(at, h.post.Shards())].Add(int64(change))
+	count := func(of []atomic.Int64) func(mailbox.Address, int) {
+		return func(at mailbox.Address, change int) {
+			if s, ok := l.pools.slot(at); ok {
+				of[s].Add(int64(change))
+			}
+		}
 	}
-	cfg.Busy = func(at mailbox.Address, change int) {
-		h.holding.busy[mailbox.Shard(at, h.post.Shards())].Add(int64(change))
+	cfg.Alive, cfg.Busy = count(l.reading.alive), count(l.busy)
+	return nil
+}
+
+// openPools opens the pools that this node serves, and makes what is missing.
+func (h *Host) openPools(ctx context.Context) error {
+	for _, name := range h.cfg.Pools {
+		size := sizeOf(name)
+		shards, err := h.post.Make(ctx, name, size.Shards, size.Streams)
+		if err != nil {
+			return err
+		}
+		h.holding.pools = append(h.holding.pools, shard.Pool{Name: name, Shards: shards})
 	}
 	return nil
 }
@@ -72,23 +113,25 @@ func (h *Host) keepShards(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
-	hostname, _ := os.Hostname() // shown only
-	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Shards: h.post.Shards(), TTL: h.cfg.LeaseTTL,
-		Node: shard.Node{Name: cmp.Or(h.cfg.Name, hostname, "node"), Host: hostname, PID: os.Getpid(),
+	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
+		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
 			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", ")},
+		Load: h.load, Moved: h.movedShard,
 		Busy: func(s int) bool { return h.holding.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
 			h.node.HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
-				return lease == epoch && mailbox.Shard(at, h.post.Shards()) == s
+				slot, ok := h.holding.pools.slot(at)
+				return ok && lease == epoch && slot == s
 			}, done)
 		},
-		Changed: h.changed, Actors: h.census.count, Logger: h.cfg.Logger})
+		Changed: h.changed, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
 	h.holding.keeper.Store(k)
 	h.changed(nil, nil) // what was taken before anybody could act on it
 	h.writing.Go(h.follow)
+	h.writing.Go(h.watchPools)
 	return nil
 }
 
@@ -118,22 +161,45 @@ func (h *Host) cluster() *gateway.Cluster {
 	}
 	return &gateway.Cluster{Ask: k.Ask, Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
-		for n, shards := range k.Nodes() {
-			i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
-				Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Shards: shards, Profile: n.Profile, Unproven: n.Unproven,
-				Live: n.Live, Resting: n.Resting}
+		for _, n := range k.Nodes() {
+			i := tellNode(n)
 			if n.ID == k.ID() {
 				i.Proof = &h.proof
 				i.Live, i.Resting = h.census.count()
 			}
-			if n.Leaving {
-				i.State = "leaving"
-			}
 			list = append(list, i)
 		}
-		slices.SortFunc(list, func(a, b client.NodeInfo) int { return strings.Compare(a.ID, b.ID) })
 		return list
 	}}
+}
+
+// tellNode is a node as clients see it.
+func tellNode(n shard.Seen) client.NodeInfo {
+	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
+		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Shards: []int{}, Pools: map[string][]int{}}
+	if n.Leaving {
+		i.State = "leaving"
+	}
+	for _, name := range n.Pools {
+		i.Pools[name] = []int{}
+	}
+	for _, s := range n.Holds {
+		i.Pools[s.Pool] = append(i.Pools[s.Pool], s.N)
+		if s.Pool == bus.DefaultPool {
+			i.Shards = append(i.Shards, s.N)
+		}
+	}
+	return i
+}
+
+// load is what this node tells of itself.
+func (h *Host) load(n *shard.Node) {
+	n.Live, n.Resting = h.census.count()
+	n.Busy = 0
+	for s := range h.holding.busy {
+		n.Busy += h.holding.busy[s].Load()
+	}
 }
 
 // giveShards gives the leases back, so that others need not wait for their end.
@@ -145,4 +211,9 @@ func (h *Host) giveShards() {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	k.Close(ctx)
+}
+
+// movedShard tells the operator of a shard that came or went.
+func (h *Host) movedShard(m shard.Move) {
+	h.cfg.Logger.Info("a shard moved", "from", m.Other, "epoch", m.Epoch, "shard", m.String(), "taken", m.Taken, "why", m.Why)
 }

@@ -17,6 +17,7 @@ import (
 type places struct {
 	mu    sync.Mutex
 	known map[string][]tool.Tool
+	specs map[string][]model.ToolSpec
 }
 
 func (p *places) tools(dir string, writable []string) ([]tool.Tool, error) {
@@ -81,6 +82,12 @@ func (h *Host) keptSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 
 // specs describes the tools of a directory.
 func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
+	h.places.mu.Lock()
+	specs, ok := h.places.specs[dir]
+	h.places.mu.Unlock()
+	if ok {
+		return slices.Clone(specs), nil
+	}
 	tools, err := h.places.tools(dir, writable(false))
 	if err != nil {
 		return nil, bad("name a directory that can be read", "dir: %v", err)
@@ -89,5 +96,11 @@ func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}
-	return set.Specs(), nil
+	h.places.mu.Lock()
+	defer h.places.mu.Unlock()
+	if h.places.specs == nil {
+		h.places.specs = map[string][]model.ToolSpec{}
+	}
+	h.places.specs[dir] = set.Specs()
+	return slices.Clone(h.places.specs[dir]), nil
 }

@@ -17,9 +17,9 @@ func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	return open, err
 }
 
-// unfinished lists the runs that have not ended, and the logs of some shards;
+// unfinished lists the runs that have not ended, and the logs of some slots;
 // of all without any.
-func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
+func (h *Host) unfinished(ctx context.Context, slots []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
 	list, err := h.runs.List(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -31,10 +31,16 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 			open = append(open, i)
 		}
 	}
-	if len(shards) > 0 {
-		logs, err = h.post.AddressesIn(ctx, shards...)
-	} else {
+	if len(slots) == 0 {
 		logs, err = h.post.Addresses(ctx, "")
+	}
+	held := h.holding.pools
+	if err == nil {
+		err = held.each(slots, func(pool int, shards []int) error {
+			some, err := h.post.AddressesIn(ctx, held[pool].Name, shards...)
+			logs = append(logs, some...)
+			return err
+		})
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("host: %w", err)
@@ -61,9 +67,9 @@ func (h *Host) unfinished(ctx context.Context, shards []int) (open []client.RunI
 // what the newest entry of a log says of its actor is enough to leave it at rest
 // (PROTOCOL P17, P19). It is one pass over the newest entries: one for each run
 // would cost a request to each stream. A supervisor that has ended, and whose run
-// the index does not know as over, says so again. With shards, it is those whose logs are there.
-func (h *Host) takeUp(ctx context.Context, shards []int) error {
-	open, _, err := h.unfinished(ctx, shards)
+// the index does not know as over, says so again. With slots, it is those whose logs are there.
+func (h *Host) takeUp(ctx context.Context, slots []int) error {
+	open, _, err := h.unfinished(ctx, slots)
 	if err != nil {
 		return err
 	}
@@ -81,10 +87,11 @@ func (h *Host) takeUp(ctx context.Context, shards []int) error {
 		}
 		return nil
 	}
-	if len(shards) > 0 {
-		err = h.post.HeadsOf(ctx, shards, look)
-	} else {
+	if len(slots) == 0 {
 		err = h.post.Heads(ctx, look)
+	} else {
+		held := h.holding.pools
+		err = held.each(slots, func(pool int, shards []int) error { return h.post.HeadsOf(ctx, held[pool].Name, shards, look) })
 	}
 	if err != nil {
 		return fmt.Errorf("host: %w", err)

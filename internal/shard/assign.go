@@ -8,17 +8,20 @@
 package shard
 
 import (
+	"cmp"
 	"hash/fnv"
 	"slices"
 	"time"
+
+	"github.com/troupe-run/troupe/bus"
 )
 
 // Best names the node that should hold a shard: rendezvous hashing, so that a
 // node that comes or goes moves only its own share. "" without nodes.
-func Best(shard int, nodes []string) string {
+func Best(pool string, shard int, nodes []string) string {
 	best := ""
 	for _, n := range nodes {
-		if best == "" || before(shard, n, best) {
+		if best == "" || before(pool, shard, n, best) {
 			best = n
 		}
 	}
@@ -26,28 +29,31 @@ func Best(shard int, nodes []string) string {
 }
 
 // before reports whether a shard is for one node rather than for another.
-func before(shard int, a, b string) bool {
-	wa, wb := weight(shard, a), weight(shard, b)
+func before(pool string, shard int, a, b string) bool {
+	wa, wb := weight(pool, shard, a), weight(pool, shard, b)
 	return wa > wb || wa == wb && a < b
 }
 
 // rank is how many nodes a shard is for rather than for one; not ok where that
 // one takes none.
-func rank(shard int, node string, nodes []string) (n int, ok bool) {
+func rank(pool string, shard int, node string, nodes []string) (n int, ok bool) {
 	for _, other := range nodes {
 		if other == node {
 			ok = true
-		} else if before(shard, other, node) {
+		} else if before(pool, shard, other, node) {
 			n++
 		}
 	}
 	return n, ok
 }
 
-func weight(shard int, node string) uint64 {
+func weight(pool string, shard int, node string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(node))
 	h.Write([]byte{0, byte(shard), byte(shard >> 8)})
+	if pool != bus.DefaultPool { // where there are two, a node is not the best for the same shards of both
+		h.Write([]byte(pool))
+	}
 	x := h.Sum64()
 	// FNV alone mixes its last bytes too little for a fair share.
 	x ^= x >> 33
@@ -57,9 +63,10 @@ func weight(shard int, node string) uint64 {
 	return x ^ x>>33
 }
 
-// View is what a node knows at one moment.
+// View is what a node knows of one pool at one moment.
 type View struct {
 	Self    string
+	Pool    string // default "default"
 	Shards  int
 	Nodes   []string       // live ones that take shards
 	Holders map[int]string // by the leases that are there; absent: nobody
@@ -70,28 +77,42 @@ type View struct {
 	Patience time.Duration
 	// Busy reports whether this node has something under way in a shard that it holds.
 	Busy func(shard int) bool
+	// Elsewhere is for how long another node has been the best one for a shard that
+	// this one holds. A busy shard moves only after Settle: its agents stand still
+	// meanwhile, and a node that comes and goes should not make them.
+	Elsewhere map[int]time.Duration
+	Settle    time.Duration
 }
 
 // Plan is what a node does next.
 type Plan struct {
 	Take []int // nobody holds them, and they are ours
-	Give []int // at most one: another node is to hold it, and nothing is under way in it
+	Give []int // at most one: another node is to hold it
 }
 
-// Next plans. While the node stays, a shard moves only while it is idle, and
-// one at a time: nobody waits for it.
+// Next plans. While the node stays, one shard moves at a time: an idle one
+// first, for nobody waits for it, and a busy one when it has had a better node
+// for long (PROTOCOL P3).
 func Next(v View) Plan {
 	var p Plan
+	busy := -1
+	v.Pool = cmp.Or(v.Pool, bus.DefaultPool)
 	for s := range v.Shards {
 		holder, held := v.Holders[s]
-		best := Best(s, v.Nodes)
-		n, takes := rank(s, v.Self, v.Nodes)
+		best := Best(v.Pool, s, v.Nodes)
+		n, takes := rank(v.Pool, s, v.Self, v.Nodes)
 		switch {
 		case !held && takes && v.Free[s] >= time.Duration(n)*v.Patience:
 			p.Take = append(p.Take, s)
-		case held && holder == v.Self && best != v.Self && best != "" && len(p.Give) == 0 && !v.Busy(s):
+		case !held || holder != v.Self || best == v.Self || best == "" || len(p.Give) > 0:
+		case !v.Busy(s):
 			p.Give = append(p.Give, s)
+		case busy < 0 && v.Settle > 0 && v.Elsewhere[s] >= v.Settle:
+			busy = s
 		}
+	}
+	if len(p.Give) == 0 && busy >= 0 {
+		p.Give = append(p.Give, busy)
 	}
 	return p
 }

@@ -21,7 +21,7 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		share := map[string]int{}
 		for s := range shards {
-			share[Best(s, nodes(n))]++
+			share[Best("default", s, nodes(n))]++
 		}
 		for node, got := range share {
 			if got > 2*shards/n+1 {
@@ -38,14 +38,14 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
 	before, after := nodes(5), nodes(4)
 	for s := range 256 {
-		if old := Best(s, before); old != "node-4" && Best(s, after) != old {
-			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, Best(s, after))
+		if old := Best("default", s, before); old != "node-4" && Best("default", s, after) != old {
+			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, Best("default", s, after))
 		}
 	}
 	reversed := slices.Clone(before)
 	slices.Reverse(reversed)
 	for s := range 256 {
-		if Best(s, before) != Best(s, reversed) {
+		if Best("default", s, before) != Best("default", s, reversed) {
 			t.Fatalf("shard %d: the order in which nodes are named matters", s)
 		}
 	}
@@ -110,8 +110,8 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 	}
 	v.Holders = map[int]string{}
 	for _, s := range Next(v).Take {
-		if Best(s, v.Nodes) != "node-1" {
-			t.Errorf("takes %d, which is for %s", s, Best(s, v.Nodes))
+		if Best("default", s, v.Nodes) != "node-1" {
+			t.Errorf("takes %d, which is for %s", s, Best("default", s, v.Nodes))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func enter(t *testing.T, nc *nats.Conn, name string, busy ...int) *member {
 		m.busy[s] = true
 	}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: buckets(t, nc), Names: names, Node: shard.Node{Name: name},
-		Shards: shards, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	b := join(t, e, "b")
 	a.Leave()
 	until(t, "the others see it leave", func() bool {
-		for n := range b.Nodes() {
+		for _, n := range b.Nodes() {
 			if n.Name == "a" && n.Leaving {
 				return true
 			}

@@ -32,9 +32,7 @@ func (k *Keeper) renewNode(ctx context.Context) {
 	k.mu.RLock()
 	node, own := k.cfg.Node, k.own
 	k.mu.RUnlock()
-	if k.cfg.Actors != nil {
-		node.Live, node.Resting = k.cfg.Actors()
-	}
+	k.cfg.Load(&node)
 	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.NodeBucket(), node.ID, encode(node), own, k.cfg.TTL)
 	if errors.Is(err, bus.ErrRevision) {
 		var e jetstream.KeyValueEntry
@@ -71,7 +69,7 @@ func (k *Keeper) take(ctx context.Context, shard int) bool {
 		revision, err = bus.Renew(ctx, k.cfg.JS, k.cfg.Names.ShardBucket(), k.key(shard), k.value(), found, k.cfg.TTL)
 	}
 	if err != nil {
-		k.cfg.Logger.Warn("a lease was not taken; it is tried again", "shard", shard, "error", err)
+		k.cfg.Logger.Warn("a lease was not taken; it is tried again", "shard", k.slots[shard], "error", err)
 		return false
 	}
 	k.mu.Lock()
@@ -89,7 +87,7 @@ func (k *Keeper) ours(ctx context.Context, shard int) (revision uint64, ok bool,
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("shard: read the lease of %d: %w", shard, err)
+		return 0, false, fmt.Errorf("shard: read the lease of %s: %w", k.slots[shard], err)
 	}
 	var l lease
 	if json.Unmarshal(e.Value(), &l) != nil {
@@ -104,19 +102,14 @@ func (k *Keeper) renewAll(ctx context.Context) {
 	wait.Go(func() { k.renewNode(ctx) })
 	renewing, cancel := k.soon(ctx)
 	defer cancel()
-	errs := make([]error, k.cfg.Shards)
+	errs := make([]error, len(k.slots))
 	failed := each(k.Held(), func(s int) bool { errs[s] = k.renew(renewing, s); return errs[s] != nil })
 	// No verdict: what the leader has under the key decides.
 	asking, enough := k.soon(ctx)
 	defer enough()
 	gone := each(failed, func(s int) bool { return k.isLost(asking, s, errs[s]) })
 	wait.Wait()
-	var lost []int
-	for _, s := range gone {
-		if k.letGo(s) {
-			lost = append(lost, s)
-		}
-	}
+	lost := k.letAllGo(gone, Expired)
 	k.mu.Lock()
 	for _, s := range lost {
 		k.former[s] = struct{}{}
@@ -168,18 +161,19 @@ func (k *Keeper) isLost(ctx context.Context, shard int, why error) bool {
 	if unread != nil && time.Now().Before(h.until) {
 		return false
 	}
-	k.cfg.Logger.Warn("a lease is lost", "shard", shard, "error", errors.Join(why, unread))
+	k.cfg.Logger.Warn("a lease is lost", "shard", k.slots[shard], "error", errors.Join(why, unread))
 	return true
 }
 
 // letGo stops holding a shard here; the lease itself stays until free or its end.
-func (k *Keeper) letGo(shard int) bool {
+func (k *Keeper) letGo(shard int) (epoch uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, ok := k.held[shard]
+	h, ok := k.held[shard]
 	delete(k.held, shard)
 	delete(k.giving, shard)
-	return ok
+	delete(k.better, shard)
+	return h.epoch, ok
 }
 
 // free takes a lease of ours out of the bucket, so that nobody waits for its end.
@@ -192,7 +186,7 @@ func (k *Keeper) free(ctx context.Context, shard int) bool {
 		err = k.cfg.Buckets.Shards.Delete(ctx, k.key(shard), jetstream.LastRevision(revision))
 	}
 	if err != nil {
-		k.cfg.Logger.Warn("a lease was not given back; it ends by itself", "shard", shard, "error", err)
+		k.cfg.Logger.Warn("a lease was not given back; it ends by itself", "shard", k.slots[shard], "error", err)
 	}
 	return err == nil
 }
@@ -229,7 +223,9 @@ func (k *Keeper) wake() {
 func (k *Keeper) Close(ctx context.Context) {
 	k.stop()
 	<-k.over
-	each(k.Held(), func(s int) bool { return k.letGo(s) && k.free(ctx, s) })
+	k.Leave()
+	k.say(ctx) // or the others would take it that these shards are better off elsewhere
+	each(k.letAllGo(k.Held(), Drained), func(s int) bool { return k.free(ctx, s) })
 	if err := k.cfg.Buckets.Nodes.Delete(ctx, k.cfg.Node.ID); err != nil {
 		k.cfg.Logger.Warn("the node did not say that it goes; its key ends by itself", "error", err)
 	}

@@ -72,14 +72,14 @@ func (k *Keeper) lookAgain(ctx context.Context, watching func()) func() {
 	defer cancel()
 	watching()
 	k.mu.Lock()
-	nodes, others := k.nodes, k.others
-	k.nodes, k.others, k.missed = map[string]Node{}, map[int]string{}, 0
+	nodes, others, leases := k.nodes, k.others, k.leases
+	k.nodes, k.others, k.leases, k.missed = map[string]Seen{}, map[int]string{}, map[Shard]string{}, 0
 	k.mu.Unlock()
 	again, err := k.watch(soon, ctx)
 	k.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", k.cfg.Node.ID, "error", err)
 	if err != nil {
 		k.mu.Lock()
-		k.nodes, k.others, k.missed = nodes, others, blindAfter
+		k.nodes, k.others, k.leases, k.missed = nodes, others, leases, blindAfter
 		k.mu.Unlock()
 		return func() {}
 	}
@@ -140,21 +140,32 @@ func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 		delete(k.nodes, e.Key())
 		return
 	}
-	k.nodes[n.ID] = n
+	k.nodes[n.ID] = Seen{Node: n, Heard: e.Created()}
 }
 
 func (k *Keeper) seeLease(e jetstream.KeyValueEntry) {
-	text, ok := strings.CutPrefix(e.Key(), k.cfg.Pool+".")
-	shard, err := strconv.Atoi(text)
-	if !ok || err != nil || shard < 0 || shard >= k.cfg.Shards {
+	dot := strings.LastIndexByte(e.Key(), '.')
+	n, err := strconv.Atoi(e.Key()[dot+1:])
+	if dot < 0 || err != nil {
 		return
 	}
+	s := Shard{e.Key()[:dot], n}
+	slot, ours := k.Slot(s)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var l lease
-	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &l) != nil || l.Node == "" {
-		delete(k.others, shard)
+	if e.Operation() == jetstream.KeyValuePut && json.Unmarshal(e.Value(), &l) == nil && l.Node != "" {
+		k.leases[s] = l.Node
+		if ours {
+			k.others[slot] = l.Node
+		}
 		return
 	}
-	k.others[shard] = l.Node
+	if holder, known := k.leases[s]; known && ours {
+		k.ends[slot] = k.how(holder, e.Operation())
+	}
+	delete(k.leases, s)
+	if ours {
+		delete(k.others, slot)
+	}
 }

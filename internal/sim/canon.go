@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
@@ -95,6 +96,14 @@ func canonValue(b []byte, v reflect.Value) []byte {
 		b = yes(num(b, v.Len()), v.IsNil())
 		for i := range v.Len() {
 			b = canonValue(b, v.Index(i))
+		}
+		return b
+	case reflect.Map: // of words
+		b = num(b, v.Len())
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+		for _, k := range keys {
+			b = str(b, k.String(), v.MapIndex(k).String())
 		}
 		return b
 	case reflect.Pointer:

@@ -61,6 +61,7 @@ func (s *sim) fork(from agent.State, f life.Fact) {
 func futures(st agent.State) []agent.Fact {
 	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
 		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"},
+		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
 		agent.Messaged{From: "root-9-9", Text: "this"}, agent.Messaged{From: "root-9-9", Text: "that"}}
 	for _, a := range st.Away {
 		list = append(list, agent.Messaged{From: a.Child, Call: a.Call, Text: "this"}, agent.Messaged{From: a.Child, Call: a.Call, Text: "that"})
@@ -106,7 +107,7 @@ func stale(st agent.State) []agent.Fact {
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}
-	if st.Phase != agent.Leasing {
+	if d := st.Drift; st.Phase != agent.Leasing && (!halted(&st) || d.From != agent.Leasing || d.Spare) {
 		list = append(list, agent.Granted{Lease: st.Lease, Output: 1})
 	}
 	if st.Phase != agent.Thinking {

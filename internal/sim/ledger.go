@@ -23,6 +23,7 @@ type ledger struct {
 	approved  map[callKey]bool           // a person said: run it again
 	bills     map[agent.ID]int64         // tokens that the provider counted
 	questions map[question]int           // answers given
+	agreed    map[agent.ID][]string      // what nodes have otherwise, and a person let go on
 	gates     map[gateKey]int            // hooks run
 	stopping  map[agent.ID]bool          // canceled by name
 	vetoes    map[agent.ID]int           // in a row
@@ -52,7 +53,7 @@ type question struct {
 func newLedger() ledger {
 	return ledger{called: map[leaseKey]int{}, barred: map[leaseKey]bool{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
 		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
-		gates: map[gateKey]int{}, sent: map[callKey]int{},
+		gates: map[gateKey]int{}, agreed: map[agent.ID][]string{}, sent: map[callKey]int{},
 		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Fault is a kind of misfortune. Each seed switches each kind on or off (a
 // swarm), so that one kind does not always hide behind another.
-type Fault uint32
+type Fault uint64
 
 // The kinds of faults.
 const (
@@ -35,6 +35,7 @@ const (
 	Clock                        // short time limits, early timers, stamps that go back
 	Veto                         // a policy speaks against stops and turns, and is replaced
 	Limits                       // the limits of the live run are changed
+	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	Slow                         // a child gives no sign of life for a long time
 	Hostile                      // the model has a vice, and keeps it to the end
 	Hooks                        // hooks stand at the points of the loop, and fail
@@ -51,7 +52,7 @@ const (
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
-	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "slow",
+	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
 	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin"}
 
 // String lists the kinds that are on.
@@ -90,18 +91,25 @@ type temper struct {
 
 // Bounds of a plan.
 const (
-	faultStepsMin = 100
-	faultStepsMax = 460
-	rateMin       = 8
-	rateMax       = 70
-	runName       = "01SIM"
-	output        = 120 // output tokens a call
-	closingOutput = 60
+	faultStepsMin  = 100
+	faultStepsMax  = 460
+	rateMin        = 8
+	rateMax        = 70
+	differingEvery = 5
+	runName        = "01SIM"
+	output         = 120 // output tokens a call
+	closingOutput  = 60
 )
 
 func newPlan(d dice, force *Fault) plan {
 	p := plan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
+		if Fault(1)<<i == Differing { // by what was drawn already, so that the runs of the other seeds stay what they were
+			if p.rate%differingEvery == 0 {
+				p.faults |= Differing
+			}
+			continue
+		}
 		if d.percent(faultOdds(1 << i)) {
 			p.faults |= 1 << i
 		}

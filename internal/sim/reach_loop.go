@@ -54,7 +54,7 @@ func (s *sim) reachManners(before, after *agent.State, f life.Fact) {
 
 // asker is who asks a person.
 func (s *sim) asker(after *agent.State) Place {
-	if after.Query.Reason == agent.ResumeUnsafe {
+	if after.Query.Reason == agent.ResumeUnsafe && after.Query.Call != "" {
 		return UnknownOutcome
 	}
 	i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == after.Query.Call })

@@ -40,10 +40,11 @@ func (s *sim) stands(a *actor) life.Standing {
 }
 
 // wakes: an actor without a shell gets one, for nothing says that it waits, or
-// what it waits for has come.
+// what it waits for has come; or its log was hurt while it waited, and somebody
+// looks at it some time.
 func (s *sim) wakes(a *actor) bool {
 	st := s.stands(a)
-	return !st.Rests || st.Due != 0 && st.Due <= s.now
+	return !st.Rests || st.Due != 0 && st.Due <= s.now || a.hurt
 }
 
 // alarm is the timer of an actor at rest.

@@ -57,6 +57,7 @@ func (s *sim) launch(a *actor) *shell {
 		m = sh.agent
 	}
 	sh.life = life.New(a.addr, sh.start, mailbox.Epoch{Lease: a.lease, Start: a.starts}, m)
+	sh.life.Found = s.otherwise(a)
 	a.shells = append(a.shells, sh)
 	s.note("start %s %s epoch %d.%d", a.id, sh.start, a.lease, a.starts)
 	s.claim(sh)
@@ -131,7 +132,7 @@ func (s *sim) read(sh *shell) {
 	s.note("read %s %s #%d", sh.actor.id, sh.start, sh.life.N)
 	s.compare(sh)
 	if r.Reclaim {
-		if sh.life.Damage == "" {
+		if sh.life.Damage == "" && len(sh.life.Found) == 0 {
 			s.reach.hit(Reclaimed)
 		}
 		s.note("claim again %s %s", sh.start, sh.life.Damage)
@@ -244,6 +245,7 @@ func (s *sim) perform(sh *shell, effect any) {
 	if sh.lost {
 		return
 	}
+	s.watchDiffering(sh, effect)
 	switch e := effect.(type) {
 	case agent.CallModel:
 		s.callModel(sh, e)

@@ -49,6 +49,11 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	case "woke":
 		s.watchTimer(w, &before, after)
 	}
+	decision := ""
+	if f.Kind == "answered" {
+		decision = read[agent.Answered](s, f).Decision
+	}
+	s.watchAgreed(a, &before, after, f.Kind, decision)
 	for _, effect := range out.World {
 		s.watchEffect(a, before, after, effect)
 	}

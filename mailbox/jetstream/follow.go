@@ -35,7 +35,7 @@ const (
 // deliver runs under mu, from the one goroutine of the subscription.
 type follower struct {
 	post    *Post
-	stream  jetstream.Stream
+	stream  *stream
 	filter  []string
 	newest  bool // only the newest entry of each log
 	deliver func(mailbox.Message) (more bool)
@@ -53,9 +53,9 @@ type follower struct {
 	at     uint64
 }
 
-func (p *Post) follow(stream int, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
+func (p *Post) follow(stream *stream, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
 	return &follower{
-		post: p, stream: p.streams[stream], filter: filter, next: next, deliver: deliver,
+		post: p, stream: stream, filter: filter, next: next, deliver: deliver,
 		broken: make(chan string, 1), done: make(chan struct{}),
 	}
 }
@@ -250,8 +250,8 @@ func (f *follower) handle(name string, m *nats.Msg) {
 		return // a consumer on a follower that is behind starts early
 	}
 	f.next = stamp.stream + 1
-	_, shard, at, err := f.post.cfg.Names.ParseBox(m.Subject)
-	if err != nil || shard != mailbox.Shard(at, f.post.cfg.Shards) {
+	at, ok := f.stream.pool.log(m.Subject)
+	if !ok {
 		// Nobody's log: it would break the order of the address it names.
 		f.post.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
 		return

@@ -44,8 +44,8 @@ func TestHandle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := []uint64{}
-			p := &Post{cfg: Config{Shards: 4, Logger: slog.New(slog.DiscardHandler), Names: bus.Names{}}}
-			f := &follower{post: p, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
+			p := &Post{cfg: Config{Logger: slog.New(slog.DiscardHandler), Names: bus.Names{}}}
+			f := &follower{post: p, stream: &stream{pool: &pool{post: p, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
 			f.deliver = func(m mailbox.Message) bool {
 				if m.At != 1700000000123 || m.To != "run.a" || string(m.Data) != fmt.Sprint(m.Place) {
 					t.Errorf("%+v", m)

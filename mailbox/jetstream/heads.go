@@ -12,34 +12,44 @@ import (
 // Heads implements mailbox.Store: one consumer per stream that delivers the
 // newest entry of each subject, and the leader's count of subjects after it.
 func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
-	for n := range p.streams {
-		if err := p.heads(ctx, n, p.cfg.Names.Boxes(), each); err != nil {
-			return fmt.Errorf("jetstream: heads: %w", err)
+	pools, err := p.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			if err := s.heads(ctx, p.cfg.Names.Boxes(), each); err != nil {
+				return fmt.Errorf("jetstream: heads: %w", err)
+			}
 		}
 	}
 	return nil
 }
 
-// HeadsOf is Heads for the logs of some shards.
-func (p *Post) HeadsOf(ctx context.Context, shards []int, each func(mailbox.Head) error) error {
+// HeadsOf is Heads for the logs of some shards of a pool.
+func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func(mailbox.Head) error) error {
+	pl, err := p.pool(ctx, p.within(name))
+	if err != nil {
+		return err
+	}
 	for _, s := range shards {
-		if err := p.heads(ctx, s%p.cfg.Streams, p.cfg.Names.BoxShard(p.cfg.Pool, s), each); err != nil {
-			return fmt.Errorf("jetstream: heads of shard %d: %w", s, err)
+		if err := pl.streams[s%len(pl.streams)].heads(ctx, p.cfg.Names.BoxShard(name, s), each); err != nil {
+			return fmt.Errorf("jetstream: heads of shard %d of pool %s: %w", s, name, err)
 		}
 	}
 	return nil
 }
 
-func (p *Post) heads(ctx context.Context, stream int, filter string, each func(mailbox.Head) error) error {
-	end, err := p.lastOf(ctx, stream, filter)
+func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Head) error) error {
+	end, err := s.lastOf(ctx, filter)
 	if err == nil && end == 0 {
-		end, err = p.endOfWhatIsThere(ctx, stream, filter)
+		end, err = s.endOfWhatIsThere(ctx, filter)
 	}
 	if err != nil || end == 0 {
 		return err
 	}
 	newest := map[mailbox.Address]mailbox.Message{}
-	f := p.follow(stream, []string{filter}, 1, func(m mailbox.Message) bool {
+	f := s.pool.post.follow(s, []string{filter}, 1, func(m mailbox.Message) bool {
 		newest[m.To] = m
 		return m.Place < end
 	})
@@ -48,19 +58,19 @@ func (p *Post) heads(ctx context.Context, stream int, filter string, each func(m
 		if f.first() > end { // the last subject is nobody's log
 			return true
 		}
-		last, err := p.lastOf(ctx, stream, filter)
+		last, err := s.lastOf(ctx, filter)
 		return err == nil && last < end && f.drained(ctx) // it was purged, or is rotten
 	})
 	if err != nil {
 		return err
 	}
-	info, err := p.streams[stream].Info(ctx, jetstream.WithSubjectFilter(filter))
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return err
 	}
 	for subject, n := range info.State.Subjects {
-		_, shard, at, err := p.cfg.Names.ParseBox(subject)
-		if err != nil || shard != mailbox.Shard(at, p.cfg.Shards) {
+		at, ok := s.pool.log(subject)
+		if !ok {
 			continue // nobody's log
 		}
 		h := mailbox.Head{Message: newest[at], Entries: n}
@@ -74,8 +84,8 @@ func (p *Post) heads(ctx context.Context, stream int, filter string, each func(m
 
 // endOfWhatIsThere is the end of a stream that holds entries under a filter, though
 // the leader finds no last one: that one is rotten. 0: there are none.
-func (p *Post) endOfWhatIsThere(ctx context.Context, stream int, filter string) (uint64, error) {
-	count, end, err := p.count(ctx, stream, filter)
+func (s *stream) endOfWhatIsThere(ctx context.Context, filter string) (uint64, error) {
+	count, end, err := s.count(ctx, filter)
 	if err != nil || count == 0 {
 		return 0, err
 	}

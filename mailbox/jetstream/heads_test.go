@@ -37,7 +37,7 @@ func TestHeadsOfShards(t *testing.T) {
 	}
 	for shard := range p.Shards() {
 		got := map[mailbox.Address]uint64{}
-		err := p.HeadsOf(t.Context(), []int{shard}, func(h mailbox.Head) error {
+		err := p.HeadsOf(t.Context(), "default", []int{shard}, func(h mailbox.Head) error {
 			if len(h.Data) == 0 {
 				t.Errorf("the newest entry of %s is not known", h.To)
 			}

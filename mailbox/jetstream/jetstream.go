@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,8 +55,11 @@ type Config struct {
 	Logger *slog.Logger
 	// Names builds the subjects. Default: prefix "troupe".
 	Names bus.Names
-	// Pool is whose logs these are. Default "default".
+	// Pool is where addresses live that name none. Default "default".
 	Pool string
+	// Others says that there may be other pools on the server: lists of logs, and
+	// runs, are looked for there too.
+	Others bool
 	// Reader is a second connection for readers, so that what they get does
 	// not queue before acknowledgements. Default: the connection of Open.
 	Reader *nats.Conn
@@ -109,10 +111,10 @@ func (c *Config) fill(nc *nats.Conn) error {
 
 // Post implements mailbox.Store.
 type Post struct {
-	cfg     Config
-	js      jetstream.JetStream
-	streams []jetstream.Stream
-	out     *appender
+	cfg  Config
+	js   jetstream.JetStream
+	base *pool
+	out  *appender
 
 	// closing ends what Close must wait for.
 	closing context.Context
@@ -121,6 +123,7 @@ type Post struct {
 
 	mu      sync.Mutex
 	readers map[*follower]struct{}
+	pools   map[string]*pool // by the name that addresses have; "" is base
 }
 
 var _ mailbox.Store = (*Post)(nil)
@@ -137,13 +140,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
-	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}}
-	for n := range cfg.Streams {
-		s, err := p.stream(ctx, n)
-		if err != nil {
-			return nil, fmt.Errorf("jetstream: open pool %s: %w", cfg.Pool, err)
-		}
-		p.streams = append(p.streams, s)
+	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}, pools: map[string]*pool{}}
+	if p.base, err = p.make(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
+		return nil, err
 	}
 	p.out, err = newAppender(nc, &p.cfg)
 	if err != nil {
@@ -156,7 +155,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 
 // Close implements mailbox.Store. Readers end too.
 func (p *Post) Close() error {
+	p.mu.Lock()
 	p.close()
+	p.mu.Unlock()
 	p.running.Wait()
 	return p.out.close()
 }
@@ -190,43 +191,6 @@ func (p *Post) watch(nc *nats.Conn) {
 			}
 		}
 	})
-}
-
-func (p *Post) config(n int) jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
-		Name:        p.cfg.Names.BoxStream(p.cfg.Pool, n),
-		Description: "troupe mailboxes: the logs of actors; only nodes may write",
-		Storage:     jetstream.FileStorage,
-		Discard:     jetstream.DiscardNew,
-		MaxMsgSize:  mailbox.EntryBytesMax,
-		MaxBytes:    p.cfg.BytesMax / int64(p.cfg.Streams),
-		DenyDelete:  true,
-		Replicas:    p.cfg.Replicas,
-		Metadata: map[string]string{
-			bus.MetaShards:  strconv.Itoa(p.cfg.Shards),
-			bus.MetaStreams: strconv.Itoa(p.cfg.Streams),
-		},
-	}
-	for shard := n; shard < p.cfg.Shards; shard += p.cfg.Streams {
-		c.Subjects = append(c.Subjects, p.cfg.Names.BoxShard(p.cfg.Pool, shard))
-	}
-	return c
-}
-
-// stream returns the n-th stream, made if it is not there.
-func (p *Post) stream(ctx context.Context, n int) (jetstream.Stream, error) {
-	want := p.config(n)
-	s, err := p.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = p.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			s, err = p.js.Stream(ctx, want.Name)
-		}
-	}
-	if err != nil {
-		return nil, refusal(want.Name, err)
-	}
-	return s, fits(want, s.CachedInfo().Config)
 }
 
 // refusal says what to do about a stream that could not be made.
@@ -277,23 +241,42 @@ func sameSubjects(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// home is where an address lives.
-func (p *Post) home(at mailbox.Address) (subject string, stream int, err error) {
-	shard := mailbox.Shard(at, p.cfg.Shards)
-	subject, err = p.cfg.Names.Box(p.cfg.Pool, shard, at)
-	return subject, shard % p.cfg.Streams, err
-}
+// Shards is the number of shards of the base pool.
+func (p *Post) Shards() int { return p.base.shards }
 
-// Shards is the number of shards of the pool.
-func (p *Post) Shards() int { return p.cfg.Shards }
-
-// Streams is the number of streams of the pool.
-func (p *Post) Streams() int { return p.cfg.Streams }
+// Streams is the number of streams of the base pool.
+func (p *Post) Streams() int { return len(p.base.streams) }
 
 // Append implements mailbox.Post. Order against an earlier Append to the same
-// address is promised only after the earlier one's done.
+// address is promised only after the earlier one's done. What is for a pool that
+// is not there waits for it, as for a stream without a leader.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	subject, _, err := p.home(to)
+	if pl := p.known(to.Pool()); pl != nil {
+		p.append(ctx, pl, to, data, done)
+		return
+	}
+	if err := bus.Token(to.Pool()); err != nil {
+		done(0, fmt.Errorf("jetstream: append: %w", err))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing.Err() != nil {
+		go done(0, mailbox.ErrClosed)
+		return
+	}
+	p.running.Go(func() {
+		pl, err := p.await(ctx, to.Pool())
+		if err != nil {
+			done(0, fmt.Errorf("jetstream: append to %s: %w", to, err))
+			return
+		}
+		p.append(ctx, pl, to, data, done)
+	})
+}
+
+func (p *Post) append(ctx context.Context, pl *pool, to mailbox.Address, data []byte, done func(place uint64, err error)) {
+	subject, _, err := pl.home(to)
 	if err != nil {
 		done(0, fmt.Errorf("jetstream: append: %w", err))
 		return
@@ -303,14 +286,16 @@ func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done
 
 // Room implements mailbox.Store: the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
-	for _, s := range p.streams {
-		info, err := s.Info(ctx)
-		if err != nil {
-			return 0, 0, fmt.Errorf("jetstream: room: %w", err)
-		}
-		limit := uint64(max(info.Config.MaxBytes, 0))
-		if most == 0 || limit > 0 && float64(info.State.Bytes)/float64(limit) > float64(used)/float64(most) {
-			used, most = info.State.Bytes, limit
+	for _, pl := range p.opened() {
+		for _, s := range pl.streams {
+			info, err := s.Info(ctx)
+			if err != nil {
+				return 0, 0, fmt.Errorf("jetstream: room: %w", err)
+			}
+			limit := uint64(max(info.Config.MaxBytes, 0))
+			if most == 0 || limit > 0 && float64(info.State.Bytes)/float64(limit) > float64(used)/float64(most) {
+				used, most = info.State.Bytes, limit
+			}
 		}
 	}
 	return used, most, nil

@@ -13,7 +13,7 @@ import (
 // one ordered reader for each stream of which all shards are held, else one for
 // each shard. Its methods may be called from any goroutine, but not from deliver.
 type Part struct {
-	post    *Post
+	pool    *pool
 	deliver func(mailbox.Message)
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -40,15 +40,19 @@ type reader struct {
 	leave context.CancelFunc
 }
 
-// Part makes a tail that reads nothing yet. deliver is called as by Tail. It
-// ends with ctx, with the Post, or by Close.
-func (p *Post) Part(ctx context.Context, deliver func(mailbox.Message)) *Part {
+// Part makes a tail over a pool that was opened. It reads nothing yet; deliver is
+// called as by Tail. It ends with ctx, with the Post, or by Close.
+func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Message)) (*Part, error) {
+	pl, err := p.pool(ctx, p.within(name))
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &Part{post: p, deliver: deliver, ctx: ctx, cancel: cancel, streams: make([]partStream, len(p.streams))}
+	t := &Part{pool: pl, deliver: deliver, ctx: ctx, cancel: cancel, streams: make([]partStream, len(pl.streams))}
 	for n := range t.streams {
 		t.streams[n] = partStream{from: map[int]uint64{}, readers: map[int]*reader{}}
 	}
-	return t
+	return t, nil
 }
 
 // Add begins to read shards: every entry appended to them after it returned is
@@ -65,7 +69,7 @@ func (t *Part) Add(ctx context.Context, shards ...int) error {
 		if _, known := last[n]; known {
 			continue
 		}
-		at, err := t.post.last(ctx, n)
+		at, err := t.pool.streams[n].last(ctx)
 		if err != nil {
 			return fmt.Errorf("jetstream: read shard %d: %w", s, err)
 		}
@@ -118,9 +122,8 @@ func (t *Part) Readers() int {
 
 // arrange makes the readers of a stream those that its shards ask for. mu is held.
 func (t *Part) arrange(n int) {
-	s := t.streams[n]
-	shards := (t.post.cfg.Shards - n + len(t.streams) - 1) / len(t.streams)
-	all := len(s.from) == shards
+	s, names := t.streams[n], t.pool.post.cfg.Names
+	all := len(s.from) == t.pool.of(n)
 	for key, r := range s.readers {
 		_, still := s.from[key]
 		if key != whole && still && !all {
@@ -135,12 +138,12 @@ func (t *Part) arrange(n int) {
 		}
 	}
 	if all {
-		t.read(n, whole, t.post.cfg.Names.Boxes(), maps.Clone(s.from))
+		t.read(n, whole, names.Boxes(), maps.Clone(s.from))
 		return
 	}
 	for shard, from := range s.from {
 		if s.readers[shard] == nil {
-			t.read(n, shard, t.post.cfg.Names.BoxShard(t.post.cfg.Pool, shard), map[int]uint64{shard: from})
+			t.read(n, shard, names.BoxShard(t.pool.name, shard), map[int]uint64{shard: from})
 		}
 	}
 }
@@ -154,8 +157,8 @@ func (t *Part) read(n, key int, filter string, from map[int]uint64) {
 			next = place
 		}
 	}
-	shards := t.post.cfg.Shards
-	f := t.post.follow(n, []string{filter}, next, func(m mailbox.Message) bool {
+	shards := t.pool.shards
+	f := t.pool.post.follow(t.pool.streams[n], []string{filter}, next, func(m mailbox.Message) bool {
 		if m.Place >= from[mailbox.Shard(m.To, shards)] {
 			t.deliver(m)
 		}
@@ -167,7 +170,7 @@ func (t *Part) read(n, key int, filter string, from map[int]uint64) {
 		defer f.end()
 		defer leave()
 		if err := f.attach(ctx); err != nil && ctx.Err() == nil {
-			t.post.cfg.Logger.Warn("reader cannot attach", "error", err)
+			t.pool.post.cfg.Logger.Warn("reader cannot attach", "error", err)
 			f.breaks("not attached")
 		}
 		// It ends with ctx or with the Post, and the caller knows of both.

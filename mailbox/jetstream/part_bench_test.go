@@ -58,7 +58,10 @@ func threeNodes(b *testing.B, mode string) {
 			b.Cleanup(stop)
 			continue
 		}
-		part := p.Part(b.Context(), deliver)
+		part, err := p.Part(b.Context(), "default", deliver)
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.Cleanup(part.Close)
 		for s := n; s < p.Shards(); s += benchNodes {
 			if err := part.Add(b.Context(), s); err != nil {

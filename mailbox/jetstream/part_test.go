@@ -79,7 +79,10 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 		return place
 	}
 	h := &heard{by: map[mailbox.Address][]uint64{}}
-	part := p.Part(t.Context(), h.take)
+	part, err := p.Part(t.Context(), "default", h.take)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer part.Close()
 	want := map[int][]uint64{}
 	held := map[int]bool{}
@@ -141,7 +144,10 @@ func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
 	p := open(t, nc, jetstream.Config{Shards: 2, Streams: 1})
 	addresses := inShards(2)
 	h := &heard{by: map[mailbox.Address][]uint64{}}
-	part := p.Part(t.Context(), h.take)
+	part, err := p.Part(t.Context(), "default", h.take)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer part.Close()
 	if err := part.Add(t.Context(), 0); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Tail implements mailbox.Post: one ordered reader per stream, so deliver is
+// Tail implements mailbox.Post for the base pool: one ordered reader per stream, so deliver is
 // called from as many goroutines. Message.At is the store's stamp as it is: a
 // reader that needs time not to go backwards sees to that. stop must not be
 // called from within deliver.
@@ -22,10 +22,10 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	ctx, cancel := context.WithCancel(ctx)
 	var readers []*follower
 	all := func(m mailbox.Message) bool { deliver(m); return true }
-	for n := range p.streams {
-		last, err := p.last(ctx, n)
+	for _, s := range p.base.streams {
+		last, err := s.last(ctx)
 		if err == nil {
-			f := p.follow(n, []string{p.cfg.Names.Boxes()}, last+1, all)
+			f := p.follow(s, []string{p.cfg.Names.Boxes()}, last+1, all)
 			readers = append(readers, f)
 			err = f.attach(ctx)
 		}
@@ -52,8 +52,8 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 }
 
 // last asks the leader for the last sequence of a stream.
-func (p *Post) last(ctx context.Context, stream int) (uint64, error) {
-	info, err := p.streams[stream].Info(ctx)
+func (s *stream) last(ctx context.Context) (uint64, error) {
+	info, err := s.Info(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -61,8 +61,8 @@ func (p *Post) last(ctx context.Context, stream int) (uint64, error) {
 }
 
 // lastOf asks the leader for the last place of one log; 0: there is no entry.
-func (p *Post) lastOf(ctx context.Context, stream int, subject string) (uint64, error) {
-	m, err := p.streams[stream].GetLastMsgForSubject(ctx, subject)
+func (s *stream) lastOf(ctx context.Context, subject string) (uint64, error) {
+	m, err := s.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil
 	}
@@ -75,18 +75,18 @@ func (p *Post) lastOf(ctx context.Context, stream int, subject string) (uint64, 
 // Read implements mailbox.Post. The leader says where the log ends; what is
 // read is read up to there, whichever server the consumer is on.
 func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
-	subject, stream, err := p.home(at)
+	subject, stream, err := p.home(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
-	after, all, err := p.readFew(ctx, stream, subject, at, after, through, each)
+	after, all, err := stream.readFew(ctx, subject, at, after, through, each)
 	if err != nil || all {
 		return err
 	}
-	end, err := p.lastOf(ctx, stream, subject)
+	end, err := stream.lastOf(ctx, subject)
 	if err == nil && end == 0 {
 		// There are entries, and no last one: it was purged, or it is rotten.
-		end, err = p.last(ctx, stream)
+		end, err = stream.last(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
@@ -100,7 +100,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	part := part{stream: stream, filter: subject, next: after + 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) { return m.Place <= end, m.Place < end }
 	part.over = func(ctx context.Context) bool { // it was purged
-		last, err := p.lastOf(ctx, stream, subject)
+		last, err := stream.lastOf(ctx, subject)
 		return err == nil && last < end
 	}
 	if err := p.read(ctx, part, each); err != nil {
@@ -116,10 +116,10 @@ const fewEntries = 4
 
 // readFew reads the first entries of a log by requests to the leader; all says
 // that there is nothing after them.
-func (p *Post) readFew(ctx context.Context, stream int, subject string, at mailbox.Address, after, through uint64,
+func (s *stream) readFew(ctx context.Context, subject string, at mailbox.Address, after, through uint64,
 	each func(mailbox.Message) error) (last uint64, all bool, err error) {
 	for range fewEntries {
-		m, err := p.streams[stream].GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(subject))
+		m, err := s.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && through > 0 && m.Sequence > through {
 			return after, true, nil
 		}
@@ -138,7 +138,7 @@ func (p *Post) readFew(ctx context.Context, stream int, subject string, at mailb
 
 // part is what a read is to take out of a stream.
 type part struct {
-	stream int
+	stream *stream
 	filter string
 	next   uint64
 	end    uint64 // the last place that may belong to it
@@ -207,7 +207,7 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 // nobody leads now.
 func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) error) (again bool, err error) {
 	for part.next <= part.end {
-		m, err := p.streams[part.stream].GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
+		m, err := part.stream.GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && m.Sequence > part.end:
 			return false, nil
@@ -217,8 +217,8 @@ func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) 
 			return false, err
 		}
 		part.next = m.Sequence + 1
-		_, shard, at, err := p.cfg.Names.ParseBox(m.Subject)
-		if err != nil || shard != mailbox.Shard(at, p.cfg.Shards) {
+		at, ok := part.stream.pool.log(m.Subject)
+		if !ok {
 			continue // nobody's log
 		}
 		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
@@ -235,26 +235,42 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
-	for n := range p.streams {
-		if err := p.readSome(ctx, n, filter, each); err != nil {
-			return fmt.Errorf("jetstream: read run %s: %w", run, err)
+	pools, err := p.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			if err := p.readSome(ctx, s, filter, each); err != nil {
+				return fmt.Errorf("jetstream: read run %s: %w", run, err)
+			}
 		}
 	}
 	return nil
 }
 
-// ReadShard is Read for every log of one shard in a single pass.
+// home is where an address lives. A pool that was not seen before is asked for.
+func (p *Post) home(ctx context.Context, at mailbox.Address) (subject string, s *stream, err error) {
+	pl, err := p.pool(ctx, at.Pool())
+	if err != nil {
+		return "", nil, err
+	}
+	return pl.home(at)
+}
+
+// ReadShard is Read for every log of one shard of the base pool in a single pass.
 func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Message) error) error {
-	filter := p.cfg.Names.BoxShard(p.cfg.Pool, shard)
-	if err := p.readSome(ctx, shard%p.cfg.Streams, filter, each); err != nil {
+	pl := p.base
+	filter := p.cfg.Names.BoxShard(pl.name, shard)
+	if err := p.readSome(ctx, pl.streams[shard%len(pl.streams)], filter, each); err != nil {
 		return fmt.Errorf("jetstream: read shard %d: %w", shard, err)
 	}
 	return nil
 }
 
 // readSome reads what one stream holds now under a filter.
-func (p *Post) readSome(ctx context.Context, stream int, filter string, each func(mailbox.Message) error) error {
-	count, end, err := p.count(ctx, stream, filter)
+func (p *Post) readSome(ctx context.Context, stream *stream, filter string, each func(mailbox.Message) error) error {
+	count, end, err := stream.count(ctx, filter)
 	if err != nil || count == 0 {
 		return err
 	}
@@ -267,7 +283,7 @@ func (p *Post) readSome(ctx context.Context, stream int, filter string, each fun
 		return true, seen.Add(1) < count && m.Place < end
 	}
 	part.over = func(ctx context.Context) bool { // something was purged
-		left, _, err := p.count(ctx, stream, filter)
+		left, _, err := stream.count(ctx, filter)
 		return err == nil && left <= seen.Load()
 	}
 	return p.read(ctx, part, each)
@@ -275,15 +291,15 @@ func (p *Post) readSome(ctx context.Context, stream int, filter string, each fun
 
 // count asks the leader how many entries there are under a filter, and for the
 // last sequence of the stream.
-func (p *Post) count(ctx context.Context, stream int, filter string) (count, last uint64, err error) {
-	info, err := p.streams[stream].Info(ctx, jetstream.WithSubjectFilter(filter))
+func (s *stream) count(ctx context.Context, filter string) (count, last uint64, err error) {
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return 0, 0, err
 	}
 	for subject, n := range info.State.Subjects {
 		// What lies on a subject that is nobody's log is not delivered: a reader
 		// that counted on it would wait for ever.
-		if _, shard, at, err := p.cfg.Names.ParseBox(subject); err == nil && shard == mailbox.Shard(at, p.cfg.Shards) {
+		if _, ok := s.pool.log(subject); ok {
 			count += n
 		}
 	}
@@ -299,45 +315,64 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 			return nil, fmt.Errorf("jetstream: addresses: %w", err)
 		}
 	}
+	pools, err := p.all(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var found []mailbox.Address
-	for n := range p.streams {
-		some, err := p.addresses(ctx, n, filter)
-		if err != nil {
-			return nil, fmt.Errorf("jetstream: addresses: %w", err)
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			some, err := s.addresses(ctx, filter)
+			if err != nil {
+				return nil, fmt.Errorf("jetstream: addresses: %w", err)
+			}
+			found = append(found, some...)
 		}
-		found = append(found, some...)
 	}
 	slices.Sort(found)
 	return found, nil
 }
 
-// AddressesIn lists the addresses of some shards; they come sorted.
-func (p *Post) AddressesIn(ctx context.Context, shards ...int) ([]mailbox.Address, error) {
-	if len(shards) == p.cfg.Shards {
-		return p.Addresses(ctx, "")
+// AddressesIn lists the addresses of some shards of a pool; they come sorted.
+func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]mailbox.Address, error) {
+	pl, err := p.pool(ctx, p.within(name))
+	if err != nil {
+		return nil, err
 	}
 	var found []mailbox.Address
-	for _, s := range shards {
-		some, err := p.addresses(ctx, s%p.cfg.Streams, p.cfg.Names.BoxShard(p.cfg.Pool, s))
-		if err != nil {
-			return nil, fmt.Errorf("jetstream: addresses of shard %d: %w", s, err)
+	for n, s := range pl.streams {
+		of := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return shard%len(pl.streams) != n })
+		if len(of) == pl.of(n) { // all of them
+			of = []int{whole}
 		}
-		found = append(found, some...)
+		for _, shard := range of {
+			filter := p.cfg.Names.Boxes()
+			if shard != whole {
+				filter = p.cfg.Names.BoxShard(name, shard)
+			}
+			some, err := s.addresses(ctx, filter)
+			if err != nil {
+				return nil, fmt.Errorf("jetstream: addresses of pool %s: %w", name, err)
+			}
+			found = append(found, some...)
+		}
 	}
 	slices.Sort(found)
 	return found, nil
 }
+
+// of is how many shards the n-th stream has.
+func (pl *pool) of(n int) int { return (pl.shards - n + len(pl.streams) - 1) / len(pl.streams) }
 
 // addresses asks the leader of a stream for its logs under a filter.
-func (p *Post) addresses(ctx context.Context, stream int, filter string) ([]mailbox.Address, error) {
-	info, err := p.streams[stream].Info(ctx, jetstream.WithSubjectFilter(filter))
+func (s *stream) addresses(ctx context.Context, filter string) ([]mailbox.Address, error) {
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return nil, err
 	}
 	var found []mailbox.Address
 	for subject := range info.State.Subjects {
-		_, shard, at, err := p.cfg.Names.ParseBox(subject)
-		if err == nil && shard == mailbox.Shard(at, p.cfg.Shards) {
+		if at, ok := s.pool.log(subject); ok {
 			found = append(found, at)
 		}
 	}
@@ -346,7 +381,7 @@ func (p *Post) addresses(ctx context.Context, stream int, filter string) ([]mail
 
 // Purge implements mailbox.Post.
 func (p *Post) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
-	subject, stream, err := p.home(at)
+	subject, stream, err := p.home(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: purge: %w", err)
 	}
@@ -354,7 +389,7 @@ func (p *Post) Purge(ctx context.Context, at mailbox.Address, before uint64) err
 	if before > 0 {
 		options = append(options, jetstream.WithPurgeSequence(before))
 	}
-	if err := p.streams[stream].Purge(ctx, options...); err != nil {
+	if err := stream.Purge(ctx, options...); err != nil {
 		return fmt.Errorf("jetstream: purge %s: %w", at, err)
 	}
 	return nil

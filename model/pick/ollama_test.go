@@ -32,7 +32,7 @@ func TestPricesAreSane(t *testing.T) {
 			}
 		}
 	}
-	for provider, name := range map[string]string{"anthropic": DefaultAnthropic, "openai": DefaultOpenAI} {
+	for provider, name := range map[string]string{"anthropic": DefaultAnthropic, "openai": DefaultOpenAI, "gemini": DefaultGemini} {
 		if !factsOf(provider, name).price.Known {
 			t.Errorf("%s/%s is a default without a price", provider, name)
 		}

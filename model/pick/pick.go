@@ -5,6 +5,8 @@ package pick
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,15 +16,15 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
 	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/model/wire"
 )
 
-// Providers beside anthropic.Provider and openai.Provider.
+// Providers beside anthropic.Provider, openai.Provider and gemini.Provider.
 const (
-	Gemini  = "gemini"
 	Ollama  = "ollama"
 	Builtin = "builtin"
 	Script  = "script"
@@ -33,6 +35,7 @@ const (
 const (
 	DefaultAnthropic = "claude-sonnet-5-5"
 	DefaultOpenAI    = "gpt-6-sol"
+	DefaultGemini    = "gemini-3.8-flash"
 	ScoutModel       = "scout"
 )
 
@@ -42,8 +45,6 @@ var (
 	ErrName = errors.New("not a model name")
 	// ErrCredentials: the provider was asked for by name, and nothing says how to reach it.
 	ErrCredentials = errors.New("no credentials")
-	// ErrNotBuilt: the provider is known, and not built in.
-	ErrNotBuilt = errors.New("not built in")
 	// ErrNoModel: nothing is left to choose.
 	ErrNoModel = errors.New("no model")
 )
@@ -94,14 +95,39 @@ type Choice struct {
 	// allow in one call, MaxOutput how many of output; 0 is unknown.
 	Window    int64
 	MaxOutput int64
+	// Gate names what shares the provider's limits: it is the same for the same
+	// provider, address, model and key, and says nothing about the key. See gateOf.
+	Gate string
+}
+
+// gateOf is one digest of everything: the key is in it, cannot be had from it
+// (it is random, and far longer than can be guessed), and two models of one key
+// show nothing in common. A secret of the cluster would add nothing: whoever may
+// read what is shared could read the secret beside it.
+func gateOf(provider, base, model string, key ...string) string {
+	sum := sha256.New()
+	for _, part := range append([]string{"troupe gate 1", provider, strings.TrimRight(base, "/"), model}, key...) {
+		fmt.Fprintf(sum, "%d %s ", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// gated names the gate of a choice that has none yet.
+func gated(c Choice, err error) (Choice, error) {
+	if c.Gate == "" {
+		c.Gate = gateOf(c.Provider, "", c.Model)
+	}
+	return c, err
 }
 
 // Name is PROVIDER/MODEL.
 func (c Choice) Name() string { return c.Provider + "/" + c.Model }
 
-// Choose chooses. It reaches the network only to ask a local Ollama, and only
+// Choose chooses a model, and names its gate. It reaches the network only to ask a local Ollama, and only
 // when nothing else is named (ProbeTimeout).
-func Choose(ctx context.Context, cfg Config) (Choice, error) {
+func Choose(ctx context.Context, cfg Config) (Choice, error) { return gated(cfg.choose(ctx)) }
+
+func (cfg Config) choose(ctx context.Context) (Choice, error) {
 	if cfg.Env == nil {
 		cfg.Env = func(string) string { return "" }
 	}
@@ -120,16 +146,11 @@ func Choose(ctx context.Context, cfg Config) (Choice, error) {
 	if v := cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL"); v != "" {
 		return cfg.openai(DefaultOpenAI, v+" is set")
 	}
-	gemini := cfg.first("GEMINI_API_KEY", "GOOGLE_API_KEY")
-	if name := cfg.probe(ctx); name != "" {
-		why := "Ollama answers at " + ollamaBase(cfg.env("OLLAMA_HOST"))
-		if gemini != "" {
-			why += "; " + gemini + " is set, but gemini is not built in"
-		}
-		return cfg.ollama(name, why)
+	if v := cfg.first(geminiKeys...); v != "" {
+		return cfg.gemini(DefaultGemini, v+" is set")
 	}
-	if gemini != "" {
-		return Choice{}, notBuilt(gemini + " is set, but")
+	if name := cfg.probe(ctx); name != "" {
+		return cfg.ollama(name, "Ollama answers at "+ollamaBase(cfg.env("OLLAMA_HOST")))
 	}
 	return cfg.builtin("no key is set and no Ollama answers")
 }
@@ -152,8 +173,11 @@ func (cfg Config) named(name, why string) (Choice, error) {
 			return Choice{}, fmt.Errorf("%w for %s: set OPENAI_API_KEY or OPENAI_BASE_URL", ErrCredentials, name)
 		}
 		return cfg.openai(rest, why)
-	case Gemini:
-		return Choice{}, notBuilt(name + ":")
+	case gemini.Provider:
+		if cfg.first(geminiKeys...) == "" && cfg.env(geminiBase) == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set GEMINI_API_KEY, GOOGLE_API_KEY or %s", ErrCredentials, name, geminiBase)
+		}
+		return cfg.gemini(rest, why)
 	case Ollama:
 		return cfg.ollama(rest, why)
 	case Script:
@@ -169,11 +193,7 @@ func (cfg Config) named(name, why string) (Choice, error) {
 			strings.Join(append([]string{ScoutModel}, plan.Routes()...), ", "+Builtin+"/"))
 	}
 	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
-		strings.Join([]string{anthropic.Provider, openai.Provider, Ollama, Builtin, Script}, ", "))
-}
-
-func notBuilt(what string) error {
-	return fmt.Errorf("%s gemini is %w yet: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or take --model %s/%s", what, ErrNotBuilt, Builtin, ScoutModel)
+		strings.Join([]string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}, ", "))
 }
 
 func (cfg Config) anthropic(name, why string) (Choice, error) {
@@ -184,7 +204,7 @@ func (cfg Config) anthropic(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client}, own, own && key+token != ""), nil
+	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
 
 func (cfg Config) openai(name, why string) (Choice, error) {
@@ -195,7 +215,26 @@ func (cfg Config) openai(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client}, own, own && key != ""), nil
+	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
+}
+
+// How Gemini is reached: the first key that is set, and the name that Google's
+// own tools have for another address.
+var geminiKeys = []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}
+
+const geminiBase = "GOOGLE_GEMINI_BASE_URL"
+
+func (cfg Config) gemini(name, why string) (Choice, error) {
+	key, base := "", cfg.env(geminiBase)
+	if v := cfg.first(geminiKeys...); v != "" {
+		key = cfg.env(v)
+	}
+	own := base == "" || sameHost(base, gemini.DefaultBaseURL)
+	client, err := gemini.New(gemini.Config{BaseURL: base, APIKey: key, Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	if err != nil {
+		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
+	}
+	return hosted(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client}, own, own && key != ""), nil
 }
 
 // hosted fills in what is known of a listed model. Elsewhere than at the

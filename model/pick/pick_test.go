@@ -75,6 +75,11 @@ func TestOrder(t *testing.T) {
 		"anthropic address":   {map[string]string{"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "", "", "anthropic/claude-sonnet-5-5", "ANTHROPIC_BASE_URL is set", false},
 		"openai key":          {map[string]string{"OPENAI_API_KEY": secret, "GEMINI_API_KEY": secret}, "", "", "openai/gpt-6-sol", "OPENAI_API_KEY is set", true},
 		"openai address":      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "", "", "openai/gpt-6-sol", "OPENAI_BASE_URL is set", false},
+		"gemini key":          {map[string]string{"GEMINI_API_KEY": secret, "GOOGLE_API_KEY": "other"}, "", "", "gemini/gemini-3.8-flash", "GEMINI_API_KEY is set", true},
+		"google key":          {map[string]string{"GOOGLE_API_KEY": secret}, "", "", "gemini/gemini-3.8-flash", "GOOGLE_API_KEY is set", true},
+		"gemini by name":      {all, "gemini/gemini-4-argon", "", "gemini/gemini-4-argon", "--model", true},
+		"gemini elsewhere":    {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, "gemini/x", "", "gemini/x", "--model", false},
+		"only its address":    {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, "", "", "builtin/scout", "no key is set", false},
 		"a key made of space": {map[string]string{"OPENAI_API_KEY": " \n"}, "", "", "builtin/scout", "no key is set", false},
 		"nothing":             {nil, "", "", "builtin/scout", "no key is set", false},
 		"built in by name":    {all, "builtin/scout", "", "builtin/scout", "--model", false},
@@ -104,8 +109,8 @@ func TestRefusals(t *testing.T) {
 		"unknown built-in": {nil, "builtin/genius", pick.ErrName, "builtin/scout"},
 		"no anthropic key": {nil, "anthropic/x", pick.ErrCredentials, "ANTHROPIC_API_KEY"},
 		"no openai key":    {nil, "openai/x", pick.ErrCredentials, "OPENAI_API_KEY"},
-		"gemini":           {map[string]string{"GEMINI_API_KEY": secret}, "gemini/x", pick.ErrNotBuilt, "builtin/scout"},
-		"gemini key":       {map[string]string{"GOOGLE_API_KEY": secret}, "", pick.ErrNotBuilt, "GOOGLE_API_KEY is set"},
+		"no gemini key":    {nil, "gemini/x", pick.ErrCredentials, "GEMINI_API_KEY"},
+		"gemini address":   {map[string]string{"GOOGLE_GEMINI_BASE_URL": "h" + secret, "GEMINI_API_KEY": secret}, "", nil, "GOOGLE_GEMINI_BASE_URL"},
 		"no script":        {nil, "script/does-not-exist.yaml", os.ErrNotExist, "does-not-exist"},
 		"address":          {map[string]string{"OPENAI_BASE_URL": "h" + secret}, "", nil, "OPENAI_BASE_URL"},
 	} {
@@ -141,9 +146,9 @@ func TestOllama(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	defer s.Close()
-	env := map[string]string{"OLLAMA_HOST": strings.TrimPrefix(s.URL, "http://"), "GEMINI_API_KEY": secret}
+	env := map[string]string{"OLLAMA_HOST": strings.TrimPrefix(s.URL, "http://")}
 	c := choose(t, config(t, env))
-	if c.Name() != "ollama/qwen3:8b" || !strings.Contains(c.Why, "GEMINI_API_KEY") || !c.Price.Known {
+	if c.Name() != "ollama/qwen3:8b" || !c.Price.Known {
 		t.Errorf("%+v", c)
 	}
 	req := model.Request{Model: c.Model, MaxOutput: 7, Messages: []model.Message{{Role: model.User, Text: "a"}}}
@@ -191,10 +196,13 @@ func TestPrices(t *testing.T) {
 		"openai/o3":                           {nil, false, 0, 0, 0},
 		"openai/gpt-5.4":                      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, false, 0, 272_000, 128_000},
 		"openai/gpt-6-luna":                   {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1"}, true, (100 + 500 + 10 + 125) * million, 272_000, 128_000},
+		"gemini/gemini-3.8-flash":             {nil, true, (1_500 + 7_500 + 150 + 1_500) * million, million, 65_536},
+		"gemini/gemini-4-argon":               {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, false, 0, million, 65_536},
+		"gemini/gemini-2.5-pro":               {nil, false, 0, 0, 0},
 		"builtin/scout":                       {nil, true, 0, 0, 0},
 		"ollama/gpt-oss:120b-cloud":           {nil, false, 0, 0, 0},
 	} {
-		env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret}
+		env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret, "GEMINI_API_KEY": secret}
 		for k, v := range c.env {
 			env[k] = v
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
 )
 
@@ -35,6 +36,7 @@ const (
 	window272k = 272_000
 	window1m   = 1_000_000
 	output64k  = 64_000
+	output65k  = 65_536
 	output128k = 128_000
 )
 
@@ -46,7 +48,10 @@ func usd(input, output, read, write, window, most int64) facts {
 }
 
 // listed are the models with a price that we know; others have none, not zero.
-// The names are the SDKs' own constants.
+// The names are the SDKs' own constants; Google's stand as on its pages. Of its
+// two prices this is the later one: until 2026-11-30 (gemini-4-argon) and
+// 2026-12-31 (gemini-3.8-flash) half of it is billed, and a limit in money must
+// hold after that, too. Google bills no writing of a cache.
 var listed = map[string]map[string]facts{
 	anthropic.Provider: {
 		claude.ModelClaudeFable5_1:  usd(10_000, 50_000, 250, 12_500, window1m, output128k),
@@ -74,6 +79,10 @@ var listed = map[string]map[string]facts{
 		gpt.ChatModelGPT5_6Luna:  usd(200, 1_200, 20, 250, window272k, output128k),
 		gpt.ChatModelGPT5_4:      usd(2_500, 15_000, 250, 2_500, window272k, output128k),
 		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
+	},
+	gemini.Provider: {
+		"gemini-4-argon": usd(4_000, 20_000, 200, 4_000, window1m, output65k),
+		DefaultGemini:    usd(1_500, 7_500, 150, 1_500, window1m, output65k),
 	},
 }
 

@@ -35,7 +35,7 @@ func Classify(status int, header http.Header, body []byte, secrets ...string) *m
 	return &model.Error{
 		Class:      class(status, kind, message),
 		Status:     status,
-		RetryAfter: retryAfter(header),
+		RetryAfter: max(retryAfter(header), retryInfo(body)),
 		// Providers document refused requests as free. 408 and 499 may have
 		// been worked on; an event in a stream follows output.
 		Unbilled: status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != 499 || status == statusOverloaded,
@@ -57,7 +57,7 @@ func envelope(body []byte) (kind, message string) {
 		Error   json.RawMessage `json:"error"`
 		Message any             `json:"message"`
 	}
-	if json.Unmarshal(body, &outer) != nil {
+	if json.Unmarshal(first(body), &outer) != nil {
 		return "", ""
 	}
 	var inner struct {
@@ -70,7 +70,12 @@ func envelope(body []byte) (kind, message string) {
 		message, _ = inner.Message.(string)
 		for _, k := range []any{inner.Type, inner.Code, inner.Status} {
 			if s, ok := k.(string); ok && s != "" {
-				kind += " " + s
+				kind += " " + strings.ToLower(s)
+			}
+		}
+		for _, d := range details(body) {
+			if d.Reason != "" {
+				kind += " " + strings.ToLower(d.Reason)
 			}
 		}
 		return kind, message
@@ -80,6 +85,45 @@ func envelope(body []byte) (kind, message string) {
 	}
 	message, _ = outer.Message.(string)
 	return "", message
+}
+
+// first is the error of a body that is a list of them: so Google answers where
+// a list was asked for.
+func first(body []byte) []byte {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		return list[0]
+	}
+	return body
+}
+
+// detail is one of the details that Google puts into an error.
+type detail struct {
+	Reason     string `json:"reason"`
+	RetryDelay string `json:"retryDelay"`
+}
+
+func details(body []byte) []detail {
+	var outer struct {
+		Error struct {
+			Details []detail `json:"details"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(first(body), &outer) != nil {
+		return nil
+	}
+	return outer.Error.Details
+}
+
+// retryInfo reads how long Google asks to wait, which stands in the body; 0 if
+// it does not say.
+func retryInfo(body []byte) time.Duration {
+	for _, d := range details(body) {
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil {
+			return min(max(wait, 0), MaxRetryAfter)
+		}
+	}
+	return 0
 }
 
 // kinds maps the providers' words to classes, in this order: the more special
@@ -96,20 +140,28 @@ var kinds = []struct {
 	{"overloaded", model.Overload},
 	{"authentication", model.Auth},
 	{"invalid_api_key", model.Auth},
+	{"api_key_invalid", model.Auth},
+	{"unauthenticated", model.Auth},
 	{"permission", model.Auth},
 	{"content_policy", model.Refused},
 	{"content_filter", model.Refused},
 	{"model_not_found", model.Misconfigured},
 	{"not_found", model.Misconfigured},
+	{"resource_exhausted", model.RateLimit},
+	{"failed_precondition", model.Misconfigured},
+	{"unavailable", model.Overload},
+	{"deadline_exceeded", model.Network},
 	{"timeout", model.Network},
 	{"api_error", model.Overload},
 	{"server_error", model.Overload},
+	{"internal", model.Overload},
 }
 
 // tooLong is how providers say in words that a prompt does not fit.
 var tooLong = []string{
 	"prompt is too long", "context length", "context window", "context limit", "maximum context",
 	"exceeds the context", "exceed context", "too many tokens", "input is too long",
+	"exceeds the maximum number of tokens",
 }
 
 func class(status int, kind, message string) model.ErrorClass {
@@ -139,7 +191,7 @@ func class(status int, kind, message string) model.ErrorClass {
 		return model.Network
 	case status == http.StatusConflict, status >= 500:
 		return model.Overload
-	case status >= 400, strings.Contains(kind, "invalid_request"):
+	case status >= 400, strings.Contains(kind, "invalid_request"), strings.Contains(kind, "invalid_argument"):
 		return model.BadRequest
 	}
 	return model.UnknownClass
@@ -186,7 +238,7 @@ const redacted = "[redacted]"
 var (
 	userinfo = regexp.MustCompile(`://[^/\s"']*@`)
 	query    = regexp.MustCompile(`(://[^\s"'?]*)\?[^\s"']*`)
-	keyLike  = regexp.MustCompile(`(?i)\b(?:sk|pk|rk)-[a-z0-9_*-]{6,}|\bbearer\s+[^\s"',]+`)
+	keyLike  = regexp.MustCompile(`(?i)\b(?:sk|pk|rk)-[a-z0-9_*-]{6,}|\baiza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]+`)
 )
 
 // minSecret keeps a one-letter test key from redacting half a message.

@@ -17,6 +17,7 @@ const (
 	turnGo     = "agent/turn.go"
 	dispatchGo = "agent/dispatch.go"
 	resumeGo   = "agent/resume.go"
+	driftGo    = "agent/drift.go"
 	cancelGo   = "agent/cancel.go"
 	stopGo     = "agent/stop.go"
 	checkGo    = "agent/check.go"
@@ -96,6 +97,8 @@ var ofLives = []Mutant{
 		{lifeGo, "l.machine.Ended() && l.Outbox.Empty()", "l.machine.Ended()"}}},
 	{"commands-twice", "P9: a request counts once", []Edit{
 		{lifeGo, "		if known || item.ID == \"\"", "		if known && false || item.ID == \"\""}}},
+	{"difference-not-said", "F4: a claim says what its node has otherwise", []Edit{
+		{claimGo, "	case mine && l.differs():", "	case mine && l.differs() && l.Damage != \"\":"}}},
 	{"forged-before-first-claim", "P8: an own entry belongs to a life", []Edit{
 		{lifeGo, "inForce := e.Start != \"\" && e.Epoch", "inForce := e.Epoch"}}},
 }
@@ -115,7 +118,7 @@ var ofLoop = []Mutant{
 	{"stale-stop-allowed", "P7: a verdict names its proposal", []Edit{
 		{stopGo, "	if !s.proposes(f.Proposal) {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase == \"\" || s.Phase == Done {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"stale-grant", "P7: a grant names its lease", []Edit{
-		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
+		{turnGo, "	if s.Phase != Leasing || f.Lease != s.Lease {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if len(s.grave()) > 0 {\n		return s.spare()\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Phase != Leasing {\n		return s, nil\n	}\n	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if len(s.grave()) > 0 {\n		return s.spare()\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"stale-reply", "P7: a reply names its lease", []Edit{
 		{turnGo, "	if s.Phase != Thinking || f.Lease != s.Lease {\n		return s, nil\n	}\n	s.ModelMS", "	if s.Phase != Thinking && s.Phase != Leasing {\n		return s, nil\n	}\n	s.ModelMS"}}},
 	{"provider-ids-kept", "P7: call ids are ours, by turn and index", []Edit{
@@ -123,7 +126,7 @@ var ofLoop = []Mutant{
 	{"lost-reply-waited-for", "P1: a model call of a lost life is over", []Edit{
 		{resumeGo, "		return then(fx)(lostModelCall(s, whole))\n", ""}}},
 	{"lost-lease-used-again", "P21: a lease is for one attempt", []Edit{
-		{resumeGo, "	return then(fx)(reserve(s, Resumption))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
+		{resumeGo, "	return then(fx)(anotherAttempt(s))", "	s.Open = true\n	return s, []Effect{s.callModel()}"}}},
 	{"call-after-cancel", "B5: after a cancel nothing begins", []Edit{
 		{dispatchGo, "c.Stage != Pending || s.Cancel != nil", "c.Stage != Pending"},
 		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting ||", "		case c.Stage == Starting ||"}}},
@@ -131,9 +134,9 @@ var ofLoop = []Mutant{
 		{cancelGo, "		case c.Stage == Pending || c.Stage == Starting ||", "		case c.Stage == Pending ||"}}},
 	{"grant-after-cancel", "B5: a grant that comes after the cancel is not used", []Edit{
 		{cancelGo, "	case Leasing:\n		return finishCanceled(s)\n", "	case Leasing:\n		return s, nil\n"},
-		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
+		{turnGo, "	if s.Cancel != nil {\n		return finishCanceled(s)\n	}\n	if len(s.grave()) > 0 {\n		return s.spare()\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted", "	if len(s.grave()) > 0 {\n		return s.spare()\n	}\n	if s.Purpose == ForSummary {\n		return summaryGranted"}}},
 	{"waiting-not-canceled", "B6: one that waits for a person is canceled", []Edit{
-		{cancelGo, "	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls", "	if s.Phase == Waiting {\n		return s, nil\n	}\n	return finish(s, s.aborted(ByCancel))\n}\n\n// cancelCalls"}}},
+		{cancelGo, "	return then(fx)(finish(s, s.aborted(ByCancel)))\n}\n\n// cancelCalls", "	if s.Phase == Waiting {\n		return s, nil\n	}\n	return then(fx)(finish(s, s.aborted(ByCancel)))\n}\n\n// cancelCalls"}}},
 	{"unknown-tool-runs", "A12: an unknown tool does not run", []Edit{
 		{checkGo, "	if !known {\n		return c.fail", "	if !known && t.Name == \"\" {\n		return c.fail"}}},
 	{"cut-args-run", "A11: cut arguments do not run", []Edit{
@@ -159,6 +162,16 @@ var ofLoop = []Mutant{
 		{turnGo, "append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)", "append(s.Steers, f.Text)"}}},
 	{"early-timer-ends", "P11: a timer counts only if the stamp says so", []Edit{
 		{timerGo, "if due := s.Began + s.Task.Limits.HardMS; s.Now < due {", "if due := s.Began + s.Task.Limits.HardMS; s.Now < due && s.Now < 0 {"}}},
+	{"other-prompt-goes-on", "F4: another prompt waits for a person", []Edit{
+		{driftGo, "	case PromptVersion, WorkspaceVersion:\n		return true", "	case PromptVersion:\n		return false\n	case WorkspaceVersion:\n		return true"}}},
+	{"other-class-goes-on", "F4: a tool of another class waits for a person", []Edit{
+		{driftGo, "	return class != string(s.Task.Tools[i].Class)", "	return class == \"\""}}},
+	{"agreed-for-any-other", "F4: a person agrees to one difference", []Edit{
+		{driftGo, "ok && agreed == found {", "ok && agreed != \"\" {"}}},
+	{"lease-used-before-the-answer", "F4: nothing is sent before a person has agreed", []Edit{
+		{turnGo, "	if len(s.grave()) > 0 {\n		return s.spare()", "	if len(s.grave()) > 1<<20 {\n		return s.spare()"}}},
+	{"spared-lease-kept", "P21: a lease that is not used is given back", []Edit{
+		{driftGo, "	s.Drift.Spare = true\n", ""}}},
 }
 
 // ofRun are the rules of the supervisor and the pool.
@@ -215,7 +228,7 @@ var ofRun = []Mutant{
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
 		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{
-		{claimGo, "	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", ""},
+		{claimGo, "	l.confess, out.Reclaim = true, true\n	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", "	l.confess, out.Reclaim = true, true\n"},
 		{claimGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run", []Edit{
 		{membersGo, "	if f.Damaged != \"\" {\n		s, more := damaged", "	if f.Damaged == \"?\" {\n		s, more := damaged"}, {resumeGo, "	if f.Damaged != \"\" {\n		s = s.settleCalls", "	if f.Damaged == \"?\" {\n		s = s.settleCalls"}}},

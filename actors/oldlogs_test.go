@@ -1,0 +1,273 @@
+package actors_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Logs of every form that was ever released replay for ever, to the same
+// decisions: testdata/mailboxes/FORM holds runs of that form, each with what
+// every step of every log made of it. A new form is recorded beside the old ones
+//
+//	go test ./actors -run TestRecordLogs -record form-2
+//
+// and nothing is ever recorded over. What is compared leaves out zero values, so
+// that a new field with a meaning of zero changes nothing. A step that has to
+// decide otherwise asks Task.Rules, of which a new number is made; only a form of
+// which no release knows may be removed and recorded again.
+var record = flag.String("record", "", "record runs as this form, under testdata/mailboxes")
+
+const mailboxes = "testdata/mailboxes"
+
+// TestRecordLogs records a new form, when it is asked for one.
+func TestRecordLogs(t *testing.T) {
+	if *record == "" {
+		return // TestOldLogs reads what was recorded
+	}
+	if err := bus.Token(*record); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(mailboxes, *record)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatalf("a form is recorded once: %v", err)
+	}
+	for name, run := range recordings {
+		post := run(t)
+		var b bytes.Buffer
+		addresses, err := post.Addresses(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range addresses {
+			err := post.Read(t.Context(), at, 0, 0, func(m mailbox.Message) error {
+				return json.NewEncoder(&b).Encode(line{At: at, Stamp: m.At, Data: m.Data})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".log"), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".want"), []byte(replay(t, b.Bytes())), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// line is one entry of a recorded log.
+type line struct {
+	At    mailbox.Address `json:"at"`
+	Stamp int64           `json:"ms"`
+	Data  []byte          `json:"data"`
+}
+
+// TestOldLogs: every step of every recorded log decides what it decided when it
+// was recorded, and tells observers the same (P10, FM25).
+func TestOldLogs(t *testing.T) {
+	logs, err := filepath.Glob(filepath.Join(mailboxes, "*", "*.log"))
+	if err != nil || len(logs) < len(recordings) {
+		t.Fatalf("%d recorded runs, %v", len(logs), err)
+	}
+	for _, path := range logs {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, mailboxes+"/"), ".log"), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(strings.TrimSuffix(path, ".log") + ".want")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, expected := strings.Split(replay(t, data), "\n"), strings.Split(string(want), "\n")
+			for i := range max(len(got), len(expected)) {
+				if i >= len(got) || i >= len(expected) || got[i] != expected[i] {
+					t.Fatalf("line %d: this program makes of the log\n%s\nwhat was made of it is\n%s\n"+
+						"What is released goes on to decide so: make new rules for what is otherwise. Only a form that no release knows is removed and recorded again.", i+1, around(got, i), around(expected, i))
+				}
+			}
+		})
+	}
+}
+
+func around(lines []string, i int) string {
+	return strings.Join(lines[min(max(0, i-3), len(lines)):min(i+2, len(lines))], "\n")
+}
+
+// replay reads recorded logs as somebody who only watches, and writes down what
+// every step decided and what is left at the end.
+func replay(t *testing.T, data []byte) string {
+	t.Helper()
+	var b strings.Builder
+	lives := map[mailbox.Address]*life.Life{}
+	tapes := map[mailbox.Address]*taped{}
+	var order []mailbox.Address
+	scan := bufio.NewScanner(bytes.NewReader(data))
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var e line
+		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		l := lives[e.At]
+		if l == nil {
+			tapes[e.At] = newTaped(e.At, &b)
+			l = life.New(e.At, "", mailbox.Epoch{}, tapes[e.At])
+			lives[e.At] = l
+			order = append(order, e.At)
+			fmt.Fprintf(&b, "%s\n", e.At)
+		}
+		r := l.Next(mailbox.Message{To: e.At, At: e.Stamp, Place: l.N + 1, Data: e.Data})
+		if r.Err != nil {
+			fmt.Fprintf(&b, "  %d not counted\n", r.N)
+		}
+		for _, told := range life.Tell(e.At, "", "", r.N, l.At, r.Notes) {
+			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, digest(told.Data))
+		}
+	}
+	if err := scan.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range order {
+		fmt.Fprintf(&b, "%s at the end, after %d entries, %s: %s\n", at, lives[at].N, lives[at].Phase, tapes[at].end())
+	}
+	return b.String()
+}
+
+// taped is a machine that writes down what it decides.
+type taped struct {
+	life.Machine
+	agent *life.Agent
+	super *life.Supervisor
+	to    *strings.Builder
+}
+
+func newTaped(at mailbox.Address, to *strings.Builder) *taped {
+	if at.Agent() == mailbox.Super {
+		s := &life.Supervisor{Addr: at, Watch: true}
+		return &taped{Machine: s, super: s, to: to}
+	}
+	a := &life.Agent{Addr: at, Watch: true}
+	return &taped{Machine: a, agent: a, to: to}
+}
+
+func (m *taped) Step(f life.Fact) life.Stepped {
+	out := m.Machine.Step(f)
+	fmt.Fprintf(m.to, "  %d %s %s\n", f.N, f.Kind, f.From)
+	for _, l := range out.Letters {
+		fmt.Fprintf(m.to, "  %d > %s %s %.8x\n", f.N, l.To, l.Kind, sha256.Sum256(l.Body))
+	}
+	for _, w := range out.World {
+		fmt.Fprintf(m.to, "  %d ! %T %s\n", f.N, w, digest(w))
+	}
+	return out
+}
+
+// end is the last state.
+func (m *taped) end() string {
+	if m.agent != nil {
+		s := m.agent.State
+		return fmt.Sprintf("%s %s, %d turns, %d messages, state %s", s.Phase, s.Outcome.Reason, s.Turn, len(s.History), digest(s))
+	}
+	s := m.super.State
+	var members []supervisor.Member
+	s.Members(func(m supervisor.Member) { members = append(members, m) })
+	return fmt.Sprintf("%s %s, %d members, state %s", s.Phase, s.Outcome.Reason, len(members), digest([]any{s, members, s.Result()}))
+}
+
+func digest(v any) string {
+	var b strings.Builder
+	dump(&b, reflect.ValueOf(v))
+	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(b.String())))
+}
+
+// dump writes what of a value is not zero, the exported fields by name.
+func dump(b *strings.Builder, v reflect.Value) {
+	if !v.IsValid() || v.IsZero() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		dump(b, v.Elem())
+	case reflect.Struct:
+		b.WriteByte('{')
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !v.Field(i).IsZero() {
+				b.WriteString(f.Name + ":")
+				dump(b, v.Field(i))
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteByte('}')
+	case reflect.Slice, reflect.Array:
+		fmt.Fprintf(b, "[%d ", v.Len())
+		for i := range v.Len() {
+			dump(b, v.Index(i))
+			b.WriteByte(',')
+		}
+		b.WriteByte(']')
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+		for _, k := range keys {
+			fmt.Fprintf(b, "%v=", k)
+			dump(b, v.MapIndex(k))
+			b.WriteByte(' ')
+		}
+	case reflect.String:
+		fmt.Fprintf(b, "%q", v.String())
+	default:
+		fmt.Fprint(b, v.Interface())
+	}
+}
+
+// TestRecordingsAreOfTheNewestRules: who changes the rules records a new form.
+func TestRecordingsAreOfTheNewestRules(t *testing.T) {
+	logs, err := filepath.Glob(filepath.Join(mailboxes, "*", "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, runs := 0, map[string]bool{}
+	for _, path := range logs {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scan := bufio.NewScanner(bytes.NewReader(data))
+		scan.Buffer(nil, 1<<20)
+		for scan.Scan() {
+			var l line
+			if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+				t.Fatal(err)
+			}
+			if task, ok := life.Given(l.At, []mailbox.Message{{Data: l.Data}}); ok {
+				newest = max(newest, task.Rules)
+			}
+		}
+		runs[strings.TrimSuffix(filepath.Base(path), ".log")] = true
+	}
+	if newest != agent.Rules {
+		t.Errorf("the newest recorded rules are %d, this program has %d: go test ./actors -run TestRecordLogs -record form-%d", newest, agent.Rules, agent.Rules)
+	}
+	for name := range recordings {
+		if !runs[name] {
+			t.Errorf("no run %s was recorded", name)
+		}
+	}
+}

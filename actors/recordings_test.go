@@ -1,0 +1,289 @@
+package actors_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// recordings are the runs of a form: what a log may hold, some of it in each.
+var recordings = map[string]func(*testing.T) *memory.Post{
+	"delegate": func(t *testing.T) *memory.Post {
+		return recorded(t, opened("delegate", delegate), `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: helper, task: one}}, {name: delegate, args: {agent: helper, task: two}}]
+    - text: "heard {{result.0}} and {{result.1}}"
+  helper: [{text: "did {{task}}"}]
+`, nil, delegate)
+	},
+	"tools": func(t *testing.T) *memory.Post {
+		return recorded(t, opened("tools", look, pay), `
+agents:
+  boss:
+    - calls: [{name: look, args: {at: here}}, {name: look, args: "{"}, {name: pay, args: {sum: 5}}, {name: dance}]
+    - calls: [{name: pay, args: {sum: 7}}]
+    - text: "paid: {{last}}"
+`, nil, look, pay)
+	},
+	"compaction": func(t *testing.T) *memory.Post {
+		page := pages{"page", 2 << 10}
+		o := opened("compaction", page)
+		o.RootTurns, o.Limits, o.Model.Window, o.Agent.Output = 12, supervisor.Limits{}, 6000, 500
+		o.Manners = agent.Manners{Context: agent.DefaultManners().Context}
+		text := "in_order: true\nrepeat: true\nagents:\n  boss:\n" + strings.Repeat("    - {text: I look., calls: [{name: page}]}\n", 9) + "    - text: done\n"
+		return recorded(t, o, text, nil, page)
+	},
+	"cancel": func(t *testing.T) *memory.Post {
+		post, gate := memory.New(memory.Config{}), make(chan struct{})
+		s := play(t, post, 1, waits, slow(gate), delegate)
+		open(t, s, opened("cancel", slow(gate), delegate))
+		s.await("tool.started")
+		f := agent.Canceled{Why: "enough", Now: true}
+		command(t, s, "cancel.super", "c1", f)
+		close(gate)
+		s.result()
+		return post
+	},
+	"crash": func(t *testing.T) *memory.Post {
+		post, gate := memory.New(memory.Config{}), make(chan struct{})
+		first := play(t, post, 1, waits, slow(gate), delegate)
+		open(t, first, opened("crash", slow(gate), delegate))
+		first.await("tool.started")
+		first.node.Stop() // what the tool did nobody knows
+		close(gate)
+		second := play(t, post, 2, waits, slow(gate), delegate)
+		if err := second.node.Resume(t.Context(), "crash"); err != nil {
+			t.Fatal(err)
+		}
+		q := second.await("query.asked").Data.(agent.AgentParked)
+		command(t, second, "crash.root", "a1", agent.Answered{Query: q.Query, Decision: "approve"})
+		second.result()
+		return post
+	},
+	"ask_human": func(t *testing.T) *memory.Post {
+		post := memory.New(memory.Config{})
+		const text = `
+agents:
+  boss:
+    - calls: [{name: ask_human, args: {question: "Which one?", options: [first, second]}}]
+    - text: "bought: {{last}}"
+`
+		o := opened("ask_human")
+		o.Tools, o.Manners.Ask = append(o.Tools, agent.AskSpec()), true
+		first := play(t, post, 1, text)
+		open(t, first, o)
+		first.await("query.asked")
+		first.node.Stop()
+		second := play(t, post, 2, text)
+		if err := second.node.Resume(t.Context(), "ask_human"); err != nil {
+			t.Fatal(err)
+		}
+		q := second.await("agent.resumed")
+		command(t, second, mailbox.At(q.Run, "root"), "s1", agent.Steered{Text: "Be quick."})
+		command(t, second, "ask_human.root", "a1", agent.Answered{Query: "1-0.1", Decision: "text", Text: "the second"})
+		second.result()
+		return post
+	},
+	"hooks": func(t *testing.T) *memory.Post {
+		hooks := map[string]hook.Func{
+			"guard": func(_ context.Context, q hook.Call) (agent.HookAnswer, error) {
+				return agent.HookAnswer{Decision: agent.HookDeny, Text: "not that"}, nil
+			},
+			"once": func(_ context.Context, q hook.Call) (agent.HookAnswer, error) {
+				if q.Data.Blocks > 0 {
+					return agent.HookAnswer{}, nil
+				}
+				return agent.HookAnswer{Decision: agent.HookBlock, Text: "Look once more."}, nil
+			},
+		}
+		o := hooked("hooks", []agent.Hook{{Name: "guard", Point: agent.HookPreTool, Tools: "pay"}, {Name: "once", Point: agent.HookStop},
+			{Name: "note", Point: agent.HookPostTool, Command: "true"}}, look, pay)
+		return recorded(t, o, `
+agents:
+  boss:
+    - calls: [{name: pay, args: {sum: 5}}, {name: look}]
+    - text: "that was it"
+    - text: "that was it, twice"
+`, hooks, look, pay)
+	},
+	"fork": func(t *testing.T) *memory.Post {
+		return recorded(t, opened("fork", look, delegate), `
+agents:
+  boss:
+    - calls: [{name: look, args: {at: here}}]
+    - calls: [{name: delegate, args: {agent: helper, task: "check it", fork: true}}]
+    - text: "heard {{last}}"
+  helper:
+    - text: "knows nothing"
+    - text: "was asked {{task}} and {{user}}, and saw {{last}}"
+`, nil, look, delegate)
+	},
+	"journal": func(t *testing.T) *memory.Post {
+		o := opened("journal", look)
+		o.Manners = agent.DefaultManners()
+		o.Tools = append(o.Tools, agent.JournalTools()...)
+		o.Policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{Name: "because", On: "stop", Why: "Say why.",
+			When: []supervisor.Condition{{Fact: "answer", Op: "lacks", Text: "because"}}}}}
+		return recorded(t, o, `
+agents:
+  boss:
+    - calls: [{name: update_run_journal, args: {objective: "find it"}}, {name: look}, {name: look}, {name: look}]
+    - text: "it is there"
+    - text: "it is there, because I looked"
+`, nil, look)
+	},
+	"models": func(t *testing.T) *memory.Post {
+		o := opened("models", look)
+		o.Manners.Fallbacks = []agent.Model{{Name: "script/other"}}
+		o.RootTurns = 3
+		return recorded(t, o, `
+in_order: true
+agents:
+  boss:
+    - error: {class: authentication, unbilled: true, message: "no such model"}
+    - text: ""
+    - {text: "I look.", calls: [{name: look}]}
+    - {text: "I look again.", calls: [{name: look}]}
+    - text: "found this much"
+`, nil, look)
+	},
+	"handed_over": func(t *testing.T) *memory.Post {
+		post, gate, gone := memory.New(memory.Config{}), make(chan struct{}), make(chan struct{})
+		first := play(t, post, 1, waits, slow(gate), delegate)
+		open(t, first, opened("handed_over", slow(gate), delegate))
+		first.await("tool.started")
+		first.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
+		close(gate)
+		<-gone
+		first.node.Stop()
+		second := play(t, post, 2, waits, slow(gate), delegate)
+		if err := second.node.Resume(t.Context(), "handed_over"); err != nil {
+			t.Fatal(err)
+		}
+		second.result()
+		return post
+	},
+	"rests": func(t *testing.T) *memory.Post {
+		post := memory.New(memory.Config{})
+		s := restless(t, post, 1, scripted(t, asks))
+		open(t, s.stage, asking("rests"))
+		s.rest(2)
+		s.answer("rests")
+		s.result()
+		return post
+	},
+	"background": func(t *testing.T) *memory.Post {
+		o := opened("background", delegate)
+		o.Tools, o.Manners.Kin = append(o.Tools, agent.SendSpec()), true
+		return recorded(t, o, `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: helper, task: "look around", background: true}}]
+    - text: "I wait."
+    - text: "heard: {{user}}"
+    - text: "heard at last: {{user}}"
+  helper:
+    - calls: [{name: send_message, args: {to: parent, text: "I am on it."}}]
+    - text: "all is well"
+`, nil, delegate)
+	},
+	"differing": func(t *testing.T) *memory.Post {
+		post, gate := memory.New(memory.Config{}), make(chan struct{})
+		o := opened("differing", slow(gate), delegate)
+		o.Hashes = map[string]string{"tool/pay": "effect:1", "hooks": "2"}
+		first := play(t, post, 1, waits, slow(gate), delegate)
+		open(t, first, o)
+		first.await("tool.started")
+		first.node.Stop()
+		close(gate)
+		client, set := scripted(t, waits), tools(t, slow(gate), delegate)
+		second := stageOf(t, actors.Config{Name: "other", Post: post, Lease: 2,
+			Model: func(string) (model.Client, string, error) { return client, "m", nil },
+			Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
+			Differs: func(task agent.Task) map[string]string {
+				if task.ID == agent.Root {
+					return map[string]string{"prompt": "9", "hooks": "3"}
+				}
+				return nil
+			}})
+		if err := second.node.Resume(t.Context(), "differing"); err != nil {
+			t.Fatal(err)
+		}
+		second.await("checkpoint.resume_unsafe") // what was under way: asked about by the start that then claims again
+		u := second.await("checkpoint.resume_unsafe").Data.(agent.Unsafe)
+		command(t, second, "differing.root", "a1", agent.Answered{Query: u.Query, Decision: "approve"})
+		q := second.await("query.asked").Data.(agent.AgentParked)
+		command(t, second, "differing.root", "a2", agent.Answered{Query: q.Query, Decision: "approve"})
+		second.result()
+		return post
+	},
+}
+
+const waits = `
+agents:
+  boss:
+    - calls: [{name: pay, args: {sum: 5}}]
+    - calls: [{name: delegate, args: {agent: helper, task: "check it"}}]
+    - text: "paid: {{last}}"
+  helper: [{text: "it is paid"}]
+`
+
+var (
+	look = echo{name: "look", class: model.Read}
+	pay  = echo{name: "pay", class: model.Effect}
+)
+
+// slow is a side effect that waits for its gate.
+func slow(gate <-chan struct{}) echo {
+	return echo{name: "pay", class: model.Effect, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		select {
+		case <-gate:
+			return tool.Result{Text: "paid"}, nil
+		case <-ctx.Done():
+			return tool.Result{}, ctx.Err()
+		}
+	}}
+}
+
+func tools(t *testing.T, list ...tool.Tool) *tool.Set {
+	t.Helper()
+	set, err := tool.NewSet(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func open(t *testing.T, s *stage, o supervisor.Opened) {
+	t.Helper()
+	if err := s.node.Open(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func command(t *testing.T, s *stage, to mailbox.Address, id string, f agent.Fact) {
+	t.Helper()
+	if err := s.node.Command(t.Context(), to, id, f.Kind(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded plays a run to its end.
+func recorded(t *testing.T, o supervisor.Opened, text string, hooks map[string]hook.Func, list ...tool.Tool) *memory.Post {
+	t.Helper()
+	post := memory.New(memory.Config{})
+	s := playHooked(t, post, 1, text, hooks, list...)
+	open(t, s, o)
+	s.result()
+	return post
+}

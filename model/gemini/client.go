@@ -1,0 +1,141 @@
+// Package gemini speaks Google's native REST API (streamGenerateContent) over
+// net/http. There is no SDK of Google's in it: that one adds 50 MB to every
+// binary. It makes one request an attempt, and never retries.
+//
+// The schemas of tools go as JSON Schema, as they were written. Google reads a
+// subset of it ($ref with few cycles, anyOf, enum, items, bounds, properties,
+// required, additionalProperties, format) and overlooks the rest, such as
+// pattern and minLength: what a model then writes is checked here anyway.
+//
+// Google documents maxOutputTokens as the limit of thinking and answer
+// together, so an attempt is billed for no more than its request and that.
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// Provider is the name of this provider in "provider/model".
+const Provider = "gemini"
+
+// DefaultBaseURL is Google's own.
+const DefaultBaseURL = "https://generativelanguage.googleapis.com"
+
+// version is the version of the API, a part of every path.
+const version = "/v1beta"
+
+// keyHeader carries the key. It never stands in a URL, which others log.
+const keyHeader = "X-Goog-Api-Key"
+
+// Config says where and as whom. The package reads no environment.
+type Config struct {
+	// BaseURL is GOOGLE_GEMINI_BASE_URL, with or without its /v1beta; empty
+	// means DefaultBaseURL.
+	BaseURL string
+	// APIKey is GEMINI_API_KEY; empty sends none, as a gateway may like it.
+	APIKey string
+	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	Timeouts wire.Timeouts
+	// Transport carries the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// Client is a model.Client.
+type Client struct{ cfg Config }
+
+var _ model.Client = (*Client)(nil)
+
+// New checks the configuration. A missing key is no error here.
+func New(cfg Config) (*Client, error) {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	}
+	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), version)
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	return &Client{cfg: cfg}, nil
+}
+
+// Complete makes one attempt; see model.Client. A reply is whole once the
+// provider has said why it stopped: what breaks after that is no error, though
+// usage may then be unknown.
+func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	r := newReader(Provider+"/"+req.Model, emit)
+	data, err := request(req)
+	if err != nil {
+		return r.reply(), err
+	}
+	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	defer a.Close()
+	res, err := c.send(a, req.Model, data)
+	if err != nil {
+		return r.reply(), err
+	}
+	defer res.Body.Close()
+	err = c.read(a, res, r)
+	reply := r.reply()
+	switch {
+	case r.stopped:
+		return reply, nil
+	case err != nil:
+		return reply, err
+	case ctx.Err() != nil:
+		return reply, a.Failure(ctx.Err())
+	}
+	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+}
+
+// send posts the request of an attempt.
+func (c *Client) send(a *wire.Attempt, name string, data []byte) (*http.Response, error) {
+	to := c.cfg.BaseURL + version + "/models/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
+	post, err := http.NewRequestWithContext(a.Context(), http.MethodPost, to, bytes.NewReader(data))
+	if err != nil {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "not sent: the base URL and the name of the model make no URL"}
+	}
+	post.Header.Set("Content-Type", "application/json")
+	post.Header.Set("Accept", "text/event-stream")
+	if c.cfg.APIKey != "" {
+		post.Header.Set(keyHeader, c.cfg.APIKey)
+	}
+	return a.Do(post)
+}
+
+// read feeds the events of a stream to r, up to its end or the first error.
+func (c *Client) read(a *wire.Attempt, res *http.Response, r *reader) error {
+	events := ssestream.NewDecoder(res)
+	for events.Next() {
+		var e event
+		if err := json.Unmarshal(events.Event().Data, &e); err != nil {
+			return a.Failure(err)
+		}
+		if len(e.Error) > 0 && string(e.Error) != "null" {
+			return wire.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
+		}
+		r.take(e)
+	}
+	if err := events.Err(); err != nil {
+		return a.Failure(err)
+	}
+	return nil
+}
+
+// String and GoString keep the key out of what prints a client.
+func (c *Client) String() string { return "gemini client" }
+
+// GoString is for %#v.
+func (c *Client) GoString() string { return c.String() }

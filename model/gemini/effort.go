@@ -1,0 +1,39 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// budgets are what Google itself makes of an effort for models that are told
+// how many tokens to think.
+var budgets = map[string]int64{"low": 1024, "medium": 8192, "high": 24576}
+
+// leastBudget is the smallest one that every such model takes.
+const leastBudget = 512
+
+// plain are the models, by prefix, that do not think as they are told, or at all.
+var plain = []string{"gemini-1", "gemini-2.0"}
+
+// effort renders an effort: as a budget for the models of 2.5, as a level for
+// those after them. What is not a Gemini model gets none.
+func effort(req model.Request) *thinking {
+	name := req.Model
+	if _, known := budgets[req.Effort]; !known || !strings.HasPrefix(name, "gemini-") {
+		return nil
+	}
+	for _, prefix := range plain {
+		if strings.HasPrefix(name, prefix) {
+			return nil
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, "gemini-2.5"):
+		// What is thought counts as output: half of it is left for the answer.
+		return &thinking{Budget: max(leastBudget, min(budgets[req.Effort], req.MaxOutput/2))}
+	case strings.HasPrefix(name, "gemini-3-pro") && req.Effort == "medium":
+		return &thinking{Level: "high"} // it knows two levels
+	}
+	return &thinking{Level: req.Effort}
+}

@@ -1,0 +1,133 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// layoutKind is the kind of the one opaque block of a reply. Google wants every
+// signature back in the very part that it came in, so what is kept is the order
+// of the parts, with what only Google understands.
+const layoutKind = "parts"
+
+// maxSteps bounds the parts of one reply whose order is kept.
+const maxSteps = 4096
+
+// step is one part of a reply: a stretch of its text, the next of its calls, or
+// a thought.
+type step struct {
+	Text      int    `json:"text,omitempty"` // in bytes
+	Call      bool   `json:"call,omitempty"`
+	Thought   string `json:"thought,omitempty"`
+	IsThought bool   `json:"is_thought,omitempty"`
+	Signature string `json:"thoughtSignature,omitempty"`
+}
+
+// keep is the layout as an opaque block; nil if it says nothing that text and
+// calls do not: one stretch of text, then calls, all of them unsigned.
+func keep(steps []step, issuer string) []model.Opaque {
+	telling := false
+	for i, s := range steps {
+		telling = telling || s.Signature != "" || s.IsThought || !s.Call && i > 0
+	}
+	if !telling || len(steps) > maxSteps {
+		return nil
+	}
+	data, err := json.Marshal(steps)
+	if err != nil {
+		return nil // strings and numbers always encode
+	}
+	return []model.Opaque{{Issuer: issuer, Kind: layoutKind, Data: data}}
+}
+
+// layout is what was kept with a message for this issuer.
+func layout(m model.Message, issuer string) []step {
+	for _, o := range m.Opaque {
+		var steps []step
+		if o.Issuer == issuer && o.Kind == layoutKind && json.Unmarshal(o.Data, &steps) == nil {
+			return steps
+		}
+	}
+	return nil
+}
+
+// unsigned stands, by Google's documentation, for the signature of a call that
+// another model made, or that was lost: newer models refuse a call without any.
+const unsigned = "skip_thought_signature_validator"
+
+// assistant renders an assistant message in the order it came in. If it was
+// changed since, it is rendered as text and calls, with the calls' signatures.
+func assistant(m model.Message, name string) []part {
+	steps := layout(m, Provider+"/"+name)
+	if !fits(steps, m) {
+		steps = plainly(steps, m)
+	}
+	var parts []part
+	text, calls := m.Text, m.Calls
+	for _, s := range steps {
+		p := part{Signature: s.Signature}
+		switch {
+		case s.Call:
+			c := calls[0]
+			calls = calls[1:]
+			p.Call = &call{ID: wire.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: wire.Arguments(c)}
+			if first := len(calls) == len(m.Calls)-1; first && p.Signature == "" && strict(name) {
+				p.Signature = unsigned
+			}
+		case s.IsThought:
+			p.Text, p.Thought = &s.Thought, true
+		default:
+			said := text[:s.Text]
+			text = text[s.Text:]
+			if wire.Blank(said) && p.Signature == "" {
+				continue
+			}
+			p.Text = &said
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// strict reports whether a model refuses calls without a signature.
+func strict(name string) bool {
+	return strings.HasPrefix(name, "gemini-") && !strings.HasPrefix(name, "gemini-1") && !strings.HasPrefix(name, "gemini-2")
+}
+
+// fits reports whether a layout places the whole text and every call once.
+func fits(steps []step, m model.Message) bool {
+	text, calls := m.Text, 0
+	for _, s := range steps {
+		if s.Text < 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) && utf8.ValidString(text) {
+			return false
+		}
+		text = text[s.Text:]
+		if s.Call {
+			calls++
+		}
+	}
+	return text == "" && calls == len(m.Calls)
+}
+
+// plainly lays a message out as text and calls; the calls keep their signatures
+// by their place.
+func plainly(steps []step, m model.Message) []step {
+	out := []step{{Text: len(m.Text)}}
+	for range m.Calls {
+		s := step{Call: true}
+		for len(steps) > 0 {
+			next := steps[0]
+			steps = steps[1:]
+			if next.Call {
+				s.Signature = next.Signature
+				break
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}

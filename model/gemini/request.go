@@ -1,0 +1,157 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// callPrefix begins the ids of calls on the wire.
+const callPrefix = "call_"
+
+// Roles on the wire; results are the user's.
+const (
+	roleUser  = "user"
+	roleModel = "model"
+)
+
+// Modes of calling on the wire.
+const (
+	modeAny  = "ANY"
+	modeNone = "NONE"
+)
+
+// request renders a request for the wire.
+func request(req model.Request) ([]byte, error) {
+	messages, err := wire.Messages(req)
+	if err != nil {
+		return nil, err
+	}
+	b := body{SystemInstruction: system(req), Contents: conversation(messages, req.Model), ToolConfig: choice(req),
+		Generation: generation{MaxOutput: req.MaxOutput, Temperature: req.Temperature, Thinking: effort(req)}}
+	if len(b.Contents) == 0 {
+		return nil, unsent("every message is empty")
+	}
+	if len(req.Tools) > 0 {
+		t := tools{}
+		for _, spec := range req.Tools {
+			f, err := declare(spec)
+			if err != nil {
+				return nil, err
+			}
+			t.Functions = append(t.Functions, f)
+		}
+		b.Tools = []tools{t}
+	}
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, unsent("the request does not encode")
+	}
+	return data, nil
+}
+
+func unsent(why string) error {
+	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + why}
+}
+
+// system renders the stable part of the system prompt first: Google caches by
+// the longest prefix.
+func system(req model.Request) *content {
+	var c content
+	for _, text := range []string{req.System, req.Dynamic} {
+		if !wire.Blank(text) {
+			c.Parts = append(c.Parts, part{Text: &text})
+		}
+	}
+	if len(c.Parts) == 0 {
+		return nil
+	}
+	return &c
+}
+
+// declare renders a tool. The API demands a description, and takes a function
+// without parameters only without a schema.
+func declare(t model.ToolSpec) (function, error) {
+	f := function{Name: t.Name, Description: t.Description}
+	if wire.Blank(f.Description) {
+		f.Description = t.Name
+	}
+	if wire.Blank(t.Schema) {
+		return f, nil
+	}
+	schema, err := wire.Schema(t)
+	f.Schema = schema
+	return f, err
+}
+
+// choice renders the tool choice.
+func choice(req model.Request) *config {
+	switch forced := wire.Choice(req); {
+	case req.NoTools && len(req.Tools) > 0:
+		return &config{calling{Mode: modeNone}}
+	case forced == model.ChoiceAny:
+		return &config{calling{Mode: modeAny}}
+	case forced != "":
+		return &config{calling{Mode: modeAny, Allowed: []string{forced}}}
+	}
+	return nil
+}
+
+// conversation renders messages; consecutive ones of a side become one.
+func conversation(messages []model.Message, name string) []content {
+	var out []content
+	var calls []model.ToolCall // of the message before
+	for _, m := range messages {
+		role, parts := roleUser, user(m, calls)
+		if m.Role == model.Assistant {
+			role, parts = roleModel, assistant(m, name)
+		}
+		calls = m.Calls
+		if len(parts) == 0 {
+			continue // an empty message is refused, and says nothing
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Parts = append(out[n-1].Parts, parts...)
+			continue
+		}
+		out = append(out, content{Role: role, Parts: parts})
+	}
+	return out
+}
+
+// Keys of a result on the wire: the API knows a failed one by its key.
+const (
+	keyOutput = "output"
+	keyError  = "error"
+)
+
+// user renders a user message, or the results of the calls before it.
+func user(m model.Message, calls []model.ToolCall) []part {
+	var parts []part
+	for i, r := range m.Results {
+		if i >= len(calls) {
+			break // wire.Messages lets no such transcript through
+		}
+		key := keyOutput
+		if r.Error {
+			key = keyError
+		}
+		parts = append(parts, part{Response: &response{ID: wire.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
+			Response: map[string]string{key: r.Text}}})
+	}
+	if !wire.Blank(m.Text) {
+		parts = append(parts, part{Text: &m.Text})
+	}
+	return parts
+}
+
+// callName makes the name of a call in a transcript one that this API takes: it
+// begins with a letter or an underscore.
+func callName(name string) string {
+	name = wire.CallName(name)
+	if c := name[0]; c == '-' || c >= '0' && c <= '9' {
+		name = "_" + name
+	}
+	return name[:min(len(name), wire.MaxName)]
+}

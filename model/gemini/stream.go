@@ -1,0 +1,173 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// reader puts one reply together from the events of a stream.
+type reader struct {
+	emit   func(model.Delta)
+	issuer string
+
+	text    strings.Builder
+	calls   wire.Calls
+	thought strings.Builder // of the last step, if it is a thought
+	steps   []step
+	usage   model.Usage
+	known   bool // usage came with the end or after it: before, it is not final
+	served  string
+	reason  string
+	refused bool // the prompt was blocked
+	stopped bool // the provider said that the reply is whole
+}
+
+func newReader(issuer string, emit func(model.Delta)) *reader {
+	if emit == nil {
+		emit = func(model.Delta) {}
+	}
+	return &reader{emit: emit, issuer: issuer}
+}
+
+func (r *reader) take(e event) {
+	if e.Version != "" {
+		r.served = clean(e.Version)
+	}
+	for _, c := range e.Candidates {
+		if c.Index != 0 {
+			continue // one was asked for
+		}
+		for _, p := range c.Content.Parts {
+			r.part(p)
+		}
+		if c.Finish != "" {
+			r.reason = c.Finish
+			r.end()
+		}
+	}
+	if e.Feedback.Block != "" {
+		r.refused = true
+		r.end()
+	}
+	if e.Usage != nil {
+		r.usage, r.known = usage(*e.Usage), r.stopped
+	}
+}
+
+// end notes that nothing of the content is missing.
+func (r *reader) end() {
+	r.stopped = true
+	r.calls.EndAll()
+}
+
+// part takes one part. A stretch of text comes in many; one that was signed is
+// over, and one that is signed stays on its own.
+func (r *reader) part(p part) {
+	next := step{Signature: p.Signature}
+	text := ""
+	switch {
+	case p.Call != nil:
+		if r.calls.Len() >= wire.MaxCalls {
+			return
+		}
+		args := string(p.Call.Args)
+		if args == "null" {
+			args = ""
+		}
+		// Every call comes whole, so each has a place of its own.
+		r.calls.Delta(int64(r.calls.Len()), "", clean(p.Call.Name), args)
+		next.Call = true
+	case p.Text == nil && p.Signature == "":
+		return // of a kind that nobody asked for
+	case p.Thought:
+		next.IsThought = true
+		if p.Text != nil {
+			text = clean(*p.Text)
+		}
+		r.say(model.ReasoningDelta, text)
+	case p.Text != nil:
+		text = clean(*p.Text)
+		next.Text = len(text)
+		r.text.WriteString(text)
+		r.say(model.TextDelta, text)
+	}
+	r.place(next, text)
+}
+
+func (r *reader) say(kind model.DeltaKind, text string) {
+	if text != "" {
+		r.emit(model.Delta{Kind: kind, Text: text})
+	}
+}
+
+// place adds a step, or lets it continue the one before.
+func (r *reader) place(next step, text string) {
+	if next.Text == 0 && next.Signature == "" && !next.Call && text == "" {
+		return
+	}
+	if n := len(r.steps); n > 0 {
+		last := &r.steps[n-1]
+		if !last.Call && !next.Call && last.IsThought == next.IsThought && last.Signature == "" && next.Signature == "" {
+			last.Text += next.Text
+			if next.IsThought {
+				r.thought.WriteString(text)
+			}
+			return
+		}
+		r.settle()
+	}
+	if len(r.steps) <= maxSteps { // one more than may be kept: then none is
+		r.steps = append(r.steps, next)
+	}
+	if next.IsThought {
+		r.thought.WriteString(text)
+	}
+}
+
+// settle gives the last step what was thought in it.
+func (r *reader) settle() {
+	if n := len(r.steps); n > 0 && r.steps[n-1].IsThought && r.steps[n-1].Thought == "" {
+		r.steps[n-1].Thought = r.thought.String()
+	}
+	r.thought.Reset()
+}
+
+// usage splits the prompt, which Google reports whole, into its parts, and adds
+// what was thought to what was said. Google bills no writing of a cache.
+func usage(c counts) model.Usage {
+	read := min(max(c.Cached, 0), c.Prompt)
+	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read}
+}
+
+// reply is what has arrived so far.
+func (r *reader) reply() model.Reply {
+	r.settle()
+	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(false), Opaque: keep(r.steps, r.issuer)}
+	stop := mapStop(r.reason)
+	switch {
+	case r.refused:
+		stop = model.StopRefusal
+	case stop == model.StopEnd && len(m.Calls) > 0:
+		stop = model.StopTools // it has no word of its own for that
+	}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served}
+}
+
+// mapStop names the provider's reason in our words; it decides nothing.
+func mapStop(reason string) model.Stop {
+	switch reason {
+	case "STOP":
+		return model.StopEnd
+	case "MAX_TOKENS":
+		return model.StopMaxOutput
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
+		return model.StopRefusal
+	}
+	// MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, LANGUAGE, OTHER and what
+	// may come: the reply is what there is of it.
+	return model.StopUnknown
+}
+
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
