@@ -258,7 +258,7 @@ func told(reply model.Reply, err error) verdict {
 	}
 	v.afterMS = known.RetryAfter.Milliseconds()
 	switch {
-	case known.Class == model.RateLimit:
+	case known.Class == model.RateLimit, known.Class == model.Overload && known.Unbilled: // turned away, and nothing was done
 		v.as = gate.Limited
 	case known.Class == model.Overload:
 		v.as = gate.Overloaded

@@ -1,13 +1,17 @@
 package actors_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -35,5 +39,69 @@ func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 		}
 	case <-time.After(deadline):
 		t.Fatal("no gates are shown")
+	}
+}
+
+// crowded is a model that answers when it is let go.
+type crowded struct {
+	calls atomic.Int64
+	free  chan struct{}
+}
+
+func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
+	c.calls.Add(1)
+	select {
+	case <-c.free:
+	case <-ctx.Done():
+	}
+	return model.Reply{Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}, nil
+}
+
+// A run that is canceled while its call waits at the gate ends, sends nothing,
+// and keeps no place in the queue.
+func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
+	client := &crowded{free: make(chan struct{})}
+	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
+		Gates: gate.Limits{Window: 1, Hold: 3_600_000},
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+	waits := func(flying, waiting int) {
+		t.Helper()
+		for late := time.Now().Add(deadline); ; {
+			shown := make(chan gate.Status, 1)
+			s.node.Gates(func(all map[string]gate.Status) {
+				var sum gate.Status
+				for _, g := range all {
+					sum.Flying, sum.Waiting = sum.Flying+g.Flying, sum.Waiting+g.Waiting
+				}
+				shown <- sum
+			})
+			g := <-shown
+			if g.Flying == flying && g.Waiting == waiting {
+				return
+			}
+			if time.Now().After(late) {
+				t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
+			}
+			runtime.Gosched()
+		}
+	}
+	for _, run := range []string{"r1", "r2"} {
+		if err := s.node.Open(t.Context(), opened(run)); err != nil {
+			t.Fatal(err)
+		}
+		waits(1, map[string]int{"r2": 1}[run])
+	}
+	stop := agent.Canceled{Why: "enough", Now: true}
+	if err := s.node.Command(t.Context(), mailbox.At("r2", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Run != "r2" || r.Cancel == nil {
+		t.Errorf("%+v", r)
+	}
+	waits(1, 0)
+	close(client.free)
+	if r := s.result(); r.Run != "r1" || client.calls.Load() != 1 {
+		t.Errorf("%d calls, %+v", client.calls.Load(), r)
 	}
 }

@@ -34,7 +34,8 @@ var ErrEvent = errors.New("gateway: not a valid event")
 
 // kinds are all kinds of events, each with the zero value of its data.
 func kinds() map[string]any {
-	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}}
+	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{},
+		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())
 	return all

@@ -175,6 +175,7 @@ func (s *seat) heard(e client.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Kind {
+	case "shard.taken", "shard.released": // of no run
 	case "run.finished":
 		delete(s.live, e.Run)
 	default:

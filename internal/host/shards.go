@@ -213,7 +213,8 @@ func (h *Host) giveShards() {
 	k.Close(ctx)
 }
 
-// movedShard tells the operator of a shard that came or went.
-func (h *Host) movedShard(m shard.Move) {
-	h.cfg.Logger.Info("a shard moved", "from", m.Other, "epoch", m.Epoch, "shard", m.String(), "taken", m.Taken, "why", m.Why)
+// movedShard tells the operator of a shard that came or went, and why.
+func (h *Host) movedShard(node string, m shard.Move) {
+	data := gateway.ShardMoved{Pool: m.Pool, Shard: m.N, Why: string(m.Why), Epoch: m.Epoch, Other: m.Other}
+	h.publish(gateway.Moved(node, h.cfg.Name, m.Taken, data, time.Now()))
 }

@@ -115,3 +115,34 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 		}
 	}
 }
+
+// TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter: an idle one goes first, and
+// a node that comes and goes makes nobody stand still.
+func TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter(t *testing.T) {
+	v := View{Self: "node-0", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
+		Busy: func(int) bool { return true }}
+	for s := range v.Shards {
+		v.Holders[s] = "node-0"
+		v.Elsewhere[s] = 59 * time.Second
+	}
+	if p := Next(v); len(p.Give) != 0 {
+		t.Errorf("gives %v too soon", p.Give)
+	}
+	for s := range v.Shards {
+		v.Elsewhere[s] = time.Minute
+	}
+	p := Next(v)
+	if len(p.Give) != 1 || Best("default", p.Give[0], v.Nodes) != "node-1" {
+		t.Fatalf("gives %v", p.Give)
+	}
+	idle := -1
+	for s := range v.Shards {
+		if Best("default", s, v.Nodes) == "node-1" {
+			idle = s // the last of those that may go
+		}
+	}
+	v.Busy = func(s int) bool { return s != idle }
+	if p := Next(v); len(p.Give) != 1 || p.Give[0] != idle {
+		t.Errorf("gives %v, and %d is idle", p.Give, idle)
+	}
+}

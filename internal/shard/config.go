@@ -94,8 +94,9 @@ type Config struct {
 	Settle time.Duration
 	// Load fills in what the node tells of its actors at each renewal. Default: nothing.
 	Load func(*Node)
-	// Moved is told of each shard that was taken or released, and why. It must not block.
-	Moved func(Move)
+	// Moved is told of each shard that this node, by its id, took or released, and
+	// why. It must not block.
+	Moved func(node string, m Move)
 	// Busy reports whether something is under way in a shard that this node holds.
 	Busy func(shard int) bool
 	// Quiet brings what is under way in a shard that is to be given to an end, lets
@@ -125,7 +126,7 @@ func (c *Config) fill() (slots []Shard, err error) {
 		c.Load = func(*Node) {}
 	}
 	if c.Moved == nil {
-		c.Moved = func(Move) {}
+		c.Moved = func(string, Move) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

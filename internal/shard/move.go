@@ -54,7 +54,7 @@ func (k *Keeper) taken(slots []int) {
 		if before.why == "" {
 			before.why = Fresh
 		}
-		k.cfg.Moved(Move{Shard: k.slots[s], Taken: true, Why: before.why, Epoch: h.epoch, Other: before.by})
+		k.cfg.Moved(k.cfg.Node.ID, Move{Shard: k.slots[s], Taken: true, Why: before.why, Epoch: h.epoch, Other: before.by})
 	}
 }
 
@@ -73,6 +73,6 @@ func (k *Keeper) released(slots []int, epochs map[int]uint64, why Why) {
 			k.mu.RUnlock()
 			m.Other = Best(m.Pool, m.N, nodes)
 		}
-		k.cfg.Moved(m)
+		k.cfg.Moved(k.cfg.Node.ID, m)
 	}
 }

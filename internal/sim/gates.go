@@ -214,6 +214,9 @@ func verdictOf(f *agent.Failed) (as gate.Verdict, afterMS int64) {
 	if f == nil {
 		return gate.OK, 0
 	}
+	if f.Class == model.Overload && f.Unbilled {
+		return gate.Limited, f.AfterMS
+	}
 	switch f.Class {
 	case model.RateLimit:
 		return gate.Limited, f.AfterMS
