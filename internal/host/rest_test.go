@@ -131,7 +131,10 @@ func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
 	wakeOne(t, c, id)
 	await(t, c, id, "run.finished", 1)
 	resting(t, first, 0) // all logs are closed
-	first.writing.Wait()
+	eventually(t, "the index is told", func() bool {
+		list, err := first.runs.List(within(t))
+		return err == nil && len(list) == 1 && list[0].State == gateway.Finished
+	})
 	if err := first.runs.Change(within(t), id, func(i *client.RunInfo) { i.State, i.Result = gateway.Live, nil }); err != nil {
 		t.Fatal(err)
 	}
