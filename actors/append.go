@@ -77,7 +77,7 @@ func (s *shell) append(c actor.Context, w worked) {
 		return
 	}
 	id := e.Items[0].ID
-	if w.start == s.life.Start {
+	if w.start == s.life.Start && !slices.Contains(s.unread, id) {
 		s.unread = append(s.unread, id)
 	}
 	trap.At(trap.OwnBefore, id)
@@ -100,10 +100,13 @@ func (s *shell) cameRound(id string) {
 // posted takes the failure of an append to our own log: what is too large is
 // replaced by what says so, what found no room is tried again.
 func (s *shell) posted(c actor.Context, m posted) {
-	s.cameRound(s.id(m.own)) // it did not, and is not waited for
+	full := errors.Is(m.err, mailbox.ErrFull)
+	if id := s.id(m.own); !full || id == s.final {
+		s.cameRound(id) // it did not, and is not waited for
+	}
 	switch {
 	case errors.Is(m.err, mailbox.ErrClosed):
-	case errors.Is(m.err, mailbox.ErrFull):
+	case full: // a log is not given without it
 		s.later(c, repost{m.own})
 	case !m.own.small && (errors.Is(m.err, mailbox.ErrTooLarge) || errors.Is(m.err, mailbox.ErrMalformed)):
 		w := m.own

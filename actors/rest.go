@@ -148,12 +148,21 @@ func (r *router) rested(c actor.Context, m rested) {
 	case p.head > m.place:
 		r.find(c, m.at)
 	default:
-		r.asleep(c, asleep{m.at, m.due})
+		r.lie(c, asleep{m.at, m.due})
 	}
 }
 
-// asleep notes who is at rest. Nothing is kept of it but when it is due.
+// asleep hears from outside that an actor is at rest. What was read for that may
+// be older than what the router knows by now: of two times the earlier one counts.
 func (r *router) asleep(c actor.Context, m asleep) {
+	if due := r.resting.when[m.at]; due != 0 && (m.due == 0 || due < m.due) {
+		m.due = due
+	}
+	r.lie(c, m)
+}
+
+// lie notes who is at rest. Nothing is kept of it but when it is due.
+func (r *router) lie(c actor.Context, m asleep) {
 	_, gone := r.gone[m.at]
 	if _, holds := r.cfg.Holds(m.at); !holds || gone || r.shells[m.at] != nil || r.leaves(m.at) != nil {
 		return

@@ -295,3 +295,34 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 		t.Errorf("%v", kinds)
 	}
 }
+
+// What was read of the logs may be old by the time when the node hears of it: an
+// actor that has gone to rest again since then is woken when it says.
+func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
+	post := memory.New(memory.Config{})
+	client, _ := flaky(1500 * time.Millisecond)
+	s := restless(t, post, 1, client)
+	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+		t.Fatal(err)
+	}
+	s.rest(2)
+	s.node.Asleep("r1.root", 0)
+	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// The one timer of all who are at rest is set back to who comes later and is due
+// earlier.
+func TestTheClockWakesWhoIsDueEarlier(t *testing.T) {
+	client, _ := flaky(1500 * time.Millisecond)
+	s := restless(t, memory.New(memory.Config{}), 1, client)
+	s.node.Asleep("another.root", time.Now().Add(time.Hour).UnixMilli())
+	s.rest(1)
+	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+		t.Fatalf("%+v", r)
+	}
+}

@@ -115,3 +115,35 @@ func TestATakeoverLeavesWhoRests(t *testing.T) {
 		t.Errorf("two rests with %d: %+v", told, list)
 	}
 }
+
+// A node died when the log of a run was closed and before the index knew it: the
+// next one says that the run is over, by the log (P17).
+func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
+	noLeaks(t)
+	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
+	first := start(t, state, opts)
+	c := connect(t, first)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if info, err := c.Wait(within(t), id); err != nil || info.State != gateway.Parked {
+		t.Fatalf("%+v %v", info, err)
+	}
+	wakeOne(t, c, id)
+	await(t, c, id, "run.finished", 1)
+	resting(t, first, 0) // all logs are closed
+	eventually(t, "the index is told", func() bool {
+		list, err := first.runs.List(within(t))
+		return err == nil && len(list) == 1 && list[0].State == gateway.Finished
+	})
+	if err := first.runs.Change(within(t), id, func(i *client.RunInfo) { i.State, i.Result = gateway.Live, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, state, opts)
+	eventually(t, "the index knows the end", func() bool {
+		list, err := second.runs.List(within(t))
+		return err == nil && len(list) == 1 && list[0].State == gateway.Finished && list[0].Result != nil
+	})
+}

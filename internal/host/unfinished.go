@@ -66,7 +66,8 @@ func (h *Host) unfinished(ctx context.Context, slots []int) (open []client.RunIn
 // takeUp wakes the actors of all runs that have not ended, but for those who wait:
 // what the newest entry of a log says of its actor is enough to leave it at rest
 // (PROTOCOL P17, P19). It is one pass over the newest entries: one for each run
-// would cost a request to each stream. With slots, it is those whose logs are there.
+// would cost a request to each stream. A supervisor that has ended, and whose run
+// the index does not know as over, says so again. With slots, it is those whose logs are there.
 func (h *Host) takeUp(ctx context.Context, slots []int) error {
 	open, _, err := h.unfinished(ctx, slots)
 	if err != nil {
@@ -78,7 +79,7 @@ func (h *Host) takeUp(ctx context.Context, slots []int) error {
 	}
 	look := func(d mailbox.Head) error {
 		switch st := life.Stands(d.To, d.Data, d.Entries); {
-		case !live[d.To.Run()] || st.Ended:
+		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
 			h.node.Asleep(d.To, st.Due)
 		default:

@@ -107,8 +107,8 @@ func token(name string) string {
 // epoch. It is false from the moment when others may have taken it.
 func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
 	k.mu.RLock()
+	defer k.mu.RUnlock() // the clock is read under it: see renew
 	h, ok := k.held[shard]
-	k.mu.RUnlock()
 	return h.epoch, ok && time.Now().Before(h.until)
 }
 

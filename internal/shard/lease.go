@@ -137,8 +137,9 @@ func (k *Keeper) renew(ctx context.Context, shard int) error {
 	if err != nil {
 		return err
 	}
-	lapsed := h.lapsed || !time.Now().Before(h.until)
 	k.mu.Lock()
+	// Under the lock: whoever was told that the lease is over was told before this.
+	lapsed := h.lapsed || !time.Now().Before(h.until)
 	k.held[shard] = held{epoch: h.epoch, revision: revision, until: sent.Add(k.cfg.TTL), lapsed: lapsed}
 	k.mu.Unlock()
 	return nil

@@ -42,6 +42,9 @@ func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func
 
 func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Head) error) error {
 	end, err := s.lastOf(ctx, filter)
+	if err == nil && end == 0 {
+		end, err = s.endOfWhatIsThere(ctx, filter)
+	}
 	if err != nil || end == 0 {
 		return err
 	}
@@ -56,7 +59,7 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 			return true
 		}
 		last, err := s.lastOf(ctx, filter)
-		return err == nil && last < end // it was purged
+		return err == nil && last < end && f.drained(ctx) // it was purged, or is rotten
 	})
 	if err != nil {
 		return err
@@ -77,6 +80,16 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 		}
 	}
 	return nil
+}
+
+// endOfWhatIsThere is the end of a stream that holds entries under a filter, though
+// the leader finds no last one: that one is rotten. 0: there are none.
+func (s *stream) endOfWhatIsThere(ctx context.Context, filter string) (uint64, error) {
+	count, end, err := s.count(ctx, filter)
+	if err != nil || count == 0 {
+		return 0, err
+	}
+	return end, nil
 }
 
 // first is the place of the first message not yet delivered.

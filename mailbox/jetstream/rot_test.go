@@ -89,3 +89,41 @@ func flip(t *testing.T, dir, text string) {
 		t.Fatalf("%q was not found: %v", text, err)
 	}
 }
+
+// The heads of all other logs are found though the newest entry of a stream has
+// rotted away, and so are those of a log that has lost its newest entry.
+func TestARottenEntryHidesNoOtherLog(t *testing.T) {
+	dir := t.TempDir()
+	session := func(do func(*bus.Embedded)) {
+		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(e)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session(func(e *bus.Embedded) {
+		p := open(t, dial(t, e), quick())
+		for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			put(t, p, mailbox.At("run", agent), "first of "+agent)
+		}
+		put(t, p, "run.a", "the newest of all")
+	})
+	flip(t, dir, "the newest of all")
+	session(func(e *bus.Embedded) {
+		p := open(t, dial(t, e), quick())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		found := map[mailbox.Address]string{}
+		if err := p.Heads(ctx, func(h mailbox.Head) error { found[h.To] = string(h.Data); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, agent := range []string{"b", "c", "d", "e", "f", "g", "h"} {
+			if at := mailbox.At("run", agent); found[at] != "first of "+agent {
+				t.Errorf("the head of %s is %q", at, found[at])
+			}
+		}
+	})
+}
