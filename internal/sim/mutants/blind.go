@@ -41,5 +41,5 @@ var blind = []Mutant{
 	{"blind-answer-of-another-proposal", "P7: a verdict names the proposal that it answers", []Edit{
 		{stopGo, "	if !s.proposes(f.Proposal) {\n		return s, nil\n	}\n	s.Vetoes = 0", "	if s.Phase != Stopping {\n		return s, nil\n	}\n	s.Vetoes = 0"}}},
 	{"blind-given-up-keeps-waiting", "G7: the parent of an agent that is given up hears of it", []Edit{
-		{superGo, "	m.Outcome = o\n	s, fx := end(s, m)\n", "	m.Outcome, m.Done = o, true\n	s, fx := s.put(m), []Effect(nil)\n"}}},
+		{superGo, "	m.Outcome, m.Silent = o, s.Cancel != nil\n	s, fx := end(s, m)\n", "	m.Outcome, m.Silent, m.Done = o, s.Cancel != nil, true\n	s, fx := s.put(m), []Effect(nil)\n"}}},
 }

@@ -226,7 +226,7 @@ var ofRun = []Mutant{
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end", []Edit{
 		{membersGo, "	s, fx := join(s.put(parent), m, t, f.Past)\n	if m.Background {", "	s, fx := join(s.put(parent), m, t, f.Past)\n	fx = append(fx, Tell{To: from, Fact: report(m)})\n	if m.Background {"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
-		{membersGo, "	if !ok || m.Done {\n		return s, nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s, nil\n	}\n	m.Outcome, m.Turns"}}},
+		{membersGo, "	if !ok || m.Done {\n		return s.heardOf(m), nil\n	}\n	m.Outcome, m.Turns", "	if !ok {\n		return s.heardOf(m), nil\n	}\n	m.Outcome, m.Turns"}}},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one", []Edit{
 		{claimGo, "	l.confess, out.Reclaim = true, true\n	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}\n", "	l.confess, out.Reclaim = true, true\n"},
 		{claimGo, "		if mine && l.Phase == Folding && e.Epoch == l.Epoch {", "		if mine && l.Phase == Folding && e.Epoch == l.Epoch && !l.confess {"}}},
