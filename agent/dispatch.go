@@ -135,6 +135,9 @@ func returned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt {
 		return s, nil
 	}
+	if f.Live && c.delegate() { // it lives, whatever else this agent waits for
+		s = s.gone(c)
+	}
 	if s.halted() {
 		return whileHalted(s, i, f)
 	}
@@ -144,9 +147,6 @@ func returned(s State, f Returned) (State, []Effect) {
 	}
 	if f.Error && c.Tries > 0 {
 		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
-	}
-	if f.Live && c.delegate() {
-		s = s.gone(c)
 	}
 	c.Tokens = f.Tokens
 	var fx []Effect

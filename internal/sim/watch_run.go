@@ -29,7 +29,7 @@ func (s *sim) watchVerdict(t life.Letter) {
 func (s *sim) watchTurn(t life.Letter) {
 	id := agent.ID(t.To.Agent())
 	switch i := slices.Index(s.ledger.queue, id); {
-	case i > 0:
+	case i > 0 && !s.hurtAny(): // in a log that rots the order of arrival is another
 		s.fail("%s is answered before %s, which waits longer", id, s.ledger.queue[0])
 	case i == 0:
 		s.ledger.queue = s.ledger.queue[1:]
