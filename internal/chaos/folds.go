@@ -154,7 +154,8 @@ func (f *folded) replay(at mailbox.Address) {
 func (f *folded) claimed(m mailbox.Message, e mailbox.Entry) {
 	for _, fact := range (stored{m.To, m.At, e}).facts() {
 		if r, ok := fact.(agent.Resumed); ok {
-			f.claims[string(m.To)] = append(f.claims[string(m.To)], reign{e.Start, r.Node, m.At})
+			name := string(m.To.Bare())
+			f.claims[name] = append(f.claims[name], reign{e.Start, r.Node, m.At})
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (f *folded) claimed(m mailbox.Message, e mailbox.Entry) {
 func (f *folded) lately(at mailbox.Address, e mailbox.Entry) {
 	for _, fact := range (stored{at, 0, e}).facts() {
 		if r, ok := fact.(agent.Returned); ok {
-			key := string(at) + " " + e.Start
+			key := string(at.Bare()) + " " + e.Start
 			f.late[key] = append(f.late[key], r.Call)
 		}
 	}
@@ -171,17 +172,18 @@ func (f *folded) lately(at mailbox.Address, e mailbox.Entry) {
 
 // count takes an entry in force.
 func (f *folded) count(at mailbox.Address, e mailbox.Entry) {
+	name := at.Bare() // the double and the ledger know of no pools
 	for _, fact := range (stored{at, 0, e}).facts() {
 		switch fact := fact.(type) {
 		case agent.Started:
-			key := fmt.Sprintf("%s.%s", at, fact.Call)
+			key := fmt.Sprintf("%s.%s", name, fact.Call)
 			if f.starts[key] == nil {
 				f.starts[key] = map[string]int{}
 			}
 			f.starts[key][e.Start]++
 			f.open[key] = e.Start
 		case agent.Returned:
-			delete(f.open, fmt.Sprintf("%s.%s", at, fact.Call))
+			delete(f.open, fmt.Sprintf("%s.%s", name, fact.Call))
 		case agent.Released:
 			for key, start := range f.open {
 				if start == e.Start {

@@ -256,7 +256,7 @@ func (t *theatre) post(use func(*jetstream.Post) error) error {
 		return err
 	}
 	defer nc.Close()
-	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{})
+	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func readLogs(s stage) (list logs, err error) {
 		return nil, err
 	}
 	defer nc.Close()
-	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{})
+	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
 	if err != nil {
 		return nil, err
 	}

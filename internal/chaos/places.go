@@ -63,7 +63,7 @@ func (l *load) view() map[int]string {
 // their root.
 func (t *theatre) moved(f *folded) {
 	home := func(at mailbox.Address) string {
-		if claims := f.claims[string(at)]; len(claims) > 0 {
+		if claims := f.claims[string(at.Bare())]; len(claims) > 0 {
 			return claims[0].node
 		}
 		return ""

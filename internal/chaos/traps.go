@@ -126,10 +126,10 @@ func caughtAt(place, text string) (at, call, life string) {
 		call, _, _ = strings.Cut(rest, ".")
 		// An entry is not decoded where the trap is: what comes before the run's id is
 		// the length of the string.
-		return at[max(0, strings.IndexByte(at, '.')-len(client.NewID())):], call, text[strings.LastIndexByte(text, '.')+1:]
+		return string(mailbox.Address(at[max(0, strings.IndexByte(at, '.')-len(client.NewID())):]).Bare()), call, text[strings.LastIndexByte(text, '.')+1:]
 	}
 	if i := strings.LastIndexByte(text, '.'); i > 0 && strings.HasPrefix(place, "tool-") {
-		return text[:i], text[i+1:], ""
+		return string(mailbox.Address(text[:i]).Bare()), text[i+1:], ""
 	}
 	return "", "", ""
 }
