@@ -237,10 +237,13 @@ func (l *load) calls(ctx context.Context, at mailbox.Address, call string) (begu
 	return begun, returned, err
 }
 
-// log reads one log.
+// log reads one log, in whatever pool it is.
 func (l *load) log(ctx context.Context, at mailbox.Address) (list logs, err error) {
 	err = l.t.post(func(post *jetstream.Post) error {
-		return post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		return post.ReadRun(ctx, at.Run(), func(m mailbox.Message) error {
+			if m.To.Bare() != at {
+				return nil
+			}
 			entry, err := mailbox.Decode(m.Data)
 			list = append(list, stored{m.To, m.At, entry})
 			return err
