@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/troupe-run/troupe/actors/life"
@@ -26,6 +27,11 @@ func (s *sim) mayRest(sh *shell) bool {
 // rest has a shell say that it waits; it reads no more.
 func (s *sim) rest(sh *shell) {
 	due, _ := sh.life.MayRest()
+	for _, r := range s.runs {
+		if r.shell == sh && !r.aborted {
+			s.fail("%s rests, and %s is under way", sh.start, cmp.Or(r.call, "its model"))
+		}
+	}
 	s.note("%s rests until %d", sh.start, due)
 	sh.leaving, sh.released, sh.resting, sh.timers = true, true, true, nil
 	s.post(sh, "released", "rest", agent.Released{Rests: true, Due: due})
