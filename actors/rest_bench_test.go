@@ -180,14 +180,18 @@ func measure(t testing.TB, post mailbox.Store, runs int) figures {
 // A run that waits costs its node less than 300 bytes, and no goroutine (P19).
 func TestARunAtRestCostsNearlyNothing(t *testing.T) {
 	const runs = 500
-	f := measure(t, memory.New(memory.Config{}), runs)
-	defer f.second.node.Stop()
-	t.Logf("%.0f bytes for each run, %.0f after a restart, %d goroutines more", f.ran, f.next, f.goroutines)
-	if f.next > bytesMax || f.ran > bytesMax+roomMax/runs {
-		t.Error("a run at rest costs too much")
-	}
-	if f.goroutines > 2 { // the library has one now and then
-		t.Errorf("%d goroutines more than before", f.goroutines)
+	// What other tests leave behind is freed meanwhile or not: what a run costs
+	// shows in each of several measures, noise does not.
+	for again := 2; ; again-- {
+		f := measure(t, memory.New(memory.Config{}), runs)
+		f.second.node.Stop()
+		t.Logf("%.0f bytes for each run, %.0f after a restart, %d goroutines more", f.ran, f.next, f.goroutines)
+		switch dear := f.next > bytesMax || f.ran > bytesMax+roomMax/runs; {
+		case !dear && f.goroutines <= 2: // the library has one now and then
+			return
+		case again == 0:
+			t.Fatal("a run at rest costs too much")
+		}
 	}
 }
 
