@@ -22,6 +22,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
 	emit := s.deltas(e)
 	find, counts, holds, at := s.cfg.Model, s.agent.State.Counts(), s.cfg.Holds, s.life.Addr
+	blobs, run := s.cfg.Blobs, s.agent.State.Task.Run
 	barred := func(afterMS int64, why string) {
 		if ending(ctx) {
 			return
@@ -40,7 +41,9 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		if err == nil {
 			req := e.Request
 			req.Model = name
-			reply, err = complete(ctx, client, req, first(streams, emit))
+			if req.Messages, err = shown(ctx, blobs, run, req.Messages); err == nil {
+				reply, err = complete(ctx, client, req, first(streams, emit))
+			}
 		}
 		v := told(reply, err)
 		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)

@@ -174,7 +174,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 		return
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
-		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args)}
+		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.progress(e)}
 	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
 	go func() {
 		began := time.Now()

@@ -96,7 +96,7 @@ func (s State) begin(i int) (State, Effect) {
 		return s.with(i, c), s.sending(c)
 	case c.recorded():
 		c.Stage = Starting
-		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}
+		return s.with(i, c).beginRecorded(i)
 	}
 	c.Stage = Running
 	return s.with(i, c), s.callTool(c)

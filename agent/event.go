@@ -197,7 +197,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "messaged": as[Messaged], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "admitted": as[Admitted], "woke": as[Woke], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "admitted": as[Admitted], "woke": as[Woke], "vouched": as[Vouched], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -302,7 +302,7 @@ func asAsk[T Ask](body func(any) error) (Ask, error) {
 
 var asks = map[string]func(func(any) error) (Ask, error){
 	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop], "send": asAsk[Send],
-	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back],
+	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back], "vouch": asAsk[Vouch],
 }
 
 // CallModel begins an attempt under a lease that is open.

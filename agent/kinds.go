@@ -16,7 +16,7 @@ func Kinds() map[string]any {
 		"checkpoint.resume_unsafe": Unsafe{},
 		"limit.soft":               Limited{}, "loop.detected": LoopDetected{}, "warning.raised": Warned{},
 		"context.compacted": Compaction{}, "recovery.fired": Recovery{}, "journal.updated": JournalUpdated{},
-		"model.fallback": Fallback{}, "gate.paused": GatePaused{}, "tool.retry": ToolRetry{},
+		"model.fallback": Fallback{}, "gate.paused": GatePaused{}, "tool.retry": ToolRetry{}, "skill.loaded": SkillLoaded{},
 		"hook.fired": HookFired{}, "guardrail.triggered": GuardrailFired{}, "guardrail.escalated": GuardrailFired{},
 		"context.transformed": ContextTransformed{}, "tool.denied": ToolDecided{}, "tool.approved": ToolDecided{},
 	}

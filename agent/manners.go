@@ -28,6 +28,9 @@ type Manners struct {
 	// Kin: it may delegate in the background and by a schema, and agents of the run
 	// may send messages to each other.
 	Kin bool `msgpack:"k,omitempty" json:"kin,omitempty"`
+	// Vouch: no side effect begins before the supervisor has vouched for the log
+	// of the life in force.
+	Vouch bool `msgpack:"v,omitempty" json:"vouch,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
 	// after a transient failure; 0 never.
 	ToolRetries int `msgpack:"t,omitempty" json:"tool_retries,omitempty"`
@@ -83,6 +86,8 @@ type Hook struct {
 	Report bool `msgpack:"r,omitempty" json:"report,omitempty"`
 	// Of is whose hook it is: OfRoot, OfChild, or "" for every agent's.
 	Of string `msgpack:"w,omitempty" json:"of,omitempty"`
+	// Rules are what a Go function is to go by, in a form of its own.
+	Rules string `msgpack:"u,omitempty" json:"rules,omitempty"`
 }
 
 // Whose hook a hook is.
@@ -210,7 +215,7 @@ func DefaultManners() Manners {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true, Vouch: true,
 	}
 }
 

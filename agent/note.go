@@ -256,6 +256,7 @@ func (n *notes) calls(before State, e Event, after State) {
 		}
 		if c.Stage == Ended && old.Stage != Ended {
 			n.ended(c.Name, c.Child, c.Result, took)
+			n.loaded(after, c, c.Result)
 		}
 	}
 	if len(after.Calls) > 0 || len(after.History) == len(before.History) {
@@ -276,6 +277,7 @@ func (n *notes) calls(before State, e Event, after State) {
 					name = old.Name
 				}
 				n.ended(name, old.Child, r, took)
+				n.loaded(after, old, r)
 			}
 		}
 	}

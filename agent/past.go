@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,6 +115,9 @@ const (
 )
 
 func (m *mender) take(said model.Message) {
+	if !said.Tombstone {
+		said = unshown(said)
+	}
 	said.Calls, said.Results = slices.Clone(said.Calls), slices.Clone(said.Results)
 	blank := strings.TrimSpace(said.Text) == ""
 	switch {
@@ -151,6 +155,30 @@ func (m *mender) take(said model.Message) {
 	if m.put(said); len(said.Calls) > 0 {
 		m.open, m.was, m.have = said.Calls, was, make([]*model.ToolResult, len(said.Calls))
 	}
+}
+
+// unshown names the media of a message instead of showing them: their bytes are
+// blobs of one run, and a history goes into others.
+func unshown(said model.Message) model.Message {
+	if len(said.Media) == 0 {
+		return said
+	}
+	for _, d := range said.Media {
+		if said.Role == model.User {
+			said.Text += fmt.Sprintf("\n[%s %s was shown here, %d bytes; this history does not have it]", clip(d.Type, nameShown), clip(cmp.Or(d.Name, "without a name"), nameShown), d.Size)
+		}
+	}
+	said.Media, said.Tokens = nil, 0
+	return said
+}
+
+// allUnshown are messages that leave the agent.
+func allUnshown(list []model.Message) []model.Message {
+	list = slices.Clone(list)
+	for i, m := range list {
+		list[i] = unshown(m)
+	}
+	return list
 }
 
 // believed is the estimate of a message, if it can be one.
@@ -208,7 +236,7 @@ func (m *mender) flush() {
 // answered with what is known of them now.
 func (s State) Past() Past {
 	p := Past{Form: PastForm, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: s.Task.System,
-		Model: s.route().Name, Turn: s.Turn, Usage: s.Usage, Messages: slices.Clone(s.History), Journal: s.Journal.whole()}
+		Model: s.route().Name, Turn: s.Turn, Usage: s.Usage, Messages: allUnshown(s.History), Journal: s.Journal.whole()}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {
@@ -262,7 +290,7 @@ func (s State) Turned(n int) bool {
 // the model had read when it asked for the child.
 func (s State) handed() []model.Message {
 	s.History = s.History[:s.asked()]
-	return s.Prompt()
+	return allUnshown(s.Prompt())
 }
 
 // delegation asks for the child of a call, or says why it cannot.

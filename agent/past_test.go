@@ -122,6 +122,9 @@ func TestNoHistoryBreaksAnAgent(t *testing.T) {
 			r.fill(reflect.ValueOf(&m).Elem(), "")
 			m.Role = []model.Role{model.User, model.Assistant, model.ToolRole, model.Assistant, model.User, "x"}[r.byte()%6]
 			m.Tombstone, m.Tokens = r.byte() > 230, 0
+			if r.byte() < 250 {
+				m.Media = nil
+			}
 			if m.Role != model.Assistant && r.byte() < 200 {
 				m.Calls = nil
 			}

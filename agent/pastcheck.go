@@ -51,6 +51,9 @@ func weigh(messages ...model.Message) weight {
 	}
 	for _, m := range messages {
 		add(len(m.Role), len(m.Text))
+		for _, d := range m.Media {
+			add(len(d.Kind), len(d.Type), len(d.Name), len(d.Ref), 3*pastEnvelope)
+		}
 		for _, c := range m.Calls {
 			add(len(c.ID), len(c.Name), len(c.Args))
 		}
@@ -175,6 +178,9 @@ func (c *pastChecker) next(m model.Message) (what, remedy string) {
 	if what := encoded(m); what != "" {
 		return what, "export the history again"
 	}
+	if len(m.Media) > 0 {
+		return "it has media, whose bytes no history has", "leave them out, and name them in its text"
+	}
 	if m.Tombstone {
 		return "", ""
 	}
@@ -243,7 +249,7 @@ func encoded(m model.Message) string {
 			return "it is not UTF-8"
 		}
 	}
-	if u := m.Usage; m.Tokens < 0 || u != nil && min(u.Input, u.Output, u.CacheRead, u.CacheCreation) < 0 {
+	if u := m.Usage; m.Tokens < 0 || u != nil && min(u.Input, u.Output, u.CacheRead, u.CacheCreation, u.Reasoning) < 0 {
 		return "its usage is negative"
 	}
 	return ""

@@ -18,6 +18,9 @@ func (s State) Prompt() []model.Message {
 	user := func(text string) { sent = add(sent, model.Message{Role: model.User, Text: text}) }
 	if s.Fold.Upto > 0 {
 		user(s.Fold.Text)
+		if s.Fold.Upto > s.Recalled { // no text stands for the task's media
+			sent[0].Media = s.Task.Media
+		}
 	}
 	for i := s.Fold.Upto; i <= len(s.History); i++ {
 		if shown := s.Journal.Shown; i == shown.At && shown.Text != "" {
@@ -53,6 +56,7 @@ func add(sent []model.Message, m model.Message) []model.Message {
 		return append(sent, m)
 	}
 	sent[n-1].Text += "\n\n" + m.Text
+	sent[n-1].Media = slices.Concat(sent[n-1].Media, m.Media)
 	sent[n-1].Tokens = 0
 	return sent
 }
@@ -70,8 +74,11 @@ func (s State) InputBound() int64 {
 		for _, m := range s.History[s.Anchor.Messages:] {
 			n += budget.Message(m)
 		}
+		if s.Anchor.Formless {
+			n += budget.Text(s.form())
+		}
 	} else {
-		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools)
+		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools) + budget.Text(s.form())
 		for _, m := range s.sent() {
 			n += budget.Message(m)
 		}

@@ -69,7 +69,7 @@ func TestHooksAnyFacts(t *testing.T) {
 // never waits at one that is closed (A17).
 func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 	asked := map[agent.HookPoint]int{}
-	for seed := range uint64(1500) {
+	for seed := range uint64(6000) {
 		r := &source{data: noise(seed, 1200), task: &gatedTask}
 		var s agent.State
 		for len(r.data) > 0 {

@@ -16,7 +16,7 @@ import (
 // kinds are the words of the agent's log, those that lead somewhere more often.
 var kinds = []string{
 	"submitted", "granted", "granted", "granted", "denied", "replied", "replied", "replied", "failed", "started", "started",
-	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled", "messaged",
+	"returned", "returned", "hooked", "stop_allowed", "stop_vetoed", "canceled", "steered", "answered", "woke", "resumed", "checkpoint", "closed", "recalled", "messaged", "vouched",
 }
 
 // likely are the facts that mean something in a phase.
@@ -24,7 +24,7 @@ var likely = map[agent.Phase][]string{
 	"":             {"submitted", "recalled"},
 	agent.Leasing:  {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
 	agent.Thinking: {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
-	agent.Acting:   {"hooked", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
+	agent.Acting:   {"hooked", "vouched", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
 	agent.Waiting:  {"messaged", "woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
 	agent.Stopping: {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
 	agent.Hooking:  {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
@@ -152,6 +152,8 @@ func (r *source) aim(into any) {
 		f.Call, f.Attempt, f.Life = open.ID, open.Attempt, r.s.Life
 	case *agent.Returned:
 		f.Call, f.Attempt = open.ID, open.Attempt
+	case *agent.Vouched:
+		f.Life = r.s.Vouch.Asked
 	case *agent.Messaged:
 		if f.Call = ""; len(r.s.Away) > 0 && r.byte() > 60 {
 			f.From, f.Call = r.s.Away[0].Child, r.s.Away[0].Call
@@ -185,7 +187,7 @@ var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: age
 		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
 		{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
 		agent.AskSpec(), agent.SendSpec(),
-	}...), Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Ask: true,
+	}...), Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Vouch: true, Ask: true,
 		Context: agent.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
 
 // walk steps an agent through the facts of the bytes and checks what must hold

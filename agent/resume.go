@@ -155,7 +155,9 @@ func lostCalls(s State) (State, []Effect) {
 		default:
 			s, e = unknownOutcome(s, c)
 		}
-		fx = append(fx, e)
+		if e != nil {
+			fx = append(fx, e)
+		}
 	}
 	if s.Phase == Waiting {
 		return s, fx
@@ -218,8 +220,10 @@ func answered(s State, f Answered) (State, []Effect) {
 	switch f.Decision {
 	case "approve":
 		var e Effect
-		s, e = s.begin(i)
-		return s, append(fx, e)
+		if s, e = s.begin(i); e != nil {
+			fx = append(fx, e)
+		}
+		return s, fx
 	case "text":
 		s = s.with(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
 	default:

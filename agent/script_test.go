@@ -185,6 +185,8 @@ func effect(fx agent.Effect) string {
 		return finished(e)
 	case agent.Back:
 		return "back node=" + e.Node
+	case agent.Vouch:
+		return fmt.Sprintf("vouch life=%s lease=%d", e.Life, e.Lease)
 	case agent.CallModel:
 		tools := ""
 		if e.Request.NoTools {
@@ -192,6 +194,9 @@ func effect(fx agent.Effect) string {
 		}
 		if e.Request.Choice != "" {
 			tools += " choice=" + e.Request.Choice
+		}
+		if e.Request.Schema != "" {
+			tools += " schema"
 		}
 		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, routed(e.Model))
 	case agent.Begin:
@@ -252,7 +257,7 @@ func messages(list []model.Message) string {
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "%s%s %s", m.Role, dead, quoted(m.Text))
+		fmt.Fprintf(&b, "%s%s %s%s", m.Role, dead, quoted(m.Text), seen(m))
 		for _, c := range m.Calls {
 			fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Name, c.Args)
 		}
@@ -344,6 +349,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Woke{Timer: first(d)}
 	case "recalled":
 		return recalled(t, d)
+	case "vouched": // for the life in force, or another one
+		return agent.Vouched{Life: cmp.Or(value(t, d, "life"), p.life)}
 	case "resumed":
 		return resumed(t, d)
 	case "released":
@@ -371,9 +378,9 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
 		}
 	}
-	task.Hashes = versions(d, "hashes")
+	task.Hashes, task.Media = versions(d, "hashes"), media(t, d)
 	task.Manners.Hooks = hooks(t, d)
-	task.Manners.Ask, task.Manners.Kin = d.HasArg("ask"), d.HasArg("kin")
+	task.Manners.Ask, task.Manners.Kin, task.Manners.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
 	if patience := value(t, d, "patience"); patience != "" {
 		task.Manners.PatienceMS = duration(t, patience).Milliseconds()
 	}
@@ -398,6 +405,9 @@ func schema(name string) string {
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema
+	}
+	if name == "skill" {
+		return `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`
 	}
 	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
 }

@@ -89,7 +89,8 @@ type State struct {
 	Asks    int      // questions that the loop has put to a person itself
 
 	Drift Drift // how the node in force differs from the record
-	Whole bool  // the life in force began with nothing under way
+	Vouch Vouching
+	Whole bool // the life in force began with nothing under way
 
 	Released bool // the life in force has ended in order: nothing of it is under way
 	Rested   bool // … because there was nothing to do
@@ -112,6 +113,7 @@ type Anchor struct {
 	Messages int   // how many messages of History it covers
 	Tokens   int64 // 0: nothing reported yet
 	Route    int   // whose report it is: no other model counts like it
+	Formless bool  // the schema of the answer was not sent with it
 }
 
 // Stage is how far a call is.

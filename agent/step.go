@@ -43,6 +43,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return admitted(s, f)
 	case Woke:
 		return woke(s, f)
+	case Vouched:
+		return vouched(s, f)
 	case Resumed:
 		return resumed(s, f)
 	case Released:

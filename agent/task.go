@@ -9,6 +9,8 @@
 package agent
 
 import (
+	"strings"
+
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -33,6 +35,7 @@ type Task struct {
 	Depth       int               `msgpack:"h,omitempty"`
 	Name        string            `msgpack:"n"` // of the definition
 	Goal        string            `msgpack:"g"`
+	Media       []model.Media     `msgpack:"md,omitempty"` // that come with the goal
 	System      string            `msgpack:"s"`
 	Model       Model             `msgpack:"m"`
 	Tools       []model.ToolSpec  `msgpack:"t,omitempty"` // offered to the model
@@ -42,10 +45,11 @@ type Task struct {
 	Criteria    []string          `msgpack:"q,omitempty"`
 	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
-	Source      string            `msgpack:"b,omitempty"` // the file that its prompt was read from; "": built in
-	Hashes      map[string]string `msgpack:"x,omitempty"` // versions of what it was begun with, for F4: see drift.go
-	Writable    []string          `msgpack:"u,omitempty"` // paths that may be written without approval
-	Commands    []Command         `msgpack:"z,omitempty"` // tools of an agent file that the shell runs
+	Source      string            `msgpack:"b,omitempty"`  // the file that its prompt was read from; "": built in
+	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions of what it was begun with, for F4: see drift.go
+	Writable    []string          `msgpack:"u,omitempty"`  // paths that may be written without approval
+	Commands    []Command         `msgpack:"z,omitempty"`  // tools of an agent file that the shell runs
+	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that have the others
 	Manners     Manners           `msgpack:"a,omitempty"`
 	Forbidden   []string          `msgpack:"f,omitempty"` // tools of the run that this agent may not use
 }
@@ -55,6 +59,17 @@ type Command struct {
 	Name string `msgpack:"n" json:"name"`
 	Line string `msgpack:"l" json:"command"`
 }
+
+// Server is an MCP server whose tools are among Task.Tools. How it is reached is
+// in the file alone, with its secrets; the hash says whether it still is the same.
+type Server struct {
+	Name   string `msgpack:"n" json:"name"`
+	Source string `msgpack:"s" json:"source"`
+	Hash   string `msgpack:"h" json:"hash"`
+}
+
+// Has reports whether a tool is one of the server, by its name.
+func (s Server) Has(tool string) bool { return strings.HasPrefix(tool, "mcp__"+s.Name+"__") }
 
 // Model is a model route with what the pool must know of it.
 type Model struct {

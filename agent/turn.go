@@ -38,7 +38,7 @@ func (t Task) prompt() model.Message {
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text + t.Manners.Require.told()}
+	return model.Message{Role: model.User, Text: text + t.Manners.Require.told(), Media: t.Media}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
@@ -164,8 +164,19 @@ func (s State) callModel() CallModel {
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
 		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.sent(), Tools: s.Task.Tools,
 		MaxOutput: s.Grant.Output, NoTools: s.Ending != "", Choice: s.Force,
-		Temperature: m.Temperature, Effort: m.Effort,
+		Temperature: m.Temperature, Effort: m.Effort, Schema: s.form(),
 	}}
+}
+
+// form is the schema that this turn's reply has to fit if it is the answer; ""
+// where none is asked for. A closing turn says what was found so far, which
+// need not fit, one that is forced to call cannot answer, and one that goes on
+// where a reply was cut says only the rest.
+func (s State) form() string {
+	if s.Ending != "" || s.Force != "" || s.Cuts > 0 {
+		return ""
+	}
+	return s.Task.Manners.Require.Schema
 }
 
 const (
@@ -198,7 +209,7 @@ func denied(s State, f Denied) (State, []Effect) {
 	if s.Purpose == ForSummary {
 		return unsummed(s)
 	}
-	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Known {
+	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Covered() {
 		return unpriced(s, f)
 	}
 	why := f.Why
@@ -269,6 +280,7 @@ func act(s State, stop model.Stop) (State, []Effect) {
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
 	m.Role, m.Results = model.Assistant, nil // a model has no results to bring
+	m.Media = nil                            // and shows nothing
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -294,7 +306,7 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
 		if s.Rounds.Sent == nil { // what hooks made of the prompt is no measure of it
-			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route}
+			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.Manners.Require.Schema != "" && s.form() == ""}
 		}
 	}
 	s.Rounds.Sent = nil

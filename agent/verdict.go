@@ -67,12 +67,21 @@ func (s State) nonsense(p HookPoint, c Call, a HookAnswer) string {
 		if err := Sendable(a.Messages); err != nil {
 			return err.Error()
 		}
+		for _, m := range a.Messages { // else what they cost would be its word
+			if m.Media != nil && (m.Role != model.User || !slices.EqualFunc(m.Media, s.Task.Media, sameMedia)) {
+				return "it would send media that are not those of the task"
+			}
+		}
 	case a.Args != "" && p == HookPreTool:
 		if what, _ := s.misfit(c.Name, a.Args); what != "" {
 			return "of what it gave instead, " + what
 		}
 	}
 	return ""
+}
+
+func sameMedia(a, b model.Media) bool {
+	return a.Kind == b.Kind && a.Type == b.Type && a.Name == b.Name && a.Ref == b.Ref && a.Size == b.Size && a.Most == b.Most && a.Likely == b.Likely
 }
 
 // weigh makes one verdict of all answers: the strictest counts, whoever gave it.

@@ -136,6 +136,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return finished(s, e.From, f)
 	case agent.Back:
 		return back(s, e.From, f)
+	case agent.Vouch:
+		return vouch(s, e.From, f)
 	case agent.Canceled:
 		return canceled(s, f)
 	case PolicySet:
@@ -170,7 +172,7 @@ func early(s State, e Event) (State, []Effect) {
 			s.Began = s.Now
 			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park:
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"

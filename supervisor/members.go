@@ -45,7 +45,7 @@ func (s State) tooLittle(t agent.Task, ask budget.Ask) agent.Outcome {
 	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
 	switch {
 	case money == budget.Unlimited:
-	case !ask.Price.Known:
+	case !ask.Price.Covered():
 		o.Reason, o.Detail = agent.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
 	case need.Nano > money:
 		o.Reason, o.Detail = agent.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
@@ -94,7 +94,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
 		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def),
+		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def), Media: s.Run.shown(m.Depth),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model
@@ -119,6 +119,11 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	for _, c := range s.Run.Commands {
 		if slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return spec.Name == c.Name }) {
 			t.Commands = append(t.Commands, c)
+		}
+	}
+	for _, server := range s.Run.Servers {
+		if slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return server.Has(spec.Name) }) {
+			t.Servers = append(t.Servers, server)
 		}
 	}
 	return t
@@ -356,20 +361,4 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 		}
 	})
 	return next, fx
-}
-
-// damaged gives up a member whose log lost its tail: nothing of it may act
-// again, and the run halts.
-func damaged(s State, from agent.ID, detail string) (State, []Effect) {
-	m, ok := s.Member(from)
-	if ok && m.Done { // it may not know that it has ended
-		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}
-	}
-	if !ok || s.Phase == Over {
-		return s, nil
-	}
-	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail}
-	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: agent.LogDamaged})
-	s, more := end(s, m)
-	return s, append(fx, more...)
 }

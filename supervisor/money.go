@@ -23,6 +23,10 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil {
 		return s, fx // its Canceled is on the way and answers it
 	}
+	if newest := s.newestLease(from); f.Lease <= newest { // it was never asked for twice
+		next, more := shortened(s, from, f.Lease, newest)
+		return next, append(fx, more...)
+	}
 	if s.Waiting() > 0 {
 		return s.enqueue(m, f), fx
 	}

@@ -22,14 +22,15 @@ type Definition struct {
 	Name        string `msgpack:"n" json:"name"`
 	Description string `msgpack:"d,omitempty" json:"description"`
 	System      string `msgpack:"s" json:"system"`
-	// Tools are the agent's rights: nil inherits all that its parent has.
-	Tools []string `msgpack:"t,omitempty" json:"tools,omitempty"`
+	// Tools are the agent's rights: nil inherits all that its parent has. An empty
+	// list is none, and must come out of the log as one: nothing omits it.
+	Tools []string `msgpack:"t" json:"tools,omitempty"`
 	// Offer is the part of its rights that the model is told of; nil: all.
-	Offer []string `msgpack:"o,omitempty" json:"offer,omitempty"`
+	Offer []string `msgpack:"o" json:"offer,omitempty"`
 	// Deny is taken away from it and from all below it.
 	Deny []string `msgpack:"y,omitempty" json:"deny,omitempty"`
-	// Delegates are the definitions it may delegate to; nil: any.
-	Delegates []string     `msgpack:"g,omitempty" json:"delegates,omitempty"`
+	// Delegates are the definitions it may delegate to; nil: any, empty: none.
+	Delegates []string     `msgpack:"g" json:"delegates,omitempty"`
 	Model     *agent.Model `msgpack:"m,omitempty" json:"model,omitempty"`
 	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
 	// Manners go over those of the run.
@@ -94,10 +95,12 @@ type Opened struct {
 	Run          string           `msgpack:"r" json:"run"`
 	Conversation string           `msgpack:"v,omitempty" json:"conversation,omitempty"`
 	Goal         string           `msgpack:"g" json:"goal"`
-	Root         string           `msgpack:"o" json:"root"` // name of the root's definition
+	Media        []model.Media    `msgpack:"md,omitempty" json:"media,omitempty"` // that come with the goal, for the root
+	Root         string           `msgpack:"o" json:"root"`                       // name of the root's definition
 	Definitions  []Definition     `msgpack:"d" json:"definitions"`
 	Tools        []model.ToolSpec `msgpack:"t,omitempty" json:"tools"`
 	Commands     []agent.Command  `msgpack:"z,omitempty" json:"commands,omitempty"`
+	Servers      []agent.Server   `msgpack:"ms,omitempty" json:"servers,omitempty"`
 	Model        agent.Model      `msgpack:"m" json:"model"`
 	Why          string           `msgpack:"y,omitempty" json:"why,omitempty"` // this model
 	Limits       Limits           `msgpack:"l" json:"limits"`
@@ -120,6 +123,17 @@ type Opened struct {
 	// Pool is where agents live that their definitions place nowhere: that of the
 	// machine that has the Workspace. "" is DefaultPool, where all supervisors live.
 	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
+	// Unpriced are the models that may be called under a limit in money though
+	// nobody knows what they cost: somebody has named them.
+	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
+}
+
+// shown are the media that come with the task of an agent: only the root's has any.
+func (o Opened) shown(depth int) []model.Media {
+	if depth > 0 {
+		return nil
+	}
+	return o.Media
 }
 
 // Past says which history the root of a run begins with.

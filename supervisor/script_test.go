@@ -174,6 +174,8 @@ func told(f agent.Fact) string {
 		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, live(f), f.Text)
 	case agent.Messaged:
 		return fmt.Sprintf("messaged from=%s (%s) call=%s error=%t %q", f.From, f.Name, f.Call, f.Error, f.Text)
+	case agent.Vouched:
+		return "vouched life=" + f.Life
 	case agent.StopAllowed:
 		return fmt.Sprintf("stop-allowed %d", f.Proposal)
 	case agent.StopVetoed:
@@ -307,6 +309,8 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	switch d.Cmd {
 	case "back":
 		return agent.Back{Node: "n2"}
+	case "vouch":
+		return agent.Vouch{Life: "b", Lease: number(t, d, "lease", 0)}
 	case "canceled":
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: agent.ID(value(t, d, "of"))}
 	case "policy":

@@ -142,7 +142,7 @@ func canonMessage(b []byte, m *model.Message) []byte {
 }
 
 func canonUsage(b []byte, u model.Usage) []byte {
-	return num(b, u.Input, u.Output, u.CacheRead, u.CacheCreation)
+	return num(b, u.Input, u.Output, u.CacheRead, u.CacheCreation, u.Reasoning)
 }
 
 func canonAmount(b []byte, v ...budget.Amount) []byte {

@@ -142,6 +142,6 @@
 // spoiled only this is asked: that it is noticed where PROTOCOL P13 can notice
 // it, that what is known to be damaged halts, and that the run ends. Where
 // others fill the gap of a truncated log before the next claim, P13 sees
-// nothing; and between a truncation and the supervisor's cancel a call whose
-// Started was lost may begin again.
+// nothing but a lease that the log does not know of; and a call begins again
+// whose Started, and nothing that the supervisor has heard of, was lost.
 package sim

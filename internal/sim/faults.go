@@ -260,9 +260,9 @@ func (s *sim) garbage() {
 	s.append(a.addr, s.encode(e), "garbage "+string(e.From)+" "+kind)
 }
 
-// truncate takes the tail of an agent's log away, while nobody holds it. The
-// next claim is the first thing that is appended: where others fill the gap
-// before it, PROTOCOL P13 cannot see that the log was shorter.
+// truncate takes the tail of an agent's log away, while nobody holds it. Half
+// of the time the next claim is the first thing that is appended: where others
+// fill the gap before it, only a lease can tell that the log was shorter.
 func (s *sim) truncate() {
 	a := s.actors[s.IntN(len(s.actors))]
 	if a == s.super || a.closed || a.hurt || len(a.log) < 2 {
@@ -272,14 +272,32 @@ func (s *sim) truncate() {
 		s.kill(a.shells[0])
 	}
 	keep := max(1, len(a.log)-s.between(1, 6))
+	if at := started(a.log); len(at) > 0 && s.percent(80) {
+		keep = at[s.IntN(len(at))] // before a side effect, which its log then knows nothing of
+	}
 	s.spoil(a, keep)
 	s.note("truncate %s to %d entries", a.id, keep)
 	a.log = a.log[:keep:keep]
 	a.shadow.again()
-	s.takeover(a)
+	if s.takeover(a); s.percent(50) {
+		for uint64(len(a.log)) < a.shadow.heard {
+			s.append(a.addr, s.encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{Kind: "steered"}}}), "filler")
+		}
+		return
+	}
 	claim := s.flights[len(s.flights)-1]
 	claim.landed, claim.acked = 1, true
 	s.append(a.addr, claim.data, claim.name)
+}
+
+// started are the places of a log before each Started.
+func started(log []mailbox.Message) (at []int) {
+	for i := 1; i < len(log); i++ {
+		if e, err := mailbox.Decode(log[i].Data); err == nil && len(e.Items) > 0 && e.Items[0].Kind == "started" {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // behead takes the first entries of an agent's log away, all of them under a
@@ -320,10 +338,34 @@ func (s *sim) rot() {
 		// superseded, whose hashes are only logged (PROTOCOL P13).
 		data[0] = unreadable
 	}
+	if newer(data) {
+		// Who folds it steps nothing that looks newer than himself, who only
+		// watches does (PROTOCOL P10): both see the damage, by other states.
+		data[0] = unreadable
+	}
 	s.note("rot in entry %d of %s", i+1, a.id)
 	a.log = append(a.log[:0:0], a.log...)
 	a.log[i].Data = data
 	a.shadow.again()
+}
+
+// newer: the entry begins a run or an agent under rules that nobody knows.
+func newer(data []byte) bool {
+	e, err := mailbox.Decode(data)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(e.Items, func(i mailbox.Item) bool {
+		var o supervisor.Opened
+		var t agent.Submitted
+		switch i.Kind {
+		case o.Kind():
+			return mailbox.Unmarshal(i.Body, &o) == nil && o.Rules > agent.Rules
+		case t.Kind():
+			return mailbox.Unmarshal(i.Body, &t) == nil && t.Task.Rules > agent.Rules
+		}
+		return false
+	})
 }
 
 // unreadable is a byte that no entry begins with.
@@ -334,5 +376,7 @@ func (s *sim) spoil(a *actor, keep int) {
 	a.hurt = true
 	a.shadow.cut = uint64(keep)
 	a.shadow.heard = s.super.shadow.high[a.addr]
+	account := s.super.shadow.super.State.Pool.Account(string(a.id))
+	a.shadow.granted = max(account.Open, account.Closed)
 	a.shadow.done = a.shadow.Ended()
 }

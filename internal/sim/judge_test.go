@@ -13,14 +13,15 @@ import (
 	"github.com/troupe-run/troupe/internal/strict"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
 )
 
 // judge sends requests through the adapters, catches what they would write on
-// the wire, and lets package strict judge that by the rules of both providers.
+// the wire, and lets package strict judge that by the rules of each API.
 type judge struct {
-	clients [2]model.Client
-	wires   [2]*wiretap
+	clients [4]model.Client
+	wires   [4]*wiretap
 	judged  int // bodies
 	seen    map[uint64]bool
 	buf     []byte
@@ -28,7 +29,7 @@ type judge struct {
 
 func newJudge(t *testing.T) *judge {
 	t.Helper()
-	j := &judge{wires: [2]*wiretap{{}, {}}, seen: map[uint64]bool{}}
+	j := &judge{wires: [4]*wiretap{{}, {}, {}, {}}, seen: map[uint64]bool{}}
 	a, err := anthropic.New(anthropic.Config{BaseURL: "http://judge", Transport: j.wires[0]})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,15 @@ func newJudge(t *testing.T) *judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.clients = [2]model.Client{a, o}
+	r, err := openai.New(openai.Config{BaseURL: "http://judge", API: openai.APIResponses, Transport: j.wires[2]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gemini.New(gemini.Config{BaseURL: "http://judge", Transport: j.wires[3]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.clients = [4]model.Client{a, o, r, g}
 	return j
 }
 
@@ -72,9 +81,17 @@ func (j *judge) request(t *testing.T, r model.Request) error {
 			return err // the adapter refuses it unsent
 		}
 		j.judged++
-		err := strict.OpenAI(j.wires[i].body)
-		if i == 0 {
-			err = strict.Anthropic(j.wires[i].body, signer)
+		// The simulator's models sign in Anthropic's form only.
+		var err error
+		switch body := j.wires[i].body; i {
+		case 0:
+			err = strict.Anthropic(body, signer)
+		case 1:
+			err = strict.OpenAI(body)
+		case 2:
+			err = strict.Responses(body, nil)
+		default:
+			err = strict.Gemini(body, r.Model, nil)
 		}
 		if err != nil {
 			return err
@@ -121,7 +138,7 @@ func TestJudge(t *testing.T) {
 	good := model.Request{Model: "anthropic/one", MaxOutput: 9, Tools: tools, Messages: []model.Message{
 		{Role: model.User, Text: "x"}, {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0", Name: "look", Args: "{}"}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "y"}}}}}
-	if err := j.request(t, good); err != nil || j.judged != 2 || !bytes.Contains(j.wires[0].body, []byte("toolu_1_0")) {
+	if err := j.request(t, good); err != nil || j.judged != 4 || !bytes.Contains(j.wires[0].body, []byte("toolu_1_0")) {
 		t.Fatalf("%v, %d bodies judged: %s", err, j.judged, j.wires[0].body)
 	}
 	for name, bad := range map[string][]model.Message{

@@ -54,6 +54,7 @@ func manners(d dice, p *plan) agent.Manners {
 	if p.on(Refusals) || d.percent(30) {
 		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, agent.PatienceMS, agent.PatienceMS)
 	}
+	m.Vouch = d.percent(80)
 	if d.percent(60) {
 		m.ToolRetries = d.between(1, agent.ToolRetriesMax+1)
 	}
@@ -99,8 +100,11 @@ func price(d dice) budget.Price {
 	if d.percent(30) {
 		return budget.Price{}
 	}
-	return budget.Price{Known: true, Input: int64(oneOf(d, 1, 3)), Output: int64(oneOf(d, 5, 15)), CacheRead: 1, CacheWrite: 4}
+	return budget.Price{Known: true, Input: int64(oneOf(d, 1, 3)), Output: int64(oneOf(d, 5, 15)), CacheRead: 1, CacheWrite: 4, Long: long}
 }
+
+// long is what a long prompt costs: a few turns make one.
+var long = budget.Tier{Above: 400, Input: 6, Output: 22, CacheRead: 2, CacheWrite: 8}
 
 // window is small where the run compacts, so that a few turns fill it.
 func window(d dice, p *plan) int64 {

@@ -179,7 +179,7 @@ var tools = []model.ToolSpec{
 func opened(d dice, p *plan) supervisor.Opened {
 	p.first = agent.Model{Name: firstModel, Window: window(d, p)}
 	if d.percent(40) {
-		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4}
+		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4, Long: long}
 	}
 	o := supervisor.Opened{
 		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: agent.Rules,

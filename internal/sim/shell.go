@@ -103,6 +103,9 @@ func (s *sim) post(sh *shell, kind, key string, body any) {
 	s.send(sh, sh.actor.addr, data, fmt.Sprintf("%s %s of %s", kind, key, sh.start), false)
 }
 
+// earlyOdds is how often a retry's timer fires at once where clocks run ahead.
+const earlyOdds = 40
+
 // raceOdds is how often a cancel is aimed at a Delegate that has just gone out,
 // or at a call that waits for its next attempt.
 const raceOdds = 5
@@ -269,6 +272,10 @@ func (s *sim) perform(sh *shell, effect any) {
 		s.abort(sh, func(r *run) bool { return r.lease == 0 && r.call == e.Call })
 	case agent.Arm:
 		sh.arm(e.Timer, e.Due)
+		if strings.HasPrefix(e.Timer, "retry-") && !s.quiet && s.on(Clock) && s.percent(earlyOdds) {
+			s.fire(sh, len(sh.timers)-1) // on a clock that runs ahead
+			return
+		}
 		if strings.HasPrefix(e.Timer, "retry-") && !s.quiet && s.on(Cancel) && s.percent(3*raceOdds) && s.cancels < cancelsMax {
 			s.cancels++ // while a call waits for its next attempt
 			s.command(sh.actor, "canceled", agent.Canceled{Why: "enough", Now: s.percent(50)})

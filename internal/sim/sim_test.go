@@ -103,7 +103,7 @@ func TestSeeds(t *testing.T) {
 	if !*flagReach || n < placesMin {
 		return
 	}
-	if missing := all.reach.Missing(); len(missing) > 0 {
+	if missing := all.reach.Missing(n); len(missing) > 0 {
 		t.Errorf("never reached: %s", strings.Join(missing, "; "))
 	}
 	if all.steps/n < stepsMean {

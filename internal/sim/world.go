@@ -66,7 +66,7 @@ func (s *sim) checkCovered(sh *shell, key leaseKey, e agent.CallModel) {
 	if !ok {
 		s.fail("%s calls %q, which is no model of the run", key.who, e.Model)
 	}
-	most := m.Price.Bound(promptTokens(e.Request), e.Request.MaxOutput)
+	most := bill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
 		s.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
 	}
@@ -113,6 +113,7 @@ func (s *sim) callTool(sh *shell, e agent.CallTool) {
 	if class != model.Read && !a.hurt && !s.ledger.started[key] {
 		s.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
+	s.watchVouched(a, e.Call, class)
 	s.runs = append(s.runs, &run{shell: sh, call: e.Call, attempt: e.Attempt, name: e.Name})
 	if class != model.Read && class != model.Idempotent && s.on(TwoHolders) && !s.quiet && len(a.shells) < shellsMax && s.percent(2*raceOdds) {
 		s.takeover(a) // its outcome is unknown to who comes

@@ -83,7 +83,7 @@ var ofManners = []Mutant{
 	{"model-retried-for-ever", "A8: attempts of a model call are bounded", []Edit{
 		{"agent/pause.go", "s.Retries+s.Pause.Own < s.Task.Limits.Retries", "s.Retries < 20"}}},
 	{"fallback-to-one-that-failed", "A15: a model that was given up is not called again", []Edit{
-		{fallbackGo, "slices.Contains(before, chain[next].Name)", "chain[next].Name == \"\""}}},
+		{fallbackGo, "slices.Contains(before, chain[next].Name)", "before == nil"}}},
 	{"fallbacks-without-end", "A15: the chain has up to three fallbacks", []Edit{
 		{fallbackGo, "more[:min(len(more), FallbacksMax)]...", "more..."}}},
 	{"failed-partial-is-kept", "A15: what a failed attempt said is a tombstone", []Edit{

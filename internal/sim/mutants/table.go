@@ -40,6 +40,7 @@ const (
 	journalGo  = "agent/journal.go"
 	stateGo    = "agent/state.go"
 	poolGo     = "budget/pool.go"
+	priceGo    = "budget/price.go"
 	moneyGo    = "supervisor/money.go"
 	membersGo  = "supervisor/members.go"
 	superGo    = "supervisor/cancel.go"
@@ -88,6 +89,14 @@ var ofLives = []Mutant{
 		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && !heard && item.N <= m.n && false"}}},
 	{"back-check-off-by-one", "P13: a watermark met exactly is damage too", []Edit{
 		{lifeGo, "!heard && item.N <= m.n", "!heard && item.N < m.n"}}},
+	{"begins-before-vouched", "P13: no side effect begins before the supervisor has vouched for the log", []Edit{
+		{"agent/vouch.go", "case !s.Task.Manners.Vouch || s.Vouch.Answered == s.Life:", "case s.Life != \"\":"}}},
+	{"vouched-for-another-life", "P13: vouched is one life of a log", []Edit{
+		{"agent/vouch.go", "s.Vouch.Answered == s.Life:\n", "s.Vouch.Answered != \"\":\n"}}},
+	{"vouched-begins-nothing", "P13: what has waited for the answer begins", []Edit{
+		{"agent/vouch.go", "		if c.Stage == Starting {", "		if c.Stage == Starting && false {"}}},
+	{"vouch-sent-each-time", "P13: an agent asks once in a life", []Edit{
+		{"agent/vouch.go", "case s.Vouch.Asked == s.Life:", "case false:"}}},
 	{"back-sent-again-is-damage", "P13: a Back sent again is no damage", []Edit{
 		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && item.N < m.n"}}},
 	{"facts-after-closed", "P14: after Closed nothing counts", []Edit{
@@ -106,7 +115,7 @@ var ofLives = []Mutant{
 // ofLoop are the rules of the agent loop.
 var ofLoop = []Mutant{
 	{"begins-from-the-reply", "P2: a side effect begins after its Started was read back", []Edit{
-		{dispatchGo, "		return s.with(i, c), Begin{Call: c.ID, Attempt: c.Attempt}", "		c.Stage = Running\n		return s.with(i, c), s.callTool(c)"}}},
+		{dispatchGo, "		return s.with(i, c).beginRecorded(i)", "		c.Stage = Running\n		return s.with(i, c), s.callTool(c)"}}},
 	{"effect-run-again-alone", "P2: an unknown outcome goes to a person", []Edit{
 		{resumeGo, "c.Class == model.Read || c.Class == model.Idempotent:", "c.Class != \"\":"}}},
 	{"attempt-not-counted", "P4: results count per attempt", []Edit{
@@ -194,6 +203,8 @@ var ofRun = []Mutant{
 		{moneyGo, "!over.Zero()", "over.Tokens < 0"}}},
 	{"overrun-not-booked", "P22: an overrun is booked", []Edit{
 		{poolGo, "	p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano})", "	p.Overrun = p.Overrun.Plus(Amount{Tokens: 0 * over.Tokens})"}}},
+	{"long-prompt-reserved-as-short", "P22: money is reserved at the dearest rate that applies", []Edit{
+		{priceGo, "		return flat.Dearer(p.long())\n", "		return flat\n"}}},
 	{"queue-never-drained", "P21: who waits is answered when others settle", []Edit{
 		{moneyGo, "	for s.Waiting() > 0 && s.Cancel == nil {", "	for s.Waiting() > 1<<20 && s.Cancel == nil {"}}},
 	{"queue-overtaken", "P21: the queue is in order of arrival", []Edit{

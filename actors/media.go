@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// shown gives the messages of a request the bytes of their media, which are in
+// no log. Nothing is sent where one of them is not to be had.
+func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []model.Message) ([]model.Message, error) {
+	if !slices.ContainsFunc(messages, func(m model.Message) bool { return len(m.Media) > 0 && !m.Tombstone }) {
+		return messages, nil
+	}
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		if m.Tombstone {
+			continue
+		}
+		m.Media = slices.Clone(m.Media)
+		for j, d := range m.Media {
+			data, err := fetch(ctx, blobs, run, d)
+			if err != nil {
+				return nil, err
+			}
+			m.Media[j].Data = data
+		}
+		messages[i] = m
+	}
+	return messages, nil
+}
+
+// fetch reads the bytes of a medium. A store that does not answer may do so at
+// the next attempt; what is not in it will not be there then.
+func fetch(ctx context.Context, blobs mailbox.Blobs, run string, d model.Media) ([]byte, error) {
+	fail := func(class model.ErrorClass, why string) ([]byte, error) {
+		return nil, &model.Error{Class: class, Unbilled: true, Message: fmt.Sprintf("not sent: %s %q: %s", d.Type, d.Name, why)}
+	}
+	if blobs == nil {
+		return fail(model.BadRequest, "this node keeps no blobs")
+	}
+	data, size, err := blobs.Get(ctx, run, d.Ref, 0, model.MediaBytesMax)
+	switch {
+	case errors.Is(err, mailbox.ErrNoBlob), errors.Is(err, mailbox.ErrBlobRef):
+		return fail(model.BadRequest, "its bytes are not in the store")
+	case err != nil:
+		return fail(model.Network, "the store does not answer: "+err.Error())
+	case size != d.Size || int64(len(data)) != size || mailbox.BlobRef(data) != d.Ref:
+		return fail(model.BadRequest, "its bytes in the store are not those that were given")
+	}
+	return data, nil
+}

@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// What a provider reported for a request without the schema of the answer is no
+// measure of one with it (P21).
+func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
+	schema := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("word ", 1600) + `"}},"required":["a"]}`
+	task := Task{ID: Root, Goal: "g", Manners: Manners{Require: Require{Schema: schema}}}
+	task.Limits = task.Limits.WithDefaults(0)
+	s := State{Task: task}.adopt().say(task.prompt())
+	if bare := (State{Task: Task{ID: Root, Goal: "g", Limits: task.Limits}}).adopt().say(task.prompt()); s.InputBound() < bare.InputBound()+budget.Text(schema) {
+		t.Errorf("with a schema %d, without one %d", s.InputBound(), bare.InputBound())
+	}
+	s.Cuts, s.Phase, s.Lease, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
+	if s.form() != "" {
+		t.Fatal("the schema is sent with a continuation")
+	}
+	s, _ = s.settle(model.Reply{UsageKnown: true, Usage: model.Usage{Input: 3000, Output: 10}}, 0)
+	s.Cuts = 0
+	s = s.say(model.Message{Role: model.User, Text: "result"})
+	if need := 3010 + budget.Text(schema); s.InputBound() < need {
+		t.Errorf("the prompt is bound by %d, and with its schema it may have %d", s.InputBound(), need)
+	}
+}

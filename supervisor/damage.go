@@ -1,0 +1,56 @@
+package supervisor
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// A member's log that has lost its tail tells of less than was heard from it
+// (PROTOCOL P13): its length says so, in its Back, and so do its leases.
+
+// vouch answers an agent that is about to begin a side effect: its log tells of
+// all that was heard from it, as far as its leases say.
+func vouch(s State, from agent.ID, f agent.Vouch) (State, []Effect) {
+	m, ok := s.Member(from)
+	if !ok {
+		return s, nil
+	}
+	switch newest := s.newestLease(from); {
+	case s.Cancel != nil || m.Stopping: // its Canceled is on the way and answers it
+		return s, nil
+	case m.Done:
+		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
+	case newest > f.Lease:
+		return shortened(s, from, f.Lease, newest)
+	}
+	s, fx := s.seen(m, nil)
+	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
+}
+
+// newestLease is the highest that was granted to a member.
+func (s State) newestLease(of agent.ID) int {
+	a := s.Pool.Account(string(of))
+	return max(a.Open, a.Closed)
+}
+
+// shortened gives up a member whose log does not know of its leases.
+func shortened(s State, from agent.ID, lease, newest int) (State, []Effect) {
+	return damaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, lease, newest))
+}
+
+// damaged gives up a member whose log lost its tail: nothing of it may act
+// again, and the run halts.
+func damaged(s State, from agent.ID, detail string) (State, []Effect) {
+	m, ok := s.Member(from)
+	if ok && m.Done { // it may not know that it has ended
+		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}
+	}
+	if !ok || s.Phase == Over {
+		return s, nil
+	}
+	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail}
+	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: agent.LogDamaged})
+	s, more := end(s, m)
+	return s, append(fx, more...)
+}
