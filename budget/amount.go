@@ -53,37 +53,6 @@ func (l Limit) Room(used Amount) Amount {
 // of int64 so that sums of a few of them do not overflow.
 const Unlimited int64 = 1 << 60
 
-// Price is what a token costs in billionths of a US dollar. Known is false for
-// a model without a price: its cost is unknown, never zero.
-type Price struct {
-	Known      bool  `msgpack:"k,omitempty" json:"known"`
-	Input      int64 `msgpack:"i,omitempty" json:"input"`
-	Output     int64 `msgpack:"o,omitempty" json:"output"`
-	CacheRead  int64 `msgpack:"r,omitempty" json:"cache_read"`
-	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
-}
-
-// Bound is the most that input and output tokens can cost: every input token
-// at the dearest rate that may apply to it.
-func (p Price) Bound(input, output int64) Amount {
-	return Amount{Tokens: input + output, Nano: input*p.dearest() + output*p.Output}
-}
-
-func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
-
-// Dearer is a price that is not below either of two.
-func (p Price) Dearer(q Price) Price {
-	return Price{p.Known && q.Known, max(p.Input, q.Input), max(p.Output, q.Output), max(p.CacheRead, q.CacheRead), max(p.CacheWrite, q.CacheWrite)}
-}
-
-// Cost is what a reported usage costs.
-func (p Price) Cost(u model.Usage) Amount {
-	return Amount{
-		Tokens: u.Total(),
-		Nano:   u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + u.CacheCreation*p.CacheWrite,
-	}
-}
-
 // EnvelopeTokens is what one message, call, result or tool schema may cost
 // beyond its own bytes.
 const EnvelopeTokens = 16
@@ -98,6 +67,9 @@ func Message(m model.Message) int64 {
 		return 0
 	}
 	n := EnvelopeTokens + Text(m.Text)
+	for _, d := range m.Media {
+		n += EnvelopeTokens + Text(d.Name) + MediaMost(d)
+	}
 	for _, c := range m.Calls {
 		n += EnvelopeTokens + Text(c.Name) + Text(c.Args) + Text(c.ID)
 	}
@@ -108,6 +80,18 @@ func Message(m model.Message) int64 {
 		n += EnvelopeTokens + int64(len(o.Data))
 	}
 	return n
+}
+
+// UnboundedTokens are held for a medium of which nobody has published what it
+// costs at most. Somebody has allowed that by name.
+const UnboundedTokens = 50_000
+
+// MediaMost bounds the tokens of a medium.
+func MediaMost(m model.Media) int64 {
+	if m.Most <= 0 || m.Most > askTokensMax {
+		return UnboundedTokens
+	}
+	return m.Most
 }
 
 // Tools bounds the tokens of tool schemas.

@@ -36,7 +36,18 @@ func Guess(m model.Message) int64 {
 	if n <= 0 || n > texts {
 		n = (texts + BytesPerToken - 1) / BytesPerToken
 	}
+	for _, d := range m.Media {
+		n += MessageTokens + likely(d)
+	}
 	return n + MessageTokens*int64(1+len(m.Calls)+len(m.Results)) + MediaTokens*int64(len(m.Opaque))
+}
+
+// likely is what a medium counts by its provider's formula, if there is one.
+func likely(m model.Media) int64 {
+	if m.Likely <= 0 || m.Likely > MediaMost(m) {
+		return MediaTokens
+	}
+	return m.Likely
 }
 
 // GuessTools estimates tool schemas.

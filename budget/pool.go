@@ -113,12 +113,12 @@ func (k Ask) sane() bool {
 			return false
 		}
 	}
-	for _, n := range [...]int64{k.Price.Input, k.Price.Output, k.Price.CacheRead, k.Price.CacheWrite} {
+	for _, n := range k.Price.rates() {
 		if n < 0 || n > askNanoMax {
 			return false
 		}
 	}
-	return true
+	return k.Price.Long.Above >= 0
 }
 
 // closingBound is what a closing turn with that prompt can cost.
@@ -141,9 +141,9 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 }
 
 // priced: what has no price cannot be kept under a limit in money. Its cost is
-// unknown, never zero.
+// unknown, never zero. Only a person may let that pass.
 func (p Pool) priced(own Limit, k Ask) bool {
-	return k.Price.Known || p.Limit.Nano == 0 && own.Nano == 0
+	return k.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
 }
 
 // room is what nobody has a claim on.
@@ -244,9 +244,10 @@ func outputThatFits(k Ask, room Amount) (int64, Short) {
 	if most := (room.Tokens - 2*k.Input - k.Closing) / 2; most < out {
 		out, short = most, ShortTokens
 	}
-	in := k.Price.dearest()
-	if perOut := k.Price.Output + in; perOut > 0 {
-		if most := (room.Nano - 2*k.Input*in - k.Closing*k.Price.Output) / perOut; most < out {
+	price := k.Price.upTo(k.Input + out) // the closing turn's prompt may be a long one
+	in := price.dearest()
+	if perOut := price.Output + in; perOut > 0 {
+		if most := (room.Nano - 2*k.Input*in - k.Closing*price.Output) / perOut; most < out {
 			out, short = most, ShortMoney
 		}
 	}

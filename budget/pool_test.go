@@ -27,7 +27,12 @@ type lease struct {
 
 func price(t *rapid.T) budget.Price {
 	in := rapid.Int64Range(0, 20).Draw(t, "price")
-	return budget.Price{Known: true, Input: in, Output: in * 5, CacheRead: in / 10, CacheWrite: in * 2}
+	p := budget.Price{Known: true, Input: in, Output: in * 5, CacheRead: in / 10, CacheWrite: in * 2}
+	if above := rapid.Int64Range(-2000, 2000).Draw(t, "above"); above > 0 { // a longer prompt may cost less, too
+		long := rapid.Int64Range(0, 40).Draw(t, "long")
+		p.Long = budget.Tier{Above: above, Input: long, Output: long * 4, CacheRead: long / 10, CacheWrite: long}
+	}
+	return p
 }
 
 func ask(t *rapid.T, p budget.Price) budget.Ask {

@@ -24,6 +24,8 @@ type Message struct {
 	Role Role `msgpack:"r" json:"role"`
 	// Text is what was said. For a tool message it is empty: see Results.
 	Text string `msgpack:"t,omitempty" json:"text,omitempty"`
+	// Media of a user message stand before its text.
+	Media []Media `msgpack:"m,omitempty" json:"media,omitempty"`
 	// Calls are the tool calls of an assistant message, in the order asked.
 	Calls []ToolCall `msgpack:"c,omitempty" json:"calls,omitempty"`
 	// Results answer the calls of the assistant message before, same ids, same order.
@@ -70,10 +72,13 @@ type ToolResult struct {
 }
 
 // Usage counts tokens as the provider reported them. Input excludes cached
-// tokens: the four numbers add up to what was processed.
+// tokens: the four numbers beside Reasoning add up to what was processed.
 type Usage struct {
-	Input         int64 `msgpack:"i" json:"input_tokens"`
-	Output        int64 `msgpack:"o" json:"output_tokens"`
+	Input  int64 `msgpack:"i" json:"input_tokens"`
+	Output int64 `msgpack:"o" json:"output_tokens"`
+	// Reasoning is how many of Output were thought rather than said, where the
+	// provider tells: information, and no part of any sum.
+	Reasoning     int64 `msgpack:"g,omitempty" json:"reasoning_tokens,omitempty"`
 	CacheRead     int64 `msgpack:"r,omitempty" json:"cache_read_input_tokens"`
 	CacheCreation int64 `msgpack:"w,omitempty" json:"cache_creation_input_tokens"`
 }
@@ -86,7 +91,8 @@ func (u Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheCreation }
 
 // Add sums two usages.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation}
+	return Usage{Input: u.Input + v.Input, Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning,
+		CacheRead: u.CacheRead + v.CacheRead, CacheCreation: u.CacheCreation + v.CacheCreation}
 }
 
 // Class says what running a tool twice does. The operator sets it.
@@ -133,6 +139,10 @@ type Request struct {
 	Choice      string
 	Temperature *float64
 	Effort      string // "", low, medium, high
+	// Schema is the JSON Schema that the text of the reply should meet, if it
+	// calls no tool; "" is none. An adapter renders what its API takes of it, or
+	// nothing: whoever asked checks the reply himself.
+	Schema string
 }
 
 // Stop is the provider's own reason for ending a reply: information, never a decision.

@@ -13,32 +13,35 @@ import (
 
 // about says what each setting is for.
 var about = map[string]string{
-	"model":          "model of a run that names none, PROVIDER/MODEL",
-	"store_dir":      "state directory; relative to this file",
-	"color":          "auto, always or never",
-	"output":         "output of commands that can write it: table, json, jsonl, yaml, text, stream-json",
-	"max_turns":      "most turns of the first agent; 0 is the default",
-	"max_tokens":     "most tokens of the whole tree; 0 is the default",
-	"max_tool_calls": "most tool calls of the whole tree; 0 is the default",
-	"max_depth":      "how deep agents may delegate; 0 is the default",
-	"max_children":   "most live children of one agent; 0 is the default",
-	"max_messages":   "most messages between the agents of a run; 0 is the default",
-	"max_agents":     "most agents of the whole tree; 0 is the default",
-	"max_budget_usd": "most US dollars of the whole tree; 0 is the default",
-	"timeout":        "wall clock after which the agents sum up, such as 90s or 15m",
-	"hooks":          "commands that are asked or told at their points of the loop, in one's own file",
-	"fallback":       "models that are tried in order when the first fails for good",
-	"json_schema":    "file with the JSON Schema that an answer must meet; relative to this file",
-	"use_tokens":     "output tokens that a run goes on to use",
-	"require":        "evidence that a claimed completion must have",
-	"criteria":       "sentences that say what the answer must have",
-	"continue":       "how a run goes on that is to use up tokens",
-	"watch":          "when the loop finds that it goes in circles",
-	"breaker":        "how many failures or forbidden proposals in a row escalate",
-	"context":        "how the prompt is kept within the window of the model",
-	"polling":        "tools that are made to be called again and again",
-	"tool_retries":   "how often a call is tried again after a failure that may pass",
-	"tools":          "effect classes of tools",
+	"model":           "model of a run that names none, PROVIDER/MODEL",
+	"store_dir":       "state directory; relative to this file",
+	"color":           "auto, always or never",
+	"output":          "output of commands that can write it: table, json, jsonl, yaml, text, stream-json",
+	"max_turns":       "most turns of the first agent; 0 is the default",
+	"max_tokens":      "most tokens of the whole tree; 0 is the default",
+	"max_tool_calls":  "most tool calls of the whole tree; 0 is the default",
+	"max_depth":       "how deep agents may delegate; 0 is the default",
+	"max_children":    "most live children of one agent; 0 is the default",
+	"max_messages":    "most messages between the agents of a run; 0 is the default",
+	"max_agents":      "most agents of the whole tree; 0 is the default",
+	"max_budget_usd":  "most US dollars of the whole tree; 0 is the default",
+	"allow_unbounded": "models that may be sent attachments though nobody has published what those cost at most",
+	"allow_unpriced":  "models that may be called under max_budget_usd though their price is unknown",
+	"pricing_file":    "prices and windows of models that go before those listed, in the form of models.dev or LiteLLM; relative to this file",
+	"timeout":         "wall clock after which the agents sum up, such as 90s or 15m",
+	"hooks":           "commands that are asked or told at their points of the loop, in one's own file",
+	"fallback":        "models that are tried in order when the first fails for good",
+	"json_schema":     "file with the JSON Schema that an answer must meet; relative to this file",
+	"use_tokens":      "output tokens that a run goes on to use",
+	"require":         "evidence that a claimed completion must have",
+	"criteria":        "sentences that say what the answer must have",
+	"continue":        "how a run goes on that is to use up tokens",
+	"watch":           "when the loop finds that it goes in circles",
+	"breaker":         "how many failures or forbidden proposals in a row escalate",
+	"context":         "how the prompt is kept within the window of the model",
+	"polling":         "tools that are made to be called again and again",
+	"tool_retries":    "how often a call is tried again after a failure that may pass",
+	"tools":           "effect classes of tools",
 }
 
 // Keys are the names of the settings that are values, in order.
@@ -138,7 +141,8 @@ func treeSchema(key string) *jsonschema.Schema {
 			"tries": whole.schema()})
 	case "tools":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: object(map[string]*jsonschema.Schema{
-			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"}})}
+			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},
+			"allow": list.schema(), "private": list.schema(), "read": list.schema(), "timeout": duration.schema()})}
 	}
 	return &jsonschema.Schema{Types: []string{"object", "array"}}
 }

@@ -16,12 +16,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/npm"
 )
 
 // Version is the version that is installed; package-lock.json pins its digest.
@@ -29,19 +32,18 @@ const Version = "1.43.0"
 
 // Bounds.
 const (
-	InstallTimeout = 3 * time.Minute
-	StartTimeout   = 30 * time.Second
-	stopTimeout    = 5 * time.Second
-	maxJournal     = 32 << 20
+	StartTimeout = 30 * time.Second
+	stopTimeout  = 5 * time.Second
+	maxJournal   = 32 << 20
 )
 
 //go:embed npm/package.json npm/package-lock.json
-var npm embed.FS
+var files embed.FS
 
 // Errors of Install and Start.
 var (
 	// ErrTool: a program that the mock needs is not there.
-	ErrTool = errors.New("mockprovider: needs Node.js 20 or later with npm on PATH")
+	ErrTool = npm.ErrTool
 	// ErrStart: the mock did not begin to listen.
 	ErrStart = errors.New("mockprovider: the mock did not start")
 )
@@ -49,62 +51,15 @@ var (
 // Install installs the mock in the user's cache directory, once for a version,
 // and returns the script to run.
 func Install(ctx context.Context) (string, error) {
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return "", fmt.Errorf("%w: %v", ErrTool, err)
-		}
-	}
-	cache, err := os.UserCacheDir()
+	sub, err := fs.Sub(files, "npm")
 	if err != nil {
 		return "", fmt.Errorf("mockprovider: %w", err)
 	}
-	root := filepath.Join(cache, "troupe", "e2e")
-	dir := filepath.Join(root, "aimock-"+Version)
-	entry := filepath.Join(dir, "node_modules", "@copilotkit", "aimock", "dist", "aimock-cli.js")
-	if _, err := os.Stat(entry); err == nil {
-		return entry, nil
-	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("mockprovider: %w", err)
-	}
-	// Installed aside and moved into place, so that two tests can do it at once
-	// and none sees half of it.
-	aside, err := os.MkdirTemp(root, "installing-")
+	modules, err := npm.Install(ctx, "aimock", sub)
 	if err != nil {
-		return "", fmt.Errorf("mockprovider: %w", err)
-	}
-	defer os.RemoveAll(aside)
-	if err := install(ctx, aside); err != nil {
 		return "", err
 	}
-	if err := os.Rename(aside, dir); err != nil {
-		if _, there := os.Stat(entry); there != nil {
-			return "", fmt.Errorf("mockprovider: %w", err)
-		}
-	}
-	return entry, nil
-}
-
-func install(ctx context.Context, dir string) error {
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		data, err := npm.ReadFile("npm/" + name)
-		if err != nil {
-			return fmt.Errorf("mockprovider: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return fmt.Errorf("mockprovider: %w", err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, InstallTimeout)
-	defer cancel()
-	// The package needs no script of its own to be run.
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	cmd.Dir = dir
-	cmd.WaitDelay = stopTimeout
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mockprovider: npm ci: %w\n%s", err, out)
-	}
-	return nil
+	return filepath.Join(modules, "@copilotkit", "aimock", "dist", "aimock-cli.js"), nil
 }
 
 // Config says what the mock serves.

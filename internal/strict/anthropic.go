@@ -231,7 +231,7 @@ type message struct {
 }
 
 // sides says who may say a block of a type.
-var sides = map[string]string{"text": "", "tool_use": "assistant", "thinking": "assistant", "redacted_thinking": "assistant",
+var sides = map[string]string{"text": "", "image": "user", "document": "user", "tool_use": "assistant", "thinking": "assistant", "redacted_thinking": "assistant",
 	"tool_result": "user"}
 
 func (m *message) block(where string, b object) error {
@@ -256,6 +256,10 @@ func (m *message) block(where string, b object) error {
 			return refuse(Order, where, "a result behind a %s: results come first", before)
 		}
 		return m.result(where, b)
+	case "image":
+		return m.shown(where, b, "image/jpeg", "image/png", "image/gif", "image/webp")
+	case "document":
+		return m.shown(where, b, "application/pdf")
 	case "thinking":
 		return m.thought(where, b, "signature", "thinking!")
 	case "redacted_thinking":

@@ -158,6 +158,9 @@ func (c *completion) conversation(o object) error {
 
 // message judges what a user or the model said.
 func (c *completion) message(where, role string, m object) error {
+	if role == "user" && len(m["content"]) > 0 && m["content"][0] == '[' {
+		return c.shown(where, m)
+	}
 	text, err := read[string](m, where, "content")
 	if err != nil {
 		return err

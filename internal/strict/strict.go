@@ -1,6 +1,6 @@
 // Package strict judges the body of a request to a model as the provider that
-// gets it would, from its JSON alone: Anthropic's Messages API and OpenAI's
-// Chat Completions.
+// gets it would, from its JSON alone: Anthropic's Messages API, OpenAI's Chat
+// Completions and Responses, and Google's generateContent.
 //
 // It shares no code with the agent loop, nor with the adapters that build the
 // bodies, and it is stricter than the providers are: what one of them only
@@ -20,8 +20,8 @@ import (
 // Rule is one thing that a request must keep.
 type Rule string
 
-// The rules. Both judges know all of them, but for Signature, which is
-// Anthropic's alone: to OpenAI a signature is a field that there is none.
+// The rules. All judges know all of them, but for Signature and Order in Chat
+// Completions, where a signature is a field that there is none.
 const (
 	Encoding    Rule = "encoding"    // the body is JSON in UTF-8
 	Shape       Rule = "shape"       // it has the fields that the API knows, of their types, and no others
@@ -44,7 +44,7 @@ const (
 // Rules lists all rules.
 func Rules() []Rule {
 	return []Rule{Encoding, Shape, Limit, System, First, Alternation, Last, Empty, Identity, Arguments, Pairing, Order,
-		Signature, Declared, Tools, Choice}
+		Signature, Declared, Tools, Choice, Media}
 }
 
 // Refusal is why a provider does not take a request.
@@ -119,7 +119,7 @@ func isObject(raw []byte) bool {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// transcript is what both judges ask of the calls of a document.
+// transcript is what all judges ask of the calls of a document.
 type transcript struct {
 	ids      map[string]bool
 	declared map[string]bool

@@ -39,6 +39,37 @@ const chat = `{"model":"one","max_completion_tokens":64,"stream":true,"stream_op
 {"role":"assistant","content":"I mind it."},
 {"role":"user","content":"Go on."}]}`
 
+// list is a request that the Responses API takes, of the same kind.
+const list = `{"model":"one","max_output_tokens":64,"stream":true,"store":false,"include":["reasoning.encrypted_content"],
+"instructions":"You look.",
+"tools":[{"type":"function","name":"look","description":"d","strict":false,"parameters":{"type":"object"}},{"type":"function","name":"pay","strict":false,"parameters":{"type":"object"}}],
+"tool_choice":{"type":"function","name":"look"},
+"input":[
+{"role":"user","content":"Find out."},
+{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"of one"},
+{"role":"assistant","content":"I look.","phase":"commentary"},
+{"type":"function_call","call_id":"call_1_0","name":"look","arguments":"{\"q\":\"x\"}"},
+{"type":"function_call","call_id":"call_1_1","name":"fly","arguments":"{}"},
+{"type":"function_call_output","call_id":"call_1_1","output":"error: there is no fly"},
+{"type":"function_call_output","call_id":"call_1_0","output":"seen"},
+{"role":"user","content":"Mind the gap."},
+{"role":"assistant","content":"I mind it."},
+{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,YQ==","detail":"high"},
+ {"type":"input_file","filename":"b.pdf","file_data":"data:application/pdf;base64,Yg=="},{"type":"input_text","text":"Go on."}]}]}`
+
+// parts is a request that Gemini takes, of the same kind.
+const parts = `{"generationConfig":{"maxOutputTokens":64,"temperature":0.5},"systemInstruction":{"parts":[{"text":"You look."},{"text":"It is late."}]},
+"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object"}},{"name":"pay","description":"p"}]}],
+"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["look"]}},
+"contents":[
+{"role":"user","parts":[{"text":"Find out."}]},
+{"role":"model","parts":[{"text":"hm","thought":true,"thoughtSignature":"of one"},{"text":"I look."},
+ {"functionCall":{"id":"call_1_0","name":"look","args":{"q":"x"}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"call_1_1","name":"fly","args":{}}}]},
+{"role":"user","parts":[{"functionResponse":{"id":"call_1_1","name":"fly","response":{"error":"there is no fly"}}},
+ {"functionResponse":{"id":"call_1_0","name":"look","response":{"output":""}}},{"text":"Mind the gap."}]},
+{"role":"model","parts":[{"text":"I mind it."}]},
+{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"YQ=="}},{"text":"Go on."}]}]}`
+
 // signed: a signature says whose it is.
 func signed(signature string) string {
 	_, who, _ := strings.Cut(signature, "of ")
@@ -48,6 +79,9 @@ func signed(signature string) string {
 func anthropic(body string) error { return strict.Anthropic([]byte(body), signed) }
 func openai(body string) error    { return strict.OpenAI([]byte(body)) }
 
+func responses(body string) error { return strict.Responses([]byte(body), signed) }
+func gemini(body string) error    { return strict.Gemini([]byte(body), "one", signed) }
+
 // spoiled is a document with one change, and the rule that it breaks.
 type spoiled struct {
 	rule     strict.Rule
@@ -55,6 +89,11 @@ type spoiled struct {
 }
 
 var badTalks = []spoiled{
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"image","source":{"type":"url","media_type":"image/png","data":"YQ=="}}]`},
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"document","source":{"type":"base64","media_type":"image/png","data":"YQ=="}}]`},
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}]`},
+	{strict.Shape, `"content":"Go on."`, `"content":[{"type":"image","source":{"type":"base64","data":"YQ=="}}]`},
+	{strict.Shape, `{"role":"assistant","content":"I mind it."}`, `{"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"YQ=="}}]}`},
 	{strict.Encoding, `Go on.`, "Go \xff on."},
 	{strict.Encoding, `"messages":[`, `"messages"[`},
 	{strict.Shape, `"stream":true`, `"streaming":true`},
@@ -109,6 +148,14 @@ var badTalks = []spoiled{
 }
 
 var badChats = []spoiled{
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]`},
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,YQ=="}}]`},
+	{strict.Media, `"content":"Go on."`, `"content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,"}}]`},
+	{strict.Shape, `"content":"Go on."`, `"content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,YQ=="}}]`},
+	{strict.Shape, `"content":"Go on."`, `"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,YQ==","detail":"all"}}]`},
+	{strict.Shape, `"content":"Go on."`, `"content":[{"type":"video","video":{}}]`},
+	{strict.Empty, `"content":"Go on."`, `"content":[{"type":"text","text":" "}]`},
+	{strict.Empty, `"content":"Go on."`, `"content":[]`},
 	{strict.Encoding, `Go on.`, "Go \xff on."},
 	{strict.Shape, `"stream":true`, `"streaming":true`},
 	{strict.Shape, `"role":"assistant","content":"I mind it."`, `"role":"assistant","content":"I mind it.","thinking":"hm"`},
@@ -147,12 +194,102 @@ var badChats = []spoiled{
 "messages"`, `"any","messages"`},
 }
 
+var badLists = []spoiled{
+	{strict.Encoding, `Go on.`, "Go \xff on."},
+	{strict.Shape, `"stream":true`, `"streaming":true`},
+	{strict.Shape, `"store":false`, `"store":true`},
+	{strict.Shape, `"model":"one"`, `"model":""`},
+	{strict.Shape, `"role":"assistant","content":"I mind it."`, `"role":"model","content":"I mind it."`},
+	{strict.Shape, `{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,YQ==","detail":"high"},
+ {"type":"input_file","filename":"b.pdf","file_data":"data:application/pdf;base64,Yg=="},{"type":"input_text","text":"Go on."}]}`, `{"type":"item_reference","id":"msg_1"}`},
+	{strict.Shape, `"arguments":"{}"`, `"arguments":{}`},
+	{strict.Shape, `"name":"pay","strict":false`, `"name":"pay"`},
+	{strict.Shape, `"type":"reasoning","id":"rs_1"`, `"type":"reasoning"`},
+	{strict.Limit, `"max_output_tokens":64`, `"max_output_tokens":0`},
+	{strict.System, `"instructions":"You look."`, `"instructions":" "`},
+	{strict.First, `{"role":"user","content":"Find out."},`, ``},
+	{strict.Alternation, `{"role":"assistant","content":"I mind it."},`, ``},
+	{strict.Last, `,
+{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,YQ==","detail":"high"},
+ {"type":"input_file","filename":"b.pdf","file_data":"data:application/pdf;base64,Yg=="},{"type":"input_text","text":"Go on."}]}`, ``},
+	{strict.Empty, `"text":"Go on."`, `"text":" "`},
+	{strict.Media, `data:image/png`, `data:image/tiff`},
+	{strict.Media, `base64,Yg==`, `base64,`},
+	{strict.Shape, `"filename":"b.pdf",`, ``},
+	{strict.Shape, `,"detail":"high"`, ``},
+	{strict.Shape, `"type":"input_text"`, `"type":"text"`},
+	{strict.Empty, `"content":"I mind it."`, `"content":""`},
+	{strict.Empty, `"output":"seen"`, `"output":""`},
+	{strict.Identity, `"type":"function_call","call_id":"call_1_0"`, `"type":"function_call","call_id":"call.1.0"`},
+	{strict.Identity, `"type":"function_call","call_id":"call_1_0"`, `"type":"function_call","call_id":""`},
+	{strict.Identity, `"type":"function_call","call_id":"call_1_0"`, `"type":"function_call","call_id":"call_1_1"`},
+	{strict.Arguments, `"arguments":"{}"`, `"arguments":""`},
+	{strict.Arguments, `"arguments":"{}"`, `"arguments":"[]"`},
+	{strict.Pairing, `{"type":"function_call_output","call_id":"call_1_0","output":"seen"},`, ``},
+	{strict.Pairing, `"call_id":"call_1_0","output":"seen"`, `"call_id":"call_1_1","output":"error: again"`},
+	{strict.Pairing, `"call_id":"call_1_0","output":"seen"`, `"call_id":"call_9_0","output":"seen"`},
+	{strict.Pairing, `{"type":"function_call_output","call_id":"call_1_0","output":"seen"},
+{"role":"user","content":"Mind the gap."},`, `{"role":"user","content":"Mind the gap."},{"type":"function_call_output","call_id":"call_1_0","output":"seen"},`},
+	{strict.Order, `{"role":"assistant","content":"I mind it."},`, `{"role":"assistant","content":"I mind it."},{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"of one"},`},
+	{strict.Signature, `"encrypted_content":"of one"`, `"encrypted_content":"of two"`},
+	{strict.Signature, `"encrypted_content":"of one"`, `"encrypted_content":"nobody's"`},
+	{strict.Declared, `error: there is no fly`, `flown`},
+	{strict.Tools, `"name":"pay"`, `"name":"look"`},
+	{strict.Tools, `"name":"pay","strict":false,"parameters":{"type":"object"}`, `"name":"pay","strict":false,"parameters":true`},
+	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":{"type":"function","name":"fly"}`},
+	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":"any"`},
+	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":1`},
+}
+
+var badParts = []spoiled{
+	{strict.Encoding, `Go on.`, "Go \xff on."},
+	{strict.Shape, `"toolConfig"`, `"tool_config"`},
+	{strict.Shape, `{"role":"model","parts":[{"text":"I mind it."}]}`, `{"role":"assistant","parts":[{"text":"I mind it."}]}`},
+	{strict.Shape, `{"text":"I mind it."}`, `{"text":"I mind it.","functionResponse":{"id":"x","name":"look","response":{}}}`},
+	{strict.Shape, `{"text":"Go on."}`, `{"functionCall":{"id":"x","name":"look","args":{}}}`},
+	{strict.Shape, `{"error":"there is no fly"}`, `{"failure":"there is no fly"}`},
+	{strict.Shape, `"name":"pay","description":"p"`, `"name":"pay"`},
+	{strict.Limit, `"maxOutputTokens":64`, `"maxOutputTokens":0`},
+	{strict.System, `"text":"It is late."`, `"text":" "`},
+	{strict.System, `{"parts":[{"text":"You look."},{"text":"It is late."}]}`, `{"parts":[]}`},
+	{strict.First, `{"role":"user","parts":[{"text":"Find out."}]},`, ``},
+	{strict.Alternation, `{"role":"model","parts":[{"text":"I mind it."}]},`, ``},
+	{strict.Last, `,
+{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"YQ=="}},{"text":"Go on."}]}`, ``},
+	{strict.Media, `"mimeType":"image/png"`, `"mimeType":"image/tiff"`},
+	{strict.Media, `"data":"YQ=="`, `"data":"?"`},
+	{strict.Shape, `"data":"YQ=="`, `"data":"YQ==","name":"x"`},
+	{strict.Empty, `"text":"Go on."`, `"text":" "`},
+	{strict.Empty, `[{"text":"I mind it."}]`, `[]`},
+	{strict.Identity, `"functionCall":{"id":"call_1_0"`, `"functionCall":{"id":"call.1.0"`},
+	{strict.Identity, `"functionCall":{"id":"call_1_0"`, `"functionCall":{"id":"call_1_1"`},
+	{strict.Arguments, `"args":{}`, `"args":"{}"`},
+	{strict.Pairing, `{"functionResponse":{"id":"call_1_0","name":"look","response":{"output":""}}},`, ``},
+	{strict.Pairing, `"functionResponse":{"id":"call_1_0","name":"look"`, `"functionResponse":{"id":"call_9_0","name":"look"`},
+	{strict.Pairing, `"functionResponse":{"id":"call_1_0","name":"look"`, `"functionResponse":{"id":"call_1_0","name":"pay"`},
+	{strict.Order, `{"text":"Mind the gap."}]`, `{"text":"Mind the gap."},{"functionResponse":{"id":"call_1_0","name":"look","response":{}}}]`},
+	{strict.Signature, `"thoughtSignature":"of one"`, `"thoughtSignature":"of two"`},
+	{strict.Signature, `"thoughtSignature":"of one"`, `"thoughtSignature":"skip_thought_signature_validator"`},
+	{strict.Declared, `{"error":"there is no fly"}`, `{"output":"flown"}`},
+	{strict.Tools, `"name":"pay","description"`, `"name":"look","description"`},
+	{strict.Tools, `"parametersJsonSchema":{"type":"object"}`, `"parametersJsonSchema":{"type":"array"}`},
+	{strict.Tools, `"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object"}},{"name":"pay","description":"p"}]}]`, `"tools":[]`},
+	{strict.Choice, `"allowedFunctionNames":["look"]`, `"allowedFunctionNames":["fly"]`},
+	{strict.Choice, `"mode":"ANY"`, `"mode":"NONE"`},
+	{strict.Choice, `"mode":"ANY","allowedFunctionNames":["look"]`, `"mode":"SOME"`},
+}
+
 // TestGood: what a provider takes is taken, whichever form of it.
 func TestGood(t *testing.T) {
 	for name, err := range map[string]error{
 		"talk":               anthropic(talk),
 		"chat":               openai(chat),
+		"list":               responses(list),
+		"parts":              gemini(parts),
+		"none of a list":     responses(strings.Replace(list, `{"type":"function","name":"look"},`, `"none",`, 1)),
 		"a system of words":  anthropic(`{"model":"m","max_tokens":1,"system":"You.","messages":[{"role":"user","content":"x"}]}`),
+		"media to the one":   anthropic(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"YQ=="}},{"type":"document","title":"a","source":{"type":"base64","media_type":"application/pdf","data":"YQ=="}},{"type":"text","text":"x"}]}]}`),
+		"media to the other": openai(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,YQ==","detail":"high"}},{"type":"file","file":{"filename":"a","file_data":"data:application/pdf;base64,YQ=="}},{"type":"text","text":"x"}]}]}`),
 		"no choice":          anthropic(strings.Replace(talk, `{"type":"tool","name":"look"}`, `{"type":"none"}`, 1)),
 		"required":           openai(strings.Replace(chat, `{"type":"function","function":{"name":"look"}},`+"\n"+`"messages"`, `"required","messages"`, 1)),
 		"the older limit":    openai(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`),
@@ -175,6 +312,8 @@ func TestBad(t *testing.T) {
 	}{
 		{"anthropic", talk, badTalks, anthropic, nil},
 		{"openai", chat, badChats, openai, []strict.Rule{strict.Signature, strict.Order}},
+		{"responses", list, badLists, responses, nil},
+		{"gemini", parts, badParts, gemini, nil},
 	} {
 		seen := map[strict.Rule]bool{}
 		for _, b := range judge.bad {
@@ -200,8 +339,11 @@ func TestBad(t *testing.T) {
 // TestNobodySigns: without a judge of signatures none is taken.
 func TestNobodySigns(t *testing.T) {
 	var r *strict.Refusal
-	if err := strict.Anthropic([]byte(talk), nil); !errors.As(err, &r) || r.Rule != strict.Signature {
-		t.Errorf("a signature that nobody knows is taken: %v", err)
+	for name, err := range map[string]error{"anthropic": strict.Anthropic([]byte(talk), nil), "responses": strict.Responses([]byte(list), nil),
+		"gemini": strict.Gemini([]byte(parts), "one", nil)} {
+		if !errors.As(err, &r) || r.Rule != strict.Signature {
+			t.Errorf("%s: a signature that nobody knows is taken: %v", name, err)
+		}
 	}
 }
 
@@ -209,8 +351,10 @@ func TestNobodySigns(t *testing.T) {
 func FuzzJudges(f *testing.F) {
 	f.Add([]byte(talk))
 	f.Add([]byte(chat))
+	f.Add([]byte(list))
+	f.Add([]byte(parts))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, err := range []error{strict.Anthropic(body, signed), strict.OpenAI(body)} {
+		for _, err := range []error{strict.Anthropic(body, signed), strict.OpenAI(body), strict.Responses(body, signed), strict.Gemini(body, "one", signed)} {
 			var r *strict.Refusal
 			if err != nil && !errors.As(err, &r) {
 				t.Errorf("not a refusal: %v", err)

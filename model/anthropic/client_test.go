@@ -2,15 +2,20 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
+	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/shape"
+	"github.com/troupe-run/troupe/internal/strict"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/wire"
@@ -79,9 +84,22 @@ func dialect() wiretest.Dialect {
 			m, _ := json.Marshal(message)
 			return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_1"}`, kind, m)
 		},
+		Thinking: []string{start(startUsage), begin(0, `{"type":"thinking","thinking":"","signature":""}`), delta(0, `{"type":"thinking_delta","thinking":"hm"}`),
+			delta(0, `{"type":"signature_delta","signature":"sig"}`), end(0), begin(1, textBlock), text(1, "I look."), end(1),
+			begin(2, `{"type":"redacted_thinking","data":"xyz"}`), end(2), begin(3, tool("read_file")), args(3, `{"path":"a.go"}`), end(3), finish("tool_use"), stop},
+		ErrorEvent: func(kind, message string) string {
+			return event("error", fmt.Sprintf(`"error":{"type":%q,"message":%q}`, kind, message))
+		},
+		Judge:      accepted,
 		TooLong:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
 		BadRequest: `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate"}}`,
 	}
+}
+
+// accepted: a request is one that the SDK's types know, and that breaks no rule.
+func accepted(body []byte) error {
+	issuer := func(string) string { return "m-1" }
+	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), strict.Anthropic(body, issuer))
 }
 
 func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
@@ -94,6 +112,9 @@ func exchange(t *testing.T, cfg anthropic.Config, req model.Request, events ...s
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
+		if err := shape.Fits(data, reflect.TypeFor[sdk.MessageNewParams](), "stream"); err != nil {
+			t.Error(err)
+		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/messages" {
 			t.Errorf("%s %s: %v", r.URL.Path, data, err)
 		}
@@ -306,5 +327,28 @@ func TestConfiguration(t *testing.T) {
 	}
 	if s := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(s, wiretest.Key) {
 		t.Error("printing a client shows its key")
+	}
+}
+
+// TestTheSchemaOfAnAnswer: a model is held to it if its API can keep it.
+func TestTheSchemaOfAnAnswer(t *testing.T) {
+	const fits = `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}`
+	for _, c := range []struct {
+		model, schema, choice string
+		sent                  bool
+	}{
+		{"claude-sonnet-5-5", fits, "", true}, {"claude-sonnet-5-5", fits, "any", false}, {"claude-sonnet-5-5", "", "", false},
+		{"claude-sonnet-5-5", `{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}}}`, "", false},
+		{"claude-3-haiku", fits, "", false}, {"kimi-k3", fits, "", false},
+	} {
+		req := wiretest.Request()
+		req.Model, req.Schema, req.Choice, req.Effort = c.model, c.schema, c.choice, "high"
+		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		config, _ := body["output_config"].(map[string]any)
+		if format, ok := config["format"].(map[string]any); ok != c.sent {
+			t.Errorf("%+v: %v", c, config)
+		} else if c.sent && (format["type"] != "json_schema" || config["effort"] != "high" || fmt.Sprint(format["schema"]) != "map[additionalProperties:false properties:map[a:map[type:integer]] type:object]") {
+			t.Errorf("%+v: %v", c, config)
+		}
 	}
 }

@@ -21,7 +21,7 @@ var withoutEffort = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4-0", 
 
 // request renders a request for the wire.
 func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
-	messages, err := wire.Messages(req)
+	messages, err := wire.WithMedia(req)
 	if err != nil {
 		return sdk.MessageNewParams{}, err
 	}
@@ -45,13 +45,33 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
-	if req.Effort != "" && takesEffort(req.Model) {
-		p.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(req.Effort)}
+	if req.Effort != "" && !begins(req.Model, withoutEffort) {
+		p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Effort)
+	}
+	if s, ok := form(req); ok {
+		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](s)
 	}
 	if cache {
 		breakpoints(p.Messages)
 	}
 	return p, nil
+}
+
+// withForm and withoutForm say by prefix which models can be held to a schema.
+// What else is served in this form may not know the field.
+const withForm = "claude-"
+
+var withoutForm = []string{"claude-3", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-opus-4-0", "claude-opus-4-2"}
+
+// form renders the schema of the answer, where the API can hold the model to it;
+// elsewhere it says nothing, since it refuses what it cannot keep.
+func form(req model.Request) (json.RawMessage, bool) {
+	s, ok := wire.Constrained(req.Schema, false)
+	if !ok || wire.Choice(req) != "" || !strings.HasPrefix(req.Model, withForm) || begins(req.Model, withoutForm) {
+		return nil, false
+	}
+	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
+	return data, err == nil
 }
 
 // system renders the stable part of the system prompt, the breakpoint of the
@@ -114,13 +134,8 @@ func thinks(req model.Request) bool {
 	})
 }
 
-func takesEffort(name string) bool {
-	for _, prefix := range withoutEffort {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return true
+func begins(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // conversation renders messages; consecutive ones of a side become one.
@@ -157,6 +172,7 @@ func user(m model.Message) []sdk.ContentBlockParamUnion {
 		}
 		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
 	}
+	blocks = append(blocks, media(m)...)
 	if !wire.Blank(m.Text) {
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
@@ -197,6 +213,10 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 				blocks = append(blocks, sdk.NewTextBlock(m.Text))
 			}
 		}
+	}
+	// A message without calls that ends in thoughts, as a cut reply may, is refused.
+	for n := len(blocks); n > 0 && len(m.Calls) == 0 && (blocks[n-1].OfThinking != nil || blocks[n-1].OfRedactedThinking != nil); n-- {
+		blocks = blocks[:n-1]
 	}
 	return blocks
 }

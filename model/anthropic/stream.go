@@ -135,6 +135,7 @@ func (r *reader) finish(e sdk.MessageStreamEventUnion) {
 	if u.JSON.CacheCreationInputTokens.Valid() {
 		r.usage.CacheCreation = u.CacheCreationInputTokens
 	}
+	r.usage.Reasoning = min(max(u.OutputTokensDetails.ThinkingTokens, 0), max(u.OutputTokens, 0))
 	if u.JSON.OutputTokens.Valid() {
 		r.usage.Output, r.output = u.OutputTokens, true
 	}

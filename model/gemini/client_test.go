@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/strict"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/wire"
@@ -54,7 +55,7 @@ func dialect() wiretest.Dialect {
 			return gemini.New(gemini.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
 		},
 		Hello:      append(hello[:4:4], chunk("", "STOP", usage)),
-		HelloUsage: model.Usage{Input: 28, Output: 15, CacheRead: 7},
+		HelloUsage: model.Usage{Input: 28, Output: 15, Reasoning: 6, CacheRead: 7},
 		NoUsage:    append(hello[:4:4], chunk("", "STOP", "")),
 		Calls:      []string{open, chunk(read, "", early), chunk(grep, "STOP", usage)},
 		NoMarks:    []string{open, chunk(read+","+grep, "", early)},
@@ -65,6 +66,14 @@ func dialect() wiretest.Dialect {
 		ErrorBody: func(kind, message string) string {
 			m, _ := json.Marshal(message)
 			return fmt.Sprintf(`{"error":{"code":400,"message":%s,"status":%q}}`, m, kind)
+		},
+		Thinking: []string{chunk(thought("hm"), "", early), chunk(signed(thought("so"), "c2ln"), "", early), chunk(text("I look."), "", early),
+			chunk(signed(read, "c2lnMg=="), "", early), chunk(signed(text(""), "c2lnMw=="), "STOP", usage)},
+		ErrorEvent: func(kind, message string) string {
+			return fmt.Sprintf("data: {\"error\":{\"code\":400,\"message\":%q,\"status\":%q}}\n\n", message, kind)
+		},
+		Judge: func(body []byte) error {
+			return strict.Gemini(body, "m-1", func(string) string { return "m-1" })
 		},
 		TooLong:    `{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
 		BadRequest: `[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`,
@@ -337,5 +346,34 @@ func TestConfiguration(t *testing.T) {
 	}
 	if s := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(s, wiretest.Key) {
 		t.Error("printing a client shows its key")
+	}
+}
+
+// TestTheSchemaOfAnAnswer: newer models are held to it beside tools, others only
+// without, the oldest not at all.
+func TestTheSchemaOfAnAnswer(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"integer","minimum":1}}}`
+	for _, c := range []struct {
+		model, schema, choice string
+		tools, sent           bool
+	}{
+		{"gemini-3.8-flash", schema, "", true, true}, {"gemini-3.8-flash", schema, "any", true, false}, {"gemini-3.8-flash", "", "", true, false},
+		{"gemini-2.5-pro", schema, "", true, false}, {"gemini-2.5-pro", schema, "", false, true}, {"gemini-2.0-flash", schema, "", false, false},
+		{"gemma-3", schema, "", false, false},
+	} {
+		req := wiretest.Request()
+		req.Model, req.Schema, req.Choice = c.model, c.schema, c.choice
+		if !c.tools {
+			req.Tools = nil
+		}
+		_, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...)
+		generation := body["generationConfig"].(map[string]any)
+		var want, kind any
+		if c.sent {
+			want, kind = any(parse(t, schema)), "application/json"
+		}
+		if diff := cmp.Diff(want, generation["responseJsonSchema"]); diff != "" || generation["responseMimeType"] != kind {
+			t.Errorf("%+v: %v", c, generation)
+		}
 	}
 }

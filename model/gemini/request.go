@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/wire"
@@ -24,12 +25,15 @@ const (
 
 // request renders a request for the wire.
 func request(req model.Request) ([]byte, error) {
-	messages, err := wire.Messages(req)
+	messages, err := wire.WithMedia(req)
 	if err != nil {
 		return nil, err
 	}
 	b := body{SystemInstruction: system(req), Contents: conversation(messages, req.Model), ToolConfig: choice(req),
-		Generation: generation{MaxOutput: req.MaxOutput, Temperature: req.Temperature, Thinking: effort(req)}}
+		Generation: generation{MaxOutput: req.MaxOutput, Temperature: req.Temperature, Thinking: effort(req), Resolution: resolution(messages)}}
+	if takesSchema(req) {
+		b.Generation.Type, b.Generation.Schema = "application/json", json.RawMessage(req.Schema)
+	}
 	if len(b.Contents) == 0 {
 		return nil, unsent("every message is empty")
 	}
@@ -98,6 +102,13 @@ func choice(req model.Request) *config {
 	return nil
 }
 
+// takesSchema reports whether the model can be held to the schema of the answer.
+// Before Gemini 3 a request with tools is refused then, before 2.5 any is.
+func takesSchema(req model.Request) bool {
+	return wire.IsObject(req.Schema) && wire.Choice(req) == "" &&
+		(strict(req.Model) || strings.HasPrefix(req.Model, "gemini-2.5") && len(req.Tools) == 0)
+}
+
 // conversation renders messages; consecutive ones of a side become one.
 func conversation(messages []model.Message, name string) []content {
 	var out []content
@@ -140,6 +151,7 @@ func user(m model.Message, calls []model.ToolCall) []part {
 		parts = append(parts, part{Response: &response{ID: wire.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
 			Response: map[string]string{key: r.Text}}})
 	}
+	parts = append(parts, media(m)...)
 	if !wire.Blank(m.Text) {
 		parts = append(parts, part{Text: &m.Text})
 	}

@@ -138,7 +138,7 @@ func (r *reader) settle() {
 // what was thought to what was said. Google bills no writing of a cache.
 func usage(c counts) model.Usage {
 	read := min(max(c.Cached, 0), c.Prompt)
-	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read}
+	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read, Reasoning: max(c.Thoughts, 0)}
 }
 
 // reply is what has arrived so far.

@@ -24,6 +24,7 @@ type part struct {
 	Signature string    `json:"thoughtSignature,omitempty"`
 	Call      *call     `json:"functionCall,omitempty"`
 	Response  *response `json:"functionResponse,omitempty"`
+	Inline    *inline   `json:"inlineData,omitempty"`
 }
 
 type call struct {
@@ -62,6 +63,10 @@ type generation struct {
 	MaxOutput   int64     `json:"maxOutputTokens"`
 	Temperature *float64  `json:"temperature,omitempty"`
 	Thinking    *thinking `json:"thinkingConfig,omitempty"`
+	Resolution  string    `json:"mediaResolution,omitempty"`
+	// A schema of the answer wants its type beside it.
+	Type   string          `json:"responseMimeType,omitempty"`
+	Schema json.RawMessage `json:"responseJsonSchema,omitempty"`
 }
 
 // thinking has one of its fields: a request with both is refused.

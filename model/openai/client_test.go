@@ -2,15 +2,21 @@ package openai_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/troupe-run/troupe/internal/shape"
+	"github.com/troupe-run/troupe/internal/strict"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
 	"github.com/troupe-run/troupe/model/wire"
@@ -66,9 +72,18 @@ func dialect() wiretest.Dialect {
 			m, _ := json.Marshal(message)
 			return fmt.Sprintf(`{"error":{"message":%s,"type":"some_type","param":null,"code":%q}}`, m, kind)
 		},
+		ErrorEvent: func(kind, message string) string {
+			return fmt.Sprintf("data: {\"error\":{\"type\":\"some\",\"code\":%q,\"message\":%q}}\n\n", kind, message)
+		},
+		Judge:      accepted,
 		TooLong:    `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`,
 		BadRequest: `{"error":{"message":"Invalid value","type":"invalid_request_error","code":null}}`,
 	}
+}
+
+// accepted: a request is one that the SDK's types know, and that breaks no rule.
+func accepted(body []byte) error {
+	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), strict.OpenAI(body))
 }
 
 func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
@@ -77,11 +92,23 @@ func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
 // what the server was sent.
 func complete(t *testing.T, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
 	t.Helper()
+	return ask(t, "/v1/chat/completions", cfg, req, events...)
+}
+
+func ask(t *testing.T, path string, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
+	t.Helper()
 	var body map[string]any
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/chat/completions" {
+		kind := reflect.TypeFor[sdk.ChatCompletionNewParams]()
+		if strings.HasSuffix(path, "responses") {
+			kind = reflect.TypeFor[responses.ResponseNewParams]()
+		}
+		if err := shape.Fits(data, kind, "stream"); err != nil {
+			t.Error(err)
+		}
+		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != path {
 			t.Errorf("%s %s: %v", r.URL.Path, data, err)
 		}
 		header = r.Header

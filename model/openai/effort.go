@@ -41,19 +41,29 @@ var effortRules = []effortRule{
 
 // effort is the reasoning effort to send; "" sends none.
 func effort(name, asked string, tools bool) string {
-	name = path.Base(name) // gateways put a provider before the name
+	r := ruleOf(name)
+	switch {
+	case !r.plain:
+		return ""
+	case !tools || r.tools == effortAsked:
+		return asked
+	case r.tools == effortNone:
+		return effortNone
+	}
+	return ""
+}
+
+// reasons reports whether a model may reason, as far as its name tells.
+func reasons(name string) bool { return ruleOf(name).plain }
+
+// ruleOf is the rule of a model by its name, before which gateways put a
+// provider, and OpenAI the mark of a fine-tuned one.
+func ruleOf(name string) effortRule {
+	name = strings.TrimPrefix(path.Base(name), "ft:")
 	for _, r := range effortRules {
-		switch {
-		case !strings.HasPrefix(name, r.prefix):
-		case !r.plain:
-			return ""
-		case !tools || r.tools == effortAsked:
-			return asked
-		case r.tools == effortNone:
-			return effortNone
-		default:
-			return ""
+		if strings.HasPrefix(name, r.prefix) {
+			return r
 		}
 	}
-	return asked
+	return effortRule{plain: true, tools: effortAsked}
 }

@@ -17,8 +17,8 @@ import (
 const callPrefix = "call_"
 
 // request renders a request for the wire.
-func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, error) {
-	messages, err := wire.Messages(req)
+func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error) {
+	messages, err := wire.WithMedia(req)
 	if err != nil {
 		return sdk.ChatCompletionNewParams{}, err
 	}
@@ -26,7 +26,7 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 		Model:         req.Model,
 		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
-	if maxTokens {
+	if c.cfg.MaxTokens {
 		p.MaxTokens = param.NewOpt(req.MaxOutput)
 	} else {
 		p.MaxCompletionTokens = param.NewOpt(req.MaxOutput)
@@ -49,6 +49,9 @@ func request(req model.Request, maxTokens bool) (sdk.ChatCompletionNewParams, er
 	p.ToolChoice = choice(req)
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if s, ok := c.schema(req); ok {
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](s.json(""))}
 	}
 	p.ReasoningEffort = shared.ReasoningEffort(effort(req.Model, req.Effort, len(req.Tools) > 0))
 	return p, nil
@@ -99,15 +102,23 @@ func function(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
 func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	var said []string // by the user, not yet in out
+	var shown []sdk.ChatCompletionContentPartUnionParam
 	flush := func() {
-		if len(said) > 0 {
-			out = append(out, sdk.UserMessage(strings.Join(said, "\n\n")))
-			said = nil
+		text := strings.Join(said, "\n\n")
+		switch {
+		case len(shown) > 0 && text != "":
+			out = append(out, sdk.UserMessage(append(shown, sdk.TextContentPart(text))))
+		case len(shown) > 0:
+			out = append(out, sdk.UserMessage(shown))
+		case text != "":
+			out = append(out, sdk.UserMessage(text))
 		}
+		said, shown = nil, nil
 	}
 	for _, m := range messages {
 		switch m.Role {
 		case model.User:
+			shown = append(shown, media(m)...)
 			if !wire.Blank(m.Text) {
 				said = append(said, m.Text)
 			}

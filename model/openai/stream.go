@@ -83,7 +83,8 @@ func counts(u sdk.CompletionUsage) model.Usage {
 	d := u.PromptTokensDetails
 	read := min(max(d.CachedTokens, 0), u.PromptTokens)
 	written := min(max(d.CacheWriteTokens, 0), u.PromptTokens-read)
-	return model.Usage{Input: u.PromptTokens - read - written, Output: u.CompletionTokens, CacheRead: read, CacheCreation: written}
+	return model.Usage{Input: u.PromptTokens - read - written, Output: u.CompletionTokens, CacheRead: read, CacheCreation: written,
+		Reasoning: min(max(u.CompletionTokensDetails.ReasoningTokens, 0), max(u.CompletionTokens, 0))}
 }
 
 // reply is what has arrived so far.

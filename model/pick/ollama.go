@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/model/openai"
 )
 
@@ -25,14 +26,17 @@ const ollamaPort = "11434"
 // ollama serves a model of an Ollama through its OpenAI-compatible API.
 func (cfg Config) ollama(name, why string) (Choice, error) {
 	client, err := openai.New(openai.Config{BaseURL: ollamaBase(cfg.env("OLLAMA_HOST")) + "/v1", MaxTokens: true,
+		API: openai.APIChat, Structured: openai.StructuredAlone,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, err
 	}
-	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Bound: Documented, Price: free}
+	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Bound: BoundOf(Ollama), Price: free}
 	if strings.HasSuffix(name, "cloud") {
 		c.Price = budget.Price{} // runs at Ollama's, on a plan we do not know
 	}
+	f := cfg.overridden(Ollama, name).Over(catalog.Facts{Price: c.Price})
+	c.Price, c.Window, c.MaxOutput = f.Price, f.Window, f.Output
 	return c, nil
 }
 

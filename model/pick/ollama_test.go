@@ -26,14 +26,14 @@ func TestOllamaBase(t *testing.T) {
 func TestPricesAreSane(t *testing.T) {
 	for provider, table := range listed {
 		for name, f := range table {
-			p := f.price
-			if !p.Known || p.CacheRead <= 0 || p.CacheRead >= p.Input || p.CacheWrite < p.Input || p.Output <= p.CacheWrite || f.window < f.output/2 || f.output <= 0 {
+			p := f.Price
+			if !p.Known || p.CacheRead <= 0 || p.CacheRead >= p.Input || p.CacheWrite < p.Input || p.Output <= p.CacheWrite || f.Window < f.Output/2 || f.Output <= 0 {
 				t.Errorf("%s/%s: %+v", provider, name, f)
 			}
 		}
 	}
 	for provider, name := range map[string]string{"anthropic": DefaultAnthropic, "openai": DefaultOpenAI, "gemini": DefaultGemini} {
-		if !factsOf(provider, name).price.Known {
+		if !factsOf(provider, name).Price.Known {
 			t.Errorf("%s/%s is a default without a price", provider, name)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
 	"github.com/troupe-run/troupe/model/plan"
@@ -62,6 +63,9 @@ type Config struct {
 	// Cache has Anthropic cache prompts (see anthropic.Config). A gateway in front
 	// of it is not asked to: it may not know how.
 	Cache bool
+	// Prices is the operator's own word on what models cost and take: it goes over
+	// what is listed here, at whatever address a model is called.
+	Prices catalog.Table
 	// Timeouts of attempts; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
@@ -73,11 +77,25 @@ type Config struct {
 type Bound string
 
 // Bounds. What runs here counts itself; the providers' APIs document the limit
-// on output, thinking included. There is none without one among our providers.
+// on output, thinking included, and what a text or an image costs at most. None
+// is for what nobody has published: it is refused under a limit, unless somebody
+// allows the model by name.
 const (
 	Exact      Bound = "exact"
 	Documented Bound = "documented"
+	None       Bound = "none"
 )
+
+// BoundOf is the bound of a provider's adapter for what is text.
+func BoundOf(provider string) Bound {
+	switch provider {
+	case anthropic.Provider, openai.Provider, gemini.Provider, Ollama:
+		return Documented
+	case Builtin, Script:
+		return Exact
+	}
+	return None
+}
 
 // Choice is a model that can be called.
 type Choice struct {
@@ -98,6 +116,9 @@ type Choice struct {
 	// Gate names what shares the provider's limits: it is the same for the same
 	// provider, address, model and key, and says nothing about the key. See gateOf.
 	Gate string
+
+	own  bool                            // it is called at the provider's own address
+	over func(name string) catalog.Facts // what the operator's file says of the provider's models
 }
 
 // gateOf is one digest of everything: the key is in it, cannot be had from it
@@ -204,19 +225,29 @@ func (cfg Config) anthropic(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
+	return cfg.hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
 
 func (cfg Config) openai(name, why string) (Choice, error) {
 	key, base := cfg.env("OPENAI_API_KEY"), cfg.env("OPENAI_BASE_URL")
-	own := base == "" || sameHost(base, openai.DefaultBaseURL)
-	client, err := openai.New(openai.Config{BaseURL: base, APIKey: key, MaxTokens: !own && !isOpenAI(name),
-		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	own := openai.Own(base)
+	o := openai.Config{BaseURL: base, APIKey: key, MaxTokens: !own && !isOpenAI(name), Timeouts: cfg.Timeouts, Transport: cfg.Transport}
+	if o.API = openai.API(cfg.env(openAIAPI)); o.API != "" && o.API != openai.APIResponses && o.API != openai.APIChat {
+		return Choice{}, fmt.Errorf("%w: %s is neither %s nor %s", ErrName, openAIAPI, openai.APIResponses, openai.APIChat)
+	}
+	if isOpenAI(name) { // a gateway hands it on
+		o.Structured = openai.StructuredAlways
+	}
+	client, err := openai.New(o)
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
 	}
-	return hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
 }
+
+// openAIAPI names the API that is spoken at OPENAI_BASE_URL: responses or chat;
+// see openai.Config.
+const openAIAPI = "OPENAI_API"
 
 // How Gemini is reached: the first key that is set, and the name that Google's
 // own tools have for another address.
@@ -234,17 +265,21 @@ func (cfg Config) gemini(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
 	}
-	return hosted(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client}, own, own && key != ""), nil
+	return cfg.hosted(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, Gate: gateOf(gemini.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
 // hosted fills in what is known of a listed model. Elsewhere than at the
-// provider itself, the same name may cost something else.
-func hosted(c Choice, own, paid bool) Choice {
-	facts := factsOf(c.Provider, c.Model)
-	c.Window, c.MaxOutput, c.Paid, c.Bound = facts.window, facts.output, paid, Documented
-	if own {
-		c.Price = facts.price
+// provider itself, the same name may cost something else, unless the operator
+// says what.
+func (cfg Config) hosted(c Choice, own, paid bool) Choice {
+	f := factsOf(c.Provider, c.Model)
+	if !own {
+		f.Price = budget.Price{}
 	}
+	f = cfg.overridden(c.Provider, c.Model).Over(f)
+	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
+	c.own = own
+	c.over = func(name string) catalog.Facts { return cfg.overridden(c.Provider, name) }
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/script"
 )
@@ -181,22 +182,22 @@ func TestASilentOllamaIsNotWaitedFor(t *testing.T) {
 }
 
 func TestPrices(t *testing.T) {
-	const million = 1_000_000
+	const million, part = 1_000_000, 10_000 // a short prompt
 	for name, c := range map[string]struct {
 		env           map[string]string
 		known         bool
-		nano          int64 // of a million tokens of each kind
+		nano          int64 // of a hundredth of a million tokens of each kind
 		window, limit int64
 	}{
-		"anthropic/claude-opus-5-5":           {nil, true, (4_000 + 20_000 + 200 + 5_000) * million, million, 128_000},
-		"anthropic/claude-haiku-4-5-20251001": {nil, true, (1_000 + 5_000 + 100 + 1_250) * million, 200_000, 64_000},
-		"openai/gpt-6-sol":                    {nil, true, (2_000 + 10_000 + 200 + 2_500) * million, 272_000, 128_000},
-		"openai/gpt-5.4-mini-2026-03-17":      {nil, true, (750 + 4_500 + 75 + 750) * million, 272_000, 128_000},
+		"anthropic/claude-opus-5-5":           {nil, true, (4_000 + 20_000 + 200 + 5_000) * part, million, 128_000},
+		"anthropic/claude-haiku-4-5-20251001": {nil, true, (1_000 + 5_000 + 100 + 1_250) * part, 200_000, 64_000},
+		"openai/gpt-6-sol":                    {nil, true, (2_000 + 10_000 + 200 + 2_500) * part, 272_000, 128_000},
+		"openai/gpt-5.4-mini-2026-03-17":      {nil, true, (750 + 4_500 + 75 + 750) * part, 272_000, 128_000},
 		"anthropic/claude-of-tomorrow":        {nil, false, 0, 0, 0},
 		"openai/o3":                           {nil, false, 0, 0, 0},
 		"openai/gpt-5.4":                      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, false, 0, 272_000, 128_000},
-		"openai/gpt-6-luna":                   {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1"}, true, (100 + 500 + 10 + 125) * million, 272_000, 128_000},
-		"gemini/gemini-3.8-flash":             {nil, true, (1_500 + 7_500 + 150 + 1_500) * million, million, 65_536},
+		"openai/gpt-6-luna":                   {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1"}, true, (100 + 500 + 10 + 125) * part, 272_000, 128_000},
+		"gemini/gemini-3.8-flash":             {nil, true, (1_500 + 7_500 + 150 + 1_500) * part, million, 65_536},
 		"gemini/gemini-4-argon":               {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, false, 0, million, 65_536},
 		"gemini/gemini-2.5-pro":               {nil, false, 0, 0, 0},
 		"builtin/scout":                       {nil, true, 0, 0, 0},
@@ -209,7 +210,7 @@ func TestPrices(t *testing.T) {
 		cfg := config(t, env)
 		cfg.Model = name
 		got := choose(t, cfg)
-		cost := got.Price.Cost(model.Usage{Input: million, Output: million, CacheRead: million, CacheCreation: million})
+		cost := got.Price.Cost(model.Usage{Input: part, Output: part, CacheRead: part, CacheCreation: part})
 		if got.Price.Known != c.known || cost.Nano != c.nano || got.Window != c.window || got.MaxOutput != c.limit {
 			t.Errorf("%s: %+v costs %d", name, got, cost.Nano)
 		}
@@ -218,3 +219,78 @@ func TestPrices(t *testing.T) {
 		}
 	}
 }
+
+// A prompt beyond the window of these models costs twice as much; a file of the
+// operator goes before the list, wherever the model is called.
+func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
+	table, err := catalog.Parse([]byte(`{"openai": {"models": {"gpt-6-sol": {"cost": {"input": 7, "output": 8}, "limit": {"context": 9000}},
+	 "mine": {"cost": {"input": 1, "output": 2}}}}, "ollama": {"models": {"qwen3:8b": {"limit": {"context": 40960}}}},
+	 "anthropic": {"models": {"claude-opus-5-5": {"limit": {"output": 500}}, "claude-haiku-5-5": {"cost": {"input": 90, "output": 90}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+	for name, want := range map[string]pick.Choice{
+		"openai/gpt-6-sol":            {Price: budget.Price{Known: true, Input: 7000, Output: 8000, CacheRead: 7000, CacheWrite: 7000}, Window: 9000, MaxOutput: 128_000},
+		"openai/gpt-6-sol-2026-10-01": {Price: budget.Price{Known: true, Input: 7000, Output: 8000, CacheRead: 7000, CacheWrite: 7000}, Window: 9000, MaxOutput: 128_000},
+		"openai/mine":                 {Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 1000, CacheWrite: 1000}},
+		"openai/gpt-6-luna":           {Window: 272_000, MaxOutput: 128_000},
+		"anthropic/claude-opus-5-5":   {Price: budget.Price{Known: true, Input: 4000, Output: 20_000, CacheRead: 200, CacheWrite: 5000}, Window: 1_000_000, MaxOutput: 500},
+		"ollama/qwen3:8b":             {Price: budget.Price{Known: true}, Window: 40_960},
+	} {
+		cfg := config(t, env)
+		cfg.Model, cfg.Prices = name, table
+		if got := choose(t, cfg); got.Price != want.Price || got.Window != want.Window || got.MaxOutput != want.MaxOutput {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	cfg := config(t, env)
+	cfg.Model, cfg.Prices = "anthropic/claude-opus-5-5", table
+	if cheap, ok := choose(t, cfg).Cheapest(); !ok || cheap.Model == "claude-haiku-5-5" {
+		t.Errorf("the cheapest by the file is %s", cheap.Model)
+	}
+	for _, l := range pick.Listed(table) {
+		if l.Bound != pick.Documented || l.Provider == "openai" && l.Model == "gpt-6-sol" && l.Price.Input != 7000 {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+func TestGatesOfKeysDiffer(t *testing.T) {
+	gates := map[string]string{}
+	for _, env := range []map[string]string{{"GEMINI_API_KEY": secret}, {"GEMINI_API_KEY": "other"}, {"GEMINI_API_KEY": secret, "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}} {
+		cfg := config(t, env)
+		cfg.Model = "gemini/gemini-4-argon"
+		gates[choose(t, cfg).Gate] = "seen"
+	}
+	if len(gates) != 3 {
+		t.Errorf("two keys or addresses share a gate: %v", gates)
+	}
+}
+
+// TestTheAPIOfOpenAI is told by the address, or by OPENAI_API.
+func TestTheAPIOfOpenAI(t *testing.T) {
+	for _, c := range []struct{ base, api, path string }{
+		{"", "", "/v1/responses"}, {"", "chat", "/v1/chat/completions"}, {"http://127.0.0.1:1/v1", "", "/v1/chat/completions"},
+		{"http://127.0.0.1:1/v1", "responses", "/v1/responses"},
+	} {
+		cfg := config(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_BASE_URL": c.base, "OPENAI_API": c.api})
+		asked := ""
+		cfg.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.Path
+			return nil, errors.New("nothing is sent")
+		})
+		choice := choose(t, cfg)
+		if _, err := choice.Client.Complete(t.Context(), model.Request{Model: choice.Model, MaxOutput: 16, Messages: []model.Message{{Role: model.User, Text: "a"}}}, nil); err == nil || asked != c.path {
+			t.Errorf("%+v: asked %s, %v", c, asked, err)
+		}
+	}
+	cfg := config(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_API": "soap"})
+	if _, err := pick.Choose(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "OPENAI_API is neither responses nor chat") {
+		t.Error(err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
 )
@@ -22,14 +23,8 @@ const PricesAsOf = "2026-11-20"
 // free is the price of what runs here.
 var free = budget.Price{Known: true}
 
-// facts is what is listed of a model.
-type facts struct {
-	price  budget.Price
-	window int64 // up to here the price holds, and the model takes it
-	output int64
-}
-
-// Windows. Where a longer prompt costs more a token, the window ends before it.
+// Windows. Where a longer prompt costs more a token, the window ends before it:
+// a prompt that grows beyond it all the same is held at its own rate.
 const (
 	window100k = 100_000
 	window200k = 200_000
@@ -43,8 +38,16 @@ const (
 // usd makes a price from US dollars per million tokens, in thousandths:
 // input, output, cache read, cache write. A thousandth of a dollar per million
 // is one billionth per token.
-func usd(input, output, read, write, window, most int64) facts {
-	return facts{budget.Price{Known: true, Input: input, Output: output, CacheRead: read, CacheWrite: write}, window, most}
+func usd(input, output, read, write, window, most int64) catalog.Facts {
+	return catalog.Facts{Price: budget.Price{Known: true, Input: input, Output: output, CacheRead: read, CacheWrite: write}, Window: window, Output: most}
+}
+
+// doubling is usd of a model whose prompts beyond its window cost twice as much,
+// and what it then writes half as much again.
+func doubling(input, output, read, write, window, most int64) catalog.Facts {
+	f := usd(input, output, read, write, window, most)
+	f.Price.Long = budget.Tier{Above: window, Input: 2 * input, Output: output + output/2, CacheRead: 2 * read, CacheWrite: 2 * write}
+	return f
 }
 
 // listed are the models with a price that we know; others have none, not zero.
@@ -52,7 +55,7 @@ func usd(input, output, read, write, window, most int64) facts {
 // two prices this is the later one: until 2026-11-30 (gemini-4-argon) and
 // 2026-12-31 (gemini-3.8-flash) half of it is billed, and a limit in money must
 // hold after that, too. Google bills no writing of a cache.
-var listed = map[string]map[string]facts{
+var listed = map[string]map[string]catalog.Facts{
 	anthropic.Provider: {
 		claude.ModelClaudeFable5_1:  usd(10_000, 50_000, 250, 12_500, window1m, output128k),
 		claude.ModelClaudeFable5:    usd(10_000, 50_000, 1_000, 12_500, window1m, output128k),
@@ -70,14 +73,14 @@ var listed = map[string]map[string]facts{
 		claude.ModelClaudeHaiku4_5:  usd(1_000, 5_000, 100, 1_250, window200k, output64k),
 	},
 	openai.Provider: {
-		gpt.ChatModelGPT6Astra:   usd(10_000, 50_000, 1_000, 12_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Sol:   usd(2_000, 10_000, 100, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Terra: usd(1_000, 5_000, 50, 1_250, window272k, output128k),
-		gpt.ChatModelGPT6Sol:     usd(2_000, 10_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6Luna:    usd(100, 500, 10, 125, window272k, output128k),
+		gpt.ChatModelGPT6Astra:   doubling(10_000, 50_000, 1_000, 12_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Sol:   doubling(2_000, 10_000, 100, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Terra: doubling(1_000, 5_000, 50, 1_250, window272k, output128k),
+		gpt.ChatModelGPT6Sol:     doubling(2_000, 10_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6Luna:    doubling(100, 500, 10, 125, window272k, output128k),
 		gpt.ChatModelGPT5_6Terra: usd(2_000, 12_000, 200, 2_500, window272k, output128k),
 		gpt.ChatModelGPT5_6Luna:  usd(200, 1_200, 20, 250, window272k, output128k),
-		gpt.ChatModelGPT5_4:      usd(2_500, 15_000, 250, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_4:      doubling(2_500, 15_000, 250, 2_500, window272k, output128k),
 		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
 	},
 	gemini.Provider: {
@@ -89,16 +92,18 @@ var listed = map[string]map[string]facts{
 // Listing is what is known of a model without asking anybody.
 type Listing struct {
 	Provider, Model string
-	Price           budget.Price
-	Window, Output  int64
+	catalog.Facts
+	Bound Bound
 }
 
-// Listed are the models of the table, by provider and name.
-func Listed() []Listing {
+// Listed are the models of the table, by provider and name, with what a file
+// says of them.
+func Listed(over catalog.Table) []Listing {
 	var list []Listing
 	for provider, table := range listed {
 		for name, f := range table {
-			list = append(list, Listing{provider, name, f.price, f.window, f.output})
+			f = Config{Prices: over}.overridden(provider, name).Over(f)
+			list = append(list, Listing{provider, name, f, BoundOf(provider)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Listing) int {
@@ -111,12 +116,21 @@ func Listed() []Listing {
 var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // factsOf is what is listed of a model; the zero value if it is not.
-func factsOf(provider, name string) facts {
+func factsOf(provider, name string) catalog.Facts {
 	table := listed[provider]
 	if f, ok := table[name]; ok {
 		return f
 	}
 	return table[dated.ReplaceAllString(name, "")]
+}
+
+// overridden is what is said of a model in the operator's file, if anything is.
+func (cfg Config) overridden(provider, name string) catalog.Facts {
+	if f, ok := cfg.Prices.Of(provider, name); ok {
+		return f
+	}
+	f, _ := cfg.Prices.Of(provider, dated.ReplaceAllString(name, ""))
+	return f
 }
 
 // Cheapest is the cheapest listed model of the same provider, for work that
@@ -128,9 +142,9 @@ func (c Choice) Cheapest() (cheap Choice, ok bool) {
 	}
 	best := c
 	for _, name := range slices.Sorted(maps.Keys(listed[c.Provider])) {
-		f := listed[c.Provider][name]
-		if f.price.Input+f.price.Output < best.Price.Input+best.Price.Output {
-			best = Choice{Provider: c.Provider, Model: name, Price: f.price, Window: f.window, MaxOutput: f.output, Bound: c.Bound, Paid: c.Paid}
+		f := c.over(name).Over(listed[c.Provider][name])
+		if f.Price.Input+f.Price.Output < best.Price.Input+best.Price.Output {
+			best = Choice{Provider: c.Provider, Model: name, Price: f.Price, Window: f.Window, MaxOutput: f.Output, Bound: c.Bound, Paid: c.Paid}
 		}
 	}
 	return best, best.Model != c.Model

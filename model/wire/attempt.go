@@ -32,14 +32,16 @@ const (
 	DefaultHeaders   = 60 * time.Second
 	DefaultFirstByte = 120 * time.Second
 	DefaultIdle      = 90 * time.Second
+	DefaultTotal     = time.Hour // 128,000 tokens at 36 a second
 )
 
 // Timeouts guard one attempt, so that a connection that is open and silent
-// never holds it. There is no total: that is the caller's deadline.
+// never holds it, and one that says something now and then not for ever.
 type Timeouts struct {
 	Headers   time.Duration // from sending to the response headers; 0 means 60 s
 	FirstByte time.Duration // from the headers to the first byte; 0 means 120 s
 	Idle      time.Duration // from one line of the stream to the next; 0 means 90 s
+	Total     time.Duration // from sending to the end of the stream; 0 means 1 h
 }
 
 func (t Timeouts) orDefaults() Timeouts {
@@ -49,7 +51,7 @@ func (t Timeouts) orDefaults() Timeouts {
 		}
 		return d
 	}
-	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle)}
+	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle), or(t.Total, DefaultTotal)}
 }
 
 // Attempt is one HTTP exchange of one model call. It is the HTTP client of an
@@ -62,6 +64,8 @@ type Attempt struct {
 	client   *http.Client
 	timeouts Timeouts
 	secrets  []string
+
+	total *time.Timer // runs from Do to Close
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -87,6 +91,9 @@ func (a *Attempt) Context() context.Context { return a.ctx }
 // Close ends the attempt and frees its connection.
 func (a *Attempt) Close() {
 	a.guard(0, "")
+	if a.total != nil {
+		a.total.Stop()
+	}
 	a.cancel(context.Canceled)
 }
 
@@ -108,13 +115,19 @@ func (a *Attempt) guard(d time.Duration, waiting string) {
 	if d <= 0 {
 		return
 	}
-	a.timer = time.AfterFunc(d, func() {
+	a.timer = a.expire(d, waiting)
+}
+
+// expire fails the attempt after d.
+func (a *Attempt) expire(d time.Duration, waiting string) *time.Timer {
+	return time.AfterFunc(d, func() {
 		a.cancel(&model.Error{Class: model.Network, Message: fmt.Sprintf("no %s within %s", waiting, d)})
 	})
 }
 
 // Do sends the request; see Attempt.
 func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
+	a.total = a.expire(a.timeouts.Total, "end of the stream")
 	a.guard(a.timeouts.Headers, "response headers")
 	res, err := a.client.Do(req)
 	if err != nil {
@@ -141,7 +154,8 @@ func (a *Attempt) refuse(res *http.Response) error {
 			Message: "the base URL redirects; redirects are not followed, because they would carry the key along"}
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, MaxErrorBody))
-	if err != nil && a.ctx.Err() != nil {
+	var known *model.Error
+	if err != nil && (a.ctx.Err() != nil || errors.As(err, &known)) {
 		return a.Failure(err)
 	}
 	if !ok || hasError(text) {
@@ -221,8 +235,11 @@ func (b *body) take(p []byte) error {
 	for len(p) > 0 {
 		part, rest, found := bytes.Cut(p, []byte{'\n'})
 		b.line += int64(len(part))
-		for _, c := range part[:min(len(part), len(doneLine))] {
-			if c != ' ' && len(b.head) < len(doneLine) {
+		for _, c := range part {
+			if len(b.head) > len(doneLine) {
+				break // one more than it may have
+			}
+			if c != ' ' {
 				b.head = append(b.head, c)
 			}
 		}

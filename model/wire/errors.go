@@ -145,6 +145,9 @@ var kinds = []struct {
 	{"permission", model.Auth},
 	{"content_policy", model.Refused},
 	{"content_filter", model.Refused},
+	{"invalid_prompt", model.Refused}, // OpenAI's word for a prompt against its rules
+	{"_policy", model.Refused},
+	{"invalid_image", model.BadRequest},
 	{"model_not_found", model.Misconfigured},
 	{"not_found", model.Misconfigured},
 	{"resource_exhausted", model.RateLimit},

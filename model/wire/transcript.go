@@ -15,6 +15,17 @@ import (
 // same ids in the same order, and no id may occur twice. Such a request is a
 // bug of ours, so it is refused here, unsent, rather than mended in silence.
 func Messages(req model.Request) ([]model.Message, error) {
+	for i, m := range req.Messages {
+		if len(m.Media) > 0 && !m.Tombstone {
+			return nil, unsent("message %d: this API is sent no media", i)
+		}
+	}
+	return WithMedia(req)
+}
+
+// WithMedia is Messages for an adapter that renders media. They stand in
+// messages of the user, with their bytes.
+func WithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
 		return nil, unsent("the request has no output limit")
 	}
@@ -65,8 +76,15 @@ func pair(i int, m model.Message, before []model.ToolCall, seen map[string]bool)
 		return unsent("message %d: call %s has no result", i, before[0].ID)
 	case m.Role == model.ToolRole && len(m.Results) != len(before):
 		return unsent("message %d: %d results for %d calls", i, len(m.Results), len(before))
+	case m.Role != model.User && len(m.Media) > 0:
+		return unsent("message %d: media in a message of role %s", i, m.Role)
 	case m.Role != model.Assistant && len(m.Calls) > 0:
 		return unsent("message %d: calls in a message of role %s", i, m.Role)
+	}
+	for _, d := range m.Media {
+		if len(d.Data) == 0 || model.KindOf(d.Type) == "" {
+			return unsent("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
+		}
 	}
 	for j, r := range m.Results {
 		if m.Role == model.ToolRole && r.Call != before[j].ID {

@@ -2,8 +2,10 @@ package wire_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,4 +161,25 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("%+v", e)
 		}
 	})
+}
+
+// TestRetryAfterInEveryForm: seconds, a date, milliseconds, and Google's detail;
+// what is no time asks for no wait.
+func TestRetryAfterInEveryForm(t *testing.T) {
+	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		header, value, body string
+		low, high           time.Duration
+	}{
+		{"Retry-After", "7", "", 7 * time.Second, 7 * time.Second}, {"Retry-After", "1.5", "", 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{"Retry-After", soon, "", time.Second, 90 * time.Second}, {"Retry-After-Ms", "250", "", 250 * time.Millisecond, 250 * time.Millisecond},
+		{"Retry-After", "soon", "", 0, 0}, {"Retry-After", "-3", "", 0, 0}, {"Retry-After", "NaN", "", 0, 0}, {"Retry-After", "1e12", "", wire.MaxRetryAfter, wire.MaxRetryAfter},
+		{"X-Other", "7", `{"error":{"code":429,"details":[{"retryDelay":"3s"}]}}`, 3 * time.Second, 3 * time.Second},
+	} {
+		h := http.Header{}
+		h.Set(c.header, c.value)
+		if e := wire.Classify(http.StatusTooManyRequests, h, []byte(c.body)); e.Class != model.RateLimit || e.RetryAfter < c.low || e.RetryAfter > c.high {
+			t.Errorf("%+v: %+v", c, e)
+		}
+	}
 }

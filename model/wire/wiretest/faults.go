@@ -125,8 +125,13 @@ func timers(t *testing.T, d Dialect) {
 		"drip": {wire.Timeouts{Headers: long, FirstByte: long, Idle: short},
 			func(w http.ResponseWriter, r *http.Request) {
 				begin(w, d.Hello[0]+": ")
-				drip(w, r)
+				drip(w, r, ".")
 			}, "", "no event within"},
+		"lines for ever": {wire.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: short},
+			func(w http.ResponseWriter, r *http.Request) {
+				begin(w, ": alive\n")
+				drip(w, r, ": alive\n\n")
+			}, "", "no end of the stream within"},
 		"error body": {wire.Timeouts{Headers: long, FirstByte: short, Idle: short},
 			func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(http.StatusInternalServerError)
@@ -147,8 +152,8 @@ func timers(t *testing.T, d Dialect) {
 	}
 }
 
-// drip sends a byte every few milliseconds, and never a whole line.
-func drip(w http.ResponseWriter, r *http.Request) {
+// drip sends the same every few milliseconds.
+func drip(w http.ResponseWriter, r *http.Request, what string) {
 	tick := time.NewTicker(short / 10)
 	defer tick.Stop()
 	for {
@@ -156,7 +161,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-tick.C:
-			if _, err := io.WriteString(w, "."); err != nil {
+			if _, err := io.WriteString(w, what); err != nil {
 				return
 			}
 			w.(http.Flusher).Flush()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,13 @@ type Dialect struct {
 	ErrorBody func(kind, message string) string
 	// TooLong, BadRequest are such bodies, for status 400.
 	TooLong, BadRequest string
+	// Thinking is a reply with what its model thought, signed, and a call.
+	// Its issuer is judged to be the model of Request.
+	Thinking []string
+	// ErrorEvent renders an error of a kind as an event of a stream.
+	ErrorEvent func(kind, message string) string
+	// Judge judges the body of a request; every request of the suite is judged.
+	Judge func(body []byte) error
 }
 
 // wantCalls is what the stream Calls holds.
@@ -65,10 +73,10 @@ func Run(t *testing.T, d Dialect) {
 		run  func(*testing.T, Dialect)
 	}{
 		{"hello", hello}, {"usage", usage}, {"calls", calls}, {"no marks", noMarks}, {"limit", limit}, {"refusal", refusal},
-		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere},
+		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere}, {"every stream cut", cutAll},
 		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
-		{"transcripts", transcripts}, {"at once", atOnce},
+		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
 	}
@@ -93,13 +101,31 @@ func Stream(events []string) http.HandlerFunc {
 // serve starts a server and a client of it.
 func serve(t *testing.T, d Dialect, h http.HandlerFunc, timeouts wire.Timeouts) model.Client {
 	t.Helper()
-	s := httptest.NewServer(h)
+	s := httptest.NewServer(judged(t, d, h))
 	t.Cleanup(s.Close)
 	c, err := d.New(s.URL, timeouts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// judged lets a handler answer only what the judge takes. The same body is
+// judged once.
+func judged(t *testing.T, d Dialect, h http.HandlerFunc) http.HandlerFunc {
+	var last atomic.Value
+	last.Store("")
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && last.Load() != string(body) {
+			err = d.Judge(body)
+			last.Store(string(body))
+		}
+		if err != nil && r.Context().Err() == nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		h(w, r)
+	}
 }
 
 // failure demands a *model.Error.
@@ -238,6 +264,7 @@ func cutEverywhere(t *testing.T, d Dialect) {
 		}
 	}, wire.Timeouts{})
 	complete := 0
+	seen := map[string]bool{}
 	for _, hard := range []bool{false, true} {
 		abrupt.Store(hard)
 		for n := range len(whole) + 1 {
@@ -249,11 +276,46 @@ func cutEverywhere(t *testing.T, d Dialect) {
 				t.Fatalf("cut at %d: %+v", n, e)
 			}
 			wellFormed(t, n, got, err == nil)
+			once(t, d, seen, got)
 		}
 	}
 	if complete < 2 || complete > len(whole) {
 		t.Errorf("%d of %d cuts left a complete reply", complete, 2*len(whole))
 	}
+}
+
+// once sends on what a cut has left, if no cut left the same before.
+func once(t *testing.T, d Dialect, seen map[string]bool, got model.Reply) {
+	t.Helper()
+	if key := fmt.Sprintf("%+v", got.Message); !seen[key] {
+		seen[key] = true
+		follow(t, d, got)
+	}
+}
+
+// cutAll ends every other stream of a dialect after every byte: what arrived can
+// be part of the next request.
+func cutAll(t *testing.T, d Dialect) {
+	bytes, left := 0, 0
+	for _, events := range [][]string{d.Hello, d.Limit, d.Refusal, d.Overload, d.Thinking} {
+		whole := strings.Join(events, "")
+		var at atomic.Int64
+		c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, whole[:at.Load()])
+		}, wire.Timeouts{})
+		seen := map[string]bool{}
+		for n := range len(whole) + 1 {
+			at.Store(int64(n))
+			got, err := c.Complete(t.Context(), Request(), nil)
+			if err != nil {
+				failure(t, err)
+			}
+			once(t, d, seen, got)
+		}
+		bytes, left = bytes+len(whole), left+len(seen)
+	}
+	t.Logf("cut at each of %d bytes, %d different histories judged", bytes, left)
 }
 
 // wellFormed checks what a cut stream may leave.

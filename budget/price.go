@@ -1,0 +1,91 @@
+package budget
+
+import "github.com/troupe-run/troupe/model"
+
+// Price is what a token costs in billionths of a US dollar. Known is false for
+// a model without a price: its cost is unknown, never zero.
+type Price struct {
+	Known      bool  `msgpack:"k,omitempty" json:"known"`
+	Input      int64 `msgpack:"i,omitempty" json:"input"`
+	Output     int64 `msgpack:"o,omitempty" json:"output"`
+	CacheRead  int64 `msgpack:"r,omitempty" json:"cache_read"`
+	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
+	// Long is what tokens cost in a call whose prompt is long.
+	Long Tier `msgpack:"l,omitempty" json:"long,omitzero"`
+	// Allowed: the price is not known, and a person has allowed the model by name,
+	// though a limit in money cannot hold for it.
+	Allowed bool `msgpack:"a,omitempty" json:"allowed,omitempty"`
+}
+
+// Tier is what every token of a call costs whose prompt has more than Above
+// tokens. Above is 0 where there is none.
+type Tier struct {
+	Above      int64 `msgpack:"a,omitempty" json:"above"`
+	Input      int64 `msgpack:"i,omitempty" json:"input"`
+	Output     int64 `msgpack:"o,omitempty" json:"output"`
+	CacheRead  int64 `msgpack:"r,omitempty" json:"cache_read"`
+	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
+}
+
+// Covered reports whether a limit in money lets a model be called: its price is
+// known, or somebody said that it need not be.
+func (p Price) Covered() bool { return p.Known || p.Allowed }
+
+// Bound is the most that input and output tokens can cost: every input token
+// at the dearest rate that may apply to it.
+func (p Price) Bound(input, output int64) Amount {
+	p = p.upTo(input)
+	return Amount{Tokens: input + output, Nano: input*p.dearest() + output*p.Output}
+}
+
+func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
+
+// upTo is one rate for each kind of token that no call with a prompt of up to
+// that many tokens exceeds.
+func (p Price) upTo(prompt int64) Price {
+	flat := p
+	flat.Long = Tier{}
+	if p.Long.Above > 0 && prompt > p.Long.Above {
+		return flat.Dearer(p.long())
+	}
+	return flat
+}
+
+// long is the price of a call with a long prompt.
+func (p Price) long() Price {
+	return Price{Known: p.Known, Allowed: p.Allowed, Input: p.Long.Input, Output: p.Long.Output, CacheRead: p.Long.CacheRead, CacheWrite: p.Long.CacheWrite}
+}
+
+// Dearer is a price that is not below either of two.
+func (p Price) Dearer(q Price) Price {
+	dear := Price{Known: p.Known && q.Known, Allowed: p.Covered() && q.Covered() && (p.Allowed || q.Allowed), Input: max(p.Input, q.Input), Output: max(p.Output, q.Output),
+		CacheRead: max(p.CacheRead, q.CacheRead), CacheWrite: max(p.CacheWrite, q.CacheWrite)}
+	above := max(p.Long.Above, q.Long.Above)
+	if above == 0 {
+		return dear
+	}
+	for _, tier := range []Tier{p.Long, q.Long} {
+		if tier.Above > 0 {
+			above = min(above, tier.Above)
+		}
+	}
+	l := p.upTo(Unlimited).Dearer(q.upTo(Unlimited))
+	dear.Long = Tier{Above: above, Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}
+	return dear
+}
+
+// Cost is what a reported usage costs.
+func (p Price) Cost(u model.Usage) Amount {
+	if p.Long.Above > 0 && u.Prompt() > p.Long.Above {
+		p = p.long()
+	}
+	return Amount{
+		Tokens: u.Total(),
+		Nano:   u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + u.CacheCreation*p.CacheWrite,
+	}
+}
+
+// rates are all of them.
+func (p Price) rates() [8]int64 {
+	return [...]int64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.Long.Input, p.Long.Output, p.Long.CacheRead, p.Long.CacheWrite}
+}

@@ -1,0 +1,28 @@
+package anthropic
+
+import (
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// media renders the media of a message: the API wants them before the text that
+// speaks of them.
+func media(m model.Message) []sdk.ContentBlockParamUnion {
+	var blocks []sdk.ContentBlockParamUnion
+	for _, d := range m.Media {
+		switch {
+		case d.IsText():
+			blocks = append(blocks, sdk.NewTextBlock(wire.TextDocument(d)))
+		case d.Kind == model.Image:
+			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, wire.Base64(d)))
+		default:
+			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: wire.Base64(d)})
+			b.OfDocument.Title = param.NewOpt(wire.FileName(d))
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}

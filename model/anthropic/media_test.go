@@ -1,0 +1,46 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// Media stand before the text that speaks of them; a text document is text.
+func TestMediaOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages = wiretest.Shown()
+	_, body, _ := exchange(t, anthropic.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
+	var want any
+	if err := json.Unmarshal([]byte(`[{"role": "user", "content": [
+		{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "YQ=="}},
+		{"type": "document", "title": "b.pdf", "source": {"type": "base64", "media_type": "application/pdf", "data": "Yg=="}},
+		{"type": "text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "text", "text": "What is this?"}]},
+		{"role": "assistant", "content": [{"type": "text", "text": "Three things."}]}, {"role": "user", "content": [{"type": "text", "text": "Really?"}]}]`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, body["messages"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMediaThatCannotBeSentAreNot(t *testing.T) {
+	c, err := anthropic.New(anthropic.Config{BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, messages := range wiretest.Unshowable() {
+		req := wiretest.Request()
+		req.Messages = messages
+		var refused *model.Error
+		if _, err := c.Complete(t.Context(), req, nil); !errors.As(err, &refused) || refused.Class != model.BadRequest || !refused.Unbilled {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

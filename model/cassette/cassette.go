@@ -1,0 +1,212 @@
+// Package cassette keeps the exchanges with model providers as the wire had
+// them, and plays them again without a key and without a network.
+//
+// It works below the adapters, as an http.RoundTripper, so that a replay goes
+// through the same code as the real thing. A directory holds one file for each
+// exchange, and a label: what the run must find the same so that it asks the
+// same. Files are JSON for people to read and compare; see docs/cassettes.md.
+//
+// Secrets are removed before a file is written: headers and parameters of URLs
+// by their names, and the values that Config.Scrub knows wherever they stand.
+package cassette
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Version is the form of the files.
+const Version = 1
+
+// Limits of a cassette.
+const (
+	// BodyBytesMax is the most that is kept of a response. More is no reply of a
+	// model; the exchange then says that it was cut.
+	BodyBytesMax = 16 << 20
+	// FileBytesMax is the most that is read of a file.
+	FileBytesMax = 256 << 20
+	// ExchangesMax is the most exchanges of a cassette.
+	ExchangesMax = 100_000
+)
+
+// Masked stands where a secret stood.
+const Masked = "[masked]"
+
+// labelName is the file of the label.
+const labelName = "cassette.json"
+
+// ErrCassette is wrapped by every error about a directory of recordings.
+var ErrCassette = errors.New("cassette")
+
+// Exchange is one request and what came back.
+type Exchange struct {
+	Version  int       `json:"cassette"`
+	N        int       `json:"n"` // in the order in which requests were sent
+	At       time.Time `json:"at"`
+	Request  Request   `json:"request"`
+	Response *Response `json:"response,omitempty"`
+	// Failure is why there was no response, or why it ended early.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Request is what was sent.
+type Request struct {
+	Method string      `json:"method"`
+	URL    string      `json:"url"`
+	Header http.Header `json:"header,omitempty"`
+	Body
+}
+
+// Response is what came back.
+type Response struct {
+	Status  int         `json:"status"`
+	Header  http.Header `json:"header,omitempty"`
+	AfterMS int64       `json:"after_ms"` // from sending to the headers
+	Chunks  []Chunk     `json:"chunks"`
+	// Cut: more than BodyBytesMax came, and only the beginning was kept.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Chunk is what one read of the stream gave, so many milliseconds after the
+// request was sent. What is not UTF-8 is in Base64.
+type Chunk struct {
+	AtMS   int64  `json:"at_ms"`
+	Text   string `json:"text,omitempty"`
+	Base64 []byte `json:"base64,omitempty"`
+}
+
+func newChunk(at time.Duration, data []byte) Chunk {
+	c := Chunk{AtMS: at.Milliseconds()}
+	if utf8.Valid(data) {
+		c.Text = string(data)
+	} else {
+		c.Base64 = slices.Clone(data)
+	}
+	return c
+}
+
+func (c Chunk) data() []byte {
+	if c.Base64 != nil {
+		return c.Base64
+	}
+	return []byte(c.Text)
+}
+
+// Body is a body byte for byte: as JSON where that loses nothing but the layout
+// of the file, else as text, else as base64.
+type Body struct {
+	JSON   json.RawMessage `json:"json,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	Base64 []byte          `json:"base64,omitempty"`
+}
+
+func newBody(data []byte) Body {
+	var compact bytes.Buffer
+	switch {
+	case json.Compact(&compact, data) == nil && bytes.Equal(compact.Bytes(), data) && utf8.Valid(data):
+		return Body{JSON: slices.Clone(data)}
+	case utf8.Valid(data):
+		return Body{Text: string(data)}
+	}
+	return Body{Base64: slices.Clone(data)}
+}
+
+func (b Body) data() []byte {
+	switch {
+	case b.JSON != nil:
+		var compact bytes.Buffer
+		if json.Compact(&compact, b.JSON) == nil {
+			return compact.Bytes()
+		}
+	case b.Base64 != nil:
+		return b.Base64
+	}
+	return []byte(b.Text)
+}
+
+// Label says under what a run was recorded, as far as its requests depend on it.
+type Label struct {
+	Version int `json:"cassette"`
+	// Model is the route that a run got which named none.
+	Model string `json:"model,omitempty"`
+	// Env are the variables that say how providers are reached, without their secrets.
+	Env map[string]string `json:"env,omitempty"`
+	// Dir is the directory that the run worked in, and At when it began: prompts
+	// name both.
+	Dir string    `json:"dir,omitempty"`
+	At  time.Time `json:"at"`
+}
+
+// put writes a file whole or not at all.
+func put(dir, name string, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCassette, name, err)
+	}
+	f, err := os.CreateTemp(dir, ".part-*") // 0600
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCassette, err)
+	}
+	_, err = f.Write(b.Bytes())
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCassette, name, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// get reads a file that anybody may have written.
+func get(dir, name string, into any) error {
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCassette, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > FileBytesMax {
+		return fmt.Errorf("%w: %s is no file of at most %d bytes", ErrCassette, path, FileBytesMax)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCassette, err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCassette, path, err)
+	}
+	return nil
+}
+
+func fileName(n int) string { return fmt.Sprintf("%04d.json", n) }
+
+// exchanges are the names of the files of exchanges in a directory, in order.
+func exchanges(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrCassette, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") && name != labelName {
+			names = append(names, name)
+		}
+	}
+	if len(names) > ExchangesMax {
+		return nil, fmt.Errorf("%w: %s holds %d files, at most %d are played", ErrCassette, dir, len(names), ExchangesMax)
+	}
+	return names, nil
+}

@@ -1,0 +1,95 @@
+package cassette
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// secretName is how headers and parameters are called whose value nobody else
+// may know.
+var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|credential|session|signature|^sig$|^code$`)
+
+// countsTokens are headers that speak of the other kind of tokens.
+var countsTokens = regexp.MustCompile(`(?i)ratelimit|max-?tokens|tokens-`)
+
+func secret(name string) bool { return secretName.MatchString(name) && !countsTokens.MatchString(name) }
+
+// cleaner removes secrets; its value function may be nil.
+type cleaner func(string) string
+
+func (c cleaner) text(s string) string {
+	if c == nil {
+		return s
+	}
+	return c(s)
+}
+
+func (c cleaner) header(h http.Header) http.Header {
+	clean := http.Header{}
+	for name, values := range h {
+		for _, v := range values {
+			if v = c.text(v); secret(name) {
+				v = Masked
+			}
+			clean[name] = append(clean[name], v)
+		}
+	}
+	return clean
+}
+
+// url is the text of a URL without user info and fragment, and without the
+// values of parameters that look like keys.
+func (c cleaner) url(u *url.URL) string {
+	clean := *u
+	clean.User, clean.Fragment, clean.RawFragment = nil, "", ""
+	query := clean.Query()
+	for name, values := range query {
+		for i, v := range values {
+			if values[i] = c.text(v); secret(name) {
+				values[i] = Masked
+			}
+		}
+	}
+	clean.RawQuery = strings.ReplaceAll(query.Encode(), url.QueryEscape(Masked), Masked)
+	return c.text(clean.String())
+}
+
+// Address is an address as a label may have it: without user info, and without
+// parameters. What is no address is masked.
+func Address(v string) string {
+	if v == "" {
+		return ""
+	}
+	at := strings.LastIndexByte(v, '@')
+	scheme, _, ok := strings.Cut(v, "://")
+	if at >= 0 && ok {
+		v = scheme + "://" + v[at+1:]
+	} else if at >= 0 {
+		v = v[at+1:]
+	}
+	v, _, _ = strings.Cut(v, "?")
+	v, _, _ = strings.Cut(v, "#")
+	return v
+}
+
+// chunks cleans a stream. Where a value reaches from one chunk into the next,
+// the stream becomes one chunk.
+func (c cleaner) chunks(list []Chunk) []Chunk {
+	var whole, parts strings.Builder
+	clean := make([]Chunk, len(list))
+	for i, x := range list {
+		whole.Write(x.data())
+		y := newChunk(0, []byte(c.text(string(x.data()))))
+		y.AtMS, clean[i] = x.AtMS, y
+		parts.Write(y.data())
+	}
+	want := c.text(whole.String())
+	if want == parts.String() {
+		return clean
+	}
+	one := newChunk(0, []byte(want))
+	one.AtMS = list[len(list)-1].AtMS
+	return []Chunk{one}
+}

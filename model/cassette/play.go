@@ -1,0 +1,286 @@
+package cassette
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Player is a transport that answers from a cassette and never from a network.
+// It is safe for concurrent use.
+//
+// An exchange is found by the content of its request: method, path, parameters
+// and the values of its JSON body. So it does not matter in which order parallel
+// agents ask; those that ask the same, as a retry does, get the recorded answers
+// in their order. Each is played once. What was not recorded is refused, and the
+// error says what differs from the recorded request that is most like it.
+type Player struct {
+	dir   string
+	label Label
+	clean cleaner
+	pace  float64
+
+	mu   sync.Mutex
+	dirs []string // that stand for the recorded one
+	left map[[sha256.Size]byte][]*taped
+	all  []*taped
+}
+
+// taped is a recorded exchange and what its request is compared by.
+type taped struct {
+	Exchange
+	file   string
+	asked  asked
+	played bool
+}
+
+// PlayConfig of a Player.
+type PlayConfig struct {
+	Dir string
+	// Scrub is what Config.Scrub was: what is asked now is compared without its
+	// secrets, too.
+	Scrub func(string) string
+	// Pace is how fast streams come: 1 as they were recorded, 2 twice as fast.
+	// Default: at once.
+	Pace float64
+}
+
+// NewPlayer reads a cassette.
+func NewPlayer(cfg PlayConfig) (*Player, error) {
+	p := &Player{dir: cfg.Dir, clean: cfg.Scrub, pace: cfg.Pace, left: map[[sha256.Size]byte][]*taped{}}
+	if err := get(cfg.Dir, labelName, &p.label); err != nil {
+		return nil, err
+	}
+	if p.label.Version != Version {
+		return nil, fmt.Errorf("%w: %s is of form %d, this program knows %d", ErrCassette, filepath.Join(cfg.Dir, labelName), p.label.Version, Version)
+	}
+	names, err := exchanges(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		t := &taped{file: name}
+		if err := get(cfg.Dir, name, &t.Exchange); err != nil {
+			return nil, err
+		}
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrCassette, filepath.Join(cfg.Dir, name), err)
+		}
+		p.all = append(p.all, t)
+	}
+	slices.SortStableFunc(p.all, func(a, b *taped) int { return a.N - b.N })
+	for _, t := range p.all {
+		t.asked = p.reduce(t.Request.Method, t.Request.URL, t.Request.data(), []string{p.label.Dir})
+		p.left[t.asked.key] = append(p.left[t.asked.key], t)
+	}
+	return p, nil
+}
+
+// check refuses what a Recorder does not write.
+func (t *taped) check() error {
+	switch {
+	case t.Version != Version:
+		return fmt.Errorf("form %d, this program knows %d", t.Version, Version)
+	case t.Request.Method == "" || t.Request.URL == "":
+		return errors.New("it has no request")
+	case t.Response == nil && t.Failure == nil:
+		return errors.New("it has neither a response nor a failure")
+	case t.Response != nil && (t.Response.Status < 100 || t.Response.Status > 599):
+		return fmt.Errorf("%d is no status", t.Response.Status)
+	}
+	return nil
+}
+
+// Label is under what the cassette was recorded.
+func (p *Player) Label() Label { return p.label }
+
+// At says that a run works in dir: in its requests dir means what the directory
+// of the recording meant.
+func (p *Player) At(dir string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if dir != "" && !slices.Contains(p.dirs, dir) {
+		p.dirs = append(p.dirs, dir)
+	}
+}
+
+// Played is how many exchanges were played, and how many there are.
+func (p *Player) Played() (played, all int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.all {
+		if t.played {
+			played++
+		}
+	}
+	return played, len(p.all)
+}
+
+// asked is a request as it is compared.
+type asked struct {
+	key    [sha256.Size]byte
+	to     string // method, path and parameters
+	text   string // the body with the keys of objects in order
+	parsed any    // of the body, if it is JSON
+}
+
+// here stands for the directory of a run.
+const here = "{dir}"
+
+// reduce leaves of a request what is compared. The host does not count.
+func (p *Player) reduce(method, address string, body []byte, dirs []string) asked {
+	a := asked{to: method + " " + address}
+	if u, err := url.Parse(address); err == nil {
+		a.to = method + " " + u.EscapedPath()
+		if q := u.Query().Encode(); q != "" {
+			a.to += "?" + q
+		}
+	}
+	a.text = p.clean.text(string(body))
+	for _, dir := range dirs {
+		if quoted, err := json.Marshal(dir); err == nil && len(dir) > 1 {
+			a.text = strings.ReplaceAll(a.text, string(quoted[1:len(quoted)-1]), here)
+		}
+	}
+	d := json.NewDecoder(strings.NewReader(a.text))
+	d.UseNumber()
+	if d.Decode(&a.parsed) == nil {
+		if ordered, err := json.Marshal(a.parsed); err == nil {
+			a.text = string(ordered)
+		}
+	}
+	a.key = sha256.Sum256([]byte(a.to + "\x00" + a.text))
+	return a
+}
+
+// RoundTrip answers a request from the cassette.
+func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := read(req)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.take(req, body)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if t.Response == nil {
+		return nil, t.Failure.replayed()
+	}
+	if err := p.wait(req.Context(), began, t.Response.AfterMS); err != nil {
+		return nil, err
+	}
+	header := t.Response.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{Status: fmt.Sprintf("%d %s", t.Response.Status, http.StatusText(t.Response.Status)), StatusCode: t.Response.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: req,
+		Body: &playing{p: p, ctx: req.Context(), t: t, began: began}}, nil
+}
+
+// take finds the exchange of a request, and uses it up.
+func (p *Player) take(req *http.Request, body []byte) (*taped, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.reduce(req.Method, p.clean.url(req.URL), body, p.dirs)
+	list := p.left[a.key]
+	if len(list) == 0 {
+		return nil, p.mismatch(a)
+	}
+	p.left[a.key] = list[1:]
+	list[0].played = true
+	return list[0], nil
+}
+
+// wait waits until the recorded time, at the pace.
+func (p *Player) wait(ctx context.Context, began time.Time, atMS int64) error {
+	if p.pace <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(time.Until(began.Add(time.Duration(float64(atMS) / p.pace * float64(time.Millisecond)))))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// playing is the body of a response that is played.
+type playing struct {
+	p     *Player
+	ctx   context.Context
+	t     *taped
+	began time.Time
+	at    int
+	rest  bytes.Reader
+}
+
+// Read gives a chunk at a time, as it was read when it was recorded.
+func (b *playing) Read(into []byte) (int, error) {
+	for b.rest.Len() == 0 {
+		if err := b.ctx.Err(); err != nil {
+			return 0, err
+		}
+		if b.at == len(b.t.Response.Chunks) {
+			return 0, b.end()
+		}
+		c := b.t.Response.Chunks[b.at]
+		if err := b.p.wait(b.ctx, b.began, c.AtMS); err != nil {
+			return 0, err
+		}
+		b.at++
+		b.rest.Reset(c.data())
+	}
+	return b.rest.Read(into)
+}
+
+func (b *playing) end() error {
+	switch {
+	case b.t.Failure != nil:
+		return b.t.Failure.replayed()
+	case b.t.Response.Cut:
+		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the recording %s holds only the first %d bytes of the response", b.t.file, BodyBytesMax)}
+	}
+	return io.EOF
+}
+
+func (b *playing) Close() error { return nil }
+
+// replayed is the error that adapters make the same of as of the one recorded.
+func (f *Failure) replayed() error {
+	switch {
+	case f.Class != "":
+		return &model.Error{Class: f.Class, Unbilled: f.Unbilled, Message: f.Text}
+	case f.Text == io.ErrUnexpectedEOF.Error():
+		return io.ErrUnexpectedEOF
+	case f.Text == io.EOF.Error(): // the server hung up before its headers
+		return io.EOF
+	case f.Dial:
+		return dialed{f.Text}
+	}
+	return errors.New(f.Text)
+}
+
+// dialed is a connection that was not made when it was recorded.
+type dialed struct{ text string }
+
+func (d dialed) Error() string { return d.text }
+
+func (d dialed) Unwrap() error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New(d.text)} }

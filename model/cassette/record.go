@@ -1,0 +1,240 @@
+package cassette
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Failure is why an exchange broke.
+type Failure struct {
+	Text string `json:"text"`
+	// Dial: the connection was never made, so nothing was sent.
+	Dial bool `json:"dial,omitempty"`
+	// Class and Unbilled are those of the caller's own timer, if it broke it.
+	Class    model.ErrorClass `json:"class,omitempty"`
+	Unbilled bool             `json:"unbilled,omitempty"`
+}
+
+// failureShown is the most bytes of the text of a failure.
+const failureShown = 1 << 10
+
+// Config of a Recorder.
+type Config struct {
+	// Dir is where the files go. It is made; there must be no recording in it.
+	Dir string
+	// Scrub removes the values of secrets from a text. Default: none are known.
+	Scrub func(string) string
+	// Next sends the requests. Default http.DefaultTransport.
+	Next http.RoundTripper
+}
+
+// Recorder is a transport that keeps every POST it sends. It is safe for
+// concurrent use.
+type Recorder struct {
+	dir   string
+	clean cleaner
+	next  http.RoundTripper
+
+	mu      sync.Mutex
+	n       int
+	labeled bool
+	failed  error
+}
+
+// ErrFull: a directory holds a recording already.
+var ErrFull = errors.New("cassette: the directory holds a recording already")
+
+// NewRecorder makes the directory, and a Recorder into it.
+func NewRecorder(cfg Config) (*Recorder, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCassette, err)
+	}
+	names, err := exchanges(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrFull, cfg.Dir)
+	}
+	r := &Recorder{dir: cfg.Dir, clean: cfg.Scrub, next: cfg.Next}
+	if r.next == nil {
+		r.next = http.DefaultTransport
+	}
+	// Whether files can be written is better known before money is spent.
+	return r, put(cfg.Dir, labelName, Label{Version: Version, At: time.Now().UTC()})
+}
+
+// Begin labels the cassette with what its first run was begun with.
+func (r *Recorder) Begin(l Label) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.labeled {
+		return nil
+	}
+	r.labeled = true
+	l.Version = Version
+	for name, v := range l.Env {
+		l.Env[name] = r.clean.text(v)
+	}
+	return put(r.dir, labelName, l)
+}
+
+// Err is why an exchange could not be kept, if one could not.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// RoundTrip sends a request and keeps the exchange once it is over. After one
+// that could not be kept no other is sent: a recording with holes is none.
+func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost { // no model call
+		return r.next.RoundTrip(req)
+	}
+	if err := r.Err(); err != nil {
+		return nil, errors.Join(&model.Error{Class: model.Misconfigured, Unbilled: true,
+			Message: "the recording cannot be kept: " + r.clean.text(err.Error())}, closeBody(req))
+	}
+	body, err := read(req)
+	if err != nil {
+		return nil, err
+	}
+	sent := req.Clone(req.Context())
+	sent.Body = io.NopCloser(bytes.NewReader(body))
+	began := time.Now()
+	t := &taping{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.number(), At: began.UTC(),
+		Request: Request{Method: req.Method, URL: r.clean.url(req.URL), Header: r.clean.header(req.Header), Body: newBody([]byte(r.clean.text(string(body))))}}}
+	res, err := r.next.RoundTrip(sent)
+	if err != nil {
+		t.over(err)
+		return nil, err
+	}
+	t.body = res.Body
+	t.x.Response = &Response{Status: res.StatusCode, Header: r.clean.header(res.Header), AfterMS: time.Since(began).Milliseconds()}
+	res.Body = t
+	return res, nil
+}
+
+func (r *Recorder) number() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	return r.n
+}
+
+// read takes the whole body of a request.
+func read(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
+		return nil, fmt.Errorf("%w: the body of a request: %w", ErrCassette, err)
+	}
+	return body, nil
+}
+
+func closeBody(req *http.Request) error {
+	if req.Body == nil {
+		return nil
+	}
+	return req.Body.Close()
+}
+
+// taping is the body of a response that is being recorded.
+type taping struct {
+	r     *Recorder
+	ctx   context.Context
+	began time.Time
+	body  io.ReadCloser
+	once  sync.Once
+
+	mu   sync.Mutex // a reader may be in the middle when another one closes
+	x    Exchange
+	kept int
+}
+
+func (t *taping) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	t.keep(p[:n])
+	switch {
+	case err == io.EOF:
+		t.over(nil)
+	case err != nil:
+		t.over(err)
+	}
+	return n, err
+}
+
+// keep takes what came, up to BodyBytesMax.
+func (t *taping) keep(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := BodyBytesMax - t.kept; len(p) > room {
+		p, t.x.Response.Cut = p[:room], true
+	}
+	if len(p) > 0 {
+		t.kept += len(p)
+		t.x.Response.Chunks = append(t.x.Response.Chunks, newChunk(time.Since(t.began), p))
+	}
+}
+
+// Close ends the exchange as it stands: a reader that knows enough reads no further.
+func (t *taping) Close() error {
+	t.over(nil)
+	return t.body.Close()
+}
+
+// over writes the exchange, once.
+func (t *taping) over(err error) {
+	t.once.Do(func() {
+		t.mu.Lock()
+		x := t.x
+		t.mu.Unlock()
+		if err != nil {
+			x.Failure = t.failure(err)
+		}
+		if x.Response != nil {
+			kept := *x.Response
+			kept.Chunks = t.r.clean.chunks(kept.Chunks)
+			x.Response = &kept
+		}
+		if err := put(t.r.dir, fileName(x.N), x); err != nil {
+			t.r.mu.Lock()
+			t.r.failed = errors.Join(t.r.failed, err)
+			t.r.mu.Unlock()
+		}
+	})
+}
+
+// failure keeps what an adapter makes its error of.
+func (t *taping) failure(err error) *Failure {
+	var op *net.OpError
+	var own *model.Error
+	switch {
+	case errors.As(context.Cause(t.ctx), &own):
+		return &Failure{Text: t.r.clean.text(own.Message), Class: own.Class, Unbilled: own.Unbilled}
+	case t.ctx.Err() != nil:
+		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
+	}
+	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: errors.As(err, &op) && op.Op == "dial"}
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,124 @@
+// Package catalog reads what is known of models from files in the forms of
+// models.dev (api.json) and LiteLLM (model_prices_and_context_window.json): what
+// they cost and how much they take in one call. What a file does not say of a
+// model stays unknown, and is never zero.
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/troupe-run/troupe/budget"
+)
+
+// FileBytesMax is the most that is read of a file; both catalogs have about 2 MB.
+const FileBytesMax = 32 << 20
+
+// Errors of Load.
+var (
+	// ErrForm: the file has neither form.
+	ErrForm = errors.New("not in the form of models.dev (api.json) or LiteLLM (model_prices_and_context_window.json)")
+	// ErrEntry: what it says of a model cannot be.
+	ErrEntry = errors.New("an entry that cannot be")
+)
+
+// Facts are what is known of a model; zero is unknown.
+type Facts struct {
+	Price budget.Price
+	// Window is how many tokens of prompt and output one call may have at these
+	// prices, Output how many of output.
+	Window, Output int64
+}
+
+// Over is f where it says something, and g where it does not.
+func (f Facts) Over(g Facts) Facts {
+	if f.Price.Known {
+		g.Price = f.Price
+	}
+	if f.Window > 0 {
+		g.Window = f.Window
+	}
+	if f.Output > 0 {
+		g.Output = f.Output
+	}
+	return g
+}
+
+// Table is what one source knows.
+type Table struct {
+	File string    // where it was read from
+	Date time.Time // when the file was written
+	list map[string]Facts
+}
+
+// Of is what is known of a model of one of our providers.
+func (t Table) Of(provider, name string) (Facts, bool) {
+	f, ok := t.list[provider+"/"+name]
+	return f, ok
+}
+
+// Len is how many models it knows.
+func (t Table) Len() int { return len(t.list) }
+
+// Load reads a file in either form; "" is an empty table.
+func Load(file string) (Table, error) {
+	if file == "" {
+		return Table{}, nil
+	}
+	fail := func(err error) (Table, error) { return Table{}, fmt.Errorf("catalog: %s: %w", file, err) }
+	f, err := os.Open(file)
+	if err != nil {
+		return Table{}, fmt.Errorf("catalog: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	if err != nil {
+		return fail(err)
+	}
+	if len(data) > FileBytesMax {
+		return fail(fmt.Errorf("%w: more than %d bytes", ErrForm, FileBytesMax))
+	}
+	t, err := Parse(data)
+	if err != nil {
+		return fail(err)
+	}
+	t.File, t.Date = file, info.ModTime()
+	return t, nil
+}
+
+// Parse reads the text of a file in either form.
+func Parse(data []byte) (Table, error) {
+	var top map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		return Table{}, fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	t := Table{list: map[string]Facts{}}
+	for _, read := range []func(map[string]map[string]json.RawMessage) error{t.modelsDev, t.liteLLM} {
+		if err := read(top); err != nil {
+			return Table{}, err
+		}
+	}
+	if len(t.list) == 0 {
+		return Table{}, fmt.Errorf("%w: no model is in it", ErrForm)
+	}
+	return t, nil
+}
+
+// ours are our names of providers that the catalogs call otherwise.
+var ours = map[string]string{"google": "gemini"}
+
+// add keeps what is said of a model.
+func (t Table) add(provider, name string, f Facts) {
+	if as, ok := ours[provider]; ok {
+		provider = as
+	}
+	t.list[provider+"/"+name] = f
+}

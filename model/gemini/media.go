@@ -1,0 +1,43 @@
+package gemini
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// inline is a medium on the wire.
+type inline struct {
+	Type string `json:"mimeType"`
+	Data string `json:"data"`
+}
+
+// resolutionHigh is the most that an image may cost at the resolution that
+// Google calls high: package pick holds 1,120 tokens for it.
+const resolutionHigh = "MEDIA_RESOLUTION_HIGH"
+
+// media renders the media of a message, before the text that speaks of them.
+func media(m model.Message) []part {
+	var parts []part
+	for _, d := range m.Media {
+		if d.IsText() {
+			text := wire.TextDocument(d)
+			parts = append(parts, part{Text: &text})
+			continue
+		}
+		parts = append(parts, part{Inline: &inline{d.Type, wire.Base64(d)}})
+	}
+	return parts
+}
+
+// resolution says how finely media are to be seen, where there are any: what
+// Google takes without being told has changed from model to model.
+func resolution(messages []model.Message) string {
+	if slices.ContainsFunc(messages, func(m model.Message) bool {
+		return slices.ContainsFunc(m.Media, func(d model.Media) bool { return !d.IsText() })
+	}) {
+		return resolutionHigh
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package gemini_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/gemini"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// Media stand before the text that speaks of them, and how finely they are seen is
+// said, because it is what they cost.
+func TestMediaOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages = wiretest.Shown()
+	_, body, _ := complete(t, gemini.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
+	want := parse(t, `{"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "YQ=="}},
+		{"inlineData": {"mimeType": "application/pdf", "data": "Yg=="}}, {"text": "[document c.csv]\n1,2\n[end of the document]"}, {"text": "What is this?"}]},
+		{"role": "model", "parts": [{"text": "Three things."}]}, {"role": "user", "parts": [{"text": "Really?"}]}],
+		"generationConfig": {"maxOutputTokens": 1000, "mediaResolution": "MEDIA_RESOLUTION_HIGH"}}`)
+	for key, value := range want {
+		if diff := cmp.Diff(value, body[key]); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestMediaThatCannotBeSentAreNot(t *testing.T) {
+	c, err := gemini.New(gemini.Config{BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, messages := range wiretest.Unshowable() {
+		req := wiretest.Request()
+		req.Messages = messages
+		var refused *model.Error
+		if _, err := c.Complete(t.Context(), req, nil); !errors.As(err, &refused) || refused.Class != model.BadRequest || !refused.Unbilled {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

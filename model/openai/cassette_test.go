@@ -1,0 +1,26 @@
+package openai_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/wire"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones
+// too, gives the same reply, deltas and error when it is played from its file.
+func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
+	wiretest.RunRecorded(t, dialect(), func(root string, timeouts wire.Timeouts, by http.RoundTripper) (model.Client, error) {
+		return openai.New(openai.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
+	})
+}
+
+// TestResponsesPlayTheSame is that of the Responses API.
+func TestResponsesPlayTheSame(t *testing.T) {
+	wiretest.RunRecorded(t, responsesDialect(), func(root string, timeouts wire.Timeouts, by http.RoundTripper) (model.Client, error) {
+		return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: timeouts, API: openai.APIResponses, Transport: by})
+	})
+}

@@ -1,0 +1,321 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// event is what is read of an event of the Responses API.
+type event struct {
+	Type     string          `json:"type"`
+	Index    int64           `json:"output_index"`
+	Delta    json.RawMessage `json:"delta"` // a text in every event that is read
+	Item     *outputItem     `json:"item"`
+	Response *response       `json:"response"`
+	Error    json.RawMessage `json:"error"`
+	Code     any             `json:"code"`
+	Message  any             `json:"message"`
+}
+
+// response is the whole, as the events about its state hold it.
+type response struct {
+	Model      string          `json:"model"`
+	Status     string          `json:"status"`
+	Output     []outputItem    `json:"output"`
+	Usage      *counted        `json:"usage"`
+	Error      json.RawMessage `json:"error"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+// outputItem is an item of a reply.
+type outputItem struct {
+	ID        string          `json:"id"`
+	Type      string          `json:"type"`
+	Status    string          `json:"status"`
+	Phase     string          `json:"phase"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // a text in a function call
+	Encrypted string          `json:"encrypted_content"`
+	Content   []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+	Summary []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
+}
+
+// counted is usage as this API reports it: Output holds what was thought.
+type counted struct {
+	Input  *int64 `json:"input_tokens"`
+	Output *int64 `json:"output_tokens"`
+	Of     struct {
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	To struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// Types of items.
+const (
+	itemMessage  = "message"
+	itemCall     = "function_call"
+	itemThought  = "reasoning"
+	itemNotWhole = "incomplete" // also the status of a response
+)
+
+// reasonLimit is why a reply is not whole that reached the limit of the output.
+const reasonLimit = "max_output_tokens"
+
+// failure is the error of an event in the form of an error response; nil if the
+// event is none.
+func (e event) failure(data []byte) []byte {
+	switch {
+	case e.Type == "response.failed" && e.Response != nil && !null(e.Response.Error):
+		data, err := json.Marshal(map[string]json.RawMessage{"error": e.Response.Error})
+		if err != nil {
+			return []byte("{}") // raw JSON that was decoded encodes
+		}
+		return data
+	case e.Type == "response.failed":
+		return []byte("{}")
+	case !null(e.Error):
+		return data
+	case e.Type == "error":
+		flat, err := json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}})
+		if err != nil {
+			return []byte("{}") // what was decoded encodes
+		}
+		return flat
+	}
+	return nil
+}
+
+func null(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// listener puts one reply together from the events of a stream.
+type listener struct {
+	emit   func(model.Delta)
+	issuer string
+
+	items   []*item
+	at      map[int64]*item // the latest of a place
+	calls   wire.Calls
+	usage   model.Usage
+	known   bool
+	served  string
+	reason  string // why it is not whole
+	refused bool
+	stopped bool // the provider said that the reply is over
+}
+
+// item is one item on its way in.
+type item struct {
+	kind    string
+	phase   string
+	text    strings.Builder
+	call    int64 // its place among the calls
+	args    bool  // some of its arguments came
+	thought *thought
+	ended   bool
+}
+
+func newListener(issuer string, emit func(model.Delta)) *listener {
+	if emit == nil {
+		emit = func(model.Delta) {}
+	}
+	return &listener{emit: emit, issuer: issuer, at: map[int64]*item{}}
+}
+
+func (r *listener) take(e event) {
+	switch e.Type {
+	case "response.output_item.added":
+		if e.Item != nil {
+			r.begin(e.Index, *e.Item)
+		}
+	case "response.output_text.delta":
+		r.say(r.in(e.Index, itemMessage), text(e.Delta))
+	case "response.refusal.delta":
+		r.refused = true
+		r.say(r.in(e.Index, itemMessage), text(e.Delta))
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		if t := text(e.Delta); t != "" {
+			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: t})
+		}
+	case "response.function_call_arguments.delta":
+		if it := r.at[e.Index]; it != nil && it.kind == itemCall && !it.ended {
+			it.args = true
+			r.calls.Delta(it.call, "", "", text(e.Delta))
+		}
+	case "response.output_item.done":
+		if e.Item != nil {
+			r.finish(e.Index, *e.Item)
+		}
+	case "response.completed", "response.incomplete":
+		r.over(e.Response)
+	}
+	if e.Response != nil && e.Response.Model != "" {
+		r.served = clean(e.Response.Model)
+	}
+}
+
+// over takes the end of a reply. A server that streams no items has them there.
+func (r *listener) over(res *response) {
+	if res == nil {
+		r.end("")
+		return
+	}
+	if len(r.items) == 0 {
+		for i, it := range res.Output {
+			r.finish(int64(i), it)
+		}
+	}
+	r.count(res)
+	reason := res.Incomplete.Reason
+	if reason == "" && res.Status == itemNotWhole {
+		reason = reasonLimit // a server that does not say why means the limit
+	}
+	r.end(reason)
+}
+
+// begin begins an item. At a place whose item is over, it is another one.
+func (r *listener) begin(index int64, o outputItem) *item {
+	if it := r.at[index]; it != nil && !it.ended || len(r.items) >= maxItems || r.calls.Len() >= wire.MaxCalls {
+		return it
+	}
+	it := &item{kind: o.Type, phase: clean(o.Phase)}
+	if o.Type == itemCall {
+		it.call = int64(r.calls.Len())
+		r.calls.Delta(it.call, "", o.Name, "")
+	}
+	r.items, r.at[index] = append(r.items, it), it
+	return it
+}
+
+// in is the item of a kind at a place, which a server may not have begun; nil
+// if another stands there.
+func (r *listener) in(index int64, kind string) *item {
+	it := r.at[index]
+	if it == nil {
+		it = r.begin(index, outputItem{Type: kind})
+	}
+	if it == nil || it.kind != kind {
+		return nil
+	}
+	return it
+}
+
+func (r *listener) say(it *item, text string) {
+	if it != nil && !it.ended && text != "" {
+		it.text.WriteString(text)
+		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
+	}
+}
+
+// finish takes a whole item, and from it what had not come in pieces.
+func (r *listener) finish(index int64, o outputItem) {
+	it := r.in(index, o.Type)
+	if it == nil || it.ended {
+		return
+	}
+	switch o.Type {
+	case itemMessage:
+		if o.Phase != "" {
+			it.phase = clean(o.Phase)
+		}
+		came := it.text.Len() > 0
+		for _, c := range o.Content {
+			r.refused = r.refused || c.Refusal != ""
+			if !came {
+				r.say(it, clean(c.Text+c.Refusal))
+			}
+		}
+	case itemCall:
+		if !it.args {
+			r.calls.Delta(it.call, "", o.Name, text(o.Arguments))
+		}
+		if o.Status != itemNotWhole {
+			r.calls.End(it.call)
+		}
+	case itemThought:
+		if o.ID != "" && o.Encrypted != "" {
+			it.thought = &thought{ID: clean(o.ID), Encrypted: clean(o.Encrypted)}
+			for _, s := range o.Summary {
+				it.thought.Summary = append(it.thought.Summary, clean(s.Text))
+			}
+		}
+	}
+	it.ended = true
+}
+
+// end notes that nothing more comes, and why.
+func (r *listener) end(reason string) {
+	r.stopped, r.reason = true, reason
+	r.calls.EndAll()
+}
+
+// count takes the usage of a response. OpenAI reports the prompt whole.
+func (r *listener) count(res *response) {
+	if res == nil || res.Usage == nil || res.Usage.Input == nil || res.Usage.Output == nil {
+		return
+	}
+	u := res.Usage
+	read := min(max(u.Of.Cached, 0), *u.Input)
+	written := min(max(u.Of.Written, 0), *u.Input-read)
+	r.known = true
+	r.usage = model.Usage{Input: *u.Input - read - written, Output: *u.Output, CacheRead: read, CacheCreation: written,
+		Reasoning: min(max(u.To.Reasoning, 0), max(*u.Output, 0))}
+}
+
+// reply is what has arrived so far.
+func (r *listener) reply() model.Reply {
+	var texts []string
+	var steps []step
+	for _, it := range r.items {
+		switch said := it.text.String(); {
+		case it.kind == itemCall:
+			steps = append(steps, step{Call: true})
+		case it.thought != nil:
+			steps = append(steps, step{Thought: it.thought})
+		case !wire.Blank(said):
+			texts = append(texts, said)
+			steps = append(steps, step{Text: len(said), Phase: it.phase})
+		}
+	}
+	stop := r.stop()
+	m := model.Message{Role: model.Assistant, Text: strings.Join(texts, between),
+		Calls: r.calls.Result(stop == model.StopMaxOutput), Opaque: keep(steps, r.issuer)}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served}
+}
+
+// stop names in our words why a reply ended; it decides nothing.
+func (r *listener) stop() model.Stop {
+	switch {
+	case r.reason == reasonLimit:
+		return model.StopMaxOutput
+	case r.reason == "content_filter", r.stopped && r.refused && r.reason == "":
+		return model.StopRefusal
+	case !r.stopped, r.reason != "":
+		return model.StopUnknown
+	case r.calls.Len() > 0:
+		return model.StopTools
+	}
+	return model.StopEnd
+}
+
+// text is a JSON text; "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return clean(s)
+}

@@ -1,0 +1,177 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// itemsKind is the kind of the one opaque block of a reply of the Responses API:
+// the order of its items, with what only OpenAI understands of them.
+const itemsKind = "items"
+
+// maxItems bounds the items of one reply; what comes after is not kept.
+const maxItems = 4096
+
+// between stands between the texts of two messages of one reply.
+const between = "\n\n"
+
+// step is one item of a reply: a message, the next of its calls, or a thought.
+type step struct {
+	Text    int      `json:"text,omitempty"` // of a message, in bytes
+	Phase   string   `json:"phase,omitempty"`
+	Call    bool     `json:"call,omitempty"`
+	Thought *thought `json:"reasoning,omitempty"`
+}
+
+// thought is a reasoning item: the fields that go back verbatim.
+type thought struct {
+	ID        string   `json:"id"`
+	Summary   []string `json:"summary,omitempty"`
+	Encrypted string   `json:"encrypted_content"`
+}
+
+// keep is the order of the items as an opaque block; nil if it says nothing that
+// text and calls do not. A thought that nothing follows is not kept: OpenAI
+// refuses one without the item that it led to.
+func keep(steps []step, issuer string) []model.Opaque {
+	for len(steps) > 0 && steps[len(steps)-1].Thought != nil {
+		steps = steps[:len(steps)-1]
+	}
+	telling := false
+	for i, s := range steps {
+		telling = telling || s.Thought != nil || s.Phase != "" || !s.Call && i > 0
+	}
+	if !telling {
+		return nil
+	}
+	data, err := json.Marshal(steps)
+	if err != nil {
+		return nil // strings and numbers always encode
+	}
+	return []model.Opaque{{Issuer: issuer, Kind: itemsKind, Data: data}}
+}
+
+// stepsOf are the items of a message in the order in which this issuer sent
+// them. If the message was changed since, it is one text and then its calls.
+func stepsOf(m model.Message, issuer string) []step {
+	for _, o := range m.Opaque {
+		var steps []step
+		if o.Issuer == issuer && o.Kind == itemsKind && json.Unmarshal(o.Data, &steps) == nil && fits(steps, m) {
+			return steps
+		}
+	}
+	return append([]step{{Text: len(m.Text)}}, slices.Repeat([]step{{Call: true}}, len(m.Calls))...)
+}
+
+// fits reports whether an order places the whole text and every call once, and
+// ends in no thought.
+func fits(steps []step, m model.Message) bool {
+	text, calls, said := m.Text, 0, false
+	for i, s := range steps {
+		switch {
+		case s.Call:
+			calls++
+		case s.Thought != nil:
+			if i == len(steps)-1 || s.Thought.ID == "" || s.Thought.Encrypted == "" {
+				return false
+			}
+		default:
+			if said && !strings.HasPrefix(text, between) {
+				return false
+			} else if said {
+				text = text[len(between):]
+			}
+			if s.Text <= 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) || wire.Blank(text[:s.Text]) {
+				return false
+			}
+			text, said = text[s.Text:], true
+		}
+	}
+	return text == "" && calls == len(m.Calls)
+}
+
+// conversationItems renders messages; consecutive ones of the user become one.
+func conversationItems(messages []model.Message, issuer string) []responses.ResponseInputItemUnionParam {
+	var out []responses.ResponseInputItemUnionParam
+	var said []string // by the user, not yet in out
+	var shown responses.ResponseInputMessageContentListParam
+	flush := func() {
+		if len(said) > 0 || len(shown) > 0 {
+			out = append(out, asked(shown, strings.Join(said, between)))
+			said, shown = nil, nil
+		}
+	}
+	for _, m := range messages {
+		switch m.Role {
+		case model.User:
+			shown = append(shown, mediaItems(m)...)
+			if !wire.Blank(m.Text) {
+				said = append(said, m.Text)
+			}
+		case model.Assistant:
+			if items := assistantItems(m, issuer); len(items) > 0 {
+				flush()
+				out = append(out, items...)
+			}
+		case model.ToolRole:
+			flush()
+			for _, r := range m.Results {
+				out = append(out, output(r))
+			}
+		}
+	}
+	flush()
+	return out
+}
+
+func output(r model.ToolResult) responses.ResponseInputItemUnionParam {
+	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
+		CallID: param.NewOpt(wire.CallID(callPrefix, r.Call)),
+		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(result(r))}}}
+}
+
+func easy(role responses.EasyInputMessageRole, text, phase string) responses.ResponseInputItemUnionParam {
+	return responses.ResponseInputItemUnionParam{OfMessage: &responses.EasyInputMessageParam{
+		Role: role, Content: responses.EasyInputMessageContentUnionParam{OfString: param.NewOpt(text)}, Phase: responses.EasyInputMessagePhase(phase)}}
+}
+
+// assistantItems renders an assistant message in the order it came in.
+func assistantItems(m model.Message, issuer string) []responses.ResponseInputItemUnionParam {
+	var out []responses.ResponseInputItemUnionParam
+	text, calls, said := m.Text, m.Calls, false
+	for _, s := range stepsOf(m, issuer) {
+		switch {
+		case s.Call:
+			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(wire.Arguments(calls[0])),
+				wire.CallID(callPrefix, calls[0].ID), wire.CallName(calls[0].Name)))
+			calls = calls[1:]
+		case s.Thought != nil:
+			out = append(out, s.Thought.item())
+		default:
+			if said {
+				text = text[len(between):]
+			}
+			if part := text[:s.Text]; !wire.Blank(part) {
+				out = append(out, easy(responses.EasyInputMessageRoleAssistant, part, s.Phase))
+			}
+			text, said = text[s.Text:], true
+		}
+	}
+	return out
+}
+
+func (t thought) item() responses.ResponseInputItemUnionParam {
+	p := responses.ResponseReasoningItemParam{ID: t.ID, Summary: []responses.ResponseReasoningItemSummaryParam{}, EncryptedContent: param.NewOpt(t.Encrypted)}
+	for _, text := range t.Summary {
+		p.Summary = append(p.Summary, responses.ResponseReasoningItemSummaryParam{Text: text})
+	}
+	return responses.ResponseInputItemUnionParam{OfReasoning: &p}
+}

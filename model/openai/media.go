@@ -1,0 +1,63 @@
+package openai
+
+import (
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// imageDetail is how finely images are to be seen: by itself the API may take a
+// finer one, which costs more.
+const imageDetail = "high"
+
+// media renders the media of a message as parts of a chat.
+func media(m model.Message) []sdk.ChatCompletionContentPartUnionParam {
+	var parts []sdk.ChatCompletionContentPartUnionParam
+	for _, d := range m.Media {
+		switch {
+		case d.IsText():
+			parts = append(parts, sdk.TextContentPart(wire.TextDocument(d)))
+		case d.Kind == model.Image:
+			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: wire.DataURL(d), Detail: imageDetail}))
+		default:
+			parts = append(parts, sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
+				FileData: param.NewOpt(wire.DataURL(d)), Filename: param.NewOpt(wire.FileName(d))}))
+		}
+	}
+	return parts
+}
+
+// mediaItems renders the media of a message for the Responses API.
+func mediaItems(m model.Message) responses.ResponseInputMessageContentListParam {
+	var parts responses.ResponseInputMessageContentListParam
+	for _, d := range m.Media {
+		switch {
+		case d.IsText():
+			parts = append(parts, responses.ResponseInputContentParamOfInputText(wire.TextDocument(d)))
+		case d.Kind == model.Image:
+			p := responses.ResponseInputContentParamOfInputImage(imageDetail)
+			p.OfInputImage.ImageURL = param.NewOpt(wire.DataURL(d))
+			parts = append(parts, p)
+		default:
+			parts = append(parts, responses.ResponseInputContentUnionParam{OfInputFile: &responses.ResponseInputFileParam{
+				FileData: param.NewOpt(wire.DataURL(d)), Filename: param.NewOpt(wire.FileName(d))}})
+		}
+	}
+	return parts
+}
+
+// asked is a message of the user: media, and then what is said of them.
+func asked(shown responses.ResponseInputMessageContentListParam, text string) responses.ResponseInputItemUnionParam {
+	if len(shown) == 0 {
+		return easy(responses.EasyInputMessageRoleUser, text, "")
+	}
+	if text != "" {
+		shown = append(shown, responses.ResponseInputContentParamOfInputText(text))
+	}
+	item := easy(responses.EasyInputMessageRoleUser, "", "")
+	item.OfMessage.Content = responses.EasyInputMessageContentUnionParam{OfInputItemContentList: shown}
+	return item
+}

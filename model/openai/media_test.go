@@ -1,0 +1,65 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+func list(t *testing.T, text string) (want any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &want); err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// Media stand before the text that speaks of them, and how finely an image is seen
+// is said, because it is what it costs.
+func TestMediaOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.System, req.Messages = "", wiretest.Shown()
+	_, body, _ := complete(t, openai.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
+	if diff := cmp.Diff(list(t, `[{"role": "user", "content": [
+		{"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ==", "detail": "high"}},
+		{"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="}},
+		{"type": "text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "text", "text": "What is this?"}]},
+		{"role": "assistant", "content": "Three things."}, {"role": "user", "content": "Really?"}]`), body["messages"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMediaInResponses(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages = wiretest.Shown()[:1]
+	_, body := respond(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	if diff := cmp.Diff(list(t, `[{"role": "user", "content": [
+		{"type": "input_image", "image_url": "data:image/png;base64,YQ==", "detail": "high"},
+		{"type": "input_file", "filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="},
+		{"type": "input_text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "input_text", "text": "What is this?"}]}]`), body["input"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMediaThatCannotBeSentAreNot(t *testing.T) {
+	for _, api := range []openai.API{openai.APIChat, openai.APIResponses} {
+		c, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1:1", API: api})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, messages := range wiretest.Unshowable() {
+			req := wiretest.Request()
+			req.Messages = messages
+			var refused *model.Error
+			if _, err := c.Complete(t.Context(), req, nil); !errors.As(err, &refused) || refused.Class != model.BadRequest || !refused.Unbilled {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
+
+// respond makes one attempt by the Responses API. A reply is whole once the
+// provider has said so: what breaks after that is no error.
+func (c *Client) respond(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	r := newListener(Provider+"/"+req.Model, emit)
+	params, err := c.params(req)
+	if err != nil {
+		return r.reply(), err
+	}
+	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	defer a.Close()
+	var res *http.Response
+	// The SDK's own events decode all that any tool of OpenAI's may send, and
+	// fail on what another server writes differently there.
+	err = c.sdk.Post(a.Context(), "responses", params, &res, option.WithHTTPClient(a),
+		option.WithHeader("Accept", "text/event-stream"), option.WithJSONSet("stream", true))
+	if err != nil {
+		return r.reply(), a.Failure(err)
+	}
+	defer res.Body.Close()
+	err = c.listen(a, res, r)
+	reply := r.reply()
+	switch {
+	case r.stopped:
+		return reply, nil
+	case err != nil:
+		return reply, err
+	case ctx.Err() != nil:
+		return reply, a.Failure(ctx.Err())
+	}
+	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+}
+
+// listen feeds the events of a stream to r, up to its end or the first error.
+func (c *Client) listen(a *wire.Attempt, res *http.Response, r *listener) error {
+	events := ssestream.NewDecoder(res)
+	for !r.stopped && events.Next() {
+		data := events.Event().Data
+		if bytes.HasPrefix(data, []byte("[DONE]")) {
+			break
+		}
+		var e event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return a.Failure(err)
+		}
+		if failure := e.failure(data); failure != nil {
+			r.count(e.Response)
+			return wire.Classify(0, nil, failure, c.cfg.APIKey)
+		}
+		r.take(e)
+	}
+	if r.stopped {
+		return nil
+	}
+	if err := events.Err(); err != nil {
+		return a.Failure(err)
+	}
+	if a.Done() && len(r.items) > 0 {
+		r.end("")
+	}
+	return nil
+}
+
+// params renders a request for the wire. Nothing of it is kept by OpenAI: what
+// a model thought goes back to it encrypted, in the transcript.
+func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) {
+	messages, err := wire.WithMedia(req)
+	if err != nil {
+		return responses.ResponseNewParams{}, err
+	}
+	p := responses.ResponseNewParams{Model: req.Model, MaxOutputTokens: param.NewOpt(req.MaxOutput), Store: param.NewOpt(false)}
+	items := conversationItems(messages, Provider+"/"+req.Model)
+	if len(items) == 0 {
+		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
+	}
+	p.Input.OfInputItemList = items
+	if text := system(req); text != "" {
+		p.Instructions = param.NewOpt(text)
+	}
+	for _, t := range req.Tools {
+		tool, err := declaration(t)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
+	}
+	p.ToolChoice = toolChoice(req)
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if reasons(req.Model) {
+		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+		p.Reasoning.Effort = shared.ReasoningEffort(req.Effort)
+	}
+	if s, ok := c.schema(req); ok {
+		f := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](s.json("json_schema"))
+		p.Text.Format.OfJSONSchema = &f
+	}
+	return p, nil
+}
+
+// declaration renders a tool with its schema as it was written. This API would
+// else make every parameter required.
+func declaration(t model.ToolSpec) (responses.FunctionToolParam, error) {
+	schema, err := wire.Schema(t)
+	if err != nil {
+		return responses.FunctionToolParam{}, err
+	}
+	data, err := json.Marshal(struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict"`
+	}{"function", t.Name, t.Description, schema, false})
+	if err != nil {
+		return responses.FunctionToolParam{}, &model.Error{Class: model.BadRequest, Unbilled: true,
+			Message: "not sent: a tool's schema does not encode"}
+	}
+	return param.Override[responses.FunctionToolParam](json.RawMessage(data)), nil
+}
+
+// toolChoice renders the tool choice.
+func toolChoice(req model.Request) responses.ResponseNewParamsToolChoiceUnion {
+	mode := func(m responses.ToolChoiceOptions) responses.ResponseNewParamsToolChoiceUnion {
+		return responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(m)}
+	}
+	switch forced := wire.Choice(req); {
+	case req.NoTools && len(req.Tools) > 0:
+		return mode(responses.ToolChoiceOptionsNone)
+	case forced == model.ChoiceAny:
+		return mode(responses.ToolChoiceOptionsRequired)
+	case forced != "":
+		return responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: forced}}
+	}
+	return responses.ResponseNewParamsToolChoiceUnion{}
+}

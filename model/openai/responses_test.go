@@ -1,0 +1,365 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/openai/openai-go/v3/responses"
+
+	"github.com/troupe-run/troupe/internal/shape"
+	"github.com/troupe-run/troupe/internal/strict"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/wire"
+	"github.com/troupe-run/troupe/model/wire/wiretest"
+)
+
+// ev renders one event of the Responses API.
+func ev(kind, fields string) string {
+	if fields != "" {
+		fields = "," + fields
+	}
+	return fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":1%s}\n\n", kind, kind, fields)
+}
+
+// state renders an event about the whole: its status, and more fields or "".
+func state(kind, more string) string {
+	return ev("response."+kind, fmt.Sprintf(`"response":{"id":"resp_1","object":"response","model":"m-1-served","status":%q,"output":[]%s}`, kind, more))
+}
+
+func added(index int, item string) string {
+	return ev("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
+}
+
+func itemDone(index int, item string) string {
+	return ev("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
+}
+
+func said(index int, text string) string {
+	return ev("response.output_text.delta", fmt.Sprintf(`"item_id":"msg_%d","output_index":%d,"content_index":0,"delta":%q,"logprobs":[]`, index, index, text))
+}
+
+func args(index int, text string) string {
+	return ev("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":%q`, index, index, text))
+}
+
+// spoken is a message item, called a function call, and reasoned a thought.
+func spoken(text, phase string) string {
+	return fmt.Sprintf(`{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":%q,"content":[{"type":"output_text","text":%q,"annotations":[]}]}`, phase, text)
+}
+
+func called(name, args, status string) string {
+	return fmt.Sprintf(`{"id":"fc_1","type":"function_call","status":%q,"call_id":"call_x","name":%q,"arguments":%q}`, status, name, args)
+}
+
+func reasoned(id, encrypted, summary string) string {
+	return fmt.Sprintf(`{"id":%q,"type":"reasoning","summary":[{"type":"summary_text","text":%q}],"encrypted_content":%q,"status":"completed"}`, id, summary, encrypted)
+}
+
+const (
+	emptyMessage = `{"id":"msg_0","type":"message","status":"in_progress","role":"assistant","content":[]}`
+	counts       = `,"usage":{"input_tokens":35,"input_tokens_details":{"cached_tokens":7,"cache_write_tokens":3},"output_tokens":15,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":50}`
+)
+
+func responsesDialect() wiretest.Dialect {
+	head := []string{state("created", `,"usage":null,"error":null`), state("in_progress", "")}
+	hello := append(head[:2:2], added(0, emptyMessage), said(0, "Hello, "), ": keep-alive\n\n", said(0, "wörld"), itemDone(0, spoken("Hello, wörld", "")))
+	open := append(head[:2:2], added(0, emptyMessage), said(0, "I look."), itemDone(0, spoken("I look.", "")),
+		added(1, called("read_file", "", "in_progress")), args(1, `{"pa`))
+	calls := append(open[:len(open):len(open)], added(2, called("grep", "", "in_progress")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`), args(2, `,"glob":"*.go"}`))
+	return wiretest.Dialect{
+		New: func(root string, t wire.Timeouts) (model.Client, error) {
+			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t, API: openai.APIResponses})
+		},
+		Hello:      append(hello[:len(hello):len(hello)], state("completed", counts)),
+		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3, Reasoning: 4},
+		NoUsage:    append(hello[:len(hello):len(hello)], state("completed", "")),
+		Calls: append(calls[:len(calls):len(calls)], itemDone(1, called("read_file", `{"path":"a.go"}`, "completed")),
+			itemDone(2, called("grep", `{"pattern":"x y","glob":"*.go"}`, "completed")), state("completed", counts)),
+		NoMarks: calls,
+		Limit: append(open[:len(open):len(open)], args(1, `th":"a`), itemDone(1, called("read_file", `{"path":"a`, "incomplete")),
+			state("incomplete", `,"incomplete_details":{"reason":"max_output_tokens"}`+counts)),
+		Refusal: append(head[:2:2], added(0, emptyMessage), ev("response.refusal.delta", `"output_index":0,"content_index":0,"delta":"No."`),
+			itemDone(0, `{"id":"m","type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`), state("completed", counts)),
+		Overload: append(head[:2:2], added(0, emptyMessage), said(0, "Hello, "),
+			state("failed", `,"error":{"code":"server_error","message":"busy"},"usage":null`)),
+		ErrorBody: dialect().ErrorBody,
+		ErrorEvent: func(kind, message string) string {
+			return ev("error", fmt.Sprintf(`"code":%q,"message":%q,"param":null`, kind, message))
+		},
+		Judge: func(body []byte) error {
+			issuer := func(string) string { return "m-1" }
+			return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), strict.Responses(body, issuer))
+		},
+		TooLong:    dialect().TooLong,
+		BadRequest: dialect().BadRequest,
+	}
+}
+
+func TestResponsesConformance(t *testing.T) { wiretest.Run(t, responsesDialect()) }
+
+// respond sends a request by the Responses API to a server that answers with
+// events, and returns what the server was sent.
+func respond(t *testing.T, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any) {
+	t.Helper()
+	cfg.API = openai.APIResponses
+	reply, body, header := ask(t, "/v1/responses", cfg, req, events...)
+	if cfg.APIKey != "" && header.Get("Authorization") != "Bearer "+cfg.APIKey {
+		t.Errorf("headers %v", header)
+	}
+	for _, values := range header {
+		if strings.Contains(strings.Join(values, " "), "from-the-environment") {
+			t.Errorf("headers %v", header)
+		}
+	}
+	return reply, body
+}
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestResponsesRequestOnTheWire(t *testing.T) {
+	req := wiretest.Request()
+	req.Messages, req.NoTools, req.Effort, req.Dynamic = conversation(), true, "low", "Today is Monday."
+	zero := 0.0
+	req.Temperature = &zero
+	t.Setenv("OPENAI_API_KEY", "from-the-environment")
+	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Env: from-the-environment")
+	_, body := respond(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	want := object(t, `{
+		"model": "m-1", "max_output_tokens": 1000, "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
+		"temperature": 0, "reasoning": {"effort": "low"}, "tool_choice": "none", "instructions": "Be brief.\n\nToday is Monday.",
+		"tools": [{"type": "function", "name": "read_file", "description": "Reads a file.", "strict": false,
+			"parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}],
+		"input": [
+			{"role": "user", "content": "Hello?\n\nStill there?"},
+			{"role": "assistant", "content": "I look."},
+			{"type": "function_call", "call_id": "call_3_0", "name": "read_file", "arguments": "{\"path\":\"a.go\"}"},
+			{"type": "function_call", "call_id": "call_3_1", "name": "_", "arguments": "{\"undecodable_arguments\":\"{\\\"path\\\":\\\"a\"}"},
+			{"type": "function_call_output", "call_id": "call_3_0", "output": "package a"},
+			{"type": "function_call_output", "call_id": "call_3_1", "output": "error: cut off"},
+			{"role": "user", "content": "Hurry.\n\nWell?"}
+		]}`)
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSmallestResponsesRequest: a model that does not reason is not asked for
+// what it thinks, which it would refuse.
+func TestSmallestResponsesRequest(t *testing.T) {
+	for _, name := range []string{"gpt-4.1", "ft:gpt-4o:acme::1"} {
+		req := model.Request{Model: name, MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
+		_, body := respond(t, openai.Config{}, req, responsesDialect().Hello...)
+		want := object(t, `{"max_output_tokens": 5, "stream": true, "store": false, "input": [{"role": "user", "content": "a"}]}`)
+		want["model"] = name
+		if diff := cmp.Diff(want, body); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestToolsCanBeForcedInResponses(t *testing.T) {
+	for _, c := range []struct {
+		choice  string
+		noTools bool
+		want    any
+	}{
+		{"", false, nil}, {"any", false, "required"}, {"read_file", false, map[string]any{"type": "function", "name": "read_file"}},
+		{"ask_human", false, nil}, {"any", true, "none"},
+	} {
+		req := wiretest.Request()
+		req.Choice, req.NoTools = c.choice, c.noTools
+		if _, body := respond(t, openai.Config{}, req, responsesDialect().Hello...); cmp.Diff(c.want, body["tool_choice"]) != "" {
+			t.Errorf("%+v: %v", c, body["tool_choice"])
+		}
+		req.Tools = nil
+		if _, body := respond(t, openai.Config{}, req, responsesDialect().Hello...); body["tool_choice"] != nil || body["tools"] != nil {
+			t.Errorf("without tools: %v", body)
+		}
+	}
+}
+
+// TestReasoningItemsGoBackVerbatim: what a model thought goes back to it where
+// it stood, encrypted as it came, with the phase of each message; to another
+// model or provider nothing of it goes (A16).
+func TestReasoningItemsGoBackVerbatim(t *testing.T) {
+	events := []string{state("created", ""),
+		itemDone(0, reasoned("rs_1", "gAAA<&>+/==", "I think")), added(1, emptyMessage), said(1, "First."), itemDone(1, spoken("First.", "commentary")),
+		ev("response.reasoning_summary_text.delta", `"output_index":2,"delta":"hm"`), itemDone(2, reasoned("rs_2", "gBBB", "")),
+		itemDone(3, called("read_file", `{"path":"a.go"}`, "completed")), itemDone(4, spoken("Then.", "final_answer")),
+		itemDone(5, reasoned("rs_3", "leads to nothing", "")), itemDone(6, `{"id":"rs_4","type":"reasoning","summary":[]}`), state("completed", counts)}
+	req := wiretest.Request()
+	req.Model = "gpt-6-sol"
+	got, _ := respond(t, openai.Config{}, req, events...)
+	if got.Message.Text != "First.\n\nThen." || len(got.Message.Calls) != 1 || got.Stop != model.StopTools {
+		t.Fatalf("%+v", got)
+	}
+	got.Message.Calls[0].ID = "1-0"
+	result := model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "package a"}}}
+	back := func(name string, m model.Message) []any {
+		again := req
+		again.Model, again.Messages = name, append(req.Messages[:1:1], m, result)
+		_, body := respond(t, openai.Config{}, again, responsesDialect().Hello...)
+		return body["input"].([]any)
+	}
+	list := func(text string) []any { return object(t, `{"l":`+text+`}`)["l"].([]any) }
+	call := `{"type": "function_call", "call_id": "call_1_0", "name": "read_file", "arguments": "{\"path\":\"a.go\"}"}`
+	output := `{"type": "function_call_output", "call_id": "call_1_0", "output": "package a"}`
+	want := list(`[{"role": "user", "content": "Hello?"},
+		{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "I think"}], "encrypted_content": "gAAA<&>+/=="},
+		{"role": "assistant", "content": "First.", "phase": "commentary"},
+		{"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": ""}], "encrypted_content": "gBBB"},
+		` + call + `, {"role": "assistant", "content": "Then.", "phase": "final_answer"}, ` + output + `]`)
+	if diff := cmp.Diff(want, back("gpt-6-sol", got.Message)); diff != "" {
+		t.Error(diff)
+	}
+	plain := list(`[{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "First.\n\nThen."}, ` + call + `, ` + output + `]`)
+	if diff := cmp.Diff(plain, back("gpt-6-astra", got.Message)); diff != "" {
+		t.Error(diff)
+	}
+	changed := got.Message
+	changed.Text = "First.\n\nThen?!"
+	plain[1].(map[string]any)["content"] = changed.Text
+	if diff := cmp.Diff(plain, back("gpt-6-sol", changed)); diff != "" {
+		t.Error(diff)
+	}
+	again := req
+	again.Messages = append(req.Messages[:1:1], got.Message, result)
+	if _, body, _ := complete(t, openai.Config{}, again, dialect().Hello...); strings.Contains(fmt.Sprint(body), "gAAA") {
+		t.Errorf("in Chat Completions: %v", body)
+	}
+}
+
+// TestServersOfResponses: they stream less, or otherwise, than OpenAI does.
+func TestServersOfResponses(t *testing.T) {
+	a, b := model.ToolCall{Name: "a", Args: `{"x":1}`}, model.ToolCall{Name: "b", Args: `{}`}
+	for name, c := range map[string]struct {
+		events []string
+		text   string
+		calls  []model.ToolCall
+		stop   model.Stop
+	}{
+		"only whole items":        {[]string{itemDone(0, spoken("hi", "")), itemDone(1, called("a", `{"x":1}`, "completed")), state("completed", "")}, "hi", []model.ToolCall{a}, model.StopTools},
+		"only the end":            {[]string{state("completed", `,"output":[`+spoken("hi", "")+`,`+called("b", "", "completed")+`]`)}, "hi", []model.ToolCall{b}, model.StopTools},
+		"no item was begun":       {[]string{said(0, "h"), said(0, "i"), state("completed", "")}, "hi", nil, model.StopEnd},
+		"all at index 0":          {[]string{added(0, called("a", "", "")), args(0, `{"x":1}`), itemDone(0, called("a", `{"x":1}`, "")), added(0, called("b", "", "")), args(0, `{}`), itemDone(0, called("b", `{}`, "")), state("completed", "")}, "", []model.ToolCall{a, b}, model.StopTools},
+		"begun twice":             {[]string{added(0, called("a", "", "")), added(0, called("a", "", "")), args(0, `{"x":1}`), state("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
+		"only the last line":      {[]string{said(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
+		"events of no use":        {[]string{ev("response.queued", ""), ev("response.content_part.added", `"part":{}`), ev("keepalive", ""), ev("response.new", `"delta":{"a":1},"item":{"type":"other"}`), said(0, "hi"), state("completed", "")}, "hi", nil, model.StopEnd},
+		"arguments are an object": {[]string{itemDone(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), state("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
+		"filtered":                {[]string{said(0, "hi"), state("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
+		"cut, nobody says why":    {[]string{said(0, "hi"), ev("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
+		"cut for another reason":  {[]string{said(0, "hi"), state("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
+	} {
+		got, _ := respond(t, openai.Config{}, wiretest.Request(), c.events...)
+		if diff := cmp.Diff(c.calls, got.Message.Calls); diff != "" || got.Message.Text != c.text || got.Stop != c.stop {
+			t.Errorf("%s: %+v %s", name, got, diff)
+		}
+	}
+}
+
+// TestErrorsInAResponse: in whatever form they come, they get their class.
+func TestErrorsInAResponse(t *testing.T) {
+	for name, c := range map[string]struct {
+		event string
+		want  model.ErrorClass
+		usage bool
+	}{
+		"failed":        {state("failed", `,"error":{"code":"rate_limit_exceeded","message":"slow down"}`), model.RateLimit, false},
+		"counted":       {state("failed", `,"error":{"code":"server_error","message":"oops"}`+counts), model.Overload, true},
+		"against rules": {state("failed", `,"error":{"code":"invalid_prompt","message":"no"}`), model.Refused, false},
+		"no error":      {state("failed", ""), model.UnknownClass, false},
+		"flat":          {ev("error", `"code":"server_error","message":"oops","param":null`), model.Overload, false},
+		"nested":        {ev("error", `"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), model.TooLong, false},
+	} {
+		s := httptest.NewServer(wiretest.Stream([]string{state("created", ""), said(0, "a"), c.event}))
+		client, err := openai.New(openai.Config{BaseURL: s.URL, API: openai.APIResponses})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.Complete(t.Context(), wiretest.Request(), nil)
+		s.Close()
+		e, ok := err.(*model.Error)
+		if !ok || e.Class != c.want || e.Unbilled || got.UsageKnown != c.usage || got.Message.Text != "a" {
+			t.Errorf("%s: %+v, %+v", name, err, got)
+		}
+	}
+}
+
+// TestWhichAPI: OpenAI's own address gets Responses, another Chat Completions,
+// unless it is named.
+func TestWhichAPI(t *testing.T) {
+	for _, c := range []struct {
+		base string
+		api  openai.API
+		want openai.API
+	}{
+		{"", "", openai.APIResponses}, {"https://API.openai.com/v1/", "", openai.APIResponses}, {"", openai.APIChat, openai.APIChat},
+		{"http://127.0.0.1:1/v1", "", openai.APIChat}, {"http://127.0.0.1:1/v1", openai.APIResponses, openai.APIResponses},
+	} {
+		client, err := openai.New(openai.Config{BaseURL: c.base, API: c.api})
+		if err != nil || client.API() != c.want {
+			t.Errorf("%+v: %v, %v", c, client.API(), err)
+		}
+	}
+	if _, err := openai.New(openai.Config{API: "soap"}); err == nil || !strings.Contains(err.Error(), `"responses"`) {
+		t.Error(err)
+	}
+}
+
+// TestTheSchemaOfAnAnswer: OpenAI holds its models to one of the subset that it
+// takes, and tells them another; other servers get none, or only where no tool
+// can be called.
+func TestTheSchemaOfAnAnswer(t *testing.T) {
+	const fits, free = `{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},"required":["b","a"],"additionalProperties":false}`,
+		`{"type":"object","properties":{"a":{"type":"integer","minimum":3}}}`
+	for _, c := range []struct {
+		structured      openai.Structured
+		schema          string
+		alone           bool
+		choice          string
+		noTools, strict bool
+		sent            bool
+	}{
+		{openai.StructuredAlways, fits, false, "", false, true, true}, {openai.StructuredAlways, free, false, "", false, false, true},
+		{openai.StructuredAlways, "", false, "", false, false, false}, {openai.StructuredAlways, fits, false, "any", false, false, false},
+		{openai.StructuredAlone, fits, false, "", false, true, false}, {openai.StructuredAlone, fits, true, "", false, true, true},
+		{openai.StructuredAlone, fits, false, "", true, true, true}, {"", fits, true, "", false, true, false},
+		{openai.StructuredNever, fits, true, "", false, true, false},
+		{openai.StructuredAlways, `{"type":"array","items":{"type":"string"}}`, false, "", false, false, false},
+	} {
+		req := wiretest.Request()
+		req.Schema, req.Choice, req.NoTools = c.schema, c.choice, c.noTools
+		if c.alone {
+			req.Tools = nil
+		}
+		cfg := openai.Config{Structured: c.structured}
+		var inChat, inResponses any
+		if c.sent {
+			s := object(t, c.schema)
+			inChat = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer", "schema": s, "strict": c.strict}}
+			inResponses = map[string]any{"format": map[string]any{"type": "json_schema", "name": "answer", "schema": s, "strict": c.strict}}
+		}
+		_, body, _ := complete(t, cfg, req, dialect().Hello...)
+		if diff := cmp.Diff(inChat, body["response_format"]); diff != "" {
+			t.Errorf("chat, %+v: %s", c, diff)
+		}
+		if _, body = respond(t, cfg, req, responsesDialect().Hello...); cmp.Diff(inResponses, body["text"]) != "" {
+			t.Errorf("responses, %+v: %v", c, body["text"])
+		}
+	}
+}
