@@ -34,6 +34,9 @@ func (e *entry) run(ctx context.Context, c Call) Result {
 	if c.Metric == nil {
 		c.Metric = func(string, float64) {}
 	}
+	if c.Progress == nil {
+		c.Progress = func(Progress) {}
+	}
 	done := make(chan Result, 1)
 	go e.guarded(ctx, c, done)
 	select {

@@ -97,6 +97,9 @@ var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // compile checks a tool and fills in its defaults.
 func compile(t Tool) (*entry, error) {
+	if err := failed(t); err != nil {
+		return nil, err
+	}
 	e := &entry{tool: t, spec: t.Spec()}
 	if !nameForm.MatchString(e.spec.Name) {
 		return nil, fmt.Errorf("%w: %q", ErrName, e.spec.Name)

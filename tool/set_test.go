@@ -209,10 +209,10 @@ func TestAToolIsToldWhatItServes(t *testing.T) {
 	if r := set.Call(t.Context(), "add", sent); r.Error {
 		t.Fatal(r.Text)
 	}
-	if got.Metric == nil || got.Deadline.IsZero() {
+	if got.Metric == nil || got.Progress == nil || got.Deadline.IsZero() {
 		t.Error("no metrics sink or deadline")
 	}
-	got.Metric, got.Deadline = nil, time.Time{}
+	got.Metric, got.Progress, got.Deadline = nil, nil, time.Time{}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", sent) {
 		t.Errorf("got %+v", got)
 	}

@@ -30,6 +30,14 @@ type Call struct {
 	Trace      string                           // W3C traceparent, may be empty
 	Metric     func(name string, value float64) // never nil inside a Tool
 	Args       []byte                           // JSON that fits the schema
+	Progress   func(Progress)                   // never nil inside a Tool; one at a time; who watches may miss some
+}
+
+// Progress is how far a call has come, as its tool says.
+type Progress struct {
+	Done    float64
+	Total   float64 // 0: not known
+	Message string
 }
 
 // Result is what the model reads.

@@ -1,5 +1,5 @@
 // Package builtin holds the tools that come with troupe: those that read one
-// directory and its git history, and write_file. All are confined to the
+// directory and its git history, write_file and edit_file. All are confined to the
 // directory by os.Root: no "..", symbolic link or absolute path leads out of it.
 //
 // The output formats are a contract, stated at each tool: other programs parse
@@ -36,8 +36,9 @@ var (
 
 // Config of the tools of one directory.
 type Config struct {
-	// Writable are the paths that write_file may write, as doublestar patterns
-	// relative to the directory: "report.md", "docs/**". Default: none.
+	// Writable are the paths that write_file and edit_file may write, as doublestar
+	// patterns relative to the directory: "report.md", "docs/**". Default: none.
+	// edit_file changes files that troupe did not make only where it is "**".
 	Writable []string
 	// Owned says that a file may be overwritten although it does not carry the
 	// mark of a generated file (see Generated). Default: no such file.
@@ -55,7 +56,7 @@ type place struct {
 }
 
 // Dir makes the tools of a directory: list_dir, read_file, grep, glob, git_log,
-// git_show, git_blame, git_numstat and write_file. The directory stays open as
+// git_show, git_blame, git_numstat, write_file and edit_file. The directory stays open as
 // long as one of the tools is in use.
 func Dir(root string, cfg Config) ([]tool.Tool, error) {
 	abs, err := filepath.Abs(root)
@@ -73,8 +74,11 @@ func Dir(root string, cfg Config) ([]tool.Tool, error) {
 	if p.cfg.Mask == nil {
 		p.cfg.Mask = mask.New(mask.Config{Values: p.dotenv()})
 	}
+	w := &writer{p: p, mine: map[string]bool{}}
+	write := func() (tool.Tool, error) { return p.writeFile(w) }
+	edit := func() (tool.Tool, error) { return p.editFile(w) }
 	var tools []tool.Tool
-	for _, make := range []func() (tool.Tool, error){p.listDir, p.readFile, p.grep, p.glob, p.gitLog, p.gitShow, p.gitBlame, p.gitNumstat, p.writeFile} {
+	for _, make := range []func() (tool.Tool, error){p.listDir, p.readFile, p.grep, p.glob, p.gitLog, p.gitShow, p.gitBlame, p.gitNumstat, write, edit} {
 		t, err := make()
 		if err != nil {
 			return nil, err

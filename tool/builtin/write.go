@@ -39,13 +39,13 @@ type writeArgs struct {
 // only when it carries the mark of a generated file (see Generated), when
 // Config.Owned says so, when this tool wrote it since it was made, or when it
 // already has this content; so nobody's report.md is lost.
-func (p *place) writeFile() (tool.Tool, error) {
-	w := &writer{p: p, mine: map[string]bool{}}
+func (p *place) writeFile(w *writer) (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
 		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) { return w.write(ctx, in, c.Key) })
 }
 
-// writer remembers what it wrote. Calls of one writer come one at a time.
+// writer remembers what it wrote; write_file and edit_file of a directory share
+// it. Calls of one writer come one at a time.
 type writer struct {
 	p    *place
 	mu   sync.Mutex
@@ -59,8 +59,8 @@ func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if !w.p.writable(name) {
-		return "", fmt.Errorf("writing %s needs permission", shown(name))
+	if err := w.p.mayWrite(name); err != nil {
+		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
 		return "", fmt.Errorf("the content is %d bytes, at most %d are allowed", len(in.Content), writeBytesMax)
@@ -73,7 +73,7 @@ func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, e
 		return "", err
 	}
 	if !same {
-		if err := w.p.replace(name, []byte(in.Content), key); err != nil {
+		if err := w.p.replace(name, []byte(in.Content), key, 0); err != nil {
 			return "", plainly(name, err)
 		}
 	}
@@ -123,8 +123,9 @@ func (w *writer) mayReplace(name string, content []byte) (same bool, err error) 
 
 // replace writes a file so that a crash leaves the old or the new one. The name
 // of the temporary file follows from the key, so that another attempt of the
-// same call leaves nothing of the first behind.
-func (p *place) replace(name string, content []byte, key string) error {
+// same call leaves nothing of the first behind. mode is that of the file; 0: of
+// a new one.
+func (p *place) replace(name string, content []byte, key string, mode fs.FileMode) error {
 	dir := path.Dir(name)
 	if err := p.root.MkdirAll(filepath.FromSlash(dir), writtenDirMode); err != nil {
 		return err
@@ -135,6 +136,9 @@ func (p *place) replace(name string, content []byte, key string) error {
 		return err
 	}
 	_, err = f.Write(content)
+	if err == nil && mode != 0 {
+		err = f.Chmod(mode)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -10,9 +10,6 @@ package mask
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +35,9 @@ type Config struct {
 type Masker struct {
 	values []string // longest first, with their encodings
 	words  *needle.Set
+	only   *needle.Set // the values alone; nil without any
+	// longest is one byte less than the longest value.
+	longest int
 }
 
 // New makes a Masker that finds secrets by shape and by the given values.
@@ -62,17 +62,10 @@ func New(cfg Config) *Masker {
 		words = append(words, needle.Word{Text: v, Tag: tagValue})
 	}
 	m.words = needle.New(words)
-	return m
-}
-
-// encodings are the forms in which a value travels.
-func encodings(v string) []string {
-	forms := []string{v, base64.StdEncoding.EncodeToString([]byte(v)), base64.RawURLEncoding.EncodeToString([]byte(v)),
-		url.QueryEscape(v), url.PathEscape(v)}
-	if quoted, err := json.Marshal(v); err == nil {
-		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	if len(m.values) > 0 {
+		m.only, m.longest = needle.New(words[len(ruleWords):]), len(m.values[0])-1
 	}
-	return forms
+	return m
 }
 
 // Text masks a whole text.
@@ -98,11 +91,15 @@ func (m *Masker) Text(s string) string {
 // Values masks only the exact values, in text whose secrets by shape are
 // already masked with more knowledge of where the text is from.
 func (m *Masker) Values(s string) string {
-	if len(m.values) == 0 {
+	if !m.Holds([]byte(s)) {
 		return s
 	}
 	return string(replace([]byte(s), m.exact([]byte(s))))
 }
+
+// Holds reports whether a text may hold one of the exact values, in one pass: if
+// not, Values changes nothing.
+func (m *Masker) Holds(text []byte) bool { return m.only != nil && m.only.Any(text) }
 
 // Lines masks the lines of one file, which must come in order from the first:
 // the body of a private key is known only by the line above it.

@@ -1,6 +1,12 @@
 package mask
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -165,4 +171,36 @@ func TestMaskingKeepsLinesAndDoesNothingTheSecondTime(t *testing.T) {
 			t.Fatalf("%q shows a secret: %q", text, once)
 		}
 	})
+}
+
+func TestExactValuesAreFoundInEveryEncoding(t *testing.T) {
+	const secret = `p4ss/w<rd"+=&é zq9`
+	m := New(Config{Values: []string{secret}})
+	quoted := func(v any) string {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	forms := map[string]string{"raw": secret, "query": url.QueryEscape(secret), "path": url.PathEscape(secret), "JSON": quoted(secret),
+		"JSON in JSON": quoted(quoted(map[string]string{"k": secret})), "Go": strconv.Quote(secret), "hex": hex.EncodeToString([]byte(secret))}
+	for before := range 4 {
+		whole := []byte(strings.Repeat("u", before) + secret + ":x")
+		forms[fmt.Sprint("base64 behind ", before)] = base64.StdEncoding.EncodeToString(whole)
+		forms[fmt.Sprint("base64 URL behind ", before)] = base64.RawURLEncoding.EncodeToString(whole)
+	}
+	for name, form := range forms {
+		text := "before " + form + " after"
+		got := m.Values(text)
+		if !strings.Contains(got, Replacement) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+			t.Errorf("%s: %s became %s", name, text, got)
+		}
+		if !m.Holds([]byte(text)) || m.Holds([]byte(got)) {
+			t.Errorf("%s: %s: the quick look is wrong", name, got)
+		}
+	}
+	if m.Holds([]byte("nothing")) || New(Config{}).Holds([]byte(secret)) {
+		t.Error("it is found where it is not")
+	}
 }

@@ -7,7 +7,14 @@ import (
 	"syscall"
 )
 
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func ownGroup(cmd *exec.Cmd) {
+	attr := syscall.SysProcAttr{}
+	if cmd.SysProcAttr != nil {
+		attr = *cmd.SysProcAttr
+	}
+	attr.Setpgid = !attr.Setsid // the leader of a session leads a group already
+	cmd.SysProcAttr = &attr
+}
 
 // A group that is already gone is what we want: errors mean nothing here.
 

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -27,8 +28,12 @@ const (
 	DrainGrace = 300 * time.Millisecond
 )
 
-// ErrNotFound means that there is no such program.
-var ErrNotFound = errors.New("proc: program not found")
+// Errors of a program that did not begin: there is none, or the system did not
+// start it.
+var (
+	ErrNotFound = errors.New("proc: program not found")
+	ErrStart    = errors.New("proc: start")
+)
 
 // Spec says what to run.
 type Spec struct {
@@ -40,6 +45,15 @@ type Spec struct {
 	StdoutMax int
 	// HeadOnly keeps the beginning of stdout only, instead of both ends.
 	HeadOnly bool
+	// Path is the program's file, where Argv[0] is only a name for it.
+	Path string
+	// Files are further descriptors of the program, from 3.
+	Files []*os.File
+	// Attr is how it is started. Default: in a process group of its own, as a
+	// session of its own is, too.
+	Attr *syscall.SysProcAttr
+	// Grace is how long it may take to end after SIGTERM. Default TermGrace.
+	Grace time.Duration
 }
 
 // Output is what a program left.
@@ -60,8 +74,14 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if spec.StdoutMax <= 0 {
 		spec.StdoutMax = StdoutBytesMax
 	}
+	if spec.Grace <= 0 {
+		spec.Grace = TermGrace
+	}
 	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
-	cmd.Dir, cmd.Env = spec.Dir, spec.Env
+	if spec.Path != "" {
+		cmd = &exec.Cmd{Path: spec.Path, Args: spec.Argv}
+	}
+	cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = spec.Dir, spec.Env, spec.Files, spec.Attr
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
@@ -88,11 +108,11 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
 			return Output{}, fmt.Errorf("%w: %s", ErrNotFound, spec.Argv[0])
 		}
-		return Output{}, fmt.Errorf("proc: start %s: %w", spec.Argv[0], err)
+		return Output{}, fmt.Errorf("%w %s: %w", ErrStart, spec.Argv[0], err)
 	}
 	stdout.start()
 	stderr.start()
-	err = wait(ctx, cmd)
+	err = wait(ctx, cmd, spec.Grace)
 	stdout.drain()
 	stderr.drain()
 	out := Output{Stderr: stderr.kept.bytes(), StdoutBytes: stdout.kept.total, Exit: cmd.ProcessState.ExitCode()}
@@ -101,7 +121,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 }
 
 // wait returns when the leader has ended and its group is gone.
-func wait(ctx context.Context, cmd *exec.Cmd) error {
+func wait(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var err, canceled error
@@ -110,7 +130,7 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	case <-ctx.Done():
 		canceled = context.Cause(ctx)
 		terminate(cmd)
-		timer := time.NewTimer(TermGrace)
+		timer := time.NewTimer(grace)
 		select {
 		case err = <-ended:
 			timer.Stop()

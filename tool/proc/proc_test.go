@@ -147,6 +147,9 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(escapeVar); file != "" {
 		escape(file)
 	}
+	if script := os.Getenv(parentVar); script != "" {
+		parent(script)
+	}
 	os.Exit(m.Run())
 }
 

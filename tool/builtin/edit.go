@@ -1,0 +1,184 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Errors of writing that say what else to do.
+var (
+	errNoMatch   = errors.New("old is not in the file; it must be the exact text, with its indentation, and without the line numbers of read_file")
+	errSame      = errors.New("old and new are the same; nothing to do")
+	errNoOld     = errors.New("old is empty; give the text to replace, or use write_file for a new file")
+	errProtected = errors.New("belongs to git itself and is never written")
+	errLinked    = errors.New("is a link; name the file it leads to")
+)
+
+// matchesShown bounds the lines that an ambiguous edit is answered with.
+const matchesShown = 10
+
+type editArgs struct {
+	Path string `json:"path"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+// editFile makes edit_file: it replaces the one place where a text stands. The
+// file keeps its mode and its line ends, and is replaced as write_file does it.
+//
+// Its class is effect, not idempotent: where the new text holds the old one, as
+// it does whenever something is added behind an anchor, the same edit fits once
+// more after it was made, so a call of unknown outcome must not run again.
+func (p *place) editFile(w *writer) (tool.Tool, error) {
+	return tool.New("edit_file", "Replace the one place in a text file where old stands by new.", model.Effect,
+		func(ctx context.Context, in editArgs, c tool.Call) (string, error) { return w.edit(ctx, in, c.Key) })
+}
+
+func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, err := w.p.local(in.Path)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case in.Old == "":
+		return "", errNoOld
+	case in.Old == in.New:
+		return "", errSame
+	}
+	if err := w.p.mayWrite(name); err != nil {
+		return "", err
+	}
+	text, mode, err := w.p.whole(name)
+	if err != nil {
+		return "", err
+	}
+	if !w.mine[name] && !Generated(text) && !slices.Contains(w.p.cfg.Writable, anywhere) && (w.p.cfg.Owned == nil || !w.p.cfg.Owned(name)) {
+		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", shown(name))
+	}
+	edited, line, err := substitute(text, in.Old, in.New)
+	if err != nil {
+		return "", plainly(name, err)
+	}
+	if len(edited) > writeBytesMax {
+		return "", fmt.Errorf("the file would have %d bytes, at most %d are allowed", len(edited), writeBytesMax)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := w.p.replace(name, edited, key, mode); err != nil {
+		return "", plainly(name, err)
+	}
+	return fmt.Sprintf("edited %s at line %d, %d bytes", shown(name), line, len(edited)), nil
+}
+
+// whole reads a text file that is small enough to be edited.
+func (p *place) whole(name string) (text []byte, mode fs.FileMode, err error) {
+	info, err := p.root.Lstat(filepath.FromSlash(name))
+	if err == nil && info.IsDir() {
+		err = ErrDirectory
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = ErrSpecial
+	} else if err == nil && info.Size() > writeBytesMax {
+		err = fmt.Errorf("it has %d bytes, at most %d can be edited", info.Size(), writeBytesMax)
+	}
+	if err == nil {
+		text, err = p.root.ReadFile(filepath.FromSlash(name))
+	}
+	if err == nil && binary(text) {
+		err = fmt.Errorf("binary file: %d bytes", len(text))
+	}
+	if err != nil {
+		return nil, 0, plainly(name, err)
+	}
+	return text, info.Mode().Perm(), nil
+}
+
+// substitute replaces the one place of old. In a file whose lines all end in
+// CR LF, the line ends of old and new are meant so too.
+func substitute(text []byte, old, new string) (edited []byte, line int, err error) {
+	if n := bytes.Count(text, []byte("\n")); n > 0 && n == bytes.Count(text, []byte("\r\n")) {
+		old, new = carriage(old), carriage(new)
+	}
+	var at []int
+	for from := 0; ; { // also places that overlap, or one of them would be picked unseen
+		i := bytes.Index(text[from:], []byte(old))
+		if i < 0 {
+			break
+		}
+		at = append(at, from+i)
+		from += i + 1
+	}
+	if len(at) == 0 {
+		return nil, 0, errNoMatch
+	}
+	if len(at) > 1 {
+		return nil, 0, fmt.Errorf("old stands there %d times, at lines %s; add the text around the one you mean", len(at), linesOf(text, at))
+	}
+	i := at[0]
+	return slices.Concat(text[:i], []byte(new), text[i+len(old):]), lineAt(text, i), nil
+}
+
+func carriage(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+func lineAt(text []byte, i int) int { return 1 + bytes.Count(text[:i], []byte("\n")) }
+
+func linesOf(text []byte, at []int) string {
+	var b strings.Builder
+	for n, i := range at {
+		if n == matchesShown {
+			b.WriteString(", …")
+			break
+		}
+		if n > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, lineAt(text, i))
+	}
+	return b.String()
+}
+
+// anywhere is the pattern of who may write the whole directory.
+const anywhere = "**"
+
+// gitDir is the directory that a person's own git takes commands from.
+const gitDir = ".git"
+
+// mayWrite checks where a file may be written. What belongs to git is never
+// written, whatever is allowed: its hooks and settings run programs of a person
+// who later works there. A directory that is a link is not followed, because a
+// permission is about the path that was named.
+func (p *place) mayWrite(name string) error {
+	if !p.writable(name) {
+		return fmt.Errorf("writing %s needs permission", shown(name))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.EqualFold(part, gitDir) {
+			return plainly(name, errProtected)
+		}
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		info, err := p.root.Lstat(filepath.FromSlash(dir))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return plainly(name, err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return plainly(dir, errLinked)
+		}
+	}
+	return nil
+}

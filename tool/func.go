@@ -1,0 +1,98 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Func makes a tool of a typed Go function, in one line:
+//
+//	tool.Func("stock", "How many of an article are in stock.", model.Read, warehouse.Stock)
+//
+// In is a struct as New describes it. A string is told to the model as it is,
+// any other Out as JSON. What is wrong with the name, the class or the types is
+// an error of the Set, or of whatever else the tool is registered with: a tool
+// can be made where no error can be returned. CallOf tells the function about
+// the call that it serves.
+func Func[In, Out any](name, description string, class model.Class, call func(context.Context, In) (Out, error), opts ...Option) Tool {
+	if call == nil {
+		return broken{name, fmt.Errorf("%w: %s has no function", ErrSpec, name)}
+	}
+	t, err := New(name, description, class, func(ctx context.Context, in In, c Call) (string, error) {
+		out, err := call(context.WithValue(ctx, callKey{}, c), in)
+		if err != nil {
+			return "", err
+		}
+		return textOf(out)
+	}, opts...)
+	if err != nil {
+		return broken{name, err}
+	}
+	return t
+}
+
+func textOf(out any) (string, error) {
+	if text, ok := out.(string); ok {
+		return text, nil
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return "", fmt.Errorf("the result is no JSON: %w", err)
+	}
+	return string(text), nil
+}
+
+type callKey struct{}
+
+// CallOf is the call that a function of Func serves: its run, its key, its
+// attempt. Outside of one it is the zero Call, whose Metric may not be called.
+func CallOf(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call) // zero outside
+	return c
+}
+
+// broken is a tool that could not be made.
+type broken struct {
+	name string
+	err  error
+}
+
+func (b broken) Spec() model.ToolSpec { return model.ToolSpec{Name: b.name} }
+
+func (b broken) Call(context.Context, Call) (Result, error) { return Result{}, b.err }
+
+// failed is what is wrong with a tool that could not be made.
+func failed(t Tool) error {
+	if t == nil {
+		return fmt.Errorf("%w: a tool is nil", ErrSpec)
+	}
+	if b, ok := t.(broken); ok {
+		return b.err
+	}
+	return nil
+}
+
+// ErrType: no JSON Schema can be made of a Go type.
+var ErrType = errors.New("tool: no JSON Schema can be made of the type")
+
+// SchemaOf is the JSON Schema of a Go type, such as that of an answer: its
+// exported fields by their json names, all of them required but those with
+// `omitempty`, with `jsonschema:"…"` tags as descriptions.
+func SchemaOf[T any]() (string, error) {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrType, err)
+	}
+	compact(s)
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrType, err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,266 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FileName is the file of a directory that names servers, as other tools write it.
+const FileName = ".mcp.json"
+
+// UserFileName is the operator's own, in the directory of the user's settings.
+const UserFileName = "mcp.json"
+
+// Server is how a server is reached, as its file says it: variables in it are
+// not expanded.
+type Server struct {
+	Name    string            `json:"name"`
+	Source  string            `json:"source"` // the file
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Dir     string            `json:"cwd,omitempty"` // "": that of the run
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Timeout time.Duration     `json:"timeout,omitempty"` // of a call; 0: the default
+}
+
+// form is a server in a file.
+type form struct {
+	Type     string            `json:"type"`
+	Command  string            `json:"command"`
+	Args     []string          `json:"args"`
+	Env      map[string]string `json:"env"`
+	Dir      string            `json:"cwd"`
+	URL      string            `json:"url"`
+	Headers  map[string]string `json:"headers"`
+	Timeout  int64             `json:"timeout"` // milliseconds
+	Disabled bool              `json:"disabled"`
+}
+
+var formKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "disabled"}
+
+// File is what a file of servers says.
+type File struct {
+	Servers []Server // sorted by name
+	Notes   []string // what its author should know
+}
+
+// Read reads a file of servers. One that is not there has none.
+func Read(path string) (File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("%w: %s is not a regular file", ErrConfig, path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	if err != nil {
+		return File{}, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads the text of a file: {"mcpServers": {"name": {…}}}.
+func Parse(path string, data []byte) (File, error) {
+	var out File
+	if len(data) > FileBytesMax {
+		return out, fmt.Errorf("%w: %s has more than %d bytes", ErrConfig, path, FileBytesMax)
+	}
+	var whole struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &whole); err != nil {
+		return out, fmt.Errorf("%w: %s: %s", ErrConfig, path, readable(data, err))
+	}
+	if whole.Servers == nil {
+		out.Notes = append(out.Notes, path+`: it has no "mcpServers"`)
+	}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(whole.Servers)) {
+		s, notes, err := define(path, name, whole.Servers[name])
+		out.Notes = append(out.Notes, notes...)
+		twin := slices.ContainsFunc(out.Servers, func(t Server) bool { return t.Name == s.Name })
+		switch {
+		case err != nil:
+			wrong = append(wrong, err)
+		case s.Name == "":
+		case twin:
+			wrong = append(wrong, fmt.Errorf("%w: %s: %.80q: another server has the name %s in the names of tools; give it another", ErrConfig, path, name, s.Name))
+		default:
+			out.Servers = append(out.Servers, s)
+		}
+	}
+	return out, errors.Join(wrong...)
+}
+
+// readable says where in a text the JSON is wrong.
+func readable(data []byte, err error) string {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err.Error()
+	}
+	at := min(int(syntax.Offset), len(data))
+	return fmt.Sprintf("line %d: %v", 1+bytes.Count(data[:at], []byte("\n")), err)
+}
+
+// Inline is a server that stands in another file, as values.
+func Inline(path, name string, config map[string]any) (Server, []string, error) {
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return Server{}, nil, fmt.Errorf("%w: %s: %s: %w", ErrConfig, path, name, err)
+	}
+	return define(path, name, raw)
+}
+
+// define reads one server.
+func define(path, name string, raw json.RawMessage) (Server, []string, error) {
+	fail := func(format string, args ...any) (Server, []string, error) {
+		return Server{}, nil, fmt.Errorf("%w: %s: %.80q: %s", ErrConfig, path, name, fmt.Sprintf(format, args...))
+	}
+	proper := ServerName(name)
+	if proper == "" {
+		return fail("the name must have letters or digits, at most %d", ServerNameMax)
+	}
+	var f form
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return fail("%v", err)
+	}
+	notes := f.notes(path, name, raw)
+	if f.Disabled {
+		return Server{}, append(notes, fmt.Sprintf("%s: the server %s is disabled in the file", path, name)), nil
+	}
+	s := Server{Name: proper, Source: path, Command: f.Command, Args: f.Args, Env: f.Env, Dir: f.Dir, URL: f.URL, Headers: f.Headers,
+		Timeout: min(time.Duration(max(0, min(f.Timeout, 1<<40)))*time.Millisecond, TimeoutMax)}
+	switch strings.ToLower(f.Type) {
+	case "", "stdio", "http", "streamable-http", "streamablehttp":
+	case "sse":
+		return fail("the transport sse is not supported: servers that have it speak http (streamable HTTP) at another address today")
+	default:
+		return fail("type is %.40q; use stdio or http", f.Type)
+	}
+	switch {
+	case (s.Command == "") == (s.URL == ""):
+		return fail(`give either "command" or "url"`)
+	case strings.EqualFold(f.Type, "stdio") && s.Command == "", f.Type != "" && !strings.EqualFold(f.Type, "stdio") && s.URL == "":
+		return fail("type is %s, and there is no %s", f.Type, map[bool]string{true: "command", false: "url"}[s.Command == ""])
+	case s.Dir != "" && !filepath.IsAbs(s.Dir):
+		s.Dir = filepath.Join(filepath.Dir(path), s.Dir)
+	}
+	for key := range s.Env {
+		if key == "" || strings.ContainsAny(key, "=\x00") {
+			return fail("env has the name %.40q", key)
+		}
+	}
+	return s, notes, nil
+}
+
+// notes names the keys that mean nothing here.
+func (form) notes(path, name string, raw json.RawMessage) []string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) != nil {
+		return nil // it was an object a moment ago
+	}
+	var notes []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Contains(formKeys, key) {
+			notes = append(notes, fmt.Sprintf("%s: the server %s: the key %.40q is not known and does nothing", path, name, key))
+		}
+	}
+	return notes
+}
+
+// Hash is the version of a definition: another command, argument, variable or
+// address is another server.
+func (s Server) Hash() string {
+	s.Source, s.Timeout = "", 0
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: a definition has no JSON: %v", err)) // strings and maps of strings have
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Line is what is run or asked, as a person reads it who decides about it:
+// nothing of it is left out, and no variable is expanded.
+func (s Server) Line() string {
+	if s.URL != "" {
+		return s.URL
+	}
+	words := make([]string, 0, len(s.Args)+1)
+	for _, w := range append([]string{s.Command}, s.Args...) {
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainRune(r) }) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+func plainRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=+,%", r)
+}
+
+// Variables are the names that the definition reads from the environment.
+func (s Server) Variables() []string {
+	names := map[string]bool{}
+	_, _ = s.Expand(func(name string) string { names[name] = true; return "x" }) // all are set
+	return slices.Sorted(maps.Keys(names))
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+
+// Expand puts the values of variables in: ${NAME}, and ${NAME:-text} for one that
+// may be unset.
+func (s Server) Expand(getenv func(string) string) (Server, error) {
+	var missing []string
+	expand := func(text string) string {
+		return variable.ReplaceAllStringFunc(text, func(word string) string {
+			m := variable.FindStringSubmatch(word)
+			switch v := getenv(m[1]); {
+			case v != "":
+				return v
+			case m[2] == "":
+				missing = append(missing, m[1])
+			}
+			return m[3]
+		})
+	}
+	values := func(in map[string]string) map[string]string {
+		out := make(map[string]string, len(in))
+		for k, v := range in {
+			out[k] = expand(v)
+		}
+		return out
+	}
+	out := s
+	out.Command, out.Dir, out.URL, out.Env, out.Headers = expand(s.Command), expand(s.Dir), expand(s.URL), values(s.Env), values(s.Headers)
+	out.Args = make([]string, len(s.Args))
+	for i, a := range s.Args {
+		out.Args[i] = expand(a)
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return s, fmt.Errorf("%w: %s of the server %s in %s; set it, or write ${%s:-default}", ErrVariable, strings.Join(slices.Compact(missing), ", "), s.Name, s.Source, missing[0])
+	}
+	return out, nil
+}

@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Config of a Hub.
+type Config struct {
+	// Getenv reads the variables that definitions name. Default os.Getenv.
+	Getenv func(string) string
+	// Trusted reports whether the operator wrote a file: only then may a name in
+	// it lead to a private address. Default: no file.
+	Trusted func(source string) bool
+	// Idle is how long a server without a call is kept. Default IdleMax.
+	Idle time.Duration
+	// Version is what we call ourselves. Default "dev".
+	Version string
+	Logger  *slog.Logger // default: discard
+}
+
+// Hub keeps the servers of a node: each is started when it is first needed, and
+// all are ended by Close. It is safe for concurrent use.
+type Hub struct {
+	cfg  Config
+	life context.Context
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	servers map[string]*server
+	closed  bool
+}
+
+// New makes a Hub without servers. The caller must Close it.
+func New(cfg Config) *Hub {
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Trusted == nil {
+		cfg.Trusted = func(string) bool { return false }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Idle, cfg.Version = cmp.Or(cfg.Idle, IdleMax), cmp.Or(cfg.Version, "dev")
+	h := &Hub{cfg: cfg, servers: map[string]*server{}}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// Close ends all servers. Calls that are under way end with an error.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	all := h.servers
+	h.servers = nil
+	h.mu.Unlock()
+	h.end()
+	for _, s := range all {
+		s.close()
+	}
+	h.work.Wait()
+}
+
+// server is the one of a definition in a directory.
+func (h *Hub) server(def Server, dir string) (*server, error) {
+	key := def.Source + "\x00" + def.Hash() + "\x00" + dir
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	s := h.servers[key]
+	if s == nil {
+		s = &server{hub: h, def: def, dir: dir, gone: make(chan struct{})}
+		h.servers[key] = s
+	}
+	return s, nil
+}
+
+// do is for work beside: false if the hub is closed.
+func (h *Hub) do(work func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.work.Go(work)
+	}
+	return !h.closed
+}
+
+// List starts a server if need be, and says what it offers now.
+func (h *Hub) List(ctx context.Context, def Server, dir string) (Listing, error) {
+	s, err := h.server(def, dir)
+	if err != nil {
+		return Listing{}, err
+	}
+	l, err := s.use(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
+	defer s.leave()
+	return l.offers(ctx)
+}
+
+// Tool is a tool of a server as a run was begun with it. find brings the
+// definition, at every call: what is not there any more, or is another one,
+// is said then.
+func (h *Hub) Tool(spec model.ToolSpec, dir string, find func() (Server, error)) tool.Tool {
+	t := &remote{hub: h, spec: spec, dir: dir, find: find}
+	if def, err := find(); err == nil {
+		t.timeout = def.Timeout
+	}
+	return t
+}
+
+// Find is the definition of a server in a file, if it still is the one that has
+// the hash.
+func Find(file File, name, hash string) (Server, error) {
+	i := slices.IndexFunc(file.Servers, func(s Server) bool { return s.Name == name })
+	switch {
+	case i < 0:
+		return Server{}, fmt.Errorf("%w: this node has no server %s in the file that the run was begun with; write it there", ErrConfig, name)
+	case file.Servers[i].Hash() != hash:
+		return Server{}, fmt.Errorf("%w: the server %s is another one in %s than the run was begun with; begin a new run", ErrConfig, name, file.Servers[i].Source)
+	}
+	return file.Servers[i], nil
+}

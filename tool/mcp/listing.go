@@ -1,0 +1,169 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/internal/schema"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Offer is a tool as its server describes it now.
+type Offer struct {
+	Raw  string         // its name at the server; "" : our own, that reads resources
+	Spec model.ToolSpec // what a model is told
+	Hash string         // of all that the server says about it
+}
+
+// Listing is what a server offers.
+type Listing struct {
+	Offers  []Offer  // sorted by name
+	Refused []string // tools that cannot be had, and why
+	Server  string   // what it calls itself
+	Version string   // of the protocol
+}
+
+// find is the offer of a tool by its name here.
+func (l Listing) find(name string) (Offer, bool) {
+	i := slices.IndexFunc(l.Offers, func(o Offer) bool { return o.Spec.Name == name })
+	if i < 0 {
+		return Offer{}, false
+	}
+	return l.Offers[i], true
+}
+
+// list asks a server for its tools.
+func list(ctx context.Context, session *sdk.ClientSession, server string) (Listing, error) {
+	var l Listing
+	var has *sdk.ServerCapabilities
+	if r := session.InitializeResult(); r != nil {
+		has, l.Version = r.Capabilities, r.ProtocolVersion
+		if r.ServerInfo != nil {
+			l.Server = clip(visible(r.ServerInfo.Name+" "+r.ServerInfo.Version), ToolNameMax)
+		}
+	}
+	if has != nil && has.Resources != nil {
+		l.Offers = append(l.Offers, reader(server))
+	}
+	if has == nil || has.Tools == nil {
+		return l, nil
+	}
+	params, pages := &sdk.ListToolsParams{}, 0
+	for {
+		page, err := session.ListTools(ctx, params)
+		if err != nil {
+			return l, err
+		}
+		for _, t := range page.Tools {
+			l.add(server, t)
+		}
+		if pages++; page.NextCursor == "" || len(l.Offers) > ToolsMax || pages >= PagesMax {
+			break
+		}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+	l.settle()
+	return l, nil
+}
+
+func (l *Listing) refuse(name, format string, args ...any) {
+	if len(l.Refused) < ToolsMax {
+		l.Refused = append(l.Refused, fmt.Sprintf("%.80q: %s", visible(name), fmt.Sprintf(format, args...)))
+	}
+}
+
+// add takes one tool of a page in.
+func (l *Listing) add(server string, t *sdk.Tool) {
+	if t == nil || strings.TrimSpace(t.Name) == "" {
+		l.refuse("", "a tool without a name")
+		return
+	}
+	raw, err := plain(t.InputSchema)
+	if err != nil {
+		l.refuse(t.Name, "its schema has no JSON: %v", err)
+		return
+	}
+	if len(raw) > SchemaBytesMax {
+		l.refuse(t.Name, "its schema has %d bytes, at most %d are taken", len(raw), SchemaBytesMax)
+		return
+	}
+	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: ToolName(server, t.Name), Class: class(t.Annotations), Schema: visible(raw),
+		Description: clip(visible(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax)}}
+	if o.Spec.Description == "" {
+		o.Spec.Description = clip(visible(t.Title), DescriptionBytesMax)
+	}
+	compiled, err := schema.Compile(o.Spec.Schema)
+	if err == nil && compiled.Schema().Type != "object" {
+		err = fmt.Errorf("its type is %q, not object", compiled.Schema().Type)
+	}
+	if err != nil {
+		l.refuse(t.Name, "its schema cannot be used: %v", err)
+		return
+	}
+	o.Hash = digest(t.Name, t.Description, raw, string(o.Spec.Class))
+	l.Offers = append(l.Offers, o)
+}
+
+// class is what a tool is unless the operator says otherwise. Of what its server
+// says of it only what takes trust away counts.
+func class(a *sdk.ToolAnnotations) model.Class {
+	if a != nil && a.DestructiveHint != nil && *a.DestructiveHint && !a.ReadOnlyHint {
+		return model.Effect.Stricter(model.Irreversible)
+	}
+	return model.Effect
+}
+
+// settle sorts, and refuses what is too much and what has one name: neither of
+// two may stand for the other.
+func (l *Listing) settle() {
+	slices.SortStableFunc(l.Offers, func(a, b Offer) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
+	var kept []Offer
+	for i, o := range l.Offers {
+		same := func(j int) bool { return j >= 0 && j < len(l.Offers) && l.Offers[j].Spec.Name == o.Spec.Name }
+		switch {
+		case o.Raw != "" && (same(i-1) || same(i+1)):
+			l.refuse(o.Raw, "another tool has the name %s too", o.Spec.Name)
+		case len(kept) >= ToolsMax:
+			l.refuse(o.Raw, "a server may have %d tools", ToolsMax)
+		default:
+			kept = append(kept, o)
+		}
+	}
+	l.Offers = kept
+}
+
+// plain is the JSON of a schema: always the same for the same one.
+func plain(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+func digest(parts ...string) string {
+	raw, err := json.Marshal(parts)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: strings have no JSON: %v", err))
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// reader is our own tool beside a server's: it reads resources.
+func reader(server string) Offer {
+	spec := model.ToolSpec{Name: ToolName(server, ReadResource), Class: model.Effect,
+		Description: "Read a resource of the MCP server " + server + " by its URI. Without a URI: list what there is.",
+		Schema:      `{"type":"object","properties":{"uri":{"type":"string"}},"additionalProperties":false}`}
+	return Offer{Spec: spec, Hash: digest(spec.Name, spec.Description, spec.Schema)}
+}

@@ -1,0 +1,287 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// LockName is the file of what was allowed, in the state directory: what comes
+// with a repository must not be able to bring its own.
+const LockName = "mcp.lock.json"
+
+// Lock is the file of what the operator has allowed: definitions of servers, and
+// what each of their tools was when it was.
+type Lock struct{ path string }
+
+// OpenLock names the file in a state directory.
+func OpenLock(dir string) Lock { return Lock{filepath.Join(dir, LockName)} }
+
+type lockFile struct {
+	V       int              `json:"v"`
+	Servers map[string]grant `json:"servers"` // by source and name
+}
+
+// grant is what was allowed of one server.
+type grant struct {
+	Definition string         `json:"definition"` // its hash
+	Line       string         `json:"line"`       // for who reads the file
+	Tools      map[string]pin `json:"tools"`      // by name; nil: nothing is pinned yet
+	// Off are tools that are not what was pinned, as they were seen last: the hash,
+	// "" for one that is gone.
+	Off map[string]string `json:"off,omitempty"`
+}
+
+// pin is a tool as it was allowed.
+type pin struct {
+	Hash string         `json:"hash"`
+	Spec model.ToolSpec `json:"spec"`
+}
+
+func (s Server) key() string { return s.Source + "#" + s.Name }
+
+// State is how a tool or a server stands to what was allowed.
+type State string
+
+// States. Of a server: Fresh was never allowed, Changed has another definition
+// than was. Of a tool: Changed says something else than when it was allowed, Fresh
+// was not there, Gone is not there any more.
+const (
+	Allowed State = "allowed"
+	Fresh   State = "new"
+	Changed State = "changed"
+	Gone    State = "gone"
+)
+
+// Standing is a tool with how it stands.
+type Standing struct {
+	Spec  model.ToolSpec
+	State State
+}
+
+// Verdict is what a listing comes to.
+type Verdict struct {
+	Tools []Standing // sorted by name; only those that are Allowed are on
+	First bool       // they were pinned just now
+}
+
+// On are the tools that may be used.
+func (v Verdict) On() []model.ToolSpec {
+	var on []model.ToolSpec
+	for _, t := range v.Tools {
+		if t.State == Allowed {
+			on = append(on, t.Spec)
+		}
+	}
+	return on
+}
+
+// Off are the others.
+func (v Verdict) Off() []Standing {
+	return slices.DeleteFunc(slices.Clone(v.Tools), func(t Standing) bool { return t.State == Allowed })
+}
+
+// State is how a definition stands.
+func (l Lock) State(s Server) (State, error) {
+	f, err := l.read()
+	if err != nil {
+		return Fresh, err
+	}
+	return f.state(s), nil
+}
+
+func (f lockFile) state(s Server) State {
+	g, known := f.Servers[s.key()]
+	switch {
+	case !known:
+		return Fresh
+	case g.Definition != s.Hash():
+		return Changed
+	}
+	return Allowed
+}
+
+// Admit compares what a server offers with what was allowed. The first time all
+// of it is pinned, and the verdict says so. What is different from then on is
+// off, and is remembered to be.
+func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
+	var v Verdict
+	err := l.change(func(f *lockFile) bool {
+		g := f.Servers[s.key()]
+		before := g.clone()
+		if v.First = g.Tools == nil; v.First {
+			g.Tools = pins(now)
+		}
+		g.Definition, g.Line = s.Hash(), s.Line()
+		v.Tools = g.compare(now)
+		g.Off = map[string]string{}
+		for _, t := range v.Off() {
+			o, _ := now.find(t.Spec.Name)
+			g.Off[t.Spec.Name] = o.Hash
+		}
+		f.Servers[s.key()] = g
+		return before.Definition != g.Definition || v.First || !maps.Equal(before.Off, g.Off)
+	})
+	return v, err
+}
+
+// Allow pins what a server offers now, whatever was pinned before.
+func (l Lock) Allow(s Server, now Listing) error {
+	return l.change(func(f *lockFile) bool {
+		f.Servers[s.key()] = grant{Definition: s.Hash(), Line: s.Line(), Tools: pins(now)}
+		return true
+	})
+}
+
+// Compare says how what a server offers stands to what was allowed, and changes
+// nothing.
+func (l Lock) Compare(s Server, now Listing) (Verdict, error) {
+	f, err := l.read()
+	if err != nil {
+		return Verdict{}, err
+	}
+	g := f.Servers[s.key()]
+	return Verdict{Tools: g.compare(now), First: g.Tools == nil}, nil
+}
+
+// Pinned are the tools of a server as far as they are known without asking it.
+func (l Lock) Pinned(s Server) (Verdict, error) {
+	f, err := l.read()
+	if err != nil {
+		return Verdict{}, err
+	}
+	g := f.Servers[s.key()]
+	var v Verdict
+	for _, name := range slices.Sorted(maps.Keys(g.Tools)) {
+		state := Allowed
+		if hash, off := g.Off[name]; off {
+			state = Changed
+			if hash == "" {
+				state = Gone
+			}
+		}
+		v.Tools = append(v.Tools, Standing{g.Tools[name].Spec, state})
+	}
+	return v, nil
+}
+
+func pins(l Listing) map[string]pin {
+	out := map[string]pin{}
+	for _, o := range l.Offers {
+		out[o.Spec.Name] = pin{o.Hash, o.Spec}
+	}
+	return out
+}
+
+func (g grant) clone() grant {
+	g.Off = maps.Clone(g.Off)
+	return g
+}
+
+// compare is how each tool stands, of those that are there and that were.
+func (g grant) compare(now Listing) []Standing {
+	var all []Standing
+	for _, o := range now.Offers {
+		p, known := g.Tools[o.Spec.Name]
+		state := Allowed
+		switch {
+		case !known:
+			state = Fresh
+		case p.Hash != o.Hash:
+			state = Changed
+		}
+		all = append(all, Standing{o.Spec, state})
+	}
+	for name, p := range g.Tools {
+		if _, there := now.find(name); !there {
+			all = append(all, Standing{p.Spec, Gone})
+		}
+	}
+	slices.SortFunc(all, func(a, b Standing) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
+	return all
+}
+
+// lockBytesMax bounds what is read: a file that is larger is not ours.
+const lockBytesMax = 64 << 20
+
+// read is the file as it is; one that is not there allows nothing.
+func (l Lock) read() (lockFile, error) {
+	empty := lockFile{V: 1, Servers: map[string]grant{}}
+	info, err := os.Stat(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty, nil
+	}
+	if err == nil && info.Size() > lockBytesMax {
+		err = fmt.Errorf("it has %d bytes", info.Size())
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(l.path)
+	}
+	f := empty
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err == nil && f.V != 1 {
+		err = fmt.Errorf("it is of version %d", f.V)
+	}
+	if err != nil {
+		return empty, fmt.Errorf("%w: %s: %w; remove it, and allow servers again", ErrLock, l.path, err)
+	}
+	if f.Servers == nil {
+		f.Servers = map[string]grant{}
+	}
+	return f, nil
+}
+
+// change writes what changed, alone among the processes of this machine.
+func (l Lock) change(edit func(*lockFile) bool) error {
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+		return fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	free, err := exclusive(l.path + ".held")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	defer free()
+	f, err := l.read()
+	if err != nil {
+		return err
+	}
+	if !edit(&f) {
+		return nil
+	}
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	if err := replace(l.path, append(data, '\n')); err != nil {
+		return fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	return nil
+}
+
+// replace writes a file so that it is the old one or the new one, never half of it.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

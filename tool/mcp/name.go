@@ -1,0 +1,88 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	prefix = "mcp__"
+	// ReadResource is the tool that reads what a server offers beside its tools.
+	ReadResource = "read_resource"
+)
+
+var (
+	notOfNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+	manyLines  = regexp.MustCompile(`__+`)
+)
+
+// ServerName makes a name that can stand in the names of tools: without "__",
+// so that two servers cannot meet in one name. "" if there is nothing left.
+func ServerName(name string) string {
+	name = strings.Trim(manyLines.ReplaceAllString(notOfNames.ReplaceAllString(name, "_"), "_"), "_")
+	if len(name) > ServerNameMax {
+		return ""
+	}
+	return name
+}
+
+// ToolName is the name of a server's tool as agents call it. Letters that are
+// not allowed become "_"; what is too long ends in a hash.
+func ToolName(server, name string) string {
+	full := prefix + server + "__" + notOfNames.ReplaceAllString(name, "_")
+	if len(full) <= ToolNameMax {
+		return full
+	}
+	sum := sha256.Sum256([]byte(name))
+	tail := "_" + hex.EncodeToString(sum[:4])
+	return full[:ToolNameMax-len(tail)] + tail
+}
+
+// ServerOf is the server of a tool's name.
+func ServerOf(tool string) (server string, ok bool) {
+	rest, ok := strings.CutPrefix(tool, prefix)
+	if !ok {
+		return "", false
+	}
+	server, _, ok = strings.Cut(rest, "__")
+	return server, ok && server != ""
+}
+
+// Means reports whether a word of a list of tools means a tool: its name, or
+// mcp__server for all of a server's, or with * for anything.
+func Means(word, tool string) bool {
+	if before, after, ok := strings.Cut(word, "*"); ok {
+		return strings.HasPrefix(word, prefix) && len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
+	}
+	server, ok := ServerOf(tool)
+	return word == tool || ok && word == prefix+server
+}
+
+// visible is text without what a person does not see: controls and format
+// characters, in which instructions can hide.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// clip cuts a text at a rune.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

@@ -1,0 +1,54 @@
+package mcp
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Bounds of what a call says while it runs.
+const (
+	progressPause = 200 * time.Millisecond // between two that are passed on
+	progressBytes = 200                    // of a message
+)
+
+// progress is what a server has said last about a call.
+type progress struct {
+	tell func(tool.Progress)
+
+	mu   sync.Mutex
+	last *tool.Progress
+	told time.Time
+}
+
+func (p *progress) hear(n *sdk.ProgressNotificationParams) {
+	now := tool.Progress{Done: n.Progress, Total: n.Total, Message: clip(visible(n.Message), progressBytes)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = &now
+	if p.tell != nil && (time.Since(p.told) > progressPause || now.Total > 0 && now.Done >= now.Total) {
+		p.told = time.Now()
+		p.tell(now)
+	}
+}
+
+// said is for the result of a call that did not come to its end.
+func (p *progress) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		return ""
+	}
+	text := fmt.Sprintf("its last word was: %g", p.last.Done)
+	if p.last.Total > 0 {
+		text += fmt.Sprintf(" of %g", p.last.Total)
+	}
+	if p.last.Message != "" {
+		text += ", " + p.last.Message
+	}
+	return text
+}

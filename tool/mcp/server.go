@@ -1,0 +1,337 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/tool/mask"
+)
+
+// server is one that is started when it is needed, and again when it has died.
+type server struct {
+	hub  *Hub
+	def  Server
+	dir  string
+	gone chan struct{} // closed with the hub
+
+	mu       sync.Mutex
+	live     *live
+	starting chan struct{} // closed when the start under way is over; nil: none is
+	failures int           // in a row
+	retryAt  time.Time
+	why      error // of the last failure
+	users    int
+	idle     *time.Timer
+	closed   bool
+}
+
+// live is a server that answers.
+type live struct {
+	link    link
+	session *sdk.ClientSession
+	name    string
+	began   time.Time
+	over    chan struct{} // closed when it has ended
+	secrets *mask.Masker  // of its definition
+	tokens  atomic.Int64
+	stale   atomic.Bool // it says that its list has changed
+	hear    sync.Map    // progress token -> func(*sdk.ProgressNotificationParams)
+
+	mu      sync.Mutex
+	listing *Listing
+}
+
+// use is the server as it runs, started if need be. Who has it must leave.
+func (s *server) use(ctx context.Context) (*live, error) {
+	for {
+		s.mu.Lock()
+		wait := s.starting
+		pause := time.Until(s.retryAt)
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, ErrClosed
+		case s.live != nil:
+			s.users++
+			l := s.live
+			s.mu.Unlock()
+			return l, nil
+		case wait == nil && pause > patience:
+			err := fmt.Errorf("%w: %s has failed %d times and is started again in %s; the last time: %w", ErrDown, s.def.Name, s.failures, pause.Round(time.Second), s.why)
+			s.mu.Unlock()
+			return nil, err
+		case wait == nil && pause > 0:
+			wait = nil
+		case wait == nil:
+			wait = make(chan struct{})
+			if !s.hub.do(s.start) {
+				s.mu.Unlock()
+				return nil, ErrClosed
+			}
+			s.starting = wait
+		}
+		s.mu.Unlock()
+		if err := s.await(ctx, wait, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// patience is how long a call waits for a server that may be started again soon.
+const patience = 5 * time.Second
+
+// await waits for a start that is under way, or until there may be one. A start
+// that failed is the error of all who waited for it.
+func (s *server) await(ctx context.Context, started <-chan struct{}, pause time.Duration) error {
+	if started == nil {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-s.gone:
+			return ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	select {
+	case <-started:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil && !s.closed {
+		return s.why
+	}
+	return nil
+}
+
+// leave says that a call is over.
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users > 0 || s.live == nil || s.closed {
+		return
+	}
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	l := s.live
+	s.idle = time.AfterFunc(s.hub.cfg.Idle, func() {
+		s.mu.Lock()
+		rest := s.users == 0 && s.live == l && !s.closed
+		if rest {
+			s.live = nil
+		}
+		s.mu.Unlock()
+		if rest {
+			s.hub.do(l.close)
+		}
+	})
+}
+
+// start makes one attempt. It is no part of the call that asked for it: others
+// may wait for it too.
+func (s *server) start() {
+	ctx, cancel := context.WithTimeout(s.hub.life, ConnectTimeout)
+	defer cancel()
+	l, err := s.connect(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.starting)
+	s.starting = nil
+	switch {
+	case err != nil:
+		s.failed(err)
+	case s.closed:
+		s.hub.work.Go(l.close) // Close waits for us, and so for it
+	default:
+		s.live = l
+		s.hub.work.Go(func() { s.watch(l) })
+	}
+}
+
+// failed is under the lock.
+func (s *server) failed(why error) {
+	s.failures++
+	s.why = why
+	s.retryAt = time.Now().Add(backoff(s.failures))
+	s.hub.cfg.Logger.Warn("an MCP server failed", "server", s.def.Name, "times", s.failures, "error", why)
+}
+
+// backoff is how long after so many failures in a row a server is left alone.
+// The first is forgiven.
+func backoff(failures int) time.Duration {
+	if failures < 2 {
+		return 0
+	}
+	return min(BackoffMin<<min(failures-2, 16), BackoffMax)
+}
+
+// watch notices the end of a server.
+func (s *server) watch(l *live) {
+	ended := make(chan struct{})
+	go func() { _ = l.session.Wait(); close(ended) }()
+	var died <-chan struct{}
+	if l.link.child != nil {
+		died = l.link.child.Done()
+	}
+	select {
+	case <-ended:
+	case <-died:
+	}
+	close(l.over)
+	s.mu.Lock()
+	if s.live == l {
+		s.live = nil
+		if time.Since(l.began) > StableAfter {
+			s.failures = 0
+		}
+		if !s.closed {
+			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.secrets.Text(l.link.last())))
+		}
+	}
+	s.mu.Unlock()
+	l.close()
+	<-ended
+}
+
+// connect starts the server, greets it and asks for its tools.
+func (s *server) connect(ctx context.Context) (*live, error) {
+	def, err := s.def.Expand(s.hub.cfg.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), secrets: mask.New(mask.Config{Values: s.secrets()})}
+	if l.link, err = reach(def, s.dir, s.hub.cfg.Trusted(s.def.Source)); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, err)
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{}, // it may ask us for nothing
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			l.stale.Store(true)
+			s.hub.cfg.Logger.Warn("an MCP server says that its tools have changed", "server", s.def.Name)
+		},
+		ProgressNotificationHandler: l.progressed,
+	})
+	greeted := make(chan struct{})
+	go func() { // what does not answer is ended, and then the greeting ends too
+		select {
+		case <-ctx.Done():
+			l.link.close()
+		case <-greeted:
+		}
+	}()
+	l.session, err = client.Connect(ctx, l.link.transport, nil)
+	if err == nil {
+		_, err = l.offers(ctx)
+	}
+	close(greeted)
+	if err == nil {
+		return l, nil
+	}
+	l.close()
+	return nil, fmt.Errorf("%w: %s: %s%s", ErrStart, s.def.Name, l.secrets.Text(s.short(ctx, err)), l.secrets.Text(l.link.last()))
+}
+
+// short is why a start failed, for a person.
+func (s *server) short(ctx context.Context, err error) string {
+	switch {
+	case s.hub.life.Err() != nil:
+		return "the node is ending"
+	case ctx.Err() != nil:
+		return "it did not answer within " + ConnectTimeout.String()
+	case errors.Is(err, sdk.ErrConnectionClosed):
+		return "it ended instead of answering"
+	}
+	return clip(visible(err.Error()), stderrShown)
+}
+
+// secrets are the values that came out of variables, and all headers.
+func (s *server) secrets() []string {
+	var values []string
+	for _, name := range s.def.Variables() {
+		values = append(values, s.hub.cfg.Getenv(name))
+	}
+	def, err := s.def.Expand(s.hub.cfg.Getenv)
+	if err != nil {
+		return values
+	}
+	for _, v := range def.Headers {
+		_, token, _ := strings.Cut(v, " ") // Bearer …
+		values = append(values, v, token)
+	}
+	for k, v := range def.Env {
+		if mask.New(mask.Config{}).Text(k+"="+v) != k+"="+v {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// close ends the server for good.
+func (s *server) close() {
+	s.mu.Lock()
+	s.closed = true
+	l := s.live
+	s.live = nil
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	s.mu.Unlock()
+	close(s.gone)
+	if l != nil {
+		l.close()
+	}
+}
+
+// drop gives a server up that does not answer as it should.
+func (s *server) drop(l *live, why error) {
+	s.mu.Lock()
+	mine := s.live == l
+	if mine {
+		s.live = nil
+		s.failed(why)
+	}
+	s.mu.Unlock()
+	if mine {
+		s.hub.do(l.close)
+	}
+}
+
+// close ends the session and its server. Closing the session of a program only
+// closes its stdin.
+func (l *live) close() {
+	if l.session != nil && l.link.child == nil {
+		_ = l.session.Close() // it is gone either way
+	}
+	l.link.close()
+	if l.session != nil {
+		_ = l.session.Close()
+	}
+}
+
+// offers is what it offers now: asked again if it said that this has changed.
+func (l *live) offers(ctx context.Context) (Listing, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listing != nil && !l.stale.Swap(false) {
+		return *l.listing, nil
+	}
+	found, err := list(ctx, l.session, l.name)
+	if err != nil {
+		l.stale.Store(l.listing != nil)
+		return Listing{}, err
+	}
+	l.listing = &found
+	return found, nil
+}

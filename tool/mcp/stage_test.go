@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// actVar makes this test binary a server over stdin and stdout.
+const actVar = "MCP_TEST_ACT"
+
+func TestMain(m *testing.M) {
+	if part := os.Getenv(actVar); part != "" {
+		act(part)
+	}
+	// Servers of tests whose clients went without a word keep their sessions.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"))
+}
+
+const anything = `{"type":"object"}`
+
+// tools of a test's server, by name.
+type tools map[string]func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
+
+func says(text string) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+	}
+}
+
+func build(all tools) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
+	for name, f := range all {
+		s.AddTool(&sdk.Tool{Name: name, Description: "does " + name, InputSchema: json.RawMessage(anything)}, f)
+	}
+	return s
+}
+
+// act plays a server's part until stdin ends.
+func act(part string) {
+	count := func() {
+		f, err := os.OpenFile(os.Getenv("MCP_TEST_STARTS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			fmt.Fprintln(f, os.Getpid())
+			_ = f.Close()
+		}
+	}
+	count()
+	switch part {
+	case "mute": // it never answers, and does not end with its stdin
+		select {}
+	case "broken":
+		fmt.Fprintln(os.Stderr, "no database; password="+os.Getenv("SECRET_WORD"))
+		os.Exit(3)
+	}
+	all := tools{
+		"echo": func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(r.Params.Arguments)}}}, nil
+		},
+		"env": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			dir, err := os.Getwd()
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Join(os.Environ(), "\n") + "\nin " + dir}}}, err
+		},
+		"die": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { os.Exit(1); return nil, nil },
+		"hang": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"huge": says(strings.Repeat("0123456789", 300_000)),
+		"flood": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { // one message that is too long
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("0", MessageBytesMax+1)}}}, nil
+		},
+		"junk": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			fmt.Println("this is no JSON") // on the server's stdout
+			return &sdk.CallToolResult{}, nil
+		},
+		"twice": func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"first"}]}}`+"\n", os.Getenv("MCP_TEST_ID"))
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "second"}}}, nil
+		},
+	}
+	err := build(all).Run(context.Background(), &sdk.StdioTransport{})
+	if part == "stubborn" {
+		select {} // it has lost its stdin, and stays
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// program is a definition of this test binary in a part.
+func program(t *testing.T, part string) (def Server, starts func() []string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "starts")
+	return Server{Name: "stage", Source: "user.json", Command: exe, Env: map[string]string{actVar: part, "MCP_TEST_STARTS": file}}, func() []string {
+		data, _ := os.ReadFile(file) // none yet
+		return strings.Fields(string(data))
+	}
+}
+
+// served is a definition of a server at a loopback address.
+func served(t *testing.T, s *sdk.Server) Server {
+	t.Helper()
+	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(func() { gone(t, h) })
+	return Server{Name: "stage", Source: "user.json", URL: h.URL}
+}
+
+// gone ends a server without waiting for its clients, who may stay for ever.
+func gone(t *testing.T, h *httptest.Server) {
+	t.Helper()
+	if err := h.Listener.Close(); err != nil {
+		t.Error(err)
+	}
+	h.CloseClientConnections()
+}
+
+func hub(t *testing.T, change ...func(*Config)) *Hub {
+	t.Helper()
+	cfg := Config{Getenv: func(string) string { return "" }}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h := New(cfg)
+	t.Cleanup(h.Close)
+	return h
+}
+
+// patienceOfTests is how long a test waits for what must happen.
+const patienceOfTests = 60 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func listed(t *testing.T, h *Hub, def Server) Listing {
+	t.Helper()
+	l, err := h.List(within(t), def, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func names(specs []model.ToolSpec) string {
+	var list []string
+	for _, s := range specs {
+		list = append(list, s.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+func offered(l Listing) []model.ToolSpec {
+	var list []model.ToolSpec
+	for _, o := range l.Offers {
+		list = append(list, o.Spec)
+	}
+	return list
+}
+
+// set is all tools of a server as an agent has them.
+func set(t *testing.T, h *Hub, def Server, dir string) *tool.Set {
+	t.Helper()
+	l, err := h.List(within(t), def, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []tool.Tool
+	for _, o := range l.Offers {
+		all = append(all, h.Tool(o.Spec, dir, func() (Server, error) { return def, nil }))
+	}
+	s, err := tool.NewSet(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func call(t *testing.T, s *tool.Set, name, args string) tool.Result {
+	t.Helper()
+	return s.Call(within(t), name, tool.Call{Args: []byte(args)})
+}
+
+// counter counts, from several goroutines.
+type counter struct{ atomic.Int64 }
+
+// soon waits until something is so.
+func soon(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patienceOfTests); time.Now().Before(end); <-tick.C {
+		if so() {
+			return
+		}
+	}
+	t.Fatalf("it never was so: %s", what)
+}

@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/tool/proc"
+)
+
+// passedOn is what a server gets of the node's own environment: nothing that
+// could be a secret.
+var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// link is a way to a server.
+type link struct {
+	transport sdk.Transport
+	child     *proc.Child // nil: an address
+	web       *http.Transport
+}
+
+// close ends the way, and the server if it is a program of ours.
+func (l link) close() {
+	if l.child != nil {
+		l.child.Stop()
+	}
+	if l.web != nil {
+		l.web.CloseIdleConnections()
+	}
+}
+
+// last is what the server has said on stderr in the end.
+func (l link) last() string {
+	if l.child == nil {
+		return ""
+	}
+	text := strings.TrimSpace(visible(strings.ToValidUTF8(l.child.Stderr(), "")))
+	if len(text) > stderrShown {
+		text = "…" + strings.ToValidUTF8(text[len(text)-stderrShown:], "")
+	}
+	if text == "" {
+		return ""
+	}
+	return "; it said: " + text
+}
+
+const stderrShown = 600
+
+// reach makes the way to a server whose variables are expanded.
+func reach(s Server, dir string, trusted bool) (link, error) {
+	if s.URL != "" {
+		return reachWeb(s, trusted)
+	}
+	env := make([]string, 0, len(passedOn)+len(s.Env))
+	for _, name := range passedOn {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		env = append(env, name+"="+s.Env[name])
+	}
+	if s.Dir != "" {
+		dir = s.Dir
+	}
+	child, err := proc.Start(proc.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
+	if err != nil {
+		return link{}, err
+	}
+	return link{child: child, transport: &sdk.IOTransport{Reader: io.NopCloser(child.Stdout), Writer: child.Stdin, MaxLineLength: MessageBytesMax}}, nil
+}
+
+// Bounds of a connection to an address.
+const (
+	dialTimeout = 10 * time.Second
+	tlsTimeout  = 10 * time.Second
+)
+
+// reachWeb makes the way to an address. The headers of the file go there and
+// nowhere else, and no redirect leads to another host.
+func reachWeb(s Server, trusted bool) (link, error) {
+	at, err := url.Parse(s.URL)
+	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return link{}, fmt.Errorf("%w: %.80q is no http or https URL", ErrAddress, s.URL)
+	}
+	if at.User != nil {
+		return link{}, fmt.Errorf("%w: a password has no place in a URL; write a header", ErrAddress)
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if !trusted && !literal(at.Hostname()) {
+		dialer.Control = publicOnly
+	}
+	web := &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: tlsTimeout, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
+	client := &http.Client{Transport: withHeaders{s.Headers, at.Host, web}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if r.URL.Host != at.Host || r.URL.Scheme != at.Scheme || len(via) > redirectsMax {
+			return fmt.Errorf("%w: %s sends on to %s", ErrAddress, at.Host, r.URL.Redacted())
+		}
+		return nil
+	}}
+	return link{web: web, transport: &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: MessageBytesMax}}, nil
+}
+
+const redirectsMax = 3
+
+// literal: the address itself was written, so who allowed the definition has
+// seen that it is not public.
+func literal(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost"
+}
+
+// publicOnly refuses an address, after names were looked up, that is not one of
+// the public network: the node's own machine, its neighbours, what clouds tell
+// their machines.
+func publicOnly(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	ip = ip.WithZone("").Unmap()
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return fmt.Errorf("%w: %s is a private address; only a file of the operator may name it", ErrAddress, ip)
+	}
+	return nil
+}
+
+var reserved = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("2002::/16")}
+
+// withHeaders adds the headers of the definition.
+type withHeaders struct {
+	headers map[string]string
+	host    string
+	next    http.RoundTripper
+}
+
+func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != t.host {
+		return nil, fmt.Errorf("%w: %s", ErrAddress, r.URL.Host)
+	}
+	r = r.Clone(r.Context())
+	for k, v := range t.headers {
+		r.Header.Set(k, v)
+	}
+	res, err := t.next.RoundTrip(r)
+	if err == nil && (res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden) {
+		return nil, errors.Join(fmt.Errorf("%w: it answers %s: put what it asks for into its headers", ErrStart, res.Status), res.Body.Close())
+	}
+	return res, err
+}

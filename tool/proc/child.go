@@ -1,0 +1,122 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Child is a program that goes on until it is stopped, and is talked to by its
+// stdin and stdout. Its group ends with it, and with this process: also when
+// that is killed.
+type Child struct {
+	Stdin  *os.File
+	Stdout *os.File
+
+	cmd     *exec.Cmd
+	stderr  *tail
+	done    chan struct{}
+	release func()
+	stop    sync.Once
+}
+
+// Start starts a program. The caller must Stop it.
+func Start(spec Spec) (*Child, error) {
+	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	cmd.Dir, cmd.Env = spec.Dir, spec.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	ownGroup(cmd)
+	c := &Child{cmd: cmd, stderr: &tail{kept: ends{tailMax: StderrBytesMax}}, done: make(chan struct{})}
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("proc: stdin: %w", err)
+	}
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		closeAll(in, stdin)
+		return nil, fmt.Errorf("proc: stdout: %w", err)
+	}
+	c.Stdin, c.Stdout = stdin, stdout
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, c.stderr
+	cmd.WaitDelay = DrainGrace // for stderr that something else holds open
+	err = cmd.Start()
+	closeAll(in, out)
+	if err != nil {
+		closeAll(stdin, stdout)
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
+			return nil, fmt.Errorf("%w: %s", ErrNotFound, spec.Argv[0])
+		}
+		return nil, fmt.Errorf("proc: start %s: %w", spec.Argv[0], err)
+	}
+	release, unguarded := guard(cmd.Process.Pid)
+	c.release = release
+	go c.wait()
+	if unguarded != nil {
+		c.Stop()
+		return nil, fmt.Errorf("proc: guard of %s: %w", spec.Argv[0], unguarded)
+	}
+	return c, nil
+}
+
+// wait ends what the leader left, so that its stdout ends too.
+func (c *Child) wait() {
+	_ = c.cmd.Wait() // how it ended is in its state
+	kill(c.cmd)
+	c.release()
+	_ = c.Stdout.SetReadDeadline(time.Now().Add(DrainGrace))
+	close(c.done)
+}
+
+// Done is closed when the program has ended.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Stderr is the end of what it has printed there.
+func (c *Child) Stderr() string { return c.stderr.text() }
+
+// Stop ends the program and its group: politely, then by force. It returns when
+// it is gone.
+func (c *Child) Stop() {
+	c.stop.Do(func() {
+		_ = c.Stdin.Close()
+		for _, end := range []func(*exec.Cmd){terminate, kill} {
+			timer := time.NewTimer(TermGrace)
+			select {
+			case <-c.done:
+			case <-timer.C:
+				end(c.cmd)
+			}
+			timer.Stop()
+		}
+		<-c.done
+		_ = c.Stdout.Close()
+	})
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// tail keeps the end of what is written, for who reads beside it.
+type tail struct {
+	mu   sync.Mutex
+	kept ends
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept.Write(p)
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept.bytes())
+}

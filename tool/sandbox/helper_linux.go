@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperName is what the helper is started as.
+const helperName = "troupe-sandbox"
+
+// Descriptors of the helper.
+const (
+	hearFD = 3 + iota // its task, and then nothing until nobody waits any more
+	sayFD
+)
+
+// softEnd is how long a command may take to end by itself after SIGTERM.
+const softEnd = 500 * time.Millisecond
+
+// A binary that was started under this name is the helper: every program that
+// links this package can be its own, and no path has to be known or trusted.
+func init() {
+	if len(os.Args) == 1 && os.Args[0] == helperName {
+		os.Exit(help())
+	}
+}
+
+// helperFailed is the helper's exit code where the command did not begin.
+const helperFailed = 125
+
+// help is the helper: it shuts itself in, starts the command, and ends with it.
+func help() int {
+	say := json.NewEncoder(os.NewFile(sayFD, "say"))
+	hear := bufio.NewReader(os.NewFile(hearFD, "hear"))
+	fail := func(err error) int {
+		_ = say.Encode(told{Failed: err.Error(), Useless: errors.Is(err, errSpaces)})
+		return helperFailed
+	}
+	line, err := hear.ReadBytes('\n')
+	if err != nil {
+		return fail(fmt.Errorf("no task: %w", err))
+	}
+	var t task
+	if err := json.Unmarshal(line, &t); err != nil {
+		return fail(fmt.Errorf("task: %w", err))
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fail(fmt.Errorf("subreaper: %w", err))
+	}
+	child, err := start(t, say)
+	if err != nil {
+		return fail(err)
+	}
+	alone := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, hear) // until nobody waits any more
+		close(alone)
+	}()
+	ended := make(chan syscall.WaitStatus, 1)
+	go reap(child, ended)
+	end := told{Exit: new(int)}
+	*end.Exit = -1
+	select {
+	case how := <-ended:
+		*end.Exit = how.ExitStatus()
+		if how.Signaled() {
+			end.Signal = int(how.Signal())
+		}
+	case <-asked:
+		timer := time.NewTimer(softEnd)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-alone:
+		case <-timer.C:
+		}
+	case <-alone:
+	}
+	if !t.Spaces { // else the kernel kills all of the namespace when we end
+		sweep()
+	}
+	_ = say.Encode(end)
+	return 0
+}
+
+// start shuts the helper in and starts the command. Rights are those of a thread:
+// one gives its own up, starts the command, and ends, so that nothing of the
+// helper is within reach of what it shut in.
+func start(t task, say *json.Encoder) (child int, err error) {
+	s := &shutter{task: t}
+	if err := s.shut(); err != nil {
+		return 0, err
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		err := s.bind()
+		if err == nil {
+			err = say.Encode(told{Report: s.report})
+		}
+		if err == nil {
+			var p *os.Process
+			if p, err = os.StartProcess("/bin/sh", []string{"sh", "-c", t.Command}, &os.ProcAttr{Dir: t.Dir, Env: s.env(),
+				Files: []*os.File{os.Stdin, os.Stdout, os.Stdout}}); err == nil {
+				child = p.Pid
+			}
+		}
+		done <- err
+	}()
+	err = <-done
+	return child, err
+}
+
+// reap takes the ends of all that is or becomes our child, and tells of one.
+func reap(child int, ended chan<- syscall.WaitStatus) {
+	for {
+		var how syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &how, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return // none is left
+		case pid == child:
+			ended <- how
+		}
+	}
+}

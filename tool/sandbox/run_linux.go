@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/tool/proc"
+)
+
+// task is what the helper is told. It comes through a pipe whose other end stays
+// open as long as the one who waits lives.
+type task struct {
+	Command   string   `json:"command"`
+	Dir       string   `json:"dir"`
+	Temp      string   `json:"temp"`
+	Read      []string `json:"read"`
+	Env       []string `json:"env"`
+	Memory    int64    `json:"memory"`
+	Processes int      `json:"processes"`
+	User      bool     `json:"user"`       // it has a user namespace of its own
+	Spaces    bool     `json:"namespaces"` // and others
+	Landlock  bool     `json:"landlock"`
+	Why       string   `json:"why"` // there are no namespaces
+}
+
+// told is what the helper says: what it enforced, then how the command ended, or
+// why it did not begin.
+type told struct {
+	Report Report `json:"report,omitempty"`
+	Exit   *int   `json:"exit,omitempty"`
+	Signal int    `json:"signal,omitempty"`
+	Failed string `json:"failed,omitempty"`
+	// Useless: namespaces were given, and nothing may be done in them.
+	Useless bool `json:"useless,omitempty"`
+}
+
+// errSpaces: some systems give namespaces and refuse mounts in them (AppArmor of
+// Ubuntu since 24.04, and of container runtimes).
+var errSpaces = errors.New("nothing may be done in namespaces")
+
+// endGrace is how long a helper without a process namespace may take to find and
+// kill all that its command has started. With one, the kernel does it at once.
+const endGrace = 10 * time.Second
+
+// toldWait is how long what the helper said is waited for once it is gone.
+const toldWait = time.Second
+
+// space is a set of namespaces for the helper to begin in.
+type space struct {
+	user bool
+	attr *syscall.SysProcAttr
+}
+
+const apart = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// helperCaps are the rights that the helper has in namespaces of its own, and
+// gives up before the command begins.
+var helperCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
+
+// spaces are the namespaces to try, the best first.
+func spaces() []space {
+	uid, gid := os.Geteuid(), os.Getegid()
+	list := []space{{true, &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWUSER | apart, AmbientCaps: helperCaps,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}}}}
+	if uid == 0 { // where nobody may have a user namespace, root may still have the others
+		list = append(list, space{false, &syscall.SysProcAttr{Setsid: true, Cloneflags: apart}})
+	}
+	return list
+}
+
+// spaced: a command of this process has had namespaces. What Probe has found
+// must stay true for later commands, or they do not run.
+var spaced atomic.Bool
+
+func run(ctx context.Context, spec Spec, temp string) (Output, error) {
+	if spec.Memory <= 0 {
+		spec.Memory = MemoryBytesMax
+	}
+	if spec.Processes <= 0 {
+		spec.Processes = ProcessesMax
+	}
+	t := task{Command: spec.Command, Dir: spec.Dir, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
+		Landlock: !spec.Less.Landlock, Why: "namespaces are left out"}
+	if !spec.Less.Namespaces {
+		for _, s := range spaces() {
+			t.Spaces, t.User = true, s.user
+			out, err := begin(ctx, t, s.attr, proc.TermGrace, spec.Output)
+			if !errors.Is(err, proc.ErrStart) && !errors.Is(err, errSpaces) {
+				if len(out.Report) > 0 {
+					spaced.Store(true)
+				}
+				return out, err
+			}
+			t.Why = err.Error()
+		}
+		if spaced.Load() { // somebody may count on it
+			return Output{}, fmt.Errorf("sandbox: the command did not run: this system gave namespaces before, and does not now: %s", t.Why)
+		}
+	}
+	t.Spaces, t.User = false, false
+	return begin(ctx, t, &syscall.SysProcAttr{Setsid: true}, endGrace, spec.Output)
+}
+
+// begin starts the helper and waits for it.
+func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Duration, keep int) (Output, error) {
+	hear, say, err := os.Pipe()
+	if err != nil {
+		return Output{}, fmt.Errorf("sandbox: %w", err)
+	}
+	defer func() { _ = hear.Close() }()
+	read, write, err := os.Pipe()
+	if err != nil {
+		_ = say.Close()
+		return Output{}, fmt.Errorf("sandbox: %w", err)
+	}
+	defer func() { _ = write.Close() }() // its end tells the helper that nobody waits any more
+	go func() { _ = json.NewEncoder(write).Encode(t) }()
+	out, err := proc.Run(ctx, proc.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: t.Dir, Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
+		Grace: grace, StdoutMax: keep})
+	_ = read.Close()
+	_ = say.Close()
+	if err != nil && errors.Is(err, proc.ErrStart) {
+		return Output{}, err
+	}
+	o := Output{Output: out}
+	_ = hear.SetReadDeadline(time.Now().Add(toldWait)) // whoever holds it open cannot hold us up
+	o, heard := listen(o, hear)
+	switch {
+	case err != nil:
+		return o, err
+	case heard.Useless:
+		return o, fmt.Errorf("%w: %s", errSpaces, heard.Failed)
+	case heard.Failed != "":
+		return o, fmt.Errorf("sandbox: %s", heard.Failed)
+	case heard.Exit == nil:
+		return o, fmt.Errorf("sandbox: the helper ended without a word: exit code %d, %s", out.Exit, firstLine(string(out.Stderr)))
+	}
+	o.Exit, o.Signal = *heard.Exit, heard.Signal
+	return o, nil
+}
+
+func listen(o Output, hear *os.File) (Output, told) {
+	var last told
+	lines := bufio.NewScanner(hear)
+	for lines.Scan() {
+		var t told
+		if json.Unmarshal(lines.Bytes(), &t) != nil {
+			continue
+		}
+		if t.Report != nil {
+			o.Report = t.Report
+		}
+		last = t
+	}
+	return o, last
+}

@@ -1,0 +1,176 @@
+// Package sandbox runs one shell command so that it can do little harm: it
+// writes in one directory and a temporary one, reads what programs need and
+// nothing of a person's, reaches no network, sees no other process, gains no
+// rights, and leaves nothing behind, also not what left its group or session.
+//
+// What of this a system enforces differs, so every run comes with a Report. On
+// Linux it takes no rights and no other program: namespaces, Landlock, limits of
+// the kernel and a helper, which is this very binary started under another name
+// (see init). Elsewhere only the process group, the environment and the time are
+// kept, and the Report says so. docs/sandbox.md is the whole story.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-run/troupe/tool/proc"
+)
+
+// Limits of one command unless its Spec says otherwise.
+const (
+	MemoryBytesMax  = 2 << 30 // of each process: its data, stack and anonymous memory
+	FileBytesMax    = 1 << 30 // of each file that it writes
+	ProcessesMax    = 1024    // at once
+	DescriptorsMax  = 4096    // of each process
+	CommandBytesMax = 64 << 10
+)
+
+// ErrCommand is a command that cannot be run.
+var ErrCommand = errors.New("sandbox: bad command")
+
+// Spec says what to run and what it may touch.
+type Spec struct {
+	// Command is given to /bin/sh -c.
+	Command string
+	// Dir is where it runs; it may write there and below.
+	Dir string
+	// Read are further files and directories that it may read and run programs of.
+	Read []string
+	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
+	// of our environment is passed on. HOME and TMPDIR are a directory that is
+	// removed after the command.
+	Env []string
+	// Memory and Processes bound it; 0: MemoryBytesMax, ProcessesMax.
+	Memory    int64
+	Processes int
+	// Output is the most that is kept of what it prints. Default: as package proc.
+	Output int
+	// Less makes a system do without, to see what is left then: for tests.
+	Less Less
+}
+
+// Less says what is not used although the system has it.
+type Less struct{ Namespaces, Landlock bool }
+
+// What a Report speaks of.
+const (
+	Files      = "files"      // only the directory is written, and a person's files are not read
+	Network    = "network"    // none is reached
+	Leftovers  = "leftovers"  // nothing runs on after the command
+	Isolation  = "isolation"  // no other process is seen or signaled
+	Privileges = "privileges" // none are gained
+	Memory     = "memory"
+	Processes  = "processes"
+)
+
+// Finding is whether one promise is enforced, and by what or why not.
+type Finding struct {
+	What string `json:"what"`
+	Held bool   `json:"held"`
+	How  string `json:"how"`
+}
+
+// Report is what was enforced on this system.
+type Report []Finding
+
+// Missing are the promises that are not enforced.
+func (r Report) Missing() Report {
+	var list Report
+	for _, f := range r {
+		if !f.Held {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// String is one line.
+func (r Report) String() string {
+	parts := make([]string, len(r))
+	for i, f := range r {
+		parts[i] = f.What + " (" + f.How + ")"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Output is what a command left. Exit is -1 where a signal ended it.
+type Output struct {
+	proc.Output
+	Signal int
+	Report Report
+}
+
+// Run runs a command to its end, or kills it when ctx ends and returns the cause
+// of ctx. Stdout and stderr come as one. When Run returns, nothing of the command
+// runs any more as far as the Report says so.
+func Run(ctx context.Context, spec Spec) (Output, error) {
+	if strings.TrimSpace(spec.Command) == "" || strings.ContainsRune(spec.Command, 0) {
+		return Output{}, fmt.Errorf("%w: it is empty or has a NUL byte", ErrCommand)
+	}
+	if len(spec.Command) > CommandBytesMax {
+		return Output{}, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrCommand, len(spec.Command), CommandBytesMax)
+	}
+	dir, err := filepath.EvalSymlinks(spec.Dir)
+	if err != nil {
+		return Output{}, fmt.Errorf("sandbox: directory: %w", err)
+	}
+	spec.Dir = dir
+	temp, err := os.MkdirTemp("", "troupe-shell-")
+	if err == nil {
+		temp, err = filepath.EvalSymlinks(temp)
+	}
+	if err != nil {
+		return Output{}, fmt.Errorf("sandbox: temporary directory: %w", err)
+	}
+	out, err := run(ctx, spec, temp)
+	if cleared := clear(temp); err == nil {
+		err = cleared
+	}
+	return out, err
+}
+
+// clear removes the temporary directory, also where a command took rights away.
+func clear(temp string) error {
+	if os.RemoveAll(temp) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(temp, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	if err := os.RemoveAll(temp); err != nil {
+		return fmt.Errorf("sandbox: temporary directory: %w", err)
+	}
+	return nil
+}
+
+var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ"}
+
+// environment is all that a command finds in its environment.
+func environment(more []string, home string) []string {
+	env := []string{"TERM=dumb", "HOME=" + home, "TMPDIR=" + home}
+	for _, name := range passedOn {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return append(env, more...)
+}
+
+// Probe runs nothing but `:` and says what is enforced on this system.
+func Probe(ctx context.Context) (Report, error) {
+	dir, err := os.MkdirTemp("", "troupe-probe-")
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	out, err := Run(ctx, Spec{Command: ":", Dir: dir})
+	return out.Report, err
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// shutter shuts the helper in. What the system does not have is found and said;
+// what it has and does not do is an error: the command does not begin then.
+type shutter struct {
+	task   task
+	report Report
+	home   string // where the command finds its temporary directory
+}
+
+func (s *shutter) found(what string, held bool, format string, args ...any) {
+	s.report = append(s.report, Finding{what, held, fmt.Sprintf(format, args...)})
+}
+
+// shut takes the steps that are about the whole process.
+func (s *shutter) shut() error {
+	s.home = s.task.Temp
+	if s.task.Spaces {
+		if err := s.mounts(); err != nil {
+			return fmt.Errorf("%w: %w", errSpaces, err)
+		}
+		s.inside()
+		s.found(Network, true, "a network namespace with nothing but a loopback of its own")
+		s.found(Leftovers, true, "a process namespace that ends with the command")
+		s.found(Isolation, true, "process, user and IPC namespaces")
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // nobody reads the helper
+		return fmt.Errorf("dumpable: %w", err)
+	}
+	if err := s.limits(); err != nil {
+		return err
+	}
+	// Every descriptor that this process was ever handed ends at the command.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return s.closeEach(err)
+	}
+	return nil
+}
+
+// bind takes the steps that are about this thread, and what it starts.
+func (s *shutter) bind() error {
+	if err := s.privileges(); err != nil {
+		return err
+	}
+	abi := 0
+	if s.task.Landlock {
+		abi = landlockABI()
+	}
+	if abi > 0 {
+		if err := s.landlock(abi); err != nil {
+			return err
+		}
+		how := "Landlock %d, and all else is mounted read-only"
+		if !s.task.Spaces {
+			how = "Landlock %d; modes and times of other files can be changed"
+		}
+		s.found(Files, true, how, abi)
+	} else {
+		s.found(Files, false, "no Landlock here: what a person's account can read can be read")
+	}
+	if !s.task.Spaces {
+		s.apartOnly(abi)
+	}
+	if err := sockets(); err != nil { // also of the network: who is reached may reach on
+		for i, f := range s.report {
+			if f.What == Network || f.What == Files {
+				s.report[i] = Finding{f.What, false, "sockets of the machine can be connected to: " + err.Error()}
+			}
+		}
+	}
+	return nil
+}
+
+// closeEach is for kernels that cannot close a range.
+func (s *shutter) closeEach(cause error) error {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("descriptors: %w: %w", cause, err)
+	}
+	for _, n := range names {
+		if fd, err := strconv.Atoi(n.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// apartOnly says what is left without namespaces.
+func (s *shutter) apartOnly(abi int) {
+	why := firstLine(s.task.Why)
+	s.found(Network, false, "no namespaces: %s; Landlock %d keeps it from TCP", why, abi)
+	if abi < landlockNet {
+		s.report[len(s.report)-1].How = "no namespaces: " + why
+	}
+	s.found(Leftovers, true, "a helper finds and kills all that was started, unless the command ends it first")
+	s.found(Isolation, false, "no namespaces: other processes can be seen")
+	if abi >= landlockScope {
+		s.report[len(s.report)-1].How += ", though not signaled or traced"
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// env is what the command finds in its environment: its directories may have
+// other names inside.
+func (s *shutter) env() []string {
+	env := make([]string, 0, len(s.task.Env))
+	for _, v := range s.task.Env {
+		switch v {
+		case "HOME=" + s.task.Temp, "TMPDIR=" + s.task.Temp:
+			name, _, _ := strings.Cut(v, "=")
+			v = name + "=" + s.home
+		}
+		env = append(env, v)
+	}
+	return env
+}

@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Neither a network namespace nor Landlock keeps a command from a socket with a
+// name, not even in a directory that it may not read: the session bus runs
+// programs outside of any sandbox (T9).
+func TestNoSocketWithANameIsReached(t *testing.T) {
+	dir, err := os.MkdirTemp("/run", "troupe-test-")
+	if err != nil { // an ordinary user: any place outside of what a command may write
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	stream, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	reached := make(chan struct{}, 8)
+	go func() {
+		for {
+			c, err := stream.Accept()
+			if err != nil {
+				return
+			}
+			reached <- struct{}{}
+			_ = c.Close()
+		}
+	}()
+	datagrams, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "d"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = datagrams.Close() }()
+	for name, less := range map[string]Less{"all": {}, "without namespaces": {Namespaces: true}} {
+		inside := t.TempDir()
+		copied(t, inside)
+		out, err := Run(t.Context(), Spec{Dir: inside, Less: less, Env: []string{reaching + "=" + dir}, Command: "./me -test.run '^TestReachingFromInside$' -test.v"})
+		text := string(out.Stdout)
+		if err != nil || out.Exit != 0 || !strings.Contains(text, "stream: socket: ") || !strings.Contains(text, "datagram: socketpair: ") || !strings.Contains(text, "pair: <nil>") {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+	_ = datagrams.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := datagrams.Read(make([]byte, 8)); err == nil {
+		t.Errorf("%d bytes came out", n)
+	}
+	if len(reached) > 0 {
+		t.Error("a server outside was reached")
+	}
+}
+
+// reaching tells this very test, run inside the sandbox, where the sockets are.
+const reaching = "TROUPE_TEST_REACHING"
+
+func copied(t *testing.T, into string) {
+	t.Helper()
+	me, err := os.Executable()
+	if err == nil {
+		var raw []byte
+		if raw, err = os.ReadFile(me); err == nil {
+			err = os.WriteFile(filepath.Join(into, "me"), raw, 0o755)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReachingFromInside is what the command of the test above does.
+func TestReachingFromInside(t *testing.T) {
+	dir := os.Getenv(reaching)
+	if dir == "" {
+		return
+	}
+	_, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	t.Log("stream:", os.NewSyscallError("socket", err))
+	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	t.Log("datagram:", os.NewSyscallError("socketpair", err))
+	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	t.Log("pair:", err)
+	if c, err := net.Dial("unix", filepath.Join(dir, "s")); err == nil {
+		t.Error("it was reached: ", c.Close())
+	}
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package shell_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// sh runs a command in a directory.
+func sh(t *testing.T, cfg shell.Config, command string) tool.Result {
+	t.Helper()
+	one, err := shell.Tool(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Call(t.Context(), shell.Name, tool.Call{Run: "r", Agent: "a", ID: "1-0", Key: "r.a.1-0", Args: args})
+}
+
+func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
+	cfg := shell.Config{Dir: t.TempDir()}
+	for command, want := range map[string]string{
+		"echo hi":              "hi\n",
+		"printf hi; exit 3":    "hi\n[exit code 3]\n",
+		":":                    "[exit code 0, and it printed nothing]\n",
+		"kill -9 $$":           "[ended by signal 9]\n",
+		"echo $TROUPE_KEY":     "r.a.1-0\n",
+		"printf '\\377' | cat": "\uFFFD",
+	} {
+		if r := sh(t, cfg, command); r.Error || r.Text != want {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+	if r := sh(t, cfg, " "); !r.Error || !strings.Contains(r.Text, "empty") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
+	r := sh(t, shell.Config{Dir: t.TempDir(), Timeout: time.Second}, "echo begun; setsid sleep 300 & sleep 300")
+	if !r.Error || r.Text != "begun\nshell timed out after 1s" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatAShellPrintsIsMaskedAndClipped(t *testing.T) {
+	cfg := shell.Config{Dir: t.TempDir()}
+	if r := sh(t, cfg, `echo 'password: "Zx9Qw7Rt5Yu3"'`); r.Text != "password: \"[masked]\"\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := sh(t, cfg, "echo first; yes | head -c 20000000; echo last"); len(r.Text) > tool.OutputBytesMax || !strings.HasPrefix(r.Text, "first\n") || !strings.HasSuffix(r.Text, "last\n") {
+		t.Errorf("%d bytes", len(r.Text))
+	}
+}
+
+func TestAShellReadsWhatItsOperatorNamesAndCannotWriteIt(t *testing.T) {
+	lib := t.TempDir()
+	if err := os.WriteFile(filepath.Join(lib, "tool"), []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := filepath.Join(lib, "tool") + "; echo x > " + filepath.Join(lib, "new") + " || echo no"
+	if r := sh(t, shell.Config{Dir: t.TempDir(), Read: []string{lib}}, command); !strings.HasPrefix(r.Text, "ran\n") || !strings.HasSuffix(r.Text, "no\n") {
+		t.Errorf("%+v", r)
+	}
+	if r := sh(t, shell.Config{Dir: t.TempDir()}, command); strings.Contains(r.Text, "ran") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestShellIsAnEffect(t *testing.T) {
+	one, err := shell.Tool(shell.Config{})
+	if err != nil || one.Spec().Class != model.Effect {
+		t.Error(err)
+	}
+}
+
+func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
+	rules := []string{"git log:*", "make test", "ls *", " "}
+	for command, want := range map[string]bool{
+		"git log": true, "git log --oneline -n 3": true, "git  log": true, "make test": true, "ls -l": true, "ls": true, `git log --format="%h %s"`: true,
+		"git": false, "git logs": false, "git -c x=y log": false, "make test all": false, "make": false, "": false, "rm -rf .": false,
+		"git log; rm -rf .": false, "git log && rm x": false, "git log | sh": false, "git log > x": false, "git log $(rm x)": false, "git log `rm x`": false,
+		"git log\nrm x": false, "git log & rm x": false, "X=1 git log": false, `git log "a;b"`: false, "git log ${IFS}x": false, "git log <(rm x)": false,
+	} {
+		if got := shell.Allowed(rules, command); got != want {
+			t.Errorf("%q: %v", command, got)
+		}
+	}
+	if !shell.Allowed([]string{"*"}, "a; b") || shell.Allowed(nil, "ls") || shell.Allowed([]string{":*"}, "ls") {
+		t.Error("* is any command, and nothing is none")
+	}
+}

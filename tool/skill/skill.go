@@ -1,0 +1,238 @@
+// Package skill reads skills: directories with a SKILL.md, by the conventions of
+// agentskills.io. A prompt has only their names and descriptions; the tool skill
+// gives the text of one when it is wanted.
+package skill
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of skills.
+const (
+	FileBytesMax     = 256 << 10 // of a SKILL.md
+	DescriptionBytes = 1024
+	Max              = 64 // of one run; further ones are left out
+	entriesMax       = 1024
+)
+
+// Name of the tool.
+const Name = "skill"
+
+// fileName is the file that makes a directory a skill.
+const fileName = "SKILL.md"
+
+// Errors of a skill that is left out.
+var (
+	ErrSkill = errors.New("skill: bad SKILL.md")
+	ErrMany  = errors.New("skill: too many")
+)
+
+// Skill is one that was found.
+type Skill struct {
+	Name, Description string
+	// Dir is its directory: relative to the directory of the run where it lies in
+	// that, else absolute.
+	Dir   string
+	local bool
+}
+
+// Places are where skills are looked for: in a directory, then in a user's own.
+// The first of a name counts.
+type Places struct {
+	Dir  string // "" is none
+	User []string
+}
+
+var localPlaces = []string{".troupe/skills", ".agents/skills", ".claude/skills"}
+
+// UserPlaces are those of a user with this home and directory of configuration.
+func UserPlaces(home, config string) []string {
+	var list []string
+	if config != "" {
+		list = append(list, filepath.Join(config, "troupe", "skills"), filepath.Join(config, "agents", "skills"))
+	}
+	if home != "" {
+		list = append(list, filepath.Join(home, ".agents", "skills"), filepath.Join(home, ".claude", "skills"))
+	}
+	return list
+}
+
+// Find returns the skills of all places, by name, and what is wrong with those
+// that are left out.
+func Find(p Places) (found []Skill, problems []error) {
+	add := func(s Skill, err error) {
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case slices.ContainsFunc(found, func(known Skill) bool { return known.Name == s.Name }):
+		case len(found) == Max:
+			problems = append(problems, fmt.Errorf("%w: %s is left out, at most %d are offered", ErrMany, s.Name, Max))
+		default:
+			found = append(found, s)
+		}
+	}
+	if p.Dir != "" {
+		if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
+			for _, place := range localPlaces {
+				scan(root.FS(), place, place, true, add)
+			}
+			_ = root.Close()
+		}
+	}
+	for _, place := range p.User {
+		scan(os.DirFS(place), ".", place, false, add)
+	}
+	slices.SortFunc(found, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+	return found, problems
+}
+
+// scan reads the skills of one place. One that is not there has none.
+func scan(dir fs.FS, at, shown string, local bool, add func(Skill, error)) {
+	entries, err := fs.ReadDir(dir, at)
+	if err != nil {
+		return
+	}
+	for _, e := range entries[:min(len(entries), entriesMax)] {
+		file := path.Join(at, e.Name(), fileName)
+		data, err := read(dir, file)
+		if errors.Is(err, fs.ErrNotExist) || err != nil && !e.IsDir() {
+			continue
+		}
+		where := filepath.Join(shown, e.Name())
+		s := Skill{Dir: where, local: local}
+		if err == nil {
+			s.Name, s.Description, _, err = parse(data)
+		}
+		if err == nil && s.Name != e.Name() {
+			err = fmt.Errorf("its name is %.80q; it must be that of its directory", s.Name)
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %s: %w", ErrSkill, filepath.Join(where, fileName), err)
+		}
+		add(s, err)
+	}
+}
+
+// read reads a regular file of bounded size.
+func read(dir fs.FS, file string) ([]byte, error) {
+	info, err := fs.Stat(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > FileBytesMax {
+		return nil, fmt.Errorf("it must be a file of at most %d bytes", FileBytesMax)
+	}
+	f, err := dir.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, FileBytesMax))
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// parse reads the front matter; the rest is the body.
+func parse(data []byte) (name, description, body string, err error) {
+	text := string(bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n")))
+	rest, ok := strings.CutPrefix(text, "---\n")
+	front, body, closed := strings.Cut("\n"+rest, "\n---\n")
+	if !closed {
+		front, closed = strings.CutSuffix("\n"+rest, "\n---")
+	}
+	if !ok || !closed || !utf8.ValidString(text) {
+		return "", "", "", errors.New("it must be text that begins with front matter between two lines ---")
+	}
+	var head struct {
+		Name        string `yaml:"name"`
+		Description string `yaml:"description"`
+	}
+	if err := yaml.Unmarshal([]byte(front), &head); err != nil {
+		return "", "", "", fmt.Errorf("its front matter is no YAML: %w", err)
+	}
+	description = strings.Join(strings.Fields(head.Description), " ")
+	switch {
+	case !nameForm.MatchString(head.Name) || len(head.Name) > 64:
+		return "", "", "", fmt.Errorf("its name is %.80q; write up to 64 lower-case letters, digits and -", head.Name)
+	case description == "":
+		return "", "", "", errors.New("it has no description; say what it does and when to use it")
+	case len(description) > DescriptionBytes:
+		return "", "", "", fmt.Errorf("its description has %d bytes, at most %d are allowed", len(description), DescriptionBytes)
+	}
+	return head.Name, description, strings.Trim(body, "\n"), nil
+}
+
+// Prompt is what an agent is told of skills beforehand; "" of none.
+func Prompt(list []Skill) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("Skills that you can load with the tool skill, before you do what one is about:")
+	for _, s := range list {
+		fmt.Fprintf(&b, "\n- %s: %s", s.Name, s.Description)
+	}
+	return b.String()
+}
+
+type args struct {
+	Name string `json:"name"`
+}
+
+// Tool makes the tool skill. It looks anew at each call, so it offers what is
+// there then.
+func Tool(p Places) (tool.Tool, error) {
+	return tool.New(Name, "Load a skill: instructions for a kind of work.", model.Read, func(_ context.Context, in args, _ tool.Call) (string, error) {
+		found, _ := Find(p)
+		i := slices.IndexFunc(found, func(s Skill) bool { return s.Name == in.Name })
+		if i < 0 {
+			known := make([]string, len(found))
+			for i, s := range found {
+				known[i] = s.Name
+			}
+			return "", fmt.Errorf("there is no skill %.80q; the skills are: %s", in.Name, strings.Join(known, ", "))
+		}
+		return found[i].load(p)
+	})
+}
+
+// load is the text of a skill, and where its files are.
+func (s Skill) load(p Places) (string, error) {
+	dir, at := os.DirFS(s.Dir), "."
+	where := "its files lie outside of the directory and cannot be read"
+	if s.local {
+		root, err := os.OpenRoot(p.Dir)
+		if err != nil {
+			return "", fmt.Errorf("skill %s: %w", s.Name, err)
+		}
+		defer func() { _ = root.Close() }()
+		dir, at = root.FS(), filepath.ToSlash(s.Dir)
+		where = "its files are in " + at + ", for read_file"
+	}
+	data, err := read(dir, path.Join(at, fileName))
+	if err != nil {
+		return "", fmt.Errorf("skill %s: %w", s.Name, err)
+	}
+	_, _, body, err := parse(data)
+	if err != nil {
+		return "", fmt.Errorf("skill %s: %w", s.Name, err)
+	}
+	return fmt.Sprintf("[skill %s; %s]\n%s", s.Name, where, body), nil
+}

@@ -1,0 +1,126 @@
+package skill_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/skill"
+)
+
+// put writes a SKILL.md into a place.
+func put(t *testing.T, place, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(place, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(place, name, "SKILL.md"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func about(name, description string) string {
+	return fmt.Sprintf("---\nname: %s\ndescription: %s\nlicense: MIT\nmetadata: {a: b}\n---\n\n# %s\n\nDo it.\n", name, description, name)
+}
+
+func load(t *testing.T, p skill.Places, name string) tool.Result {
+	t.Helper()
+	one, err := skill.Tool(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Call(t.Context(), skill.Name, tool.Call{Args: fmt.Appendf(nil, `{"name":%q}`, name)})
+}
+
+func TestAPromptHasNamesAndDescriptionsAndTheBodyComesWhenItIsWanted(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"))}
+	put(t, filepath.Join(dir, ".claude/skills"), "review", about("review", "Reads code."))
+	put(t, filepath.Join(dir, ".troupe/skills"), "review", about("review", "Reads our code. Use it before a merge."))
+	put(t, filepath.Join(home, ".claude/skills"), "pdf", about("pdf", "Fills forms."))
+	put(t, filepath.Join(home, ".config/troupe/skills"), "review", about("review", "Another."))
+	found, problems := skill.Find(p)
+	if len(problems) > 0 {
+		t.Error(problems)
+	}
+	want := "Skills that you can load with the tool skill, before you do what one is about:\n- pdf: Fills forms.\n- review: Reads our code. Use it before a merge."
+	if got := skill.Prompt(found); got != want {
+		t.Errorf("%s", got)
+	}
+	if r := load(t, p, "review"); r.Error || r.Text != "[skill review; its files are in .troupe/skills/review, for read_file]\n# review\n\nDo it." {
+		t.Errorf("%+v", r)
+	}
+	if r := load(t, p, "pdf"); r.Error || r.Text != "[skill pdf; its files lie outside of the directory and cannot be read]\n# pdf\n\nDo it." {
+		t.Errorf("%+v", r)
+	}
+	for _, name := range []string{"none", "../review", "", "review/../pdf"} {
+		if r := load(t, p, name); !r.Error || !strings.Contains(r.Text, "the skills are: pdf, review") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if skill.Prompt(nil) != "" {
+		t.Error("nothing is said of no skills")
+	}
+}
+
+func TestASkillThatIsWrongIsLeftOutAndSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	place := filepath.Join(dir, ".agents/skills")
+	for name, text := range map[string]string{
+		"no-front": "# text", "not-closed": "---\nname: not-closed\n", "no-yaml": "---\nname: [\n---\nx", "other": about("another", "x"), "Upper": about("Upper", "x"),
+		"no-description": "---\nname: no-description\n---\nx", "long": about("long", strings.Repeat("x", 1025)), "binary": "---\nname: binary\ndescription: \xff\n---\n",
+		"big": about("big", "x") + strings.Repeat("x", skill.FileBytesMax), "good": about("good", "x"),
+		"bomb": "---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\nname: x\n---\n",
+	} {
+		put(t, place, name, text)
+	}
+	if err := os.WriteFile(filepath.Join(place, "README.md"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found, problems := skill.Find(skill.Places{Dir: dir})
+	if len(found) != 1 || found[0].Name != "good" || len(problems) != 10 {
+		t.Errorf("%v, %d problems", found, len(problems))
+	}
+	for _, p := range problems {
+		if !errors.Is(p, skill.ErrSkill) || !strings.Contains(p.Error(), "SKILL.md: ") {
+			t.Error(p)
+		}
+	}
+}
+
+func TestASkillOfADirectoryIsNotReadOutOfIt(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, "theirs", about("theirs", "Not ours."))
+	if err := os.MkdirAll(filepath.Join(dir, ".claude/skills"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "theirs"), filepath.Join(dir, ".claude/skills/theirs")); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := skill.Find(skill.Places{Dir: dir}); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	if r := load(t, skill.Places{Dir: dir}, "theirs"); !r.Error {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOnlySoManySkillsAreOffered(t *testing.T) {
+	dir := t.TempDir()
+	for i := range skill.Max + 2 {
+		name := fmt.Sprintf("s%03d", i)
+		put(t, filepath.Join(dir, ".troupe/skills"), name, about(name, "x"))
+	}
+	found, problems := skill.Find(skill.Places{Dir: dir})
+	if len(found) != skill.Max || len(problems) != 2 || !errors.Is(problems[0], skill.ErrMany) {
+		t.Errorf("%d, %v", len(found), problems)
+	}
+}

@@ -1,0 +1,120 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ErrRule is a rule that says nothing.
+var ErrRule = errors.New("web: bad rule")
+
+// hostRule allows a host, or all below one.
+type hostRule struct {
+	host  string // "" is any
+	below bool
+	port  string // "" is the scheme's own
+}
+
+func parseHost(text string) (hostRule, error) {
+	var r hostRule
+	fail := func() (hostRule, error) {
+		return r, fmt.Errorf("%w: host %q; write docs.example.com, *.example.com, * or HOST:PORT", ErrRule, text)
+	}
+	host := strings.ToLower(strings.TrimSpace(text))
+	if before, port, ok := strings.Cut(host, ":"); ok && !strings.Contains(port, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fail()
+		}
+		host, r.port = before, port
+	}
+	if host == "*" {
+		return r, nil
+	}
+	if after, ok := strings.CutPrefix(host, "*."); ok {
+		host, r.below = after, true
+	}
+	if host == "" || strings.ContainsAny(host, "*/@ \t%?#[]\\") {
+		return fail()
+	}
+	r.host = strings.TrimSuffix(host, ".")
+	return r, nil
+}
+
+// admits compares names; where they lead is another question, see control.
+func (r hostRule) admits(u *url.URL) bool {
+	port := u.Port()
+	if (u.Scheme == "https" && port == "443") || (u.Scheme == "http" && port == "80") {
+		port = ""
+	}
+	if port != r.port {
+		return false
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if r.host == "" {
+		return true
+	}
+	return !r.below && host == r.host || r.below && strings.HasSuffix(host, "."+r.host)
+}
+
+// exception is an address that may be reached although it is not public.
+type exception struct {
+	net  netip.Prefix
+	port uint16 // 0 is any
+}
+
+func parseException(text string) (exception, error) {
+	text = strings.TrimSpace(text)
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return exception{net: p.Masked()}, nil
+	}
+	if a, err := netip.ParseAddr(text); err == nil {
+		a = a.Unmap()
+		return exception{net: netip.PrefixFrom(a, a.BitLen())}, nil
+	}
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		a := ap.Addr().Unmap()
+		return exception{net: netip.PrefixFrom(a, a.BitLen()), port: ap.Port()}, nil
+	}
+	return exception{}, fmt.Errorf("%w: address %q; write 127.0.0.1:8080, 10.1.2.3 or 10.1.0.0/16", ErrRule, text)
+}
+
+func (e exception) covers(host string, port uint16) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && e.net.Contains(a.Unmap().WithZone("")) && (e.port == 0 || e.port == port)
+}
+
+// closed are the networks that are not the public web, beside what netip knows:
+// this network, carriers' own, benchmarks, documentation, relays, and what is
+// reserved. Addresses that carry another one in them are refused as a whole.
+var closed = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "fec0::/10")
+
+func prefixes(texts ...string) []netip.Prefix {
+	list := make([]netip.Prefix, len(texts))
+	for i, t := range texts {
+		list[i] = netip.MustParsePrefix(t)
+	}
+	return list
+}
+
+// open reports whether an address is one of the public web.
+func open(host string) bool {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	a = a.Unmap()
+	if a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range closed {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}

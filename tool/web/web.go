@@ -1,0 +1,293 @@
+// Package web is http_get: reading one page of the public web, for a model that
+// may be told anything by what it reads. What can be reached is the operator's
+// word: hosts by name, and no address of the machine or its network, wherever a
+// name or a redirect leads.
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Name of the tool.
+const Name = "http_get"
+
+// Limits of one call.
+const (
+	TimeoutDefault = 30 * time.Second
+	BodyBytesMax   = 2 << 20
+	RedirectsMax   = 5
+	headerBytesMax = 64 << 10
+	dialTimeout    = 10 * time.Second
+	errorShown     = 500 // bytes of the body of a response that is no success
+	urlBytesMax    = 4096
+	// patienceMax is about how long the loop tries a call again (CONFORMANCE C5): who
+	// asks for more is not asked again.
+	patienceMax = 8 * time.Second
+)
+
+// Config of http_get.
+type Config struct {
+	// Allow are the hosts that may be read: "docs.example.com", "*.example.com" for
+	// all below it, "*" for any; with ":8080" behind it, at that port instead of
+	// the scheme's own. Default: none.
+	Allow []string
+	// Private are addresses of this machine and its networks that may be reached
+	// all the same: "127.0.0.1:8080", "10.1.2.3", "10.1.0.0/16". Default: none.
+	Private []string
+	// Timeout of a call. Default TimeoutDefault.
+	Timeout time.Duration
+}
+
+// Errors that a model reads; each says who can do what about it.
+var (
+	ErrHost    = errors.New("is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}` in the user's troupe.yaml")
+	ErrPrivate = errors.New("is an address of this machine or a private network, which is not read; the operator may except it with `tools: {http_get: {private: [ADDRESS]}}` in the user's troupe.yaml")
+	ErrURL     = errors.New("is no address that can be read; give https://HOST/PATH without a user name")
+	errHops    = fmt.Errorf("it led on %d times", RedirectsMax)
+	errDown    = errors.New("it led from https to http")
+)
+
+type getter struct {
+	hosts   []hostRule
+	private []exception
+	client  *http.Client
+}
+
+// Get makes http_get.
+func Get(cfg Config) (tool.Tool, error) {
+	g := &getter{}
+	for _, text := range cfg.Allow {
+		r, err := parseHost(text)
+		if err != nil {
+			return nil, err
+		}
+		g.hosts = append(g.hosts, r)
+	}
+	for _, text := range cfg.Private {
+		e, err := parseException(text)
+		if err != nil {
+			return nil, err
+		}
+		g.private = append(g.private, e)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = TimeoutDefault
+	}
+	// No proxy: it would look up and reach for us what we may not. No connection
+	// is kept, so none is reused under another call's rules.
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: g.control}
+	g.client = &http.Client{CheckRedirect: g.redirect, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+		TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: headerBytesMax, ForceAttemptHTTP2: true}}
+	return tool.New(Name, "Read a page or file of the web as text.", model.Read,
+		func(ctx context.Context, in args, _ tool.Call) (string, error) { return g.get(ctx, in.URL) }, tool.Timeout(cfg.Timeout))
+}
+
+type args struct {
+	URL string `json:"url"`
+}
+
+func (g *getter) get(ctx context.Context, text string) (string, error) {
+	if len(text) > urlBytesMax {
+		return "", fmt.Errorf("the address has %d bytes, at most %d are allowed", len(text), urlBytesMax)
+	}
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return "", fmt.Errorf("%.200q %w", text, ErrURL)
+	}
+	if err := g.admits(u); err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", fmt.Errorf("%.200q %w", text, ErrURL)
+	}
+	req.Header.Set("User-Agent", "troupe")
+	req.Header.Set("Accept", "text/html, text/plain, application/json, text/*;q=0.9, */*;q=0.1")
+	res, err := g.client.Do(req)
+	if err != nil {
+		return "", plainly(ctx, u, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, BodyBytesMax+1))
+	if err != nil {
+		return "", plainly(ctx, res.Request.URL, err)
+	}
+	cut := len(body) > BodyBytesMax
+	body = body[:min(len(body), BodyBytesMax)]
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return "", failure(res, body)
+	}
+	shown, err := readable(res, body)
+	if err != nil {
+		return "", err
+	}
+	if cut {
+		shown += fmt.Sprintf("\n[only the first %d bytes were read]", BodyBytesMax)
+	}
+	return fmt.Sprintf("[%s %s]\n%s", res.Request.URL.Redacted(), res.Header.Get("Content-Type"), shown), nil
+}
+
+// admits checks an address by its name; where the name leads is checked when it
+// is dialed.
+func (g *getter) admits(u *url.URL) error {
+	if (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+		return fmt.Errorf("%.200q %w", u.Redacted(), ErrURL)
+	}
+	for _, r := range g.hosts {
+		if r.admits(u) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%.200q %w", u.Host, ErrHost)
+}
+
+// redirect follows as far as a model itself might have asked.
+func (g *getter) redirect(req *http.Request, via []*http.Request) error {
+	if len(via) > RedirectsMax {
+		return errHops
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme == "http" {
+		return errDown
+	}
+	req.Header.Del("Referer")
+	return g.admits(req.URL)
+}
+
+// control sees the address that a name was looked up to, just before it is
+// connected to: nothing can change it any more.
+func (g *getter) control(_, address string, _ syscall.RawConn) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q %w", address, ErrPrivate)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return fmt.Errorf("%q %w", address, ErrPrivate)
+	}
+	if open(host) {
+		return nil
+	}
+	for _, e := range g.private {
+		if e.covers(host, uint16(n)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %w", address, ErrPrivate)
+}
+
+// plainly is what went wrong, without what url.Error says again.
+func plainly(ctx context.Context, u *url.URL, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return fmt.Errorf("%s: %w", u.Hostname(), err)
+}
+
+// failure is a response that is no success. Who is busy or ailing may be asked
+// again, but not sooner than it says.
+func failure(res *http.Response, body []byte) error {
+	text := fmt.Sprintf("HTTP %s from %s", res.Status, res.Request.URL.Hostname())
+	passes := res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented
+	if after, ok := retryAfter(res.Header.Get("Retry-After"), time.Now()); ok {
+		text += fmt.Sprintf("; it asks to wait %s", after)
+		passes = passes && after <= patienceMax
+	}
+	if textual(res) && len(body) > 0 {
+		if shown, err := readable(res, body); err == nil {
+			text += "\n" + tool.Clip(shown, errorShown)
+		}
+	}
+	if passes {
+		return tool.Transient(errors.New(text))
+	}
+	return errors.New(text)
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(text string, now time.Time) (time.Duration, bool) {
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < 1<<31 {
+		return time.Duration(n) * time.Second, true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0).Round(time.Second), true
+	}
+	return 0, false
+}
+
+func mediaType(res *http.Response) string {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+func textual(res *http.Response) bool {
+	kind := mediaType(res)
+	return kind == "" || strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
+		kind == "application/json" || kind == "application/xml" || kind == "application/javascript" || kind == "application/yaml"
+}
+
+// readable is the text of a body: a page as Markdown, other text as it is.
+func readable(res *http.Response, body []byte) (string, error) {
+	kind := mediaType(res)
+	if !textual(res) || bytes.IndexByte(body, 0) >= 0 {
+		return "", fmt.Errorf("%s is %d bytes of %s, which is no text", res.Request.URL.Redacted(), len(body), kind)
+	}
+	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	if kind != "text/html" && kind != "application/xhtml+xml" {
+		return string(body), nil
+	}
+	root, err := html.Parse(bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("the page cannot be read: %w", err)
+	}
+	if nesting(root, 0) > nestingMax {
+		return "", errors.New("the page cannot be read: its quotes or lists are nested too deeply")
+	}
+	page, err := htmltomarkdown.ConvertNode(root, converter.WithDomain(res.Request.URL.String()))
+	if err != nil {
+		return "", fmt.Errorf("the page cannot be read: %w", err)
+	}
+	return string(page), nil
+}
+
+// nestingMax bounds the work of a page: each quote and list writes all lines in it
+// anew, with a mark before each.
+const nestingMax = 20_000_000
+
+// nesting is about that work.
+func nesting(n *html.Node, depth int) (cost int) {
+	if n.DataAtom == atom.Blockquote || n.DataAtom == atom.Li {
+		depth++
+	}
+	cost = depth * depth
+	for c := range n.ChildNodes() {
+		cost += nesting(c, depth)
+	}
+	return cost
+}
