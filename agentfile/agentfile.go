@@ -9,15 +9,15 @@ package agentfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/tool"
@@ -57,6 +57,9 @@ type Definition struct {
 	Skills          []string
 	MCPServers      []MCPServer
 	Effort          string
+	Disabled        bool // Load leaves it out
+	// At is the line of each key of the front matter; nil for one that was made in Go.
+	At map[string]int
 
 	Budget      Budget
 	Delegates   []string // names of agents it may call; nil: not said, empty: none
@@ -87,7 +90,7 @@ type Definition struct {
 type Budget struct {
 	Tokens int64
 	USD    float64
-	Share  float64 // of its parent's budget, above 0 up to 1
+	Share  float64 // of the run's budget, above 0 up to 1
 }
 
 // Placement says which nodes may run an agent.
@@ -144,20 +147,29 @@ func Parse(path string, data []byte) (Definition, []Note, error) {
 	if len(data) > FileBytesMax {
 		return def, nil, &Problem{Path: path, Err: fmt.Errorf("%w: it has %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, len(data), FileBytesMax)}
 	}
-	front, body, err := split(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	front, body, err := cut(data)
 	if err != nil {
 		return def, nil, &Problem{Path: path, Err: err}
 	}
-	def.Prompt = strings.ToValidUTF8(strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n"), "\uFFFD")
 	d := &decoder{path: path, def: &def}
+	def.Prompt = d.prompt(body)
 	root, err := d.parse(front)
 	if err != nil {
 		def.Name = fileName(path)
 		return def, d.notes, err
 	}
 	d.fields(root, "", topFields)
+	def.At = d.lines
 	d.complete()
 	return def, d.notes, errors.Join(d.problems...)
+}
+
+// cut separates the front matter of a file that may begin with a mark.
+func cut(data []byte) (front, body []byte, err error) {
+	if utf16(data) {
+		return nil, nil, fmt.Errorf("%w: it is UTF-16; save it as UTF-8", ErrFrontMatter)
+	}
+	return split(bytes.TrimPrefix(data, []byte("\uFEFF")))
 }
 
 // split separates the front matter, which must begin in the first line.
@@ -185,69 +197,100 @@ func split(data []byte) (front, body []byte, err error) {
 	return nil, nil, fmt.Errorf("%w: it is not closed; end it with a line ---", ErrFrontMatter)
 }
 
+// prompt is the body as text.
+func (d *decoder) prompt(body []byte) string {
+	text := strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n")
+	if clean := strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"); clean != text {
+		d.note(0, "the body has bytes that are no text; they are shown as \uFFFD")
+		return clean
+	}
+	return text
+}
+
 // complete fills in and checks what the keys together must give.
 func (d *decoder) complete() {
-	if d.def.Name == "" {
-		d.def.Name = fileName(d.path)
-	}
-	if !nameForm.MatchString(d.def.Name) {
-		d.problem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as %q", d.def.Name, proper(d.def.Name))
-	}
+	d.name()
 	if strings.TrimSpace(d.def.Description) == "" {
 		d.problem(0, "description is missing; say in a sentence when to call this agent")
 	}
 	if d.def.Prompt == "" {
 		d.note(0, "the body is empty: the agent has no system prompt of its own")
 	}
+	d.callees()
 	d.soundManners(d.lines[ownKey])
+	d.tellKept()
+	d.tellTools()
+	d.tellParts()
+}
+
+// name takes the file's name where the file says none, and makes of names that
+// people read one that can be part of a subject.
+func (d *decoder) name() {
+	said := d.def.Name
+	if said == "" {
+		said = fileName(d.path)
+	}
+	if d.def.Name = said; nameForm.MatchString(said) {
+		return
+	}
+	for _, name := range []string{said, fileName(d.path)} {
+		if d.def.Name = proper(name); d.def.Name != "" {
+			d.note(d.lines["name"], "the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
+			return
+		}
+	}
+	d.def.Name = said
+	d.problem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
+}
+
+// tellKept names in one note what is read and has no effect.
+func (d *decoder) tellKept() {
+	names := slices.SortedFunc(maps.Keys(d.def.Other), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.lines[a], d.lines[b]), strings.Compare(a, b))
+	})
+	switch len(names) {
+	case 0:
+	case 1:
+		d.note(d.lines[names[0]], "%s is kept and has no effect here", names[0])
+	default:
+		d.note(d.lines[names[0]], "%s are kept and have no effect here", strings.Join(names, ", "))
+	}
+}
+
+// tellTools names the tools that there are not: those that other programs have,
+// and those that nobody knows.
+func (d *decoder) tellTools() {
 	own := map[string]bool{}
 	for _, c := range d.def.Commands {
 		own[c.Name] = true
 	}
+	var foreign []string
 	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
-		if !ref.known() && !own[ref.Name] {
+		switch {
+		case ref.known() || own[ref.Name]:
+		case ref.foreign():
+			if !slices.Contains(foreign, ref.Name) {
+				foreign = append(foreign, ref.Name)
+			}
+		default:
 			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, suggest(ref.Name, builtinTools))
 		}
+	}
+	if len(foreign) > 0 {
+		d.note(d.lines["tools"], "troupe has no %s; the agent goes without", strings.Join(foreign, ", "))
 	}
 }
 
 // fileName is the name of an agent whose file does not say one.
 func fileName(path string) string {
-	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), ".agent")
 	return strings.ToLower(strings.ReplaceAll(stem, " ", "-"))
 }
 
 var improper = regexp.MustCompile(`[^a-z0-9_-]+`)
 
-// proper is the nearest allowed name.
+// proper is the nearest allowed name, "" if there is none.
 func proper(name string) string {
 	name = strings.Trim(improper.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	if name == "" {
-		return "my-agent"
-	}
 	return name[:min(len(name), 64)]
-}
-
-// parse reads YAML to a mapping. What is no valid YAML is tried again with long
-// texts quoted: other tools accept a description with a colon in it.
-func (d *decoder) parse(front []byte) (*yaml.Node, error) {
-	root, err := document(front)
-	if err != nil {
-		if lenient, changed := quoteTexts(front); changed {
-			if again, retry := document(lenient); retry == nil {
-				d.note(0, "the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \"")
-				root, err = again, nil
-			}
-		}
-	}
-	if err != nil {
-		return nil, &Problem{d.path, 0, fmt.Errorf("%w: %s", ErrFrontMatter, yamlLine(err))}
-	}
-	if root.Kind != yaml.MappingNode {
-		return nil, &Problem{d.path, root.Line + 1, fmt.Errorf("%w: it must be a mapping of keys to values", ErrFrontMatter)}
-	}
-	if line, what := forbidden(root, 0); what != "" {
-		return nil, &Problem{d.path, line + 1, fmt.Errorf("%w: %s", ErrFrontMatter, what)}
-	}
-	return root, nil
 }

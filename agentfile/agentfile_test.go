@@ -75,8 +75,8 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 		OutputSchema: "finding.schema.json", Export: true, Policy: `{"stop":"never"}`,
 		Other: map[string]any{"color": "blue"},
 	}
-	commands := def.Commands
-	def.Commands = nil
+	commands, at := def.Commands, def.At
+	def.Commands, def.At = nil, nil
 	if !reflect.DeepEqual(def, want) {
 		t.Errorf("got  %+v\nwant %+v", def, want)
 	}
@@ -84,7 +84,16 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 		commands[0].Schema != `{"properties":{"path":{"type":"string"}},"type":"object"}` {
 		t.Errorf("commands %+v", commands)
 	}
-	if len(notes) != 1 || notes[0].String() != "agents/auditor.md:13: color is kept and has no effect here" {
+	if at["name"] != 2 || at["x-troupe"] != 14 {
+		t.Errorf("lines %v", at)
+	}
+	told := []string{
+		"agents/auditor.md:13: color is kept and has no effect here",
+		"agents/auditor.md:7: permissionMode bypassPermissions has no effect yet: what needs no approval is said by the operator, with --yes",
+		"agents/auditor.md:14: x-troupe.policy is read and has no effect yet: a policy is of a whole run (--policy)",
+		"agents/auditor.md:14: x-troupe.export is read and has no effect yet",
+	}
+	if fmt.Sprint(notes) != fmt.Sprint(told) {
 		t.Errorf("notes %v", notes)
 	}
 }
@@ -139,9 +148,16 @@ func TestAValueOfTheWrongTypeIsAnErrorWithLineAndRemedy(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoSubjectTokenIsRefusedWithOneThatIs(t *testing.T) {
-	_, _, err := Parse("a.md", []byte("---\nname: Code Reviewer.*\ndescription: d\n---\np"))
-	if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), `such as "code-reviewer"`) || !strings.HasPrefix(err.Error(), "a.md:2") {
+// Names are written for people in many files: the agent gets one that can be
+// part of a subject, and its author is told.
+func TestANameForPeopleBecomesOneThatIsASubjectToken(t *testing.T) {
+	for said, want := range map[string]string{"Code Reviewer.*": "code-reviewer", "OpenCoder": "opencoder", "审查": "auditor", "a:b": "a-b"} {
+		def, notes := parse(t, "---\nname: "+said+"\ndescription: d\n---\np")
+		if def.Name != want || len(notes) != 1 || !strings.HasPrefix(notes[0].String(), "agents/auditor.md:2: the agent is called "+want+" here") {
+			t.Errorf("%s: %q %v", said, def.Name, notes)
+		}
+	}
+	if _, _, err := Parse("审.md", []byte("---\nname: 查\ndescription: d\n---\np")); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), "such as my-agent") {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,35 +57,6 @@ func document(text []byte) (root *yaml.Node, err error) {
 }
 
 var errYAML = errors.New("the YAML parser failed")
-
-var yamlAt = regexp.MustCompile(`line (\d+)`)
-
-// yamlLine makes a parser's message speak of lines of the file.
-func yamlLine(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	return yamlAt.ReplaceAllStringFunc(text, func(s string) string {
-		n, err := strconv.Atoi(s[len("line "):])
-		if err != nil {
-			return s
-		}
-		return "line " + strconv.Itoa(n+1)
-	})
-}
-
-var plainText = regexp.MustCompile(`^([A-Za-z][\w-]*):[ \t]+([^"'\[{|>&*!%@#\s].*)$`)
-
-// quoteTexts puts top-level values that hold ": " or " #" into quotes.
-func quoteTexts(front []byte) (lenient []byte, changed bool) {
-	lines := strings.Split(string(front), "\n")
-	for i, line := range lines {
-		m := plainText.FindStringSubmatch(strings.TrimSuffix(line, "\r"))
-		if m != nil && (strings.Contains(m[2], ": ") || strings.HasSuffix(m[2], ":") || strings.Contains(m[2], " #")) {
-			lines[i] = m[1] + ": '" + strings.ReplaceAll(m[2], "'", "''") + "'"
-			changed = true
-		}
-	}
-	return []byte(strings.Join(lines, "\n")), changed
-}
 
 // forbidden finds what a definition does not need and an attacker does: aliases,
 // which make small files large, and deep nesting.

@@ -17,6 +17,12 @@ const ownKey = "x-troupe"
 // OpenCode that say the same.
 var topFields map[string]field
 
+// keptKeys are those of other tools that mean nothing here: of Claude Code, of
+// OpenCode, of Copilot, and what catalogues of agents write for themselves.
+var keptKeys = []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "hidden", "top_p", "options", "variant",
+	"target", "argument-hint", "handoffs", "infer", "user-invocable", "disable-model-invocation", "license", "metadata", "version", "author",
+	"id", "type", "category", "tags", "emoji", "vibe"}
+
 var ownFields, budgetFields, placementFields map[string]field
 
 func init() { // the readers refer to the tables
@@ -37,10 +43,12 @@ func init() { // the readers refer to the tables
 		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.text(n, k)) },
 		"temperature":    readTemperature,
 		"hooks":          readHooks,
+		"permission":     readPermission,
+		"disable":        func(d *decoder, k string, n *yaml.Node) { d.def.Disabled = d.boolean(n, k) },
 		// All under it is ours alone: what is not known there was meant for us.
 		ownKey: func(d *decoder, k string, n *yaml.Node) { d.fields(n, k+".", ownFields) },
 	}
-	for _, key := range []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "permission", "license", "metadata", "version", "author"} {
+	for _, key := range keptKeys {
 		topFields[key] = keep
 	}
 	ownFields = map[string]field{
@@ -65,7 +73,7 @@ func init() { // the readers refer to the tables
 			d.def.Budget.USD = d.number(n, k, 0, 1e9, "an amount, such as 0.5")
 		},
 		"share": func(d *decoder, k string, n *yaml.Node) {
-			d.def.Budget.Share = d.number(n, k, 0, 1, "a part of the parent's budget between 0 and 1, such as 0.2")
+			d.def.Budget.Share = d.number(n, k, 0, 1, "a part of the run's budget between 0 and 1, such as 0.2")
 		},
 	}
 	placementFields = map[string]field{
@@ -79,20 +87,6 @@ func keep(d *decoder, key string, n *yaml.Node) {
 		d.def.Other = map[string]any{}
 	}
 	d.def.Other[key] = d.anything(n, key)
-	d.note(n.Line+1, "%s is kept and has no effect here", key)
-}
-
-// readTools takes a list of tools, or OpenCode's mapping of names to on and off.
-func readTools(d *decoder, key string, n *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		d.def.Tools = refs(d.list(n, key))
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if name := n.Content[i].Value; !d.boolean(n.Content[i+1], key+"."+name) {
-			d.def.DisallowedTools = append(d.def.DisallowedTools, refs([]string{name})...)
-		}
-	}
 }
 
 func readModel(d *decoder, key string, n *yaml.Node) {

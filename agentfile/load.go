@@ -14,13 +14,14 @@ import (
 const filesMax = 1000
 
 // Dirs is where definitions are looked for, what counts most first: the given
-// places (--agents), then .troupe/agents, .agents/agents and .claude/agents of
-// the workspace, then those of the user. Nothing is checked to exist.
+// places (--agents), then .troupe/agents, .agents/agents, .claude/agents,
+// .opencode/agent and .opencode/agents of the workspace, then those of the user.
+// Nothing is checked to exist.
 func Dirs(workspace string, given ...string) []string {
 	dirs := append([]string{}, given...)
 	if workspace != "" {
-		for _, name := range []string{".troupe", ".agents", ".claude"} {
-			dirs = append(dirs, filepath.Join(workspace, name, "agents"))
+		for _, name := range []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"} {
+			dirs = append(dirs, filepath.Join(workspace, filepath.FromSlash(name)))
 		}
 	}
 	if config, err := os.UserConfigDir(); err == nil {
@@ -97,6 +98,10 @@ func (l *loader) file(path string) {
 	l.first[def.Name] = path
 	if err != nil {
 		l.problems = append(l.problems, err)
+		return
+	}
+	if def.Disabled {
+		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
 		return
 	}
 	if def.Manners.Require.Schema, err = answerSchema(path, def.OutputSchema); err != nil {

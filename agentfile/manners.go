@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -31,6 +32,16 @@ type ToolRule struct {
 	Class model.Class // "": as the tool says itself
 	Poll  bool        // it is made to be called again and again
 	Line  int
+	// Allow is what may be done with it without a person's leave: hosts for
+	// http_get, commands for shell. Whoever gives it, also an empty one, lets every
+	// agent have the tool that may have all.
+	Allow []string
+	// Private are addresses that http_get may reach although they are not public.
+	Private []string
+	// Read are files and directories that commands of shell may read.
+	Read []string
+	// Timeout of a call; 0 is the tool's own.
+	Timeout time.Duration
 }
 
 // SharedKeys are the keys of a file of settings that Share reads; all others
@@ -301,6 +312,29 @@ func readToolRetries(d *decoder, key string, n *yaml.Node) {
 	}
 }
 
+// paths reads absolute paths; ~ is the home of who reads them.
+func (d *decoder) paths(n *yaml.Node, key string) []string {
+	list := d.list(n, key)
+	for i, p := range list {
+		if rest, ok := strings.CutPrefix(p, "~/"); ok || p == "~" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				d.problem(n.Line, "%s: %q: %v", key, p, err)
+				continue
+			}
+			p = filepath.Join(home, rest)
+			if list[i] == "~" {
+				p = home
+			}
+		}
+		if !filepath.IsAbs(p) {
+			d.wrong(n, key, "absolute paths, such as /opt/go or ~/go")
+		}
+		list[i] = p
+	}
+	return list
+}
+
 // toolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
 func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
 	if n.Kind != yaml.MappingNode {
@@ -317,7 +351,11 @@ func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
 					d.wrong(n, k, "read, idempotent, effect or irreversible")
 				}
 			},
-			"poll": func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
+			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
+			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.list(n, k) },
+			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.list(n, k) },
+			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.paths(n, k) },
+			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.duration(n, k) },
 		})
 		if _, twice := rules[name]; twice {
 			d.problem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)

@@ -21,9 +21,16 @@ var builtinTools = []string{"append_run_journal_entry", "ask_human", "delegate",
 // aliases are the names that other tools use, in lower case.
 var aliases = map[string]string{
 	"read": "read_file", "write": "write_file", "edit": "edit_file", "multiedit": "edit_file", "bash": "shell", "exec": "shell",
-	"glob": "glob", "grep": "grep", "ls": "list_dir", "list": "list_dir", "webfetch": "http_get", "task": "delegate", "agent": "delegate",
-	"skill": "skill", "askuserquestion": "ask_human",
+	"glob": "glob", "grep": "grep", "ls": "list_dir", "list": "list_dir", "webfetch": "http_get", "http": "http_get", "task": "delegate", "agent": "delegate",
+	"skill": "skill", "askuserquestion": "ask_human", "question": "ask_human", "sendmessage": "send_message", "execute": "shell",
+	"search": "grep", "web": "http_get", "custom-agent": "delegate",
 }
+
+// foreign are tools of other programs, in lower case, that have no like here.
+var foreign = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
+	"exitplanmode", "exitworktree", "external_directory", "killbash", "killshell", "listmcpresourcestool", "lsp", "monitor", "multiedit", "notebookedit",
+	"notebookread", "patch", "readmcpresourcetool", "slashcommand", "taskcreate", "taskget", "tasklist", "taskoutput", "taskstop",
+	"taskupdate", "teamcreate", "teamdelete", "todo", "todoread", "todowrite", "toolsearch", "websearch", "workflow"}
 
 // ToolName is our name of a tool that other programs may call otherwise: Read is
 // read_file. A name that is not known stays as it is.
@@ -38,6 +45,9 @@ func ToolName(name string) string {
 	return name
 }
 
+// Refs reads the names of tools as a definition has them.
+func Refs(items []string) []ToolRef { return refs(items) }
+
 var refForm = regexp.MustCompile(`^([^()\s]+)\s*(?:\((.*)\))?$`)
 
 // refs is never nil: an empty list of tools means none.
@@ -47,11 +57,16 @@ func refs(items []string) []ToolRef {
 		ref := ToolRef{Name: item}
 		if m := refForm.FindStringSubmatch(item); m != nil {
 			ref = ToolRef{Name: ToolName(m[1]), Args: m[2]}
+			if server, tool, ok := strings.Cut(ref.Name, "/"); ok { // Copilot's way to say it
+				ref.Name = "mcp__" + server + "__" + tool
+			}
 		}
 		list = append(list, ref)
 	}
 	return list
 }
+
+func (r ToolRef) foreign() bool { return slices.Contains(foreign, strings.ToLower(r.Name)) }
 
 func (r ToolRef) known() bool {
 	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, "mcp__") || strings.ContainsRune(r.Name, '*')
@@ -95,7 +110,8 @@ func suggest(name string, known []string) string {
 	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
 	best, nearest := suggestDistance+1, ""
 	for _, k := range known {
-		if n := distance(plain(name), plain(k), best); n < best && n <= len(k)/2 {
+		n := distance(plain(name), plain(k), best)
+		if half := len(k) / 2; n < best && (n < half || n == half && strings.EqualFold(name[:1], k[:1])) {
 			best, nearest = n, k
 		}
 	}

@@ -16,6 +16,7 @@ import (
 // behind the breakpoint.
 const (
 	Role        = 10  // who the agent is
+	Skills      = 40  // what it can load
 	Rules       = 50  // what it must keep to
 	Dynamic     = 100 // the breakpoint
 	Environment = 110 // where and when it works
