@@ -122,6 +122,19 @@ func ConnectBuckets(ctx context.Context, nc *nats.Conn, cfg BucketConfig) (*Buck
 	return OpenBuckets(ctx, js, cfg)
 }
 
+// Over is the leases and live nodes of b over another connection, so that what is
+// asked of them queues behind nothing else.
+func (b *Buckets) Over(ctx context.Context, js jetstream.JetStream, names Names) (*Buckets, error) {
+	over := *b
+	for bucket, kv := range map[string]*jetstream.KeyValue{names.ShardBucket(): &over.Shards, names.NodeBucket(): &over.Nodes} {
+		var err error
+		if *kv, err = js.KeyValue(ctx, bucket); err != nil {
+			return nil, fmt.Errorf("bus: bucket %s: %w", bucket, err)
+		}
+	}
+	return &over, nil
+}
+
 func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) error {
 	name := cfg.Names.BlobStore()
 	_, err := js.ObjectStore(ctx, name)

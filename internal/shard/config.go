@@ -82,6 +82,7 @@ const (
 	renewParts  = 4 // a lease is renewed so often within its TTL
 	renewersAt  = 8 // renewals at once
 	settleParts = 3
+	calmParts   = 2 // for so many TTLs a node that was not heard leaves to others what they had: they need about one to be back
 )
 
 // Config of a Keeper. JS, Buckets, Pools, Busy, Quiet and Changed are required. A shard

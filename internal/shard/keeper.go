@@ -16,29 +16,34 @@ import (
 
 // Keeper keeps the leases of one node.
 type Keeper struct {
-	cfg    Config
-	nonce  string
-	stop   context.CancelFunc
-	over   chan struct{}
-	poke   chan struct{}
-	mu     sync.RWMutex
-	slots  []Shard          // of all pools; a slot is an index into it
-	held   map[int]held     // by slot, as all that follows
-	others map[int]string   // holders by the watch, ours too
-	leases map[Shard]string // the same for all pools, also those that this node does not serve
-	nodes  map[string]Seen
-	giving map[int]giving // shards to be given
-	going  bool           // by Leave
-	news   bool           // others are to hear at once what this node says of itself
-	asked  bool           // by a key that Ask wrote
+	cfg   Config
+	nonce string
+	stop  context.CancelFunc
+	over  chan struct{}
+	poke  chan struct{}
+	mu    sync.RWMutex
+	// telling is held from when shards are lost or have been taken until that is told.
+	telling sync.Mutex
+	naming  sync.Mutex       // held while our own key is written
+	slots   []Shard          // of all pools; a slot is an index into it
+	held    map[int]held     // by slot, as all that follows
+	others  map[int]string   // holders by the watch, ours too
+	leases  map[Shard]string // the same for all pools, also those that this node does not serve
+	nodes   map[string]Seen
+	giving  map[int]giving // shards to be given
+	going   bool           // by Leave
+	news    bool           // others are to hear at once what this node says of itself
+	asked   bool           // by a key that Ask wrote
 
 	own    uint64 // revision of our own node's key
 	seen   uint64 // the same, as the watch has it
 	looked uint64 // seen, a tick ago
 	missed int    // ticks in which seen stood still, and own did not
-	// calm is until when only former shards are taken: this node was not heard, so
-	// it does not know whether the others are dead or were not heard either.
+	// calm is until when only former shards are taken, and none is given to who is
+	// better for it: this node was not heard, so it does not know whether the others
+	// are dead or were not heard either, and by its own view it is not there itself.
 	calm   time.Time
+	heard  time.Time         // when the write of our own key was sent that succeeded last: a TTL later it may be gone
 	former map[int]struct{}  // shards whose leases ended by themselves
 	vacant map[int]time.Time // since when nobody holds a shard
 	better map[int]time.Time // since when another node is the best one for a shard that is held
@@ -139,16 +144,20 @@ func (k *Keeper) Nodes() []Seen {
 	return list
 }
 
-// keep is the life of the keeper: it plans whenever something changes, and
-// renews what it holds.
+// keep is the life of the keeper: it plans whenever something changes. What it
+// holds is renewed beside that: in a storm, when many shards are taken and given,
+// the renewals of the others would come too late, and there would be more to take.
 func (k *Keeper) keep(ctx context.Context, watching func()) {
 	defer close(k.over)
-	defer func() { watching() }()
 	// A request that is given up when the node goes may have landed: a lease that
 	// nobody gives back, and for whose end others wait.
 	work := context.WithoutCancel(ctx)
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	renewing.Go(func() { k.renewOn(ctx, work) })
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
+	defer func() { watching() }()
 	for {
 		k.say(work)
 		k.plan(work)
@@ -160,7 +169,21 @@ func (k *Keeper) keep(ctx context.Context, watching func()) {
 			if k.blind() {
 				watching = k.lookAgain(ctx, watching)
 			}
+		}
+	}
+}
+
+// renewOn renews what is held, until ctx ends.
+func (k *Keeper) renewOn(ctx, work context.Context) {
+	tick := time.NewTicker(k.cfg.TTL / renewParts)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 			k.renewAll(work)
+			k.wake()
 		}
 	}
 }

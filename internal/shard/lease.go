@@ -1,10 +1,12 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,31 +18,35 @@ import (
 
 // announce writes the key that says that this node lives.
 func (k *Keeper) announce(ctx context.Context) error {
+	sent := time.Now()
 	revision, err := k.cfg.Buckets.Nodes.Create(ctx, k.cfg.Node.ID, encode(k.cfg.Node), jetstream.KeyTTL(k.cfg.TTL))
 	if err != nil {
 		return fmt.Errorf("shard: announce %s: %w", k.cfg.Node.ID, err)
 	}
-	k.own = revision
+	k.own, k.heard = revision, sent
 	return nil
 }
 
 // renewNode says again that this node lives. A key that has expired meanwhile
 // is made anew: others then give back what is ours as it becomes idle.
 func (k *Keeper) renewNode(ctx context.Context) {
+	k.naming.Lock()
+	defer k.naming.Unlock()
 	ctx, cancel := k.soon(ctx)
 	defer cancel()
 	k.mu.RLock()
 	node, own := k.cfg.Node, k.own
 	k.mu.RUnlock()
 	k.cfg.Load(&node)
+	sent := time.Now()
 	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.NodeBucket(), node.ID, encode(node), own, k.cfg.TTL)
 	if errors.Is(err, bus.ErrRevision) {
 		var e jetstream.KeyValueEntry
 		if e, err = k.cfg.Buckets.Nodes.Get(ctx, node.ID); err == nil {
-			revision = e.Revision()
+			revision, sent = e.Revision(), k.heard // it is there, and not renewed
 		} else if errors.Is(err, jetstream.ErrKeyNotFound) {
 			k.mu.Lock()
-			k.calm = time.Now().Add(k.cfg.TTL)
+			k.calm = time.Now().Add(calmParts * k.cfg.TTL)
 			k.mu.Unlock()
 			revision, err = k.cfg.Buckets.Nodes.Create(ctx, node.ID, encode(node), jetstream.KeyTTL(k.cfg.TTL))
 		}
@@ -50,7 +56,7 @@ func (k *Keeper) renewNode(ctx context.Context) {
 		return
 	}
 	k.mu.Lock()
-	k.own = revision
+	k.own, k.heard = revision, sent
 	k.mu.Unlock()
 }
 
@@ -103,13 +109,16 @@ func (k *Keeper) renewAll(ctx context.Context) {
 	renewing, cancel := k.soon(ctx)
 	defer cancel()
 	errs := make([]error, len(k.slots))
-	failed := each(k.Held(), func(s int) bool { errs[s] = k.renew(renewing, s); return errs[s] != nil })
+	failed := each(k.soonest(), func(s int) bool { errs[s] = k.renew(renewing, s); return errs[s] != nil })
 	// No verdict: what the leader has under the key decides.
 	asking, enough := k.soon(ctx)
 	defer enough()
-	gone := each(failed, func(s int) bool { return k.isLost(asking, s, errs[s]) })
+	epochs := make([]uint64, len(k.slots))
+	gone := each(failed, func(s int) (is bool) { epochs[s], is = k.isLost(asking, s, errs[s]); return is })
 	wait.Wait()
-	lost := k.letAllGo(gone, Expired)
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	lost := k.letAllGo(k.still(gone, epochs), Expired)
 	k.mu.Lock()
 	for _, s := range lost {
 		k.former[s] = struct{}{}
@@ -127,17 +136,34 @@ func (k *Keeper) renewAll(ctx context.Context) {
 	k.tell(again, lost)
 }
 
+// soonest lists the shards that this node holds, that whose lease ends first before
+// the others: where there is no time to renew all, the next round begins with the rest.
+func (k *Keeper) soonest() []int {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	list := slices.Collect(maps.Keys(k.held))
+	slices.SortFunc(list, func(a, b int) int { return cmp.Or(k.held[a].until.Compare(k.held[b].until), a-b) })
+	return list
+}
+
 // renew renews one lease.
 func (k *Keeper) renew(ctx context.Context, shard int) error {
 	k.mu.RLock()
-	h := k.held[shard]
+	h, ok := k.held[shard]
 	k.mu.RUnlock()
+	if !ok {
+		return nil // it was given away meanwhile
+	}
 	sent := time.Now()
 	revision, err := bus.Renew(ctx, k.cfg.JS, k.cfg.Names.ShardBucket(), k.key(shard), k.value(), h.revision, k.cfg.TTL)
 	if err != nil {
 		return err
 	}
 	k.mu.Lock()
+	if now, ok := k.held[shard]; !ok || now.epoch != h.epoch {
+		k.mu.Unlock()
+		return nil
+	}
 	// Under the lock: whoever was told that the lease is over was told before this.
 	lapsed := h.lapsed || !time.Now().Before(h.until)
 	k.held[shard] = held{epoch: h.epoch, revision: revision, until: sent.Add(k.cfg.TTL), lapsed: lapsed}
@@ -148,21 +174,36 @@ func (k *Keeper) renew(ctx context.Context, shard int) error {
 // isLost decides about a lease that could not be renewed: it is lost when
 // another node has it or nobody, or when no answer came until others may have
 // taken it. Where it is still ours, the next renewal keeps the clock honest.
-func (k *Keeper) isLost(ctx context.Context, shard int, why error) bool {
+func (k *Keeper) isLost(ctx context.Context, shard int, why error) (epoch uint64, lost bool) {
 	found, ours, unread := k.ours(ctx, shard)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h := k.held[shard]
+	h, ok := k.held[shard]
+	if !ok {
+		return 0, false // it was given away meanwhile
+	}
 	if ours {
 		h.revision = found
 		k.held[shard] = h
-		return false
+		return h.epoch, false
 	}
 	if unread != nil && time.Now().Before(h.until) {
-		return false
+		return h.epoch, false
 	}
 	k.cfg.Logger.Warn("a lease is lost", "shard", k.slots[shard], "error", errors.Join(why, unread))
-	return true
+	return h.epoch, true
+}
+
+// still are the shards that are held, and under these epochs.
+func (k *Keeper) still(shards []int, epochs []uint64) (list []int) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, s := range shards {
+		if h, ok := k.held[s]; ok && h.epoch == epochs[s] {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // letGo stops holding a shard here; the lease itself stays until free or its end.
@@ -176,14 +217,26 @@ func (k *Keeper) letGo(shard int) (epoch uint64, ok bool) {
 	return h.epoch, ok
 }
 
+// freeTries is how often a lease is given back: a renewal that was under way may
+// have landed in between.
+const freeTries = 3
+
 // free takes a lease of ours out of the bucket, so that nobody waits for its end.
 func (k *Keeper) free(ctx context.Context, shard int) bool {
-	revision, ours, err := k.ours(ctx, shard)
-	if err == nil && !ours {
-		return false
-	}
-	if err == nil {
+	var err error
+	for range freeTries {
+		var revision uint64
+		var ours bool
+		if revision, ours, err = k.ours(ctx, shard); err != nil {
+			break
+		}
+		if !ours {
+			return false
+		}
 		err = k.cfg.Buckets.Shards.Delete(ctx, k.key(shard), jetstream.LastRevision(revision))
+		if !bus.Conflict(err) {
+			break
+		}
 	}
 	if err != nil {
 		k.cfg.Logger.Warn("a lease was not given back; it ends by itself", "shard", k.slots[shard], "error", err)

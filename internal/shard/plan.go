@@ -18,8 +18,13 @@ func (k *Keeper) plan(ctx context.Context) {
 	for _, s := range p.Give {
 		k.quieten(s)
 	}
+	k.telling.Lock()
 	lost := k.letAllGo(k.quiet(), k.why())
+	k.mu.RLock()
+	gained = slices.DeleteFunc(gained, func(s int) bool { _, ok := k.held[s]; return !ok })
+	k.mu.RUnlock()
 	k.tell(gained, lost)
+	k.telling.Unlock()
 	freeing, enough := k.soon(ctx)
 	defer enough()
 	each(lost, func(s int) bool { return k.free(freeing, s) })
@@ -125,8 +130,12 @@ func (k *Keeper) named(slots []int) []string {
 // unless this one leaves.
 func (k *Keeper) next() Plan {
 	k.mu.Lock()
-	views := k.views(time.Now())
-	going, calm, former := k.going || k.asked, time.Now().Before(k.calm), maps.Clone(k.former)
+	now := time.Now()
+	views := k.views(now)
+	// Also before anybody could tell that our own key has ended: nobody may have been heard.
+	_, known := k.nodes[k.cfg.Node.ID]
+	calm := !known || now.Before(k.calm) || now.Sub(k.heard) >= k.cfg.TTL
+	going, former := k.going || k.asked, maps.Clone(k.former)
 	moving := len(k.giving) > 0
 	k.mu.Unlock()
 	var all Plan
@@ -135,7 +144,7 @@ func (k *Keeper) next() Plan {
 		p := Next(v)
 		if going {
 			p = leaving(v)
-		} else if moving || len(all.Give) > 0 {
+		} else if moving || calm || len(all.Give) > 0 {
 			p.Give = nil
 		}
 		for _, s := range p.Take {

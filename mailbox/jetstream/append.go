@@ -50,6 +50,8 @@ type letter struct {
 	ctx     context.Context
 	unhook  func() bool
 	token   uint64 // 0 while it is queued
+	born    time.Time
+	said    string // what the server answered last
 
 	due        time.Time
 	prev, next *letter
@@ -76,10 +78,12 @@ type appender struct {
 	queue  []*letter
 	head   int
 	closed bool
+	stalls stalls
 }
 
 func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
-	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + ".", flying: map[uint64]*letter{}}
+	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + ".", flying: map[uint64]*letter{},
+		stalls: stalls{after: cfg.StallAfter, tell: cfg.Stalled}}
 	a.due.prev, a.due.next = &a.due, &a.due
 	a.timer = time.AfterFunc(time.Hour, a.overdue)
 	a.timer.Stop()
@@ -129,7 +133,7 @@ func (a *appender) end(l *letter, place uint64, err error) {
 }
 
 func (a *appender) append(ctx context.Context, subject string, data []byte, done func(uint64, error)) {
-	l := &letter{subject: subject, data: data, done: done, ctx: ctx}
+	l := &letter{subject: subject, data: data, done: done, ctx: ctx, born: time.Now()}
 	if len(data) > mailbox.EntryBytesMax {
 		a.end(l, 0, fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge))
 		return
@@ -246,7 +250,9 @@ func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
 		return nil
 	}
 	follow = a.take(l)
+	tell := a.moves(err == nil)
 	a.mu.Unlock()
+	tell()
 	a.end(l, place, err)
 	return follow
 }
@@ -277,10 +283,12 @@ func (a *appender) overdue() {
 	a.mu.Lock()
 	a.armed = false
 	var late []*letter
+	tell := func() {}
 	if now := time.Now(); !a.closed {
 		for l := a.due.next; l != &a.due && !l.due.After(now); l = l.next {
 			late = append(late, l)
 		}
+		tell = a.waited(late, now)
 		for _, l := range late {
 			a.schedule(l, a.retry)
 		}
@@ -290,6 +298,7 @@ func (a *appender) overdue() {
 		}
 	}
 	a.mu.Unlock()
+	tell()
 	a.send(late...)
 	if len(late) > 0 {
 		a.logger.Warn("appends sent again", "count", len(late), "first", late[0].subject)
@@ -321,6 +330,7 @@ func (a *appender) answer(m *nats.Msg) {
 	if errors.Is(err, errLater) {
 		a.mu.Lock()
 		if l, ok := a.flying[token]; ok {
+			l.said = err.Error()
 			a.schedule(l, RetryPause)
 		}
 		a.mu.Unlock()
@@ -336,7 +346,7 @@ var errLater = errors.New("jetstream: no answer yet")
 // cut out by hand: there is one for every entry.
 func parseAck(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
-		return 0, errLater // status 503: no responders
+		return 0, fmt.Errorf("%w: nobody stores it now", errLater) // status 503: no responders
 	}
 	const key = `"seq":`
 	at := bytes.Index(m.Data, []byte(key))
@@ -376,7 +386,7 @@ func parseRefusal(data []byte) error {
 		return fmt.Errorf("%w: %s", mailbox.ErrTooLarge, text)
 	}
 	if e.Code >= 500 {
-		return errLater
+		return fmt.Errorf("%w: %s", errLater, text)
 	}
 	return fmt.Errorf("%w: %s", ErrRefused, text)
 }

@@ -362,10 +362,14 @@ func remote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 }
 
 // TestNobodyStores: as long as there is no stream, an append waits; it is
-// neither lost nor refused.
+// neither lost nor refused, and somebody is told, once each, that it waits and that
+// it does no more.
 func TestNobodyStores(t *testing.T) {
 	_, nc := serve(t)
-	p := open(t, nc, quick())
+	cfg := quick()
+	told := make(chan jetstream.Stall, 4)
+	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, cfg.RetryAfter
+	p := open(t, nc, cfg)
 	js := manage(t, nc)
 	var configs []native.StreamConfig
 	for n := range 2 {
@@ -397,6 +401,9 @@ func TestNobodyStores(t *testing.T) {
 		t.Fatalf("answered without a stream: %v", err)
 	default:
 	}
+	if s := <-told; s.Since.IsZero() || s.Waiting == 0 || !strings.HasSuffix(s.Subject, "run.a") || s.Why == "" {
+		t.Errorf("%+v", s)
+	}
 	for _, c := range configs {
 		if _, err := js.CreateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -409,6 +416,9 @@ func TestNobodyStores(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Fatal("not sent again")
+	}
+	if s := <-told; !s.Since.IsZero() || len(told) > 0 {
+		t.Errorf("%+v, and %d more", s, len(told))
 	}
 	if got := stored(t, p, "run.a"); len(got) == 0 || got[0] != "kept" {
 		t.Error(got)

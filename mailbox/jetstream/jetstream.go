@@ -68,6 +68,10 @@ type Config struct {
 	// RetryAfter is how long an append waits for an acknowledgement before the
 	// same bytes are sent again. Default 5 s.
 	RetryAfter time.Duration
+	// Stalled is told, once each, when an append has waited for StallAfter (default
+	// DefaultStallAfter) and when none does any more. It must not block. Default: nobody.
+	Stalled    func(Stall)
+	StallAfter time.Duration
 	// Shards and Streams are fixed for the life of a pool. Default 64 and 8.
 	Shards, Streams int
 }
@@ -99,6 +103,9 @@ func (c *Config) fill(nc *nats.Conn) error {
 	}
 	if c.RetryAfter == 0 {
 		c.RetryAfter = DefaultRetryAfter
+	}
+	if c.StallAfter == 0 {
+		c.StallAfter = DefaultStallAfter
 	}
 	if c.Shards == 0 && c.Streams == 0 {
 		c.Shards, c.Streams = DefaultShards, DefaultStreams

@@ -1,0 +1,45 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// askAgain is how long a request to the leader of a stream waits for its answer. One
+// that is sent while there is no leader gets none, ever: the servers that hear it
+// leave it to a leader. Who says until when an answer is wanted has it asked again.
+const askAgain = 5 * time.Second
+
+// asked asks until there is an answer, if ctx has an end.
+func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	for {
+		try, cancel := context.WithTimeout(ctx, askAgain)
+		v, err := ask(try)
+		cancel()
+		_, ends := ctx.Deadline()
+		if !ends || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+			return v, err
+		}
+	}
+}
+
+// GetMsg is that of the client library, asked again.
+func (s *stream) GetMsg(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.Stream.GetMsg(ctx, seq, opts...) })
+}
+
+// GetLastMsgForSubject is that of the client library, asked again.
+func (s *stream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return s.Stream.GetLastMsgForSubject(ctx, subject)
+	})
+}
+
+// Info is that of the client library, asked again.
+func (s *stream) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.Stream.Info(ctx, opts...) })
+}
