@@ -36,12 +36,15 @@ type Description struct {
 
 // ModelInfo is a model route, and why it was chosen.
 type ModelInfo struct {
-	Name        string       `json:"name"`
-	Why         string       `json:"why,omitempty"`
-	Window      int64        `json:"window,omitempty"`
-	Price       budget.Price `json:"price"` // in billionths of a dollar a token
-	Temperature *float64     `json:"temperature,omitempty"`
-	Effort      string       `json:"effort,omitempty"`
+	Name   string       `json:"name"`
+	Why    string       `json:"why,omitempty"`
+	Window int64        `json:"window,omitempty"`
+	Price  budget.Price `json:"price"` // in billionths of a dollar a token
+	// Bound says how sure it is that a call is billed for no more than is held for
+	// it: exact, documented or none.
+	Bound       string   `json:"billing_bound,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	Effort      string   `json:"effort,omitempty"`
 }
 
 // DefinitionInfo is one kind of agent that the run may have.

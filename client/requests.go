@@ -21,7 +21,8 @@ type RunRequest struct {
 	RunID           string             `json:"run_id"`
 	Prompt          string             `json:"prompt"`
 	Agent           string             `json:"agent,omitempty"`
-	Agents          string             `json:"agents,omitempty"` // directory of agent files
+	Agents          string             `json:"agents,omitempty"`     // directory of agent files
+	MCPConfig       string             `json:"mcp_config,omitempty"` // file of MCP servers
 	Dir             string             `json:"dir,omitempty"`
 	Model           string             `json:"model,omitempty"`
 	MaxTurns        int                `json:"max_turns,omitempty"`
@@ -46,6 +47,14 @@ type RunRequest struct {
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
 	// Fallback are models that take over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
+	// AllowUnpriced are models that may be called under a limit in money though
+	// nobody knows what they cost: PROVIDER/MODEL.
+	AllowUnpriced []string `json:"allow_unpriced,omitempty"`
+	// Attach are images and documents that come with the prompt.
+	Attach []Attachment `json:"attach,omitempty"`
+	// AllowUnbounded are models that may be sent attachments though nobody has
+	// published what those cost there at most: PROVIDER/MODEL.
+	AllowUnbounded []string `json:"allow_unbounded,omitempty"`
 	// RequireTool are results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
@@ -53,6 +62,8 @@ type RunRequest struct {
 	// Manners are how the loops behave where it is not as ever; models in them
 	// are named, and hooks have no place here.
 	Manners *agent.Manners `json:"manners,omitempty"`
+	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
+	NoAgentsMD bool `json:"no_agents_md,omitempty"`
 	// Fork begins with the history of another run's root: RUN as it stands, or
 	// RUN@TURN as it stood after a turn.
 	Fork string `json:"fork,omitempty"`

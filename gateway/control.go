@@ -46,7 +46,9 @@ type Config struct {
 	// nodes of one machine.
 	Name, Machine string
 	// Bare leaves out of events what people, models and tools said.
-	Bare   bool
+	Bare bool
+	// Clean takes secrets out of what is asked and answered. Default: nothing is.
+	Clean  func([]byte) []byte
 	Logger *slog.Logger // default: discard
 }
 
@@ -80,7 +82,7 @@ func (c *Control) verbs() map[string]verb {
 		"steer": handle(c.steer), "answer": handle(c.answer), "events": handle(c.events),
 		"policy": handle(c.policy), "budget": handle(c.budget), "questions": handle(c.questions), "transcript": handle(c.transcript),
 		"nodes": handle(c.nodes), "drain": handle(c.drain), "export": handle(c.export), "recall": handle(c.recall),
-		"delete": handle(c.delete), "prune": handle(c.prune),
+		"attach": handle(c.attach), "delete": handle(c.delete), "prune": handle(c.prune),
 	}
 }
 
@@ -88,6 +90,9 @@ func (c *Control) verbs() map[string]verb {
 func Serve(cfg Config) (*Control, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clean == nil {
+		cfg.Clean = func(data []byte) []byte { return data }
 	}
 	c := &Control{cfg: cfg}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -163,7 +168,7 @@ func (c *Control) respond(verb string, serve verb) func(micro.Request) {
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 			defer cancel()
-			reply, err := c.guard(ctx, verb, serve, r.Data())
+			reply, err := c.guard(ctx, verb, serve, c.cfg.Clean(r.Data()))
 			var data []byte
 			if err == nil {
 				data, err = json.Marshal(reply)
@@ -192,7 +197,9 @@ func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byt
 }
 
 func (c *Control) refuse(verb string, r micro.Request, err error) {
-	known := refusal(err)
+	told := *refusal(err)
+	known := &told
+	known.Text, known.Hint = string(c.cfg.Clean([]byte(known.Text))), string(c.cfg.Clean([]byte(known.Hint)))
 	known.Text = cut(known.Text, errorBytesMax)
 	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
@@ -217,7 +224,7 @@ func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error 
 	if c.cfg.Names.Reserved(r.Reply()) {
 		return fmt.Errorf("%w: %q", errReply, r.Reply())
 	}
-	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data})
+	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Clean(data)})
 }
 
 // errReply: a request asks for its answer where logs, leases or events are.

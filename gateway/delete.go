@@ -93,7 +93,10 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 	if !listed && ends[super] != nil && ends[super].life.Buried {
 		return client.Deleted{RunID: r.RunID, Already: true}, nil
 	}
-	if !listed && len(ends) == 0 {
+	if !listed && len(ends) == 0 { // what was attached to a run that was then refused is there all the same
+		if err := c.cfg.Blobs.Drop(ctx, r.RunID); err != nil {
+			return nil, err
+		}
 		return nil, notFound(r.RunID)
 	}
 	reply := client.Deleted{RunID: r.RunID}

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -63,7 +65,7 @@ func describe(s supervisor.State) client.Description {
 	d := client.Description{
 		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, Workspace: r.Workspace,
 		Constraints: list(r.Constraints), Criteria: list(r.Criteria), Writable: list(r.Writable),
-		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price,
+		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(bound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
 		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, agent.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
 		Manners: r.Manners, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
@@ -86,6 +88,12 @@ func describe(s supervisor.State) client.Description {
 			Limit: a.Limit, Used: a.Spent, Reserved: a.Held, Kept: a.Kept})
 	})
 	return d
+}
+
+// bound is that of the model's provider.
+func bound(route string) pick.Bound {
+	provider, _, _ := strings.Cut(route, "/")
+	return pick.BoundOf(provider)
 }
 
 func definition(def supervisor.Definition) client.DefinitionInfo {

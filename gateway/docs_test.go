@@ -112,7 +112,7 @@ var requests = map[string]any{
 	"run": &client.RunRequest{}, "get": &client.GetRequest{}, "list": &struct{}{}, "cancel": &client.CancelRequest{}, "steer": &client.SteerRequest{},
 	"answer": &client.AnswerRequest{}, "events": &client.EventsRequest{}, "policy": &client.PolicyRequest{}, "budget": &client.BudgetRequest{},
 	"questions": &struct{}{}, "transcript": &client.TranscriptRequest{},
-	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{},
+	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }

@@ -139,6 +139,10 @@ func Encode(e life.Event, bare bool) ([]byte, error) {
 		if _, delta := e.Data.(actors.Delta); delta {
 			e.Data = actors.Delta{} // nothing but text
 		}
+		if p, ok := e.Data.(actors.Progress); ok {
+			p.Message = ""
+			e.Data = p
+		}
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {

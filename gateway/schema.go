@@ -34,8 +34,9 @@ var ErrEvent = errors.New("gateway: not a valid event")
 
 // kinds are all kinds of events, each with the zero value of its data.
 func kinds() map[string]any {
-	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{},
-		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{}}
+	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}, "tool.progress": actors.Progress{},
+		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{},
+		"journal.unavailable": JournalState{}, "journal.available": JournalState{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())
 	return all
