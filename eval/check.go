@@ -206,7 +206,7 @@ func (d decoder) events(c *Case, line int) error {
 
 // kinds are the words of all events.
 func kinds() []string {
-	known := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}}
+	known := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}, "tool.progress": actors.Progress{}}
 	maps.Copy(known, agent.Kinds())
 	maps.Copy(known, supervisor.Kinds())
 	return slices.Sorted(maps.Keys(known))

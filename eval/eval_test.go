@@ -121,7 +121,7 @@ func TestWhatIsNotExpectedFails(t *testing.T) {
 		"something from outside did not come to pass": {
 			strings.Replace(base, "PLACE", "", 1) + "during: [{after: model.retry, nth: 2, cancel: now}]", "there was no model.retry  number 2"},
 		"a run that does not end": {
-			"case_id: x\ngoal: y\nwithin: 100ms\nmodel: [{text: late, delay: 10s}]\nexpected: {stop_reason: completed}", "the run did not end within 100ms"},
+			"case_id: x\ngoal: y\nwithin: 2s\nmodel: [{text: late, delay: 60s}]\nexpected: {stop_reason: completed}", "the run did not end within 2s"},
 		"a script of a route that is not there": {
 			"case_id: x\ngoal: y\nmanners: {fallbacks: [{name: script/none}]}\nmodel: [{error: {class: authentication, message: no key}}]\nexpected: {stop_reason: completed}",
 			"stop_reason is model_error"},

@@ -62,7 +62,7 @@ func (s Style) kind(kind, text string) string {
 	case "stop.vetoed", "budget.exhausted", "query.asked", "agent.parked", "limit.soft", "warning.raised", "model.retry", "model.fallback", "gate.paused", "tool.retry",
 		"loop.detected", "recovery.fired", "agent.resumed", "checkpoint.resume_unsafe", "message.tombstoned":
 		return s.Yellow(text)
-	case "message.delta", "message.reasoning", "budget.reserved", "budget.settled":
+	case "message.delta", "message.reasoning", "tool.progress", "budget.reserved", "budget.settled":
 		return s.Dim(text)
 	}
 	return text

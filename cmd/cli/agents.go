@@ -249,13 +249,18 @@ type promptDoc struct {
 
 // preview is what a run of an agent here would be opened with; "" is the first one.
 func (a *app) preview(g agentPlaces, name string) (supervisor.Opened, error) {
+	o, _, err := a.previewed(mcpPlaces{agentPlaces: g}, name)
+	return o, err
+}
+
+func (a *app) previewed(g mcpPlaces, name string) (supervisor.Opened, []string, error) {
 	own, err := agentfile.Share(settings.UserFile())
 	if err != nil {
-		return supervisor.Opened{}, &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
+		return supervisor.Opened{}, nil, &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
 	}
-	o, _, err := host.Preview(host.Config{Env: a.getenv, Tools: own.Tools}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
-		Dir: g.dir, Agents: g.agents, Model: scout.Name})
-	return o, err
+	o, accepted, err := host.Preview(host.Config{StateDir: a.storeIn, Env: a.getenv, Tools: own.Tools, Servers: userServers()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
+		Dir: g.dir, Agents: g.agents, MCPConfig: g.config, Model: scout.Name})
+	return o, accepted.Notes, err
 }
 
 func (a *app) prompt(g agentPlaces, name string) error {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/term"
@@ -116,7 +118,7 @@ func budgetText(d agentDoc) string {
 		parts = append(parts, fmt.Sprintf("$%g", d.USD))
 	}
 	if d.Share > 0 {
-		parts = append(parts, fmt.Sprintf("%g %% of its parent's", d.Share*100))
+		parts = append(parts, fmt.Sprintf("%g %% of the run's", d.Share*100))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -217,16 +219,21 @@ func meaning(d agentfile.Definition, known map[string]bool) (problems, notes []r
 		if known[name] {
 			continue
 		}
-		text := fmt.Sprintf("x-troupe.delegates: there is no agent %q", name)
+		text := fmt.Sprintf("it may call %q, and there is no such agent", name)
 		if near := settings.Near(name, sorted(known)); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		notes = append(notes, remark{Path: d.Path, Text: text})
+		notes = append(notes, remark{Path: d.Path, Line: d.Line("x-troupe", "tools", "permission"), Text: text})
 	}
-	for _, m := range append([]string{d.Model}, d.Fallback...) {
-		if m != "" && !strings.Contains(m, "/") {
-			notes = append(notes, remark{Path: d.Path, Text: fmt.Sprintf("model %q is not PROVIDER/MODEL; the run's model is taken", m)})
+	for i, m := range append([]string{d.Model}, d.Fallback...) {
+		if _, ok := pick.Meant(m, anthropic.Provider); m == "" || ok {
+			continue
 		}
+		text, key := fmt.Sprintf("model %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; the run's model is taken", m), "model"
+		if i > 0 {
+			text, key = fmt.Sprintf("x-troupe.fallback: %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; it is left out", m), "x-troupe"
+		}
+		notes = append(notes, remark{Path: d.Path, Line: d.Line(key), Text: text})
 	}
 	if d.Policy != "" {
 		var p supervisor.Policy
@@ -235,7 +242,7 @@ func meaning(d agentfile.Definition, known map[string]bool) (problems, notes []r
 			err = p.Validate()
 		}
 		if err != nil {
-			problems = append(problems, remark{Path: d.Path, Text: fmt.Sprintf("x-troupe.policy: %v", err)})
+			problems = append(problems, remark{Path: d.Path, Line: d.Line("x-troupe"), Text: fmt.Sprintf("x-troupe.policy: %v", err)})
 		}
 	}
 	return problems, notes

@@ -86,7 +86,7 @@ func opened(p *page, d described) {
 	p.pairs([2]string{"run", d.RunID}, [2]string{"state", state(d)}, [2]string{"goal", o.Goal}, [2]string{"caller", o.Caller}, [2]string{"conversation", conversation}, [2]string{"trace", o.Trace},
 		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")},
 		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
-		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"window", windowText(o.Model.Window)},
+		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
 		[2]string{"first agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
 		[2]string{"limits", limitsText(o.Limits, o.AgentLimits)},
 		[2]string{"policy", policyText(o.Policy)})
@@ -102,13 +102,19 @@ func windowText(tokens int64) string {
 // priceText is a price in dollars per million tokens.
 func priceText(p budget.Price) string {
 	switch {
+	case p.Allowed:
+		return "unknown, and allowed: the limit in money does not hold for it"
 	case !p.Known:
 		return "unknown"
 	case p == (budget.Price{Known: true}):
 		return "free"
 	}
-	return fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", cents(p.Input), cents(p.Output),
+	text := fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", cents(p.Input), cents(p.Output),
 		cents(p.CacheRead), cents(p.CacheWrite))
+	if p.Long.Above > 0 {
+		text += fmt.Sprintf("; $%s in, $%s out where a prompt has more than %s", cents(p.Long.Input), cents(p.Long.Output), term.Tokens(p.Long.Above))
+	}
+	return text
 }
 
 // cents turns billionths of a dollar a token into dollars a million, with two

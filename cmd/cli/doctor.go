@@ -59,7 +59,7 @@ func (a *app) doctor(ctx context.Context) error {
 	}
 	list = append(list, a.checkNATS(ctx)...)
 	list = append(list, a.checkDisk()...)
-	list = append(list, a.checkModel(ctx), a.checkKeys(), checkGit(ctx), a.checkAgents())
+	list = append(list, a.checkModel(ctx), a.checkKeys(), checkGit(ctx), checkSandbox(ctx), a.checkAgents())
 	failures := 0
 	for _, c := range list {
 		if c.Status == broken {

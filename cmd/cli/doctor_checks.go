@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/term"
+	"github.com/troupe-run/troupe/tool/sandbox"
 )
 
 func parent(dir string) string { return filepath.Dir(dir) }
@@ -172,7 +173,7 @@ func clockCheck(runs []client.RunInfo) checkup {
 }
 
 // keyNames are the variables that can hold a key or say where a model is.
-var keyNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL",
+var keyNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL",
 	"OLLAMA_HOST"}
 
 // checkKeys says which are set, never what they are.
@@ -218,6 +219,18 @@ func checkGit(ctx context.Context) checkup {
 		return checkup{"git", broken, "git does not run: " + err.Error(), "install it: the tools that read histories need it"}
 	}
 	return checkup{"git", proven, strings.TrimSpace(string(out)), ""}
+}
+
+// checkSandbox says what is enforced for commands of the tool shell.
+func checkSandbox(ctx context.Context) checkup {
+	report, err := sandbox.Probe(ctx)
+	if err != nil {
+		return checkup{"sandbox", broken, "commands of the tool shell cannot run: " + err.Error(), "see docs/sandbox.md"}
+	}
+	if missing := report.Missing(); len(missing) > 0 {
+		return checkup{"sandbox", unproven, "for commands of the tool shell this system does not enforce: " + missing.String(), "a person is asked before they run; see docs/sandbox.md"}
+	}
+	return checkup{"sandbox", proven, "commands of the tool shell are confined: " + report.String(), ""}
 }
 
 // checkAgents looks at the agent files that a run here would find.

@@ -12,8 +12,11 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/model/cassette"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/term"
+	"github.com/troupe-run/troupe/tool/mask"
 )
 
 // Exit codes.
@@ -103,6 +106,10 @@ func explain(err error) *failure {
 		return &failure{exitNoNode, err, "another --store-dir or --nats-port may help; -v shows what the server says"}
 	case errors.Is(err, bus.ErrOwned):
 		return &failure{exitNoNode, err, "wait for the other process, or use another --store-dir"}
+	case errors.Is(err, cassette.ErrFull):
+		return &failure{exitUsage, err, "name another directory for --record, or remove that one"}
+	case errors.Is(err, cassette.ErrCassette):
+		return &failure{exitUsage, err, "--record DIR makes a recording, --replay DIR plays one; see docs/cassettes.md"}
 	case client.Lost(err):
 		return &failure{exitNoNode, errors.New("no troupe node answers"), "start one with troupe-node, or leave -s out to run one in process"}
 	case errors.Is(err, context.Canceled):
@@ -158,4 +165,18 @@ func plainError(err error) string {
 }
 
 // say writes a line to stderr. There is nobody to tell that it failed.
-func (a *app) say(line string) { _, _ = io.WriteString(a.err, line+"\n") }
+func (a *app) say(line string) { _, _ = io.WriteString(a.err, a.hide(line)+"\n") }
+
+// hide masks what a line holds of the secrets of this process: an error may quote
+// an address, or what was typed in the wrong place.
+func (a *app) hide(line string) string {
+	if a.hidden == nil {
+		return line
+	}
+	return a.hidden().Values(line)
+}
+
+// secrets are those that the environment and the flags hold.
+func (a *app) secrets() *mask.Masker {
+	return host.Secrets(host.Config{Env: a.getenv, Environ: os.Environ(), Bus: a.conn.Options})
+}

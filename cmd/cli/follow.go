@@ -238,6 +238,7 @@ func (f *follower) finish(s *seat, end ending) error {
 	f.rest()
 	f.app.hintParked(f.run, end)
 	err := f.app.printResult(end.result)
+	f.app.tapes.left(f.app, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	interrupted := f.sig.first

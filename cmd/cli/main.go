@@ -4,8 +4,10 @@ package main
 
 import (
 	"os"
+	"sync"
 
 	"github.com/troupe-run/troupe/term"
+	"github.com/troupe-run/troupe/tool/mask"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -13,6 +15,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 // run is main with an exit code.
 func run(args []string) int {
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	a.hidden = sync.OnceValue(a.secrets)
 	root := a.root()
 	root.SetArgs(args)
 	err := root.Execute()
@@ -31,12 +34,16 @@ type app struct {
 
 	conn    connFlags
 	storeIn string // --store-dir
+	pricing string // --pricing-file
 	output  string
 	color   string
 	asJSON  bool
 	quiet   bool
 	verbose bool
 
+	tapes tapeFlags
+	// hidden knows the secrets of this process; nil: none.
+	hidden func() *mask.Masker
 	model  string     // of the settings; a flag goes before it
 	style  term.Style // of stdout
 	errors term.Style // of stderr

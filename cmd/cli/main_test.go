@@ -31,7 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"troupe": main, "testnode": testNode, "half-run": halfRun, "upnode": upNode})
+	testscript.Main(m, map[string]func(){"troupe": main, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer})
 }
 
 // testEnv is a home of its own, without keys and without an Ollama to be asked.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/scout"
 	"github.com/troupe-run/troupe/term"
@@ -34,21 +35,42 @@ type modelInfo struct {
 	Output     *float64 `json:"usd_per_million_output"`
 	CacheRead  *float64 `json:"usd_per_million_cache_read"`
 	CacheWrite *float64 `json:"usd_per_million_cache_write"`
-	Chosen     bool     `json:"chosen"`
+	// Long is what a call costs whose prompt is longer; absent where that is no more.
+	Long *longInfo `json:"long_prompts,omitempty"`
+	// Bound says how sure it is that a call is billed for no more than is held for it.
+	Bound  pick.Bound `json:"billing_bound"`
+	Chosen bool       `json:"chosen"`
 
 	price budget.Price
 }
 
-// modelsDoc is what list prints as JSON.
-type modelsDoc struct {
-	PricesAsOf string      `json:"prices_as_of"`
-	Chosen     string      `json:"chosen,omitempty"` // by a run here that names none
-	Why        string      `json:"why"`
-	Models     []modelInfo `json:"models"`
+// longInfo are the prices of calls whose prompts have more than Above tokens.
+type longInfo struct {
+	Above      int64   `json:"above_tokens"`
+	Input      float64 `json:"usd_per_million_input"`
+	Output     float64 `json:"usd_per_million_output"`
+	CacheRead  float64 `json:"usd_per_million_cache_read"`
+	CacheWrite float64 `json:"usd_per_million_cache_write"`
 }
 
-func infoOf(name string, p budget.Price, window, output int64) modelInfo {
-	i := modelInfo{Name: name, Window: window, MaxOutput: output, PriceKnown: p.Known, price: p}
+// modelsDoc is what list prints as JSON.
+type modelsDoc struct {
+	PricesAsOf string `json:"prices_as_of"`
+	// PricesFrom is the file that goes before the list, and when it was written.
+	PricesFrom     string `json:"prices_from,omitempty"`
+	PricesFileAsOf string `json:"prices_file_as_of,omitempty"`
+
+	Chosen string      `json:"chosen,omitempty"` // by a run here that names none
+	Why    string      `json:"why"`
+	Models []modelInfo `json:"models"`
+}
+
+func infoOf(name string, f catalog.Facts, bound pick.Bound) modelInfo {
+	p := f.Price
+	i := modelInfo{Name: name, Window: f.Window, MaxOutput: f.Output, PriceKnown: p.Known, Bound: bound, price: p}
+	if l := p.Long; p.Known && l.Above > 0 {
+		i.Long = &longInfo{l.Above, float64(l.Input) / 1e3, float64(l.Output) / 1e3, float64(l.CacheRead) / 1e3, float64(l.CacheWrite) / 1e3}
+	}
 	if p.Known {
 		usd := func(nano int64) *float64 { v := float64(nano) / 1e3; return &v }
 		i.Input, i.Output, i.CacheRead, i.CacheWrite = usd(p.Input), usd(p.Output), usd(p.CacheRead), usd(p.CacheWrite)
@@ -58,7 +80,20 @@ func infoOf(name string, p budget.Price, window, output int64) modelInfo {
 
 // choose is the choice that a node on this machine makes.
 func (a *app) choose(ctx context.Context, named string) (pick.Choice, error) {
-	return pick.Choose(ctx, pick.Config{Model: named, Setting: a.model, Env: a.getenv, Scout: scout.New()})
+	prices, err := a.prices()
+	if err != nil {
+		return pick.Choice{}, err
+	}
+	return pick.Choose(ctx, pick.Config{Model: named, Setting: a.model, Env: a.getenv, Scout: scout.New(), Prices: prices})
+}
+
+// prices are those of --pricing-file.
+func (a *app) prices() (catalog.Table, error) {
+	t, err := catalog.Load(a.pricing)
+	if err != nil {
+		return t, &failure{exitUsage, err, "--pricing-file names the file; see docs/prices.md"}
+	}
+	return t, nil
 }
 
 func (a *app) modelsList() *cobra.Command {
@@ -71,11 +106,18 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 		Example:     "  troupe models list\n  troupe models list -o json | jq -r '.models[] | select(.usd_per_million_output < 3) | .name'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(c *cobra.Command, _ []string) error {
-			doc := modelsDoc{PricesAsOf: pick.PricesAsOf}
-			for _, l := range pick.Listed() {
-				doc.Models = append(doc.Models, infoOf(l.Provider+"/"+l.Model, l.Price, l.Window, l.Output))
+			over, err := a.prices()
+			if err != nil {
+				return err
 			}
-			doc.Models = append(doc.Models, infoOf(scout.Name, budget.Price{Known: true}, 0, 0))
+			doc := modelsDoc{PricesAsOf: pick.PricesAsOf, PricesFrom: over.File}
+			if over.File != "" {
+				doc.PricesFileAsOf = over.Date.UTC().Format(time.DateOnly)
+			}
+			for _, l := range pick.Listed(over) {
+				doc.Models = append(doc.Models, infoOf(l.Provider+"/"+l.Model, l.Facts, l.Bound))
+			}
+			doc.Models = append(doc.Models, infoOf(scout.Name, catalog.Facts{Price: budget.Price{Known: true}}, pick.Exact))
 			choice, err := a.choose(c.Context(), "")
 			if err != nil {
 				doc.Why = err.Error()
@@ -84,7 +126,7 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 				i := slices.IndexFunc(doc.Models, func(m modelInfo) bool { return m.Name == doc.Chosen })
 				if i < 0 {
 					i = len(doc.Models)
-					doc.Models = append(doc.Models, infoOf(doc.Chosen, choice.Price, choice.Window, choice.MaxOutput))
+					doc.Models = append(doc.Models, infoOf(doc.Chosen, catalog.Facts{Price: choice.Price, Window: choice.Window, Output: choice.MaxOutput}, choice.Bound))
 				}
 				doc.Models[i].Chosen = true
 			}
@@ -97,7 +139,7 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 }
 
 func (a *app) modelsText(doc modelsDoc) error {
-	head := slices.Concat(left("MODEL"), right("WINDOW", "OUTPUT", "IN", "OUT", "CACHED", "WRITTEN"))
+	head := slices.Concat(left("MODEL"), right("WINDOW", "OUTPUT", "IN", "OUT", "CACHED", "WRITTEN"), left("BOUND"))
 	var rows [][]string
 	for _, m := range doc.Models {
 		name := "  " + term.Line(m.Name)
@@ -108,7 +150,7 @@ func (a *app) modelsText(doc modelsDoc) error {
 		if p := m.price; p.Known {
 			row = append(row[:3], dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite))
 		}
-		rows = append(rows, row)
+		rows = append(rows, append(row, string(m.Bound)))
 	}
 	if err := a.tableOf(head, rows); err != nil {
 		return err
@@ -117,7 +159,11 @@ func (a *app) modelsText(doc modelsDoc) error {
 	if doc.Chosen == "" {
 		text = "none would be chosen: " + term.Line(doc.Why)
 	}
-	return a.lines([]string{"", "US dollars a million tokens, as of " + doc.PricesAsOf, text})
+	lines := []string{"", "US dollars a million tokens, as of " + doc.PricesAsOf}
+	if doc.PricesFrom != "" {
+		lines[1] += ", and before those the prices of " + term.Line(doc.PricesFrom) + ", written on " + doc.PricesFileAsOf
+	}
+	return a.lines(append(lines, "BOUND: what is held for a call covers it by its own count (exact) or by what its provider publishes (documented)", text))
 }
 
 func size(tokens int64) string {

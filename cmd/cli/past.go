@@ -142,5 +142,12 @@ func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
 		}
 		r.History = &h
 	}
+	for _, f := range flags.attached {
+		sent, err := s.Attach(s.ctx, r.RunID, f.name, f.mime, f.data)
+		if err != nil {
+			return client.RunAccepted{}, err
+		}
+		r.Attach = append(r.Attach, sent)
+	}
 	return s.Run(s.ctx, r)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/term"
 )
 
@@ -32,6 +33,8 @@ type runFlags struct {
 	history     string
 	recalled    *agent.Past // of the file history
 	detach      bool
+	attach      []string
+	attached    []attached // the files attach
 }
 
 func (r *runFlags) add(f *pflag.FlagSet) {
@@ -39,10 +42,14 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&q.Agent, "agent", "", "agent that gets the task (default coordinator)")
 	f.StringVar(&q.Agents, "agents", "", "directory of agent files")
 	f.StringVar(&q.Dir, "dir", "", "directory that the agents work in (default none)")
+	f.StringVar(&q.MCPConfig, "mcp-config", "", "file of MCP servers that goes before the others")
 	f.StringVarP(&q.Model, "model", "m", "", "model, PROVIDER/MODEL (default: by the keys in the environment)")
 	f.IntVar(&q.MaxTurns, "max-turns", 0, "most turns of the first agent (default 20)")
 	f.Int64Var(&q.MaxTokens, "max-tokens", 0, "most tokens of the whole tree (default 60,000 for builtin/scout, else 1,000,000)")
 	f.Float64Var(&q.MaxBudgetUSD, "max-budget-usd", 0, "most US dollars of the whole tree (default 1 with a paid key)")
+	f.StringArrayVar(&r.attach, "attach", nil, fmt.Sprintf("image, PDF or text file that comes with the prompt, at most %d of %d bytes each; may be repeated", model.MediaMax, model.MediaBytesMax))
+	f.StringSliceVar(&q.AllowUnbounded, "allow-unbounded", nil, "models that may be sent attachments whose greatest cost nobody has published, PROVIDER/MODEL")
+	f.StringSliceVar(&q.AllowUnpriced, "allow-unpriced", nil, "models that may be called under --max-budget-usd though their price is unknown, PROVIDER/MODEL")
 	f.Int64Var(&q.MaxToolCalls, "max-tool-calls", 0, "most tool calls of the whole tree (default 200)")
 	f.IntVar(&q.MaxDepth, "max-depth", 0, "how deep agents may delegate (default 3)")
 	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
@@ -53,7 +60,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
 	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "only these tools, separated by commas")
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas")
-	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory without asking")
+	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "leave the directory's AGENTS.md out of the prompts")
+	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
 	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")
 	r.addGoal(f)
 	f.StringVar(&q.Fork, "fork", "", "begin with the history of a run: RUN as it stands, or RUN@TURN after a turn")
@@ -86,11 +94,17 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if err := r.completeServers(); err != nil {
+		return err
+	}
 	var err error
 	if q.Model, err = absolute(q.Model); err != nil {
 		return err
 	}
 	if err := r.completeGoal(); err != nil {
+		return err
+	}
+	if r.attached, err = attachments(r.attach); err != nil {
 		return err
 	}
 	if c.Flags().Changed("temperature") {
@@ -171,7 +185,7 @@ func directory(p *string) error {
 // roots are the directories that a node in this process lets clients name.
 func (r *runFlags) roots() []string {
 	var roots []string
-	for _, dir := range []string{r.request.Dir, r.request.Agents} {
+	for _, dir := range []string{r.request.Dir, r.request.Agents, r.request.MCPConfig} {
 		if dir != "" {
 			roots = append(roots, dir)
 		}

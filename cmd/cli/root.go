@@ -53,7 +53,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
 		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
 		a.exportCommand(), a.deleteCommand(), a.pruneCommand(), a.nodesCommand(), a.upCommand(), a.evalCommand(), a.fmtCommand(), a.versionCommand())
-	root.AddCommand(a.describeCommand(), a.timelineCommand(), a.budgetCommand(), a.agentsCommand(), a.modelsCommand(), a.toolsCommand(),
+	root.AddCommand(a.describeCommand(), a.timelineCommand(), a.budgetCommand(), a.agentsCommand(), a.modelsCommand(), a.toolsCommand(), a.mcpCommand(),
 		a.doctorCommand(), a.configCommand(), a.completionCommand())
 	a.completions(root)
 	return root
@@ -62,6 +62,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 func (a *app) globals(f *pflag.FlagSet) {
 	a.conn.add(f)
 	f.StringVar(&a.storeIn, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.StringVar(&a.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
 	f.StringVarP(&a.output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
 	f.BoolVar(&a.asJSON, "json", false, "the same as -o json")
 	f.StringVar(&a.color, "color", "auto", "colour: auto, always, never")

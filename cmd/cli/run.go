@@ -31,10 +31,14 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
   troupe run -o json "..." | jq -r .result
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
   troupe run --resume 01k9z3
-  troupe run --fork 01k9z3@4 "Try it the other way"`,
+  troupe run --fork 01k9z3@4 "Try it the other way"
+  troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.complete(a, c, args); err != nil {
+				return err
+			}
+			if err := a.tapes.check(a.conn.Given(), flags.detach); err != nil {
 				return err
 			}
 			if flags.detach {
@@ -45,6 +49,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 	}
 	flags.add(c.Flags())
 	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run")
+	a.tapes.add(c.Flags())
 	c.Flags().BoolVar(&flags.detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
@@ -115,6 +120,9 @@ func (a *app) follow(flags *runFlags) error {
 			}
 			leave := func() { _ = s.Close() } // there is no time to tell anybody
 			sig.last.Store(&leave)
+			if err := a.tapes.here(s); err != nil {
+				return errors.Join(err, s.Close())
+			}
 		}
 		end, err := a.attend(s, f, flags)
 		if sig.second.Load() {

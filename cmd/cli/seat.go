@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -136,8 +137,12 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 	if err != nil && why == toRun { // so must what a tool is said to do
 		return nil, &failure{code: exitUsage, err: err, hint: "see docs/manners.md"}
 	}
-	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Env: a.getenv, Model: a.model, Hooks: hooks, Tools: own.Tools,
-		Still: why == toLook, Logger: a.logger()})
+	prices, err := a.prices()
+	if err != nil {
+		return nil, err
+	}
+	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Upward: true, Env: a.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
+		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, Logger: a.logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +180,7 @@ func (s *seat) heard(e client.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Kind {
-	case "shard.taken", "shard.released": // of no run
+	case "shard.taken", "shard.released", "journal.unavailable", "journal.available": // of no run
 	case "run.finished":
 		delete(s.live, e.Run)
 	default:

@@ -27,7 +27,7 @@ type toolInfo struct {
 }
 
 func (a *app) toolsList() *cobra.Command {
-	var g agentPlaces
+	var g mcpPlaces
 	return g.add(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
 		Short: "List the tools that a run here would have, what running one twice does, and where it comes from",
@@ -55,14 +55,22 @@ of unknown outcome waits for a person; irreversible ones run at most once.`,
 
 // toolsOf are the tools that a run would be opened with, as far as this machine
 // can say.
-func (a *app) toolsOf(g *agentPlaces) ([]toolInfo, error) {
+func (a *app) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
 	r, err := g.roster()
 	if err != nil {
 		return nil, err
 	}
-	o, err := a.preview(*g, "")
+	if err := g.completeConfig(); err != nil {
+		return nil, err
+	}
+	o, notes, err := a.previewed(*g, "")
 	if err != nil {
 		return nil, err
+	}
+	for _, n := range notes {
+		if !a.quiet {
+			a.say(a.errors.Yellow("note: ") + term.Line(n))
+		}
 	}
 	list := []toolInfo{}
 	for _, spec := range o.Tools {
@@ -70,6 +78,11 @@ func (a *app) toolsOf(g *agentPlaces) ([]toolInfo, error) {
 		for _, c := range o.Commands {
 			if c.Name == spec.Name {
 				t.Command, t.From = c.Line, commandFrom(r, c.Name)
+			}
+		}
+		for _, server := range o.Servers {
+			if server.Has(spec.Name) {
+				t.From = server.Source
 			}
 		}
 		list = append(list, t)

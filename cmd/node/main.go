@@ -20,10 +20,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/settings"
+	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // Exit codes.
@@ -45,7 +48,7 @@ func run(args []string) int {
 		return 0
 	}
 	code, hint := explain(err)
-	say("error: " + oneLine(err.Error()))
+	say("error: " + host.Secrets(n.cfg).Values(oneLine(err.Error())))
 	if hint != "" {
 		say("hint: " + hint)
 	}
@@ -61,6 +64,7 @@ func say(line string) { _, _ = io.WriteString(os.Stderr, line+"\n") }
 type node struct {
 	cfg        host.Config
 	durability string
+	pricing    string
 	output     string
 	verbose    bool
 	drain      time.Duration
@@ -118,6 +122,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&n.cfg.Machine, "machine", "", "name of the machine, the same for all its nodes (default the host's)")
 	f.DurationVar(&n.cfg.PoolPatience, "pool-patience", 0, "how long a pool may be without a node until its agents are given up (default 10m)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
+	f.StringVar(&n.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
 	o := &n.cfg.Bus
@@ -150,11 +155,14 @@ func (n *node) settle(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir} {
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "pricing_file": &n.pricing} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
 			*target = s.Value
 		}
+	}
+	if n.cfg.Prices, err = catalog.Load(n.pricing); err != nil {
+		return fmt.Errorf("%w: --pricing-file: %w", errConfig, err)
 	}
 	hooks, notes, err := agentfile.Hooks(settings.UserFile())
 	if err != nil {
@@ -168,6 +176,7 @@ func (n *node) settle(c *cobra.Command) error {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
+	n.cfg.Servers = filepath.Join(filepath.Dir(settings.UserFile()), mcp.UserFileName)
 	switch n.durability {
 	case "sync":
 	case "lazy":
@@ -259,6 +268,7 @@ func (n *node) serve() error {
 		}
 		return nil
 	}
+	n.cfg.Rules = agent.Rules + younger
 	h, err := host.Start(ctx, n.cfg)
 	if err != nil && ctx.Err() != nil {
 		return nil // it was told to stop before it was there

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func join(t *testing.T, e *bus.Embedded, name string, roots ...string) *Host {
 
 // cut takes a node off the network for good, as the death of its machine would.
 func (h *Host) cut() {
-	for _, nc := range []*nats.Conn{h.doors, h.reader, h.owner} {
+	for _, nc := range []*nats.Conn{h.doors, h.leases, h.reader, h.owner, h.teller} {
 		nc.Close()
 	}
 }
@@ -82,18 +83,16 @@ func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 	spread(t, hosts...)
 	c := connect(t, hosts[1])
 	var ids []string
-	for range 6 {
-		ids = append(ids, begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}))
-	}
-	for _, id := range ids {
+	idle := func(h *Host) bool { return working(h) == 0 }
+	for len(ids) < 6 || len(ids) < 40 && slices.ContainsFunc(hosts, idle) { // chance names the runs, and with them who has them
+		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 		await(t, c, id, "tool.started", 2)
+		ids = append(ids, id)
 	}
-	nodes := map[string]int{}
 	for _, h := range hosts {
-		nodes[h.cfg.Name] = int(working(h))
-	}
-	if nodes["one"] == 0 || nodes["two"] == 0 || nodes["three"] == 0 {
-		t.Errorf("the work is not shared: %v", nodes)
+		if idle(h) {
+			t.Errorf("the work is not shared: %s has none of %d runs", h.cfg.Name, len(ids))
+		}
 	}
 	hosts[0].cut()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
@@ -26,7 +26,9 @@ import (
 	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // Config of a Host. The zero value is an embedded server in the user's state
@@ -53,6 +55,9 @@ type Config struct {
 	Monitor []string
 	// Roots are the directories that clients may name.
 	Roots []string
+	// Upward lets a project's instructions be read above the directory that a run
+	// names, up to the top of its repository: for a node of the user's own process.
+	Upward bool
 	// Name of the node. Default: the host's name.
 	Name string
 	// Pools whose agents this node runs, on a server that others share. Default
@@ -71,14 +76,27 @@ type Config struct {
 	Linger time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
+	// Prices is the operator's word on what models cost and take (catalog.Load).
+	Prices catalog.Table
 	// Tools is the operator's word on tools: it goes over what they say themselves.
 	Tools []agentfile.ToolRule
+	// Servers is the file in which the operator names MCP servers. Default none.
+	Servers string
 	// Env reads the environment. Default os.Getenv.
 	Env func(string) string
+	// Record is a directory to keep the exchanges with models in, as the wire had
+	// them; Replay is one to play them from, without keys or network. At most one.
+	Record, Replay string
+	// Environ is the whole environment, NAME=value: the values of names that speak
+	// of secrets are masked wherever they would get out. Default os.Environ, if Env
+	// is the default, too.
+	Environ []string
 	// Hooks are the operator's own, for every agent of every run. Those that name
 	// no command are functions of GoHooks.
 	Hooks   []agent.Hook
 	GoHooks map[string]hook.Func
+	// Own is what the program that embeds the node brings.
+	Own Own
 	// Rules are the newest that this node knows. Default: agent.Rules; tests have
 	// old and new nodes side by side by it.
 	Rules int
@@ -98,8 +116,10 @@ type Host struct {
 	cfg      Config
 	names    bus.Names
 	embedded *bus.Embedded
-	owner    *nats.Conn // logs, leases, index
+	owner    *nats.Conn // logs, index
 	reader   *nats.Conn
+	teller   *nats.Conn // events: the server copies each to every observer before it reads on
+	leases   *nats.Conn // where there are any: a renewal must not queue behind appends
 	doors    *nats.Conn // answers requests; may not write logs
 	post     *jetstream.Post
 	blobs    *jetstream.Blobs
@@ -107,7 +127,10 @@ type Host struct {
 	control  *gateway.Control
 	runs     *gateway.Runs
 	models   *models
+	tapes    tapes
+	exits    exits
 	places   places
+	hub      *mcp.Hub       // nil: none is started
 	inside   []*nats.Conn   // of clients in this process
 	writing  sync.WaitGroup // rows of the index, and runs that are taken up
 	holding  holding
@@ -127,12 +150,27 @@ const openTimeout = 30 * time.Second
 // Start starts a node. The caller must Close it.
 func Start(ctx context.Context, cfg Config) (*Host, error) {
 	cfg = cfg.withDefaults()
+	own, err := cfg.Own.complete()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Own = own
 	names, err := bus.NewNames("")
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, names: names, models: newModels(cfg)}
+	if err := cfg.checkPowers(); err != nil {
+		return nil, err
+	}
+	out := exits{cfg.secrets()}
+	cfg.Logger = slog.New(cleanLog{cfg.Logger.Handler(), out})
+	tapes, err := openTapes(cfg, out)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Trusted: func(source string) bool { return filepath.Base(source) != mcp.FileName }, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(h.denied(err), h.Close())
 	}
@@ -143,6 +181,7 @@ func (c Config) withDefaults() Config {
 	if c.Rules == 0 {
 		c.Rules = agent.Rules
 	}
+	c.Environ = environ(c)
 	if c.Env == nil {
 		c.Env = os.Getenv
 	}
@@ -174,7 +213,7 @@ func (h *Host) open(ctx context.Context) error {
 		logs, blobs = h.embedded.Shares() // of a disk that may be small
 	}
 	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Logger: h.cfg.Logger}); err != nil {
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Stalled: h.stalled(), Logger: h.cfg.Logger}); err != nil {
 		return err
 	}
 	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
@@ -188,10 +227,10 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.runs = gateway.OpenRuns(buckets)
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.post, Model: h.models.client, Tools: h.tools, Differs: h.differs, Rules: h.cfg.Rules, Foreign: h.foreign, Hooks: h.cfg.GoHooks,
-		Blobs: h.blobs, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.logs(), Model: h.models.client, Tools: h.tools, Differs: h.differs, Rules: h.cfg.Rules, Foreign: h.foreign, Hooks: h.goHooks(),
+		Blobs: cleanBlobs{h.blobs, h.exits}, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
-		cfg.Post = still{h.post}
+		cfg.Post = still{h.logs()}
 	}
 	cfg.Gate = h.models.gate
 	if h.gates, err = h.shareGates(buckets); err != nil {
@@ -209,8 +248,8 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.keepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.post, Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Logger: h.cfg.Logger})
+	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.logs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
+		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -260,29 +299,21 @@ func (h *Host) connect() error {
 	if h.reader, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
+	if h.teller, err = dial(bus.RoleNode); err != nil {
+		return err
+	}
+	if h.leases, err = dial(bus.RoleNode); err != nil {
+		return err
+	}
 	h.doors, err = dial(bus.RoleService)
 	return err
 }
 
 // still is logs whose entries wake nobody.
-type still struct{ *jetstream.Post }
+type still struct{ cleanPost }
 
 func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
 	return func() {}, nil
-}
-
-// publish sends one event to observers. Core NATS does not wait for them.
-func (h *Host) publish(e life.Event) {
-	subject, err := h.names.Event(e.Run, e.Agent, e.Kind)
-	if err == nil {
-		var raw []byte
-		if raw, err = gateway.Encode(e, h.cfg.Bare); err == nil {
-			err = h.owner.Publish(subject, raw)
-		}
-	}
-	if err != nil {
-		h.cfg.Logger.Warn("an event was not published", "event", e.ID, "error", err)
-	}
 }
 
 // over writes the result into the index, beside the actor that says it.
@@ -335,21 +366,23 @@ func (h *Host) Client() (*client.Client, error) {
 
 // Close stops the node. What was under way is taken up from the logs by the
 // next owner.
-func (h *Host) Close() error {
+func (h *Host) Close() (err error) {
 	var errs []error
+	defer func() { err = errors.Join(err, h.tapes.close()) }() // when nobody asks any more
 	if h.control != nil {
 		errs = append(errs, h.control.Close())
 	}
 	if h.node != nil {
 		h.node.Stop()
 	}
+	h.hub.Close()
 	h.end()
 	h.giveShards()
 	h.writing.Wait()
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
 	}
-	for _, nc := range append(h.inside, h.doors, h.reader, h.owner) {
+	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
 		if nc != nil {
 			nc.Close()
 		}

@@ -6,16 +6,36 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/prompt"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
+// compose makes the prompts of a run, and labels a recording with what they name.
+func (h *Host) compose(o *supervisor.Opened, r client.RunRequest, choice pick.Choice, a *client.RunAccepted) error {
+	guide, err := h.guideOf(o, r, choice, a)
+	if err != nil {
+		return err
+	}
+	now := h.tapes.now()
+	note, err := h.tapes.begin(o.Workspace, choice, now, h.cfg.Env)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if note != "" {
+		a.Notes = append(a.Notes, note)
+	}
+	return layers(o, choice, now, guide...)
+}
+
 // layers composes the system prompts of a run: who an agent is and what it must
 // keep to stay as they are, so that a provider can cache them; where and when it
-// works comes behind the breakpoint. The built-in planner has no use for either.
-func layers(o *supervisor.Opened, choice pick.Choice, now time.Time) error {
-	around := []prompt.Layer{{Name: "environment", Content: environment(o.Workspace, now), Priority: prompt.Environment}}
+// works comes behind the breakpoint, and so does what the project says: it is
+// the same for all agents, and stands in the record once. The built-in planner
+// has no use for either.
+func layers(o *supervisor.Opened, choice pick.Choice, now time.Time, project ...prompt.Layer) error {
+	around := append(project, prompt.Layer{Name: "environment", Content: environment(o.Workspace, now), Priority: prompt.Environment})
 	if choice.Provider == pick.Builtin {
 		around = nil
 	}

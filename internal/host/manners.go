@@ -51,7 +51,7 @@ func wanted(r client.RunRequest) (agent.Manners, error) {
 
 // routes finds the models that manners name: their prices and windows are the
 // node's to say. The choices are those of the fallbacks.
-func (h *Host) routes(m agent.Manners, base agent.Model) (agent.Manners, []pick.Choice, error) {
+func (h *Host) routes(m agent.Manners, base agent.Model, unpriced []string) (agent.Manners, []pick.Choice, error) {
 	find := func(what, name string) (agent.Model, pick.Choice, error) {
 		if name == "" {
 			return base, pick.Choice{}, fmt.Errorf("%s: no model is named", what)
@@ -60,7 +60,7 @@ func (h *Host) routes(m agent.Manners, base agent.Model) (agent.Manners, []pick.
 		if err != nil {
 			return base, c, fmt.Errorf("%s %q: %w", what, name, err)
 		}
-		return along(base, c), c, nil
+		return along(base, c, unpriced), c, nil
 	}
 	var chain []pick.Choice
 	for i, f := range m.Fallbacks {
@@ -83,9 +83,11 @@ func (h *Host) routes(m agent.Manners, base agent.Model) (agent.Manners, []pick.
 	return m, chain, nil
 }
 
-// along is another model with the wishes of the first.
-func along(base agent.Model, c pick.Choice) agent.Model {
+// along is another model with the wishes of the first. The named ones may be
+// called without a price.
+func along(base agent.Model, c pick.Choice, unpriced []string) agent.Model {
 	base.Name, base.Window, base.Price, base.Output = c.Name(), c.Window, c.Price, c.MaxOutput
+	base.Price.Allowed = !c.Price.Known && slices.Contains(unpriced, c.Name())
 	return base
 }
 
@@ -100,7 +102,7 @@ func (h *Host) behaves(o *supervisor.Opened, def *supervisor.Definition, d agent
 	if def.Model != nil {
 		base = *def.Model
 	}
-	m, _, err := h.routes(m, base)
+	m, _, err := h.routes(m, base, o.Unpriced)
 	if err != nil {
 		return bad("change "+d.Path, "agent %s: %v", d.Name, err)
 	}
@@ -118,10 +120,10 @@ func (h *Host) behaves(o *supervisor.Opened, def *supervisor.Definition, d agent
 // nobody knows what they cost.
 func affordable(m agent.Manners, nano int64, where string, a *client.RunAccepted) agent.Manners {
 	unknown := func(f agent.Model) bool {
-		if nano == 0 || f.Price.Known {
+		if nano == 0 || f.Price.Covered() {
 			return false
 		}
-		a.Notes = append(a.Notes, fmt.Sprintf("%s%s is left out: its price is unknown, and there is a limit in money; --max-tokens is another", where, f.Name))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s%s is left out: its price is unknown, and there is a limit in money; --allow-unpriced %s lets it be called", where, f.Name, f.Name))
 		return true
 	}
 	m.Fallbacks = slices.DeleteFunc(slices.Clone(m.Fallbacks), unknown)
@@ -167,6 +169,9 @@ func (h *Host) classify(o *supervisor.Opened, a *client.RunAccepted) error {
 	apply(file, local.Tools, func(s model.ToolSpec, r agentfile.ToolRule) model.ToolSpec {
 		if r.Class != "" && s.Class.Stricter(r.Class) != r.Class {
 			note("%s: %s stays %s; only the user's own %s can trust it more", file, r.Name, s.Class, settings.FileName)
+		}
+		if r.Allow != nil || r.Private != nil || r.Read != nil || r.Timeout != 0 {
+			note("%s: what it allows %s is off; only the user's own %s can allow it", file, r.Name, settings.FileName)
 		}
 		s.Class = s.Class.Stricter(r.Class)
 		s.Poll = s.Poll || r.Poll

@@ -23,7 +23,7 @@ func doors(dir string, change ...func(*Config)) *Host {
 	for _, c := range change {
 		c(&cfg)
 	}
-	return &Host{cfg: cfg, models: newModels(cfg)}
+	return &Host{cfg: cfg, models: newModels(cfg, tapes{}, exits{cfg.secrets()})}
 }
 
 // env is an environment of these variables.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -13,26 +14,39 @@ import (
 // models finds the client of a route once and keeps it.
 type models struct {
 	cfg   Config
+	tapes tapes
+	exits exits
 	scout model.Client
 
 	mu    sync.Mutex
 	known map[string]pick.Choice
 }
 
-func newModels(cfg Config) *models {
-	return &models{cfg: cfg, scout: scout.New(), known: map[string]pick.Choice{}}
+func newModels(cfg Config, t tapes, x exits) *models {
+	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}}
 }
 
 // choose picks the model of a new run.
 func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) {
-	c, err := pick.Choose(ctx, pick.Config{Model: named, Setting: m.cfg.Model, Env: m.cfg.Env, Scout: m.scout, Cache: true})
+	if c, ok := m.cfg.Own.model(cmp.Or(named, m.tapes.model(named), m.cfg.Model)); ok {
+		return m.keep(c), nil
+	}
+	c, err := pick.Choose(ctx, pick.Config{Model: m.tapes.model(named), Setting: m.cfg.Model, Env: m.tapes.env(m.cfg.Env), Scout: m.scout, Cache: true,
+		Prices: m.cfg.Prices, Transport: m.tapes.transport()})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}
+	if named != m.tapes.model(named) {
+		c.Why = "as it was recorded"
+	}
+	return m.keep(c), nil
+}
+
+func (m *models) keep(c pick.Choice) pick.Choice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[c.Name()] = c
-	return c, nil
+	return c
 }
 
 // named finds the model that an agent file names.
@@ -63,5 +77,5 @@ func (m *models) client(route string) (model.Client, string, error) {
 			return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
 		}
 	}
-	return c.Client, c.Model, nil
+	return cleanClient{c.Client, m.exits}, c.Model, nil
 }

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
@@ -18,13 +18,15 @@ import (
 
 // Limits of a run that names none.
 const (
-	ScoutTokens   = 60_000
-	ModelTokens   = 1_000_000
-	PaidNano      = 1_000_000_000 // one US dollar, for a paid key without a limit
-	PromptMax     = 64 << 10
-	hardGraceMS   = 60_000
-	usdNano       = 1e9
-	coordinatorID = "coordinator"
+	ScoutTokens = 60_000
+	ModelTokens = 1_000_000
+	PaidNano    = 1_000_000_000 // one US dollar, for a paid key without a limit
+	PromptMax   = 64 << 10
+	// NamedModelsMax is how many models a request may allow without a price.
+	NamedModelsMax = 64
+	hardGraceMS    = 60_000
+	usdNano        = 1e9
+	coordinatorID  = "coordinator"
 )
 
 func bad(hint, format string, args ...any) error {
@@ -38,19 +40,11 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	defer cancel()
 	var none supervisor.Opened
 	a := client.RunAccepted{RunID: r.RunID}
-	if strings.TrimSpace(r.Prompt) == "" {
-		return none, a, bad("troupe run \"what to do\"", "there is no prompt")
-	}
-	if len(r.Prompt) > PromptMax {
-		return none, a, bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
-	}
-	if err := sane(r); err != nil {
+	if err := meant(r); err != nil {
 		return none, a, err
 	}
-	if r.Policy != nil {
-		if err := r.Policy.Validate(); err != nil {
-			return none, a, bad("see docs/policy.md", "%v", err)
-		}
+	if err := wholeTools(r); err != nil {
+		return none, a, err
 	}
 	dir, err := h.directory(r.Dir)
 	if err != nil {
@@ -64,19 +58,19 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err != nil {
 		return none, a, err
 	}
-	m, chain, err := h.routes(m, route(choice, r))
+	m, chain, err := h.routes(m, route(choice, r), r.AllowUnpriced)
 	if err != nil {
 		return none, a, bad("name models as PROVIDER/MODEL", "%v", err)
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: h.rules(),
 		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes)}
+		Workspace: dir, RootTurns: r.MaxTurns, Writable: writable(r.Yes), Unpriced: r.AllowUnpriced}
 	if r.Policy != nil {
 		o.Policy = *r.Policy
 	}
 	o.Limits, o.Agent = limits(r, append([]pick.Choice{choice}, chain...))
-	if o.Limits.Nano > 0 && !choice.Price.Known {
-		return none, a, bad("give --max-tokens instead of --max-budget-usd", "the price of %s is unknown, so a limit in money cannot be kept", choice.Name())
+	if err := payable(o, &a); err != nil {
+		return none, a, err
 	}
 	o.Manners = affordable(m, o.Limits.Nano, "fallback ", &a).Over(agent.DefaultManners())
 	if o.Manners.Context.Model == nil {
@@ -85,6 +79,10 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.cast(&o, r, &a); err != nil {
 		return none, a, err
 	}
+	if err := h.attachments(ctx, &o, r, &a); err != nil {
+		return none, a, err
+	}
+	tellOfNoDirectory(o, &a)
 	if err := h.place(ctx, &o, &a); err != nil {
 		return none, a, err
 	}
@@ -94,11 +92,48 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.versions(&o); err != nil {
 		return none, a, err
 	}
-	if err := layers(&o, choice, time.Now()); err != nil {
+	if err := h.compose(&o, r, choice, &a); err != nil {
 		return none, a, err
 	}
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
 	return o, a, nil
+}
+
+// payable refuses a limit in money that cannot be kept, unless somebody has said
+// that it need not be.
+func payable(o supervisor.Opened, a *client.RunAccepted) error {
+	name := o.Model.Name
+	switch {
+	case o.Limits.Nano == 0 || o.Model.Price.Known:
+	case o.Model.Price.Allowed:
+		a.Notes = append(a.Notes, "the price of "+name+" is unknown: the limit in money does not hold for its calls")
+	default:
+		return bad("give --max-tokens instead of --max-budget-usd, its price with --pricing-file, or --allow-unpriced "+name,
+			"the price of %s is unknown, so a limit in money cannot be kept", name)
+	}
+	return nil
+}
+
+// meant refuses a request that no node could do as it says.
+func meant(r client.RunRequest) error {
+	if strings.TrimSpace(r.Prompt) == "" {
+		return bad("troupe run \"what to do\"", "there is no prompt")
+	}
+	if len(r.Prompt) > PromptMax {
+		return bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
+	}
+	if err := sane(r); err != nil {
+		return err
+	}
+	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
+		return bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
+	}
+	if r.Policy != nil {
+		if err := r.Policy.Validate(); err != nil {
+			return bad("see docs/policy.md", "%v", err)
+		}
+	}
+	return nil
 }
 
 // Most that a client may ask for: beyond it sums would overflow.
@@ -126,7 +161,7 @@ func sane(r client.RunRequest) error {
 }
 
 func route(c pick.Choice, r client.RunRequest) agent.Model {
-	return along(agent.Model{Temperature: r.Temperature, Effort: r.Effort}, c)
+	return along(agent.Model{Temperature: r.Temperature, Effort: r.Effort}, c, r.AllowUnpriced)
 }
 
 func writable(yes bool) []string {
@@ -198,7 +233,11 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if err := h.planner(o, r); err != nil {
 		return err
 	}
-	if err := h.recruit(o, r, a); err != nil {
+	if err := h.bring(o, a); err != nil {
+		return err
+	}
+	crew, err := h.recruit(o, r, a)
+	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(asked(r), func(name string) bool {
@@ -209,12 +248,18 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if o.Root == "" {
 		o.Root = coordinatorID
 	}
+	if err := fit(o, r, a); err != nil {
+		return err
+	}
 	root := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root })
 	if root < 0 {
 		return bad("`troupe agents list` shows the agents", "there is no agent %q", o.Root)
 	}
+	if err := h.servers(o, &r, crew, a); err != nil {
+		return err
+	}
 	// What is taken away by name is forbidden, to the root and all below it.
-	o.Definitions[root].Deny = slices.Concat(o.Definitions[root].Deny, r.DisallowedTools)
+	o.Definitions[root].Deny = slices.Concat(o.Definitions[root].Deny, names(agentfile.Refs(r.DisallowedTools)))
 	specs, err := h.specs(o.Workspace)
 	if err != nil {
 		return err
@@ -234,12 +279,18 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 		own = append(own, agent.JournalTools()...)
 	}
 	o.Tools = slices.Concat(specs, own, reader, o.Tools)
+	if err := h.empower(o, r); err != nil {
+		return err
+	}
+	allowed, disallowed := names(agentfile.Refs(r.AllowedTools)), names(agentfile.Refs(r.DisallowedTools))
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
-		return len(r.AllowedTools) > 0 && !slices.Contains(r.AllowedTools, s.Name) || slices.Contains(r.DisallowedTools, s.Name)
+		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
 	})
 	if err := h.classify(o, a); err != nil {
 		return err
 	}
+	settleRights(o)
+	h.approvals(o, r)
 	return reachable(o)
 }
 

@@ -19,11 +19,11 @@ func Preview(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAcce
 		}
 		return "preview" // nothing is asked
 	}
-	for _, dir := range []string{r.Dir, r.Agents} {
+	for _, dir := range []string{r.Dir, r.Agents, r.MCPConfig} {
 		if dir != "" {
 			cfg.Roots = append(cfg.Roots, dir)
 		}
 	}
-	h := &Host{cfg: cfg, models: newModels(cfg)}
+	h := &Host{cfg: cfg, models: newModels(cfg, tapes{}, exits{cfg.secrets()})}
 	return h.build(r)
 }

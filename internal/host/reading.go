@@ -54,7 +54,7 @@ func (p pools) each(slots []int, do func(pool int, shards []int) error) error {
 
 // ours is the logs, with a tail that reads what the node holds.
 type ours struct {
-	*jetstream.Post
+	cleanPost
 	reading *reading
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/kept"
@@ -18,16 +20,16 @@ import (
 // client names and, for an agent that is not built in, those of the places
 // where people keep them. Commands count only in the named directory: a
 // repository that is looked at must not bring command lines of its own.
-func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) error {
+func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) (named []agentfile.Definition, err error) {
 	given, err := h.directory(r.Agents)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var named, found []agentfile.Definition
+	var found []agentfile.Definition
 	var notes []agentfile.Note
 	if given != "" {
 		if named, notes, err = agentfile.Load(given); err != nil {
-			return bad("`troupe agents validate` shows all that is wrong", "%v", err)
+			return nil, bad("`troupe agents validate` shows all that is wrong", "%v", err)
 		}
 	}
 	known := func(name string) bool {
@@ -40,29 +42,72 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
 		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(wanted, d.Name) })
 		if len(found) == 0 && broken != nil {
-			return bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
+			return nil, bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
 		}
 	}
-	for _, n := range notes {
-		a.Notes = append(a.Notes, n.String())
-	}
+	tellFiles(notes, named, asked(r), a)
 	for _, d := range found {
 		if len(d.Commands) > 0 {
 			a.Notes = append(a.Notes, fmt.Sprintf("%s: its commands are off; name the directory with --agents to allow them", d.Path))
 			d.Commands = nil
 		}
+		if mine, brought := unruled(d, o.Workspace); brought {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: its rules for shell are off; name the directory with --agents to allow them", d.Path))
+			d = mine
+		}
 		if mine := h.ownHooks(d, o.Workspace); len(mine) < len(d.Hooks) {
 			a.Notes = append(a.Notes, fmt.Sprintf("%s: its hooks are off; name the directory with --agents to allow them", d.Path))
 			d.Hooks = mine
 		}
+		if mine := ownServers(d, o.Workspace); len(mine) < len(d.MCPServers) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: its MCP servers are off; name the directory with --agents to allow them", d.Path))
+			d.MCPServers = mine
+		}
 		named = append(named, d)
 	}
 	for _, d := range named {
-		if d.Model != "" && !strings.Contains(d.Model, "/") {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s: model %q is not PROVIDER/MODEL; the run's model is taken", d.Path, d.Model))
-			d.Model = ""
+		d = h.meant(o, d, a)
+		if err := h.lacking(d); err != nil && !slices.Contains(asked(r), d.Name) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: left out: %v", d.Path, err))
+			continue
 		}
 		if err := h.enlist(o, d, a); err != nil {
+			return nil, err
+		}
+	}
+	return named, nil
+}
+
+// filesNotedMax is how many notes on agent files a run shows.
+const filesNotedMax = 8
+
+// tellFiles passes on what there is to say about files. Of a large directory
+// that is only about those who are asked for.
+func tellFiles(notes []agentfile.Note, named []agentfile.Definition, asked []string, a *client.RunAccepted) {
+	about := func(path string) bool {
+		return slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Path == path && slices.Contains(asked, d.Name) })
+	}
+	more := 0
+	for _, n := range notes {
+		if len(notes) > filesNotedMax && !about(n.Path) {
+			more++
+			continue
+		}
+		a.Notes = append(a.Notes, n.String())
+	}
+	if more > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d notes on agent files: `troupe agents validate` with the directory shows them", more))
+	}
+}
+
+// lacking: nothing here says how to reach a model that a file names by its
+// provider. Who is not asked for can be done without.
+func (h *Host) lacking(d agentfile.Definition) error {
+	for _, route := range append([]string{d.Model}, d.Fallback...) {
+		if route == "" {
+			continue
+		}
+		if _, err := h.models.named(route); errors.Is(err, pick.ErrCredentials) {
 			return err
 		}
 	}
@@ -79,23 +124,28 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, ms+max(hardGraceMS, ms/3)
 	}
-	if d.Tools != nil {
-		def.Tools = names(d.Tools)
-		if len(def.Tools) > 0 {
-			def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
-		}
+	if def.Tools = d.Grants(); len(def.Tools) > 0 {
+		def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
 	}
-	def.Deny, def.Pool = names(d.DisallowedTools), d.Placement.Pool
-	def.Manners.Hooks = signed(d)
+	def.Deny, def.Pool = d.Denies(), d.Placement.Pool
+	if d.PermissionMode == agentfile.ModePlan {
+		def.Deny = append(def.Deny, onlyReads)
+	}
+	share(&def.Limits, o.Limits, d.Budget.Share)
+	def.Manners.Hooks = append(signed(d), ruled(d.Tools)...)
 	if d.Model != "" {
 		choice, err := h.models.named(d.Model)
 		if err != nil {
 			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
-		m := along(o.Model, choice)
+		m := along(o.Model, choice, o.Unpriced)
 		def.Model, def.Manners.Context.Model = &m, summarizer(choice)
 	}
+	wishes(&def, o.Model, d)
 	if err := h.behaves(o, &def, d, a); err != nil {
+		return err
+	}
+	if err := h.skilled(o, &def, d, a); err != nil {
 		return err
 	}
 	for _, c := range d.Commands {

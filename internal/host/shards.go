@@ -71,7 +71,7 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 	l := &h.holding
 	l.buckets, l.moved = b, make(chan struct{}, 1)
 	l.busy, l.reading = make([]atomic.Int64, l.pools.slots()), newReading(l.pools)
-	cfg.Post = ours{h.post, l.reading}
+	cfg.Post = ours{h.logs(), l.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
 		k := l.keeper.Load()
 		s, ok := l.pools.slot(at)
@@ -109,11 +109,15 @@ func (h *Host) keepShards(ctx context.Context) error {
 	if h.holding.buckets == nil {
 		return nil
 	}
-	js, err := jetstream.New(h.owner)
+	js, err := jetstream.New(h.leases)
 	if err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
-	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: h.holding.buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
+	buckets, err := h.holding.buckets.Over(ctx, js, h.names)
+	if err != nil {
+		return err
+	}
+	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
 			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Rules: h.cfg.Rules},
 		Load: h.load, Moved: h.movedShard,

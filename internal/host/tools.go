@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -60,11 +62,29 @@ func (h *Host) tools(t agent.Task) (*tool.Set, error) {
 		}
 		tools = append(tools, cmd)
 	}
+	own, err := h.ownPowers(t)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, own...)
+	tools = append(tools, h.remote(t)...)
 	reader, err := kept.Reader(h.blobs)
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}
-	return tool.NewSet(append(tools, reader)...)
+	set, err := tool.NewSet(slices.Concat(tools, h.cfg.Own.tools(t), []tool.Tool{reader})...)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	if t.Workspace == "" {
+		return set.Masked(h.exits.mask), nil
+	}
+	// What is in its .env files is masked as our own secrets are, whoever prints it.
+	secrets, err := builtin.Secrets(t.Workspace)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory that is gone has none
+		return nil, err
+	}
+	return set.Masked(h.cfg.secrets(secrets...)), nil
 }
 
 // keptSpec describes the tool that reads what was clipped; there is something
@@ -80,7 +100,7 @@ func (h *Host) keptSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 	return []model.ToolSpec{reader.Spec()}, nil
 }
 
-// specs describes the tools of a directory.
+// specs describes the tools of a directory, and those of the program.
 func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
 	h.places.mu.Lock()
 	specs, ok := h.places.specs[dir]
@@ -92,7 +112,7 @@ func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
 	if err != nil {
 		return nil, bad("name a directory that can be read", "dir: %v", err)
 	}
-	set, err := tool.NewSet(tools...)
+	set, err := tool.NewSet(slices.Concat(tools, h.cfg.Own.Tools)...)
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}

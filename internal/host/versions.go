@@ -52,6 +52,7 @@ func (h *Host) versions(o *supervisor.Opened) error {
 
 // priced is what a route is, without the wishes of who takes it.
 func priced(m agent.Model) agent.Model {
+	m.Price.Allowed = false // a wish, too
 	return agent.Model{Name: m.Name, Window: m.Window, Price: m.Price, Output: m.Output}
 }
 
@@ -122,6 +123,11 @@ func (h *Host) promptVersion(t agent.Task) (hash string, ok bool) {
 		}
 		return version(d.Prompt), true
 	}
+	for _, d := range h.cfg.Own.Agents {
+		if d.Name == t.Name {
+			return version(d.Prompt), true
+		}
+	}
 	for _, a := range scout.Agents() {
 		if a.Name == t.Name {
 			return version(a.System), true
@@ -141,5 +147,5 @@ func (m *models) version(route string) string {
 	if !ok {
 		return ""
 	}
-	return version(priced(along(agent.Model{}, c)))
+	return version(priced(along(agent.Model{}, c, nil)))
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// attached is a file of --attach.
+type attached struct {
+	name, mime string
+	data       []byte
+}
+
+// attachments reads the files of --attach.
+func attachments(files []string) ([]attached, error) {
+	if len(files) > model.MediaMax {
+		return nil, usage("put what is longer into the directory", "%d files are attached, at most %d can be", len(files), model.MediaMax)
+	}
+	var list []attached
+	for _, file := range files {
+		a, err := readAttached(file)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func readAttached(file string) (a attached, err error) {
+	bad := func(hint, format string, args ...any) (attached, error) {
+		return a, usage(hint, "--attach %s: %s", file, fmt.Sprintf(format, args...))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return bad("name a file that can be read", "%s", err)
+	}
+	defer f.Close()
+	if a.data, err = io.ReadAll(io.LimitReader(f, model.MediaBytesMax+1)); err != nil {
+		return bad("name a file that can be read", "%s", err)
+	}
+	if n := len(a.data); n == 0 || n > model.MediaBytesMax {
+		return bad("make it smaller, or put it into the directory", "it must have 1 to %d bytes", model.MediaBytesMax)
+	}
+	a.name, a.mime = filepath.Base(file), mediaType(file, a.data)
+	if model.KindOf(a.mime) == "" {
+		return bad("attach PNG, JPEG, GIF, WebP, PDF or text", "it is %s", a.mime)
+	}
+	return a, nil
+}
+
+// mediaType is what a file is by its bytes; of a text the name says which.
+func mediaType(file string, data []byte) string {
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	if strings.HasPrefix(found, "text/") || found == "application/octet-stream" && utf8.Valid(data) {
+		found = "text/plain"
+		if named, _, _ := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(file))); strings.HasPrefix(named, "text/") {
+			found = named
+		}
+	}
+	return found
+}

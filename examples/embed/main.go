@@ -1,0 +1,35 @@
+// Package main embeds troupe: a node in this process with an agent and a tool of
+// its own. Without Models and Model, a model is picked by the keys in the environment.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/troupe-run/troupe"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+type article struct{ Name string }
+
+func stock(_ context.Context, a article) (int, error) { return map[string]int{"bolt": 12}[a.Name], nil }
+
+func main() {
+	ctx := context.Background()
+	node, err := troupe.Start(ctx, troupe.Config{
+		Agents: []troupe.Agent{{Name: "clerk", Description: "Decides what to order.", Prompt: "Have 20 pieces of each article."}},
+		Tools:  []tool.Tool{tool.Func("stock", "How many pieces there are.", model.Read, stock)},
+		Models: offline, Model: "script/clerk",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = node.Close() }()
+	order, _, err := troupe.Answer[struct{ Pieces int }](ctx, node, troupe.Task{Prompt: "Do we need bolts?"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("pieces to order:", order.Pieces)
+}

@@ -1,0 +1,187 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// approvalHook is the hook that has a person asked before a command runs, and
+// before anything that cannot be undone. It is data of the task, as all hooks
+// are; a node that does not know it refuses the call.
+const approvalHook = "approval"
+
+// askedBytesMax is the most of a command that a person can be asked about: what
+// is not shown cannot be agreed to.
+const askedBytesMax = 1400
+
+// leave is what needs no person, as far as a task says it.
+type leave struct {
+	Allow []string `json:"allow,omitempty"` // rules of shell
+	Yes   bool     `json:"yes,omitempty"`   // any command that the sandbox confines
+	Asked []string `json:"asked,omitempty"` // tools that always need one
+}
+
+// ruled is the hook of a definition that names the shell with rules.
+func ruled(refs []agentfile.ToolRef) []agent.Hook {
+	var l leave
+	for _, r := range refs {
+		if r.Name == shell.Name && r.Args != "" {
+			l.Allow = append(l.Allow, r.Args)
+		}
+	}
+	if l.Allow == nil {
+		return nil
+	}
+	return []agent.Hook{l.hook(shell.Name)}
+}
+
+func (l leave) hook(tools ...string) agent.Hook {
+	for i, name := range tools {
+		tools[i] = regexp.QuoteMeta(name)
+	}
+	rules, err := json.Marshal(l)
+	if err != nil {
+		rules = nil // texts always have a form; without one nothing is allowed
+	}
+	return agent.Hook{Name: approvalHook, Point: agent.HookPreTool, Tools: strings.Join(tools, "|"), Failing: agent.HookDeny, Rules: string(rules)}
+}
+
+// approvals puts the hook before the calls that need a person, once the classes
+// of all tools are known: irreversible ones, and the shell.
+func (h *Host) approvals(o *supervisor.Opened, r client.RunRequest) {
+	var asked []string
+	for _, s := range o.Tools {
+		if s.Class == model.Irreversible {
+			asked = append(asked, s.Name)
+		}
+	}
+	tools := slices.Clone(asked)
+	own := !slices.ContainsFunc(o.Commands, func(c agent.Command) bool { return c.Name == shell.Name })
+	if specOf(o.Tools, shell.Name) >= 0 && own && !slices.Contains(tools, shell.Name) {
+		tools = append(tools, shell.Name)
+	}
+	run := leave{Yes: r.Yes, Asked: asked, Allow: h.rule(shell.Name).Allow}
+	for _, ref := range agentfile.Refs(r.AllowedTools) {
+		if ref.Name == shell.Name && ref.Args != "" {
+			run.Allow = append(slices.Clip(run.Allow), ref.Args)
+		}
+	}
+	for i, d := range o.Definitions {
+		mine := run
+		hooks := slices.DeleteFunc(slices.Clone(d.Manners.Hooks), func(k agent.Hook) bool {
+			if k.Name != approvalHook {
+				return false
+			}
+			var said leave
+			if json.Unmarshal([]byte(k.Rules), &said) == nil {
+				mine.Allow = slices.Concat(mine.Allow, said.Allow)
+			}
+			return true
+		})
+		has := func(name string) bool { return d.Tools == nil || slices.Contains(d.Tools, name) }
+		if slices.ContainsFunc(tools, has) {
+			hooks = append(hooks, mine.hook(slices.Clone(tools)...))
+		}
+		o.Definitions[i].Manners.Hooks = hooks
+	}
+}
+
+// unruled takes its rules away from an agent that the directory itself brings:
+// what is looked at does not say what may be done to it.
+func unruled(d agentfile.Definition, workspace string) (agentfile.Definition, bool) {
+	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) || len(ruled(d.Tools)) == 0 {
+		return d, false
+	}
+	d.Tools = slices.Clone(d.Tools)
+	for i := range d.Tools {
+		d.Tools[i].Args = ""
+	}
+	return d, true
+}
+
+// goHooks are the functions of the operator, and ours.
+func (h *Host) goHooks() map[string]hook.Func {
+	all := maps.Clone(h.cfg.GoHooks)
+	if all == nil {
+		all = map[string]hook.Func{}
+	}
+	all[approvalHook] = approve
+	return all
+}
+
+// approve decides whether a call needs a person. It runs where the call would.
+func approve(ctx context.Context, c hook.Call) (agent.HookAnswer, error) {
+	var l leave
+	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {
+		return agent.HookAnswer{}, fmt.Errorf("its rules cannot be read: %w", err)
+	}
+	ask := func(why string) (agent.HookAnswer, error) {
+		if len(c.Data.Args) > askedBytesMax {
+			return agent.HookAnswer{Decision: agent.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), askedBytesMax)}, nil
+		}
+		return agent.HookAnswer{Decision: agent.HookAsk, Text: why}, nil
+	}
+	if slices.Contains(l.Asked, c.Data.Tool) {
+		return ask("what it does cannot be undone")
+	}
+	var args struct {
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
+		return agent.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
+	}
+	if shell.Allowed(l.Allow, args.Command) {
+		return agent.HookAnswer{}, nil
+	}
+	if !l.Yes {
+		return ask("no rule allows this command")
+	}
+	if missing := confined(ctx); missing != "" {
+		return ask("--yes does not count for commands here, because this system does not enforce: " + missing)
+	}
+	return agent.HookAnswer{}, nil
+}
+
+var probed struct {
+	sync.Mutex
+	missing *string
+}
+
+// confined says what is missing for a command to be harmless outside of its
+// directory; "" is nothing. It is looked at once in a process.
+func confined(ctx context.Context) string {
+	probed.Lock()
+	defer probed.Unlock()
+	if probed.missing != nil {
+		return *probed.missing
+	}
+	report, err := sandbox.Probe(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var missing sandbox.Report
+	for _, f := range report.Missing() {
+		if f.What == sandbox.Files || f.What == sandbox.Network {
+			missing = append(missing, f)
+		}
+	}
+	text := missing.String()
+	probed.missing = &text
+	return text
+}

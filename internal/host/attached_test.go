@@ -1,0 +1,81 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// A text in another encoding would grow when it is sent, beyond what is held for
+// it (P21), and come as nonsense.
+func TestATextThatIsNotUTF8IsRefused(t *testing.T) {
+	for name, data := range map[string][]byte{"Latin-1": bytes.Repeat([]byte("a\xe9"), 1000), "UTF-16": []byte("\xff\xfea\x00b\x00"), "a NUL": []byte("a\x00b")} {
+		f := client.Attachment{Name: "a.txt", Type: "text/plain", Size: int64(len(data))}
+		if err := is(f, data); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What was attached to a run that was then refused can be deleted.
+func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	run := client.NewID()
+	a, err := c.Attach(within(t), run, "cat.png", model.PNG, picture(t, 30, 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Prompt: "What is this?", Model: "builtin/scout", Attach: []client.Attachment{a}}); err == nil {
+		t.Fatal("a model that takes no image takes one")
+	}
+	if _, err := c.Delete(within(t), run); err == nil {
+		t.Error("there is a run to delete")
+	}
+	if _, size, err := h.blobs.Get(within(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+		t.Errorf("%d bytes are left: %v", size, err)
+	}
+}
+
+// All attachments together fit into one request of the provider with the least room.
+func TestAttachmentsFitOneRequest(t *testing.T) {
+	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k"))
+	c := connect(t, h)
+	run := client.NewID()
+	data := append(picture(t, 3, 3), make([]byte, model.MediaBytesMax-200)...)
+	a, err := c.Attach(within(t), run, "a.png", model.PNG, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, refused := range map[int]bool{5: false, 6: true, model.MediaMax: true} {
+		list := make([]client.Attachment, n)
+		for i := range list {
+			list[i] = a
+		}
+		_, _, err := h.build(client.RunRequest{RunID: run, Prompt: "?", Model: "anthropic/claude-opus-5-5", Attach: list})
+		if (err != nil && strings.Contains(err.Error(), "together")) != refused {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
+// A secret that lies over the border of two parts is found in the whole.
+func TestASecretInAnAttachmentIsRefused(t *testing.T) {
+	const key = "sk-live-51H8xQmZp0aVbNcR"
+	h := start(t, t.TempDir(), env("OPENAI_API_KEY", key))
+	c := connect(t, h)
+	run := client.NewID()
+	a, err := c.Attach(within(t), run, "a.txt", "text/plain", []byte(strings.Repeat("x", client.AttachPartBytes-10)+key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Run(within(t), client.RunRequest{RunID: run, Prompt: "?", Model: script(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}})
+	if err == nil || !strings.Contains(err.Error(), "holds a secret") || strings.Contains(err.Error(), key) {
+		t.Error(err)
+	}
+}

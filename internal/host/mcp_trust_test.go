@@ -1,0 +1,113 @@
+//go:build unix
+
+package host
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/settings"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+// opened is what a run would begin with.
+func opened(t *testing.T, h *Host, r client.RunRequest) (supervisor.Opened, []string) {
+	t.Helper()
+	r.RunID, r.Prompt, r.Model = client.NewID(), "p", "builtin/scout"
+	o, a, err := h.build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, a.Notes
+}
+
+func classOf(t *testing.T, o supervisor.Opened, name string) model.Class {
+	t.Helper()
+	i := slices.IndexFunc(o.Tools, func(s model.ToolSpec) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no tool %s", name)
+	}
+	return o.Tools[i].Class
+}
+
+func TestOnlyTheOperatorsWordMakesAToolOfAnMCPServerMoreTrusted(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
+	server.AddTool(&sdk.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, shout)
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, server)}})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, settings.FileName), []byte("tools: {mcp__stage__look: {class: read}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	o, notes := opened(t, h, client.RunRequest{Dir: dir})
+	if got := classOf(t, o, "mcp__stage__look"); got != model.Effect || !noted(notes, "mcp__stage__look stays effect; only the user's own") {
+		t.Errorf("%s %q", got, notes)
+	}
+	trusting := start(t, t.TempDir(), func(c *Config) {
+		c.Servers, c.Tools = file, []agentfile.ToolRule{{Name: "mcp__stage__look", Class: model.Read}}
+	})
+	if o, _ := opened(t, trusting, client.RunRequest{}); classOf(t, o, "mcp__stage__look") != model.Read {
+		t.Error("the operator was not heard")
+	}
+}
+
+func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{
+		"known": map[string]any{"command": "/bin/sleep", "args": []string{"300"}}, "unknown": map[string]any{"command": "/bin/sleep", "args": []string{"301"}}})
+	h := start(t, t.TempDir(), func(c *Config) { c.Servers = file })
+	all, _, err := Servers(h.cfg, "", "", "")
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	spec := model.ToolSpec{Name: "mcp__known__look", Class: model.Effect, Schema: `{"type":"object"}`}
+	if err := h.allowed().Allow(all[0].Server, mcp.Listing{Offers: []mcp.Offer{{Raw: "look", Hash: "x", Spec: spec}}}); err != nil {
+		t.Fatal(err)
+	}
+	o, notes := opened(t, h, client.RunRequest{})
+	if classOf(t, o, "mcp__known__look") != model.Effect || len(o.Servers) != 1 || o.Servers[0].Name != "known" {
+		t.Errorf("%+v", o.Servers)
+	}
+	if !noted(notes, "MCP server known: it has not answered within 6s; its tools are as they were allowed") ||
+		!noted(notes, "MCP server unknown: it has not answered within 6s, so its tools are left out; `troupe mcp test unknown` waits longer") {
+		t.Errorf("%q", notes)
+	}
+}
+
+func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) {
+	dir := t.TempDir()
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, stage("shout"))}})
+	config, starts := program(t)
+	serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{"stage": config})
+	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	o, notes := opened(t, h, client.RunRequest{Dir: dir})
+	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !noted(notes, "the MCP server stage is off: the one of the same name in "+file+" goes before it") {
+		t.Errorf("%+v %q", o.Servers, notes)
+	}
+}
+
+// What the operator's own file starts does not run where a repository can put
+// files in its way: `python -m` and `npx` run what lies in their directory (T14).
+func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
+	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
+	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	opened(t, h, client.RunRequest{Dir: dir})
+	if raw, err := os.ReadFile(mark); err == nil {
+		t.Errorf("%s ran", raw)
+	}
+	for source, want := range map[string]string{"/home/me/.config/troupe/mcp.json": "/home/me/.config/troupe", "/src/repo/.mcp.json": "/src/repo"} {
+		if got := ServerDir(source, "/src/repo"); got != want {
+			t.Errorf("%s runs in %s", source, got)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// hands are an agent that names the shell, one that names nothing, and one that
+// has only a tool for reading.
+func hands(t *testing.T) (agents string) {
+	agents = t.TempDir()
+	put(t, "---\nname: hand\ndescription: d\ntools: Bash(echo:*), Read\n---\nx\n", agents, "hand.md")
+	put(t, "---\nname: free\ndescription: d\n---\nx\n", agents, "free.md")
+	put(t, "---\nname: eye\ndescription: d\ntools: Read\n---\nx\n", agents, "eye.md")
+	return agents
+}
+
+// Shell and http_get are there only where a definition, the request or the
+// operator names them; then only those have them who are meant (C2).
+func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
+	dir, agents := t.TempDir(), hands(t)
+	roots := func(c *Config) { c.Roots = []string{dir, agents} }
+	build := func(change func(*client.RunRequest), more ...func(*Config)) supervisor.Opened {
+		t.Helper()
+		o, _, err := doors(dir, append(more, roots)...).build(request(func(r *client.RunRequest) { r.Dir = dir; change(r) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	has := func(o supervisor.Opened, name string) bool { return specOf(o.Tools, name) >= 0 }
+	offered := func(d supervisor.Definition, name string) bool {
+		return (d.Tools == nil || slices.Contains(d.Tools, name)) && (d.Offer == nil || slices.Contains(d.Offer, name))
+	}
+	if o := build(func(*client.RunRequest) {}); has(o, "shell") || has(o, "http_get") || !has(o, "edit_file") {
+		t.Errorf("%+v", o.Tools)
+	}
+	o := build(func(r *client.RunRequest) { r.Agents = agents })
+	if !has(o, "shell") || has(o, "http_get") || !offered(definition(t, o, "hand"), "shell") || offered(definition(t, o, "free"), "shell") ||
+		!offered(definition(t, o, "free"), "grep") || offered(definition(t, o, "eye"), "shell") {
+		t.Errorf("%+v", o.Definitions)
+	}
+	_, a, err := doors(dir, roots).build(request(func(r *client.RunRequest) { r.Agents, r.Agent = agents, "hand" }))
+	if note := "hand names shell, read_file, which it does not have here: give the run a directory with --dir"; err != nil || !slices.Contains(a.Notes, note) {
+		t.Errorf("%v %v", a.Notes, err)
+	}
+	o = build(func(r *client.RunRequest) {
+		r.Agents, r.AllowedTools = agents, []string{"Bash(ls:*)", "WebFetch", "Read"}
+	})
+	if !has(o, "shell") || !has(o, "http_get") || !offered(definition(t, o, "free"), "shell") || has(o, "grep") {
+		t.Errorf("%+v", o.Tools)
+	}
+	rule := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "http_get", Allow: []string{"example.com"}}} }
+	if o := build(func(*client.RunRequest) {}, rule); has(o, "shell") || !has(o, "http_get") {
+		t.Errorf("%+v", o.Tools)
+	}
+	if o := build(func(r *client.RunRequest) { r.Agents, r.Dir = agents, "" }); has(o, "shell") {
+		t.Error("a shell without a directory")
+	}
+}
+
+// leaves is what the hook of an agent lets through.
+func leaves(t *testing.T, o supervisor.Opened, name string) (l leave, tools string) {
+	t.Helper()
+	for _, k := range definition(t, o, name).Manners.Hooks {
+		if k.Name == approvalHook {
+			if k.Failing != agent.HookDeny || k.Point != agent.HookPreTool || tools != "" {
+				t.Errorf("%+v", k)
+			}
+			if err := json.Unmarshal([]byte(k.Rules), &l); err != nil {
+				t.Fatal(err)
+			}
+			tools = k.Tools
+		}
+	}
+	return l, tools
+}
+
+// Rules come from the request, the operator and agent files of --agents; a file
+// of the directory that is looked at brings none, and its settings allow nothing.
+func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
+	dir, agents := t.TempDir(), hands(t)
+	put(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
+	put(t, "tools: {shell: {allow: [\"*\"], read: [/]}}\n", dir, "troupe.yaml")
+	h := doors(dir, func(c *Config) {
+		c.Roots = []string{dir, agents}
+		c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"make test"}}, {Name: "write_file", Class: model.Irreversible}}
+	})
+	o, a, err := h.build(request(func(r *client.RunRequest) {
+		r.Dir, r.Agents, r.Agent, r.Yes = dir, agents, "local", true
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{"hand": {"make test", "echo:*"}, "local": {"make test"}, "free": {"make test"}} {
+		l, tools := leaves(t, o, name)
+		if !slices.Equal(l.Allow, want) || !l.Yes || !slices.Equal(l.Asked, []string{"write_file"}) || tools != "write_file|shell" {
+			t.Errorf("%s: %+v at %s", name, l, tools)
+		}
+	}
+	if _, tools := leaves(t, o, "eye"); tools != "" {
+		t.Errorf("an agent with neither is asked at %s", tools)
+	}
+	notes := strings.Join(a.Notes, "\n")
+	for _, want := range []string{"its rules for shell are off", "what it allows shell is off; only the user's own troupe.yaml can allow it"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note %q in\n%s", want, notes)
+		}
+	}
+}
+
+const shellScript = `
+agents:
+  hand:
+    - calls: [{name: shell, args: {command: %q}}]
+    - text: "{{last}}"
+`
+
+// shelled runs one command as agent hand, and answers for a person if one is asked.
+func shelled(t *testing.T, command, answer string, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
+	t.Helper()
+	dir, agents := t.TempDir(), hands(t)
+	h := start(t, t.TempDir(), append(more, func(c *Config) { c.Roots = []string{dir, agents} })...)
+	c := connect(t, h)
+	r := client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, command))}
+	change(&r)
+	id := begin(t, c, r)
+	info, err := c.Wait(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.State != gateway.Finished {
+		asked = true
+		open, err := c.Questions(within(t))
+		if err != nil || len(open) != 1 {
+			t.Fatalf("%+v %v", open, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+			t.Error("it ran before a person agreed")
+		}
+		if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: answer}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, c, id, "run.finished", 1)
+	}
+	info = finished(t, c, id, agent.Completed)
+	_, err = os.Stat(filepath.Join(dir, "made"))
+	return fmt.Sprintf("%s made=%v", strings.TrimSpace(info.Result.Text), err == nil), asked
+}
+
+// A command waits for a person, unless a rule fits it or --yes was said and the
+// sandbox confines it; what was made irreversible waits always (T6, C2).
+func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
+	noLeaks(t)
+	yes := func(r *client.RunRequest) { r.Yes = true }
+	none := func(*client.RunRequest) {}
+	final := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Class: model.Irreversible}} }
+	operator := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"touch made"}}} }
+	for _, c := range []struct {
+		what, command, answer string
+		change                func(*client.RunRequest)
+		more                  []func(*Config)
+		want                  string
+		asked                 bool
+	}{
+		{"approved", "touch made; echo done", "approve", none, nil, "done made=true", true},
+		{"denied", "touch made", "deny", none, nil, "denied by a person made=false", true},
+		{"a rule", "echo hi", "", none, nil, "hi made=false", false},
+		{"a rule that does not fit", "echo hi; touch made", "deny", none, nil, "denied by a person made=false", true},
+		{"the operator's rule", "touch made", "", none, []func(*Config){operator}, "[exit code 0, and it printed nothing] made=true", false},
+		{"yes", "touch made; echo done", "", yes, nil, "done made=true", confined(t.Context()) != ""},
+		{"irreversible", "echo hi", "deny", yes, []func(*Config){final}, "denied by a person made=false", true},
+		{"too long to be shown", "echo " + strings.Repeat("x", askedBytesMax) + "; touch made", "", none, nil, "denied by hook approval: a person must agree to it, and it is too long to be shown", false},
+	} {
+		answer := c.answer
+		if answer == "" {
+			answer = "approve"
+		}
+		if got, asked := shelled(t, c.command, answer, c.change, c.more...); !strings.HasPrefix(got, c.want) || asked != c.asked {
+			t.Errorf("%s: %q, asked %v", c.what, got, asked)
+		}
+	}
+}
+
+// A whole run reads a page, where the operator allows the host and excepts its
+// address, and is told whom to ask where not.
+func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
+	noLeaks(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "the page") }))
+	t.Cleanup(s.Close)
+	host := s.Listener.Addr().String()
+	agents := t.TempDir()
+	put(t, "---\nname: reader\ndescription: d\ntools: WebFetch\n---\nx\n", agents, "reader.md")
+	text := fmt.Sprintf("agents:\n  reader:\n    - calls: [{name: http_get, args: {url: %q}}]\n    - text: \"{{last}}\"\n", s.URL)
+	for _, c := range []struct {
+		rule agentfile.ToolRule
+		want string
+	}{
+		{agentfile.ToolRule{Name: "http_get", Allow: []string{host}, Private: []string{host}}, "the page"},
+		{agentfile.ToolRule{Name: "http_get", Allow: []string{host}}, "private network"},
+		{agentfile.ToolRule{Name: "grep"}, "is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}`"},
+	} {
+		h := start(t, t.TempDir(), func(cfg *Config) { cfg.Roots, cfg.Tools = []string{agents}, []agentfile.ToolRule{c.rule} })
+		id := begin(t, connect(t, h), client.RunRequest{Agent: "reader", Agents: agents, Model: script(t, text)})
+		if info := finished(t, connect(t, h), id, agent.Completed); !strings.Contains(info.Result.Text, c.want) {
+			t.Errorf("%+v: %s", c.rule, info.Result.Text)
+		}
+	}
+	_, err := Start(t.Context(), Config{StateDir: t.TempDir(), Tools: []agentfile.ToolRule{{Name: "http_get", Allow: []string{"https://x/"}}}})
+	if err == nil || !strings.Contains(err.Error(), `host "https://x/"`) {
+		t.Error(err)
+	}
+}
+
+// What a directory keeps in its .env file is masked, whichever tool prints it (T12).
+func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
+	noLeaks(t)
+	dir, agents := t.TempDir(), hands(t)
+	put(t, "API_KEY=correct-horse-battery-staple\n", dir, ".env")
+	h := start(t, t.TempDir(), func(c *Config) {
+		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
+	})
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "cut -d= -f2 .env"))})
+	if info := finished(t, c, id, agent.Completed); info.Result.Text != "[masked]\n" {
+		t.Errorf("%q", info.Result.Text)
+	}
+}
+
+// A part of a tool is never more than it says: what cannot be kept to is refused.
+func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
+		_, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
+		if err == nil || !strings.Contains(err.Error(), "nothing keeps a run to a part of") {
+			t.Errorf("%v: %v", words, err)
+		}
+	}
+	if _, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,49 @@
+package host
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model/catalog"
+)
+
+// Its cost is unknown, never zero: a limit in money cannot hold for it.
+func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
+	const name = "openai/nobody-knows"
+	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k"))
+	ask := func(change func(*client.RunRequest)) client.RunRequest {
+		return request(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = name, 1; change(r) })
+	}
+	for _, allowed := range [][]string{nil, {"openai/another"}} {
+		_, _, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced = allowed }))
+		var refused *client.Error
+		if !errors.As(err, &refused) || !strings.Contains(refused.Text, "the price of "+name+" is unknown") || !strings.Contains(refused.Hint, "--allow-unpriced "+name) {
+			t.Errorf("%v: %v", allowed, err)
+		}
+	}
+	o, a, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced, r.Fallback = []string{name}, []string{name} }))
+	if err != nil || !o.Model.Price.Allowed || o.Model.Price.Known || len(o.Manners.Fallbacks) != 1 || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "does not hold") {
+		t.Errorf("%+v, %v, %v", o.Model, a.Notes, err)
+	}
+	if o.Hashes[agent.RouteOf(name)] != h.models.version(name) {
+		t.Error("a node that takes the run over finds another model than was recorded")
+	}
+	if _, _, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced = make([]string, NamedModelsMax+1) })); err == nil {
+		t.Error("any number of names is read")
+	}
+}
+
+func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
+	table, err := catalog.Parse([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := doors(t.TempDir(), env("OPENAI_BASE_URL", "https://gateway.example/v1"), func(c *Config) { c.Prices = table })
+	o, _, err := h.build(request(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = "openai/mine", 1 }))
+	if err != nil || !o.Model.Price.Known || o.Model.Price.Input != 1000 || o.Model.Window != 9000 {
+		t.Errorf("%+v, %v", o.Model, err)
+	}
+}

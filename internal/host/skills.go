@@ -1,0 +1,65 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/prompt"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/skill"
+)
+
+// skillPlaces are where the skills of a run are: in its directory, and where the
+// user of this node keeps them.
+func (h *Host) skillPlaces(dir string) skill.Places {
+	home, config := h.cfg.Env("HOME"), h.cfg.Env("XDG_CONFIG_HOME")
+	if config == "" && home != "" {
+		config = filepath.Join(home, ".config")
+	}
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config)}
+}
+
+// skilled gives an agent that names skills, or the tool, their descriptions in its
+// prompt. Others are told nothing of them: what a directory says of itself gets
+// into no prompt by itself.
+func (h *Host) skilled(o *supervisor.Opened, def *supervisor.Definition, d agentfile.Definition, a *client.RunAccepted) error {
+	named := slices.Contains(def.Tools, skill.Name)
+	if !named && len(d.Skills) == 0 {
+		return nil
+	}
+	found, problems := skill.Find(h.skillPlaces(o.Workspace))
+	for _, p := range problems {
+		a.Notes = append(a.Notes, p.Error())
+	}
+	if len(d.Skills) > 0 {
+		for _, name := range d.Skills {
+			if !slices.ContainsFunc(found, func(s skill.Skill) bool { return s.Name == name }) {
+				a.Notes = append(a.Notes, fmt.Sprintf("%s: there is no skill %q", d.Path, name))
+			}
+		}
+		found = slices.DeleteFunc(found, func(s skill.Skill) bool { return !slices.Contains(d.Skills, s.Name) })
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if def.Tools != nil && !named {
+		def.Tools = append(def.Tools, skill.Name)
+	}
+	if specOf(o.Tools, skill.Name) < 0 {
+		t, err := skill.Tool(skill.Places{})
+		if err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		o.Tools = append(o.Tools, t.Spec())
+	}
+	p, err := prompt.Compose([]prompt.Layer{{Name: "role", Content: def.System, Priority: prompt.Role},
+		{Name: "skills", Content: skill.Prompt(found), Priority: prompt.Skills}})
+	if err != nil {
+		return fmt.Errorf("host: agent %s: %w", d.Name, err)
+	}
+	def.System = p.Stable
+	return nil
+}

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+)
+
+// An agent that names skills has their names and descriptions in its prompt and
+// reads the text of one when it wants it; one that names none is told nothing (D2).
+func TestAnAgentLoadsASkillThatItIsToldOf(t *testing.T) {
+	noLeaks(t)
+	dir, home, agents := t.TempDir(), t.TempDir(), t.TempDir()
+	put(t, "---\nname: review\ndescription: Reads code.\n---\nLook twice.\n", dir, ".claude", "skills", "review", "SKILL.md")
+	put(t, "---\nname: pdf\ndescription: Fills forms.\n---\nBody.\n", home, ".claude", "skills", "pdf", "SKILL.md")
+	put(t, "---\nname: broken\n---\nBody.\n", home, ".claude", "skills", "broken", "SKILL.md")
+	put(t, "---\nname: one\ndescription: d\ntools: Read\nskills: [review, none]\n---\nYou look.\n", agents, "one.md")
+	put(t, "---\nname: any\ndescription: d\ntools: Skill\n---\nYou do.\n", agents, "any.md")
+	put(t, "---\nname: none\ndescription: d\n---\nYou do not.\n", agents, "none.md")
+	h := start(t, t.TempDir(), func(c *Config) {
+		c.Roots = []string{dir, agents}
+		env("HOME", home)(c)
+	})
+	o, a, err := h.build(request(func(r *client.RunRequest) { r.Dir, r.Agents, r.Agent = dir, agents, "one" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "\n\nSkills that you can load with the tool skill, before you do what one is about:\n- "
+	for name, want := range map[string]string{"one": "You look." + head + "review: Reads code.", "any": "You do." + head + "pdf: Fills forms.\n- review: Reads code.", "none": "You do not."} {
+		if got := definition(t, o, name); !strings.HasSuffix(got.System, want) {
+			t.Errorf("%s: %q", name, got.System)
+		}
+	}
+	notes := strings.Join(a.Notes, "\n")
+	if !strings.Contains(notes, `there is no skill "none"`) || !strings.Contains(notes, "broken/SKILL.md: it has no description") {
+		t.Error(notes)
+	}
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Dir: dir, Agents: agents, Agent: "one",
+		Model: script(t, "agents:\n  one:\n    - calls: [{name: skill, args: {name: review}}]\n    - text: \"{{last}}\"\n")})
+	info := finished(t, c, id, agent.Completed)
+	if info.Result.Text != "[skill review; its files are in .claude/skills/review, for read_file]\nLook twice." {
+		t.Errorf("%q", info.Result.Text)
+	}
+	if told := kinds(t, c, id); !slices.Contains(told, "skill.loaded") {
+		t.Error(told)
+	}
+}

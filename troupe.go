@@ -1,0 +1,189 @@
+// Package troupe runs agents inside of a Go program. Start starts a node with
+// the program's own tools, agents and models, Run gives it a task and waits for
+// the one result, Answer does so for an answer of a Go type.
+//
+// What a node promises elsewhere holds here as well: every step is in a durable
+// log before it is acted on, nothing is sent to a model that the budget does not
+// cover, and there is always exactly one result. docs/embedding.md says more.
+package troupe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// The nouns of the door, which have their homes elsewhere.
+type (
+	// Agent is a definition, as an agent file holds one.
+	Agent = agentfile.Definition
+	// ToolRef names a tool that an Agent may use or not.
+	ToolRef = agentfile.ToolRef
+	// Task is what a run is asked for; only Prompt is needed.
+	Task = client.RunRequest
+	// Result is what came of a run.
+	Result = supervisor.Result
+)
+
+// Config of a Node. The zero value is a node without a directory, which keeps
+// its logs until Close.
+type Config struct {
+	// Tools are the program's own, for every agent whose definition does not leave
+	// them out. See tool.Func.
+	Tools []tool.Tool
+	// Agents go over the built-in ones; the first gets the tasks that name none.
+	// Default: the built-in coordinator.
+	Agents []Agent
+	// Models are clients of the program's own, by PROVIDER/MODEL.
+	Models map[string]model.Client
+	// Model is for tasks that name none. Default: as `troupe run` picks it, by the
+	// keys in the environment.
+	Model string
+	// Dir is the directory that agents work in; tasks may name it or one below it.
+	// Default: none, and no tools of a directory.
+	Dir string
+	// StateDir keeps the logs. A node goes on with the runs that it finds
+	// unfinished there, and has the directory alone. Default: a temporary
+	// directory, which Close removes.
+	StateDir string
+	// Bus is a NATS server that nodes share, instead of StateDir and a server in
+	// the process. Serve a pool of your own then (Pools): the other nodes of a pool
+	// must have the same tools.
+	Bus   bus.Options
+	Pools []string
+	// Port of the server in the process, on loopback. Default: a free one.
+	Port int
+	// Hooks stand at points of every agent's loop; those without a command are
+	// functions of HookFuncs, by name.
+	Hooks     []agent.Hook
+	HookFuncs map[string]hook.Func
+	// Env reads the environment, where keys are. Default os.Getenv.
+	Env func(string) string
+	// Logger hears what goes wrong. Default: nobody.
+	Logger *slog.Logger
+}
+
+// Errors of Start and Run.
+var (
+	// ErrConfig: what the program brings cannot be used.
+	ErrConfig = host.ErrOwn
+	// ErrIncomplete: the run ended otherwise than by completing its task. The
+	// Result says how, and holds what there is.
+	ErrIncomplete = errors.New("troupe: the run did not complete")
+	// ErrParked: the run waits for a person. Client().Questions shows the question,
+	// Client().Answer decides it, and Run with the same RunID waits on.
+	ErrParked = errors.New("troupe: the run waits for a person")
+	// ErrAnswer: the answer does not decode into the type that was asked for.
+	ErrAnswer = errors.New("troupe: the answer does not decode")
+)
+
+// Node is a node inside of the program. It is safe for concurrent use.
+type Node struct {
+	cfg    Config
+	host   *host.Host
+	client *client.Client
+	temp   string // directory to remove
+}
+
+// Start starts a node. The caller must Close it.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	n := &Node{cfg: cfg}
+	if cfg.Dir != "" {
+		dir, err := filepath.Abs(cfg.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("troupe: dir: %w", err)
+		}
+		n.cfg.Dir = dir
+	}
+	state := cfg.StateDir
+	if state == "" && !cfg.Bus.Given() {
+		temp, err := os.MkdirTemp("", "troupe-")
+		if err != nil {
+			return nil, fmt.Errorf("troupe: %w", err)
+		}
+		n.temp, state = temp, temp
+	}
+	c := host.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, Port: cmp.Or(cfg.Port, bus.FreePort), Lazy: n.temp != "", Model: cfg.Model,
+		Own: host.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
+		ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
+	if n.cfg.Dir != "" {
+		c.Roots = []string{n.cfg.Dir}
+	}
+	var err error
+	if n.host, err = host.Start(ctx, c); err != nil {
+		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.remove())
+	}
+	if n.client, err = n.host.Client(); err != nil {
+		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.Close())
+	}
+	return n, nil
+}
+
+// Run gives the node a task and waits for its result. The error is nil only for
+// a run that completed its task. If ctx ends first the run is canceled, and the
+// Result is what was known by then. A task whose RunID is known already is not
+// begun anew: Run waits for that run.
+func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
+	t.RunID = cmp.Or(t.RunID, client.NewID())
+	t.Dir = cmp.Or(t.Dir, n.cfg.Dir)
+	if t.Agent == "" && len(n.cfg.Agents) > 0 {
+		t.Agent = n.cfg.Agents[0].Name
+	}
+	if _, err := n.client.Run(ctx, t); err != nil {
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
+	}
+	info, err := n.client.Wait(ctx, t.RunID)
+	if err != nil && ctx.Err() != nil {
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), n.cancel(ctx, t.RunID)))
+	}
+	switch {
+	case err != nil:
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, err)
+	case info.Result == nil:
+		return Result{Run: t.RunID}, fmt.Errorf("%w: run %s is %s", ErrIncomplete, t.RunID, info.State)
+	case info.State == gateway.Parked:
+		return *info.Result, fmt.Errorf("%w: run %s: %s", ErrParked, t.RunID, info.Result.Detail)
+	case info.Result.IsError:
+		return *info.Result, fmt.Errorf("%w: run %s: %s: %s", ErrIncomplete, t.RunID, info.Result.Reason, info.Result.Detail)
+	}
+	return *info.Result, nil
+}
+
+// cancel stops a run whose caller has gone.
+func (n *Node) cancel(ctx context.Context, run string) error {
+	return n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "its caller has gone"})
+}
+
+// Client speaks to the node: it lists, watches, steers, cancels and answers.
+// Close of the Node closes it.
+func (n *Node) Client() *client.Client { return n.client }
+
+// URL is where the server in the process listens, for `nats sub 'troupe.evt.>'`
+// and the command line; "" for a server elsewhere.
+func (n *Node) URL() string { return n.host.URL() }
+
+// Close stops the node. What was under way goes on at the next start on the
+// same StateDir, or on another node.
+func (n *Node) Close() error { return errors.Join(n.host.Close(), n.remove()) }
+
+func (n *Node) remove() error {
+	if n.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(n.temp)
+}

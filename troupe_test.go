@@ -1,0 +1,259 @@
+package troupe_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 120 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts a node whose model is played by a script.
+func start(t *testing.T, replies string, cfg troupe.Config) *troupe.Node {
+	t.Helper()
+	s, err := script.Parse([]byte(replies))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Models, cfg.Model = map[string]model.Client{"script/test": s.Client("")}, "script/test"
+	cfg.Env = func(string) string { return "" }
+	n, err := troupe.Start(within(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+type greetArgs struct {
+	Name string `json:"name"`
+}
+
+func greet() tool.Tool {
+	return tool.Func("greet", "Greets somebody.", model.Read, func(_ context.Context, a greetArgs) (string, error) { return "Salve, " + a.Name, nil })
+}
+
+func named(names ...string) []troupe.Agent {
+	var list []troupe.Agent
+	for _, n := range names {
+		list = append(list, troupe.Agent{Name: n, Description: "Is " + n + ".", Prompt: "Do as you are told."})
+	}
+	return list
+}
+
+// The agents of a program and their children have its tools, and an agent has
+// the part of them that its definition names.
+func TestAgentsOfAProgramCallItsFunctions(t *testing.T) {
+	agents := named("host", "guest", "mute")
+	agents[2].Tools = []troupe.ToolRef{}
+	n := start(t, `
+agents:
+  host:
+    - calls: [{name: delegate, args: {agent: guest, task: go}}, {name: delegate, args: {agent: mute, task: go}}]
+    - text: "{{result.0}} / {{result.1}}"
+  guest: [{calls: [{name: greet, args: {name: Ann}}]}, {text: "{{last}}"}]
+  mute: [{calls: [{name: greet, args: {name: Bob}}, {name: delegate, args: {agent: guest, task: go}}]}, {text: "{{result.0}}"}]
+`, troupe.Config{Tools: []tool.Tool{greet()}, Agents: agents})
+	r, err := n.Run(within(t), troupe.Task{Prompt: "greet"})
+	if err != nil || !strings.Contains(r.Text, "Salve, Ann") || strings.Contains(r.Text, "Bob") {
+		t.Errorf("%q %v", r.Text, err)
+	}
+}
+
+type verdict struct {
+	Good  bool     `json:"good"`
+	Lines []string `json:"lines"`
+}
+
+// An answer that does not fit the type goes back to the model, and so does a
+// child's to a parent that asked for one.
+func TestAnswersAreGoValues(t *testing.T) {
+	judge, err := troupe.Answers[verdict](named("judge")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, `
+agents:
+  chief:
+    - calls: [{name: delegate, args: {agent: judge, task: judge}}]
+    - text: "{{last}}"
+  judge: [{text: "It is good."}, {text: '{"good": true, "lines": ["a"]}'}]
+`, troupe.Config{Agents: append(named("chief"), judge)})
+	v, r, err := troupe.Answer[verdict](within(t), n, troupe.Task{Prompt: "judge"})
+	if err != nil || !v.Good || len(v.Lines) != 1 {
+		t.Errorf("%+v %v: %s", v, err, r.Text)
+	}
+	if _, _, err := troupe.Answer[chan int](within(t), n, troupe.Task{Prompt: "judge"}); !errors.Is(err, tool.ErrType) {
+		t.Error(err)
+	}
+}
+
+func TestARunThatDoesNotCompleteIsAnErrorWithAResult(t *testing.T) {
+	n := start(t, "agents: {a: [{calls: [{name: greet, args: {name: A}}]}, {calls: [{name: greet, args: {name: B}}]}]}",
+		troupe.Config{Tools: []tool.Tool{greet()}, Agents: named("a")})
+	r, err := n.Run(within(t), troupe.Task{Prompt: "go on", MaxTurns: 1})
+	if !errors.Is(err, troupe.ErrIncomplete) || r.Reason != "max_turns" || !r.Partial {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, err := n.Run(within(t), troupe.Task{Prompt: "go", Agent: "nobody"}); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Error(err)
+	}
+}
+
+// A run that asks a person is left waiting; the same RunID waits on for it.
+func TestARunThatAsksIsParkedAndGoesOn(t *testing.T) {
+	n := start(t, `agents: {a: [{calls: [{name: ask_human, args: {question: "Red?"}}]}, {text: "{{last}}"}]}`, troupe.Config{Agents: named("a")})
+	ctx, id := within(t), client.NewID()
+	if _, err := n.Run(ctx, troupe.Task{Prompt: "ask", RunID: id}); !errors.Is(err, troupe.ErrParked) {
+		t.Fatal(err)
+	}
+	asked, err := n.Client().Questions(ctx)
+	if err != nil || len(asked) != 1 {
+		t.Fatalf("%+v %v", asked, err)
+	}
+	if err := n.Client().Answer(ctx, client.AnswerRequest{RunID: id, Query: asked[0].Query, Decision: "text", Text: "blue"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := n.Run(ctx, troupe.Task{Prompt: "ask", RunID: id}); err != nil || !strings.Contains(r.Text, "blue") {
+		t.Errorf("%q %v", r.Text, err)
+	}
+}
+
+// Who goes away cancels what it asked for.
+func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
+	begun := make(chan struct{})
+	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	n := start(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: named("a")})
+	ctx, cancel := context.WithCancel(within(t))
+	go func() { <-begun; cancel() }()
+	id := client.NewID()
+	if _, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if r, err := n.Run(within(t), troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, troupe.ErrIncomplete) || !strings.Contains(string(r.Reason), "abort") && r.Reason != "canceled" {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// With a StateDir, what was begun is ended by the next node of the program.
+func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
+	state, id := t.TempDir(), client.NewID()
+	begun, stop := make(chan struct{}), make(chan struct{})
+	first := true
+	step := tool.Func("step", "Takes its time.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
+		if !first {
+			return "stepped", nil
+		}
+		first = false
+		close(begun)
+		<-ctx.Done()
+		close(stop)
+		return "", ctx.Err()
+	})
+	s, err := script.Parse([]byte("agents: {a: [{calls: [{name: step}]}, {text: '{{last}}'}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := troupe.Config{Tools: []tool.Tool{step}, Agents: named("a"), StateDir: state, Model: "script/test",
+		Models: map[string]model.Client{"script/test": s.Client("")}}
+	n, err := troupe.Start(within(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Client().Run(within(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-stop
+	if n, err = troupe.Start(within(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close() }()
+	if r, err := n.Run(within(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil || r.Text != "stepped" {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestANodeWithoutAStateDirLeavesNothingBehind(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	n := start(t, "default: [{text: hello}]", troupe.Config{Agents: named("a")})
+	if r, err := n.Run(within(t), troupe.Task{Prompt: "greet"}); err != nil || r.Text != "hello" {
+		t.Errorf("%+v %v", r, err)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(temp + "/*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// Agents of a node with a directory read it; a task may name one below it, and
+// none beside it.
+func TestATaskStaysBelowTheDirectoryOfItsNode(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/in/deep", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/in/deep/f.txt", []byte("found"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, "agents: {a: [{calls: [{name: read_file, args: {path: f.txt}}]}, {text: '{{last}}'}]}", troupe.Config{Agents: named("a"), Dir: dir + "/in"})
+	if r, err := n.Run(within(t), troupe.Task{Prompt: "read", Dir: dir + "/in/deep"}); err != nil || !strings.Contains(r.Text, "found") {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, err := n.Run(within(t), troupe.Task{Prompt: "read", Dir: dir}); err == nil || !strings.Contains(err.Error(), "not under a root") {
+		t.Error(err)
+	}
+}
+
+func TestWhatAProgramBringsIsChecked(t *testing.T) {
+	long := troupe.Agent{Name: "a b", Description: "d"}
+	for name, cfg := range map[string]troupe.Config{
+		"a tool twice":      {Tools: []tool.Tool{greet(), greet()}},
+		"a built-in name":   {Tools: []tool.Tool{tool.Func("read_file", "", model.Read, func(context.Context, struct{}) (string, error) { return "", nil })}},
+		"a name of no form": {Agents: []troupe.Agent{long}},
+		"no description":    {Agents: []troupe.Agent{{Name: "a"}}},
+		"no schema":         {Agents: []troupe.Agent{{Name: "a", Description: "d", OutputSchema: "x.json"}}},
+		"an agent twice":    {Agents: named("a", "a")},
+		"no route":          {Models: map[string]model.Client{"mine": nil}},
+	} {
+		if n, err := troupe.Start(within(t), cfg); !errors.Is(err, troupe.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+			if n != nil {
+				_ = n.Close()
+			}
+		}
+	}
+}
