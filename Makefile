@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check sim mutants chaos cluster brokers partitions power fuzz bench e2e eval picture
+.PHONY: build check sim mutants chaos cluster brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
@@ -29,6 +29,14 @@ partitions: ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -cuts 
 power:    ; go run ./internal/chaos -power 20 -servers 1 -every 3s $(CHAOS) && go run ./internal/chaos -power 5 -servers 1 -every 3s -lazy $(CHAOS) && \
 	go run ./internal/chaos -power 20 -servers 3 -every 6s $(CHAOS) && go run ./internal/chaos -power 5 -servers 3 -every 6s -lazy $(CHAOS) && \
 	go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
+trees:    ; go run ./internal/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
+upgrade:  ; go run ./internal/chaos -nodes 2 -upgrade -ttl 3s
+bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s
+watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s
+# slow needs strace.
+slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS)
+# full disk needs root and tmpfs.
+full:     ; go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...

@@ -64,6 +64,24 @@ func cluster(o options) (err error) {
 	if o.trees > 0 {
 		o.kills, o.runs = 0, 0
 	}
+	if o.bombs+o.watchers > 0 {
+		o.kills = 0
+	}
+	if o.upgrade {
+		if err := o.youngest(dir); err != nil {
+			return err
+		}
+		o.kills, o.atOnce = 1, upgradeHeld
+	}
+	if o.slow > 0 {
+		if err := tracer(); err != nil {
+			return missing(o, err)
+		}
+		o.kills, o.servers = 0, max(o.servers, 1)
+	}
+	if o.full != "" {
+		o.kills, o.servers = 0, max(o.servers, 1)
+	}
 	if o.tokens == 0 {
 		o.tokens = runTokens
 	}
@@ -124,23 +142,33 @@ func (t *theatre) people() (err error) {
 	return t.spread()
 }
 
-// spreadPatience is how long the first nodes may take to share the shards.
-const spreadPatience = 60 * time.Second
+const (
+	// spreadPatience is how long the first nodes may take to share the shards.
+	spreadPatience = 60 * time.Second
+	// spreadStill is for how long no shard must have moved.
+	spreadStill = 2 * time.Second
+)
 
-// spread waits until every node holds a part of the shards.
+// spread waits until every node holds a part of the shards, and none is on its
+// way any more: what moves later moves because of what is done here.
 func (t *theatre) spread() error {
 	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience)
 	defer cancel()
+	was, since := "", time.Now()
 	for {
 		list, err := t.client.Nodes(ctx)
 		if err != nil && !client.Lost(err) {
 			return err
 		}
-		all := len(list) == t.o.nodes
+		all, held := len(list) == t.o.nodes, ""
 		for _, n := range list {
-			all = all && len(n.Shards) > 0
+			all = all && len(n.Shards) > 0 && len(n.Pools[bus.MachinePool(machine)]) > 0
+			held += fmt.Sprintln(n.ID, n.Pools)
 		}
-		if all {
+		if held != was || !all {
+			was, since = held, time.Now()
+		}
+		if time.Since(since) > spreadStill {
 			return nil
 		}
 		if err := pause(ctx, poll); err != nil {
@@ -187,6 +215,16 @@ func (t *theatre) scene() func() {
 		return t.playTrees
 	case t.o.busy > 0:
 		return t.playBusy
+	case t.o.watchers > 0:
+		return t.playWatchers
+	case t.o.bombs > 0:
+		return t.playBombs
+	case t.o.slow > 0:
+		return t.playSlow
+	case t.o.upgrade:
+		return t.playUpgrade
+	case t.o.full != "":
+		return t.playFull
 	case t.o.poison:
 		return t.playPoison
 	case t.o.leaks > 0:

@@ -61,3 +61,15 @@ func TestTheNetworkBreaks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestThereIsNoRoom: the streams of the logs reach their limit while runs go on,
+// and get more room later. Until then nothing begins, and every run ends as if
+// nothing had been. `make full` also fills the disk beneath the server.
+func TestThereIsNoRoom(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	o := options{nodes: 3, runs: 12, turns: 6, atOnce: 4, ttl: 5 * time.Second, seed: seed, full: fullStreams}
+	if err := cluster(o); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,7 +21,7 @@ type disk struct {
 var errNoDisks = errors.New("not run: this needs root, loop devices and mkfs.ext4 on Linux")
 
 // diskBytes is the size of a disk. The file has holes: only what is written counts.
-const diskBytes = 8 << 30
+const diskBytes = 16 << 30
 
 // newDisk makes a disk and mounts it at a directory.
 func newDisk(image, mount string) (*disk, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -77,8 +78,8 @@ func body(raw []byte) string {
 	return fmt.Sprint(value)
 }
 
-func sorted[V any](m map[mailbox.Address]V) []mailbox.Address {
-	list := make([]mailbox.Address, 0, len(m))
+func sorted[K cmp.Ordered, V any](m map[K]V) []K {
+	list := make([]K, 0, len(m))
 	for at := range m {
 		list = append(list, at)
 	}

@@ -30,14 +30,23 @@ type folded struct {
 	claims   map[string][]reign  // in force, by address
 	late     map[string][]string // calls whose results came from superseded lives, by address and life
 	result   supervisor.Result
+	peak     peak
 	problems []string
 }
 
-// reign is a life that came into force.
+// reign is a life that came into force. ended is how it said that it was over, if
+// it did: without, it was broken off.
 type reign struct {
 	start, node string
 	at          int64
+	ended       string
 }
+
+// Ends of lives in order.
+const (
+	handedOver = "handed over"
+	atRest     = "at rest" // it waited, and was let go until its next entry (P19)
+)
 
 func (f *folded) bad(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
@@ -104,6 +113,9 @@ func (f *folded) replay(at mailbox.Address) {
 		if read := one.Next(m); read.Err != nil {
 			f.bad("%s: %v", at, read.Err)
 		}
+		if s, ok := was.Machine.(*life.Supervisor); ok {
+			f.weigh(s)
+		}
 		e, err := mailbox.Decode(m.Data)
 		if err != nil || len(e.Items) == 0 {
 			other.Next(m)
@@ -155,7 +167,7 @@ func (f *folded) claimed(m mailbox.Message, e mailbox.Entry) {
 	for _, fact := range (stored{m.To, m.At, e}).facts() {
 		if r, ok := fact.(agent.Resumed); ok {
 			name := string(m.To.Bare())
-			f.claims[name] = append(f.claims[name], reign{e.Start, r.Node, m.At})
+			f.claims[name] = append(f.claims[name], reign{start: e.Start, node: r.Node, at: m.At})
 		}
 	}
 }
@@ -185,11 +197,23 @@ func (f *folded) count(at mailbox.Address, e mailbox.Entry) {
 		case agent.Returned:
 			delete(f.open, fmt.Sprintf("%s.%s", name, fact.Call))
 		case agent.Released:
+			f.over(name, e.Start, fact.Rests)
 			for key, start := range f.open {
 				if start == e.Start {
 					f.starts[key][start]--
 				}
 			}
+		}
+	}
+}
+
+// over notes that a life has said that it is over.
+func (f *folded) over(name mailbox.Address, start string, rests bool) {
+	for i, c := range f.claims[string(name)] {
+		if c.start == start && rests {
+			f.claims[string(name)][i].ended = atRest
+		} else if c.start == start {
+			f.claims[string(name)][i].ended = handedOver
 		}
 	}
 }

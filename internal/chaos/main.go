@@ -42,11 +42,30 @@
 //   - an actor began anew or moved, and no node had died, been cut off or lost power;
 //   - a node that was cut off began a tool after the TTL.
 //
+// With -full there is no room for a while: in the streams of the logs, or on the disk
+// beneath the server (full.go). It exits 1 if anything begins meanwhile, or if a node
+// does not say that it cannot write.
+//
+// With -bombs N runs spawn all that they may (bomb.go) beside ordinary ones. It exits 1
+// if a cap or the budget is exceeded at any step of their supervisors, if they do not
+// reach their caps, or if the ordinary runs take much longer than alone.
+//
+// With -watchers half as many observers look on who do not read, then so many of whom
+// half do (watchers.go). It exits 1 if those that do not read make runs take twice as long,
+// or the server grows too much.
+//
+// With -slow the disk beneath the servers is slow (slow.go). It exits 1 if a lease is
+// lost because of that, or a node grows.
+//
+// With -upgrade nodes of two builds are side by side (upgrade.go). It exits 1 if a run
+// begins under newer rules while an old node lives, or if an old node writes anything
+// but its claim into a log under newer rules.
+//
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
 // With -trees N trees of 85 agents over all nodes are canceled while their leaves
 // are in a model call, N times with all nodes well and N times with one of them
-// cut off (it is frozen, and comes back). It prints how long it took until all had
+// cut off (it is frozen, or with -servers its wires are cut, and it comes back). It prints how long it took until all had
 // stopped, and exits 1 if one did not say so or a model call began after the cancel.
 //
 // The nodes are built with the tag chaos (internal/trap), so that they can be struck
@@ -87,7 +106,7 @@ type options struct {
 	points, zombies            int
 	busy, leaks                int
 	poison                     bool
-	trees                      int
+	trees, bombs, watchers     int
 	cancels                    int
 	tokens                     int64
 	slack                      time.Duration
@@ -101,6 +120,12 @@ type options struct {
 	every                  time.Duration
 	lazy, must             bool
 	power, shapes, rots    int
+	full                   string
+	slow                   time.Duration
+
+	// Of an upgrade.
+	upgrade bool
+	younger string // binary
 }
 
 func main() {
@@ -119,6 +144,8 @@ func main() {
 	flag.IntVar(&o.busy, "busy", 0, "so many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.IntVar(&o.leaks, "leaks", 0, "so many runs begin and end, and nothing of them may be left")
 	flag.IntVar(&o.trees, "trees", 0, "so many times a tree of 85 agents is canceled, and once more with a node cut off")
+	flag.IntVar(&o.bombs, "bombs", 0, "so many runs whose every agent wishes for more children than it may have, beside ordinary ones")
+	flag.IntVar(&o.watchers, "watchers", 0, "so many observers of all events, of which half read nothing and one a byte a second")
 	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")
 	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
@@ -128,6 +155,8 @@ func main() {
 	flag.DurationVar(&o.gap, "gap", 0, "time between two blows, on average (default the TTL)")
 	flag.DurationVar(&o.length, "for", 0, "go on for so long, in the given proportions")
 	flag.IntVar(&o.atOnce, "at-once", 16, "runs of a cluster at the same time")
+	flag.BoolVar(&o.upgrade, "upgrade", false, "nodes of another build, with newer rules, take the place of the old ones, and an old one comes back")
+	flag.StringVar(&o.younger, "troupe-younger", "", "its binary, with the tags chaos and younger; built when empty")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes and the events of the slowest run")
 	brokerFlags(&o)
 	flag.Parse()
@@ -141,7 +170,7 @@ func main() {
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		play = dark
 	}
-	if o.power+o.shapes > 0 {
+	if o.power+o.shapes > 0 || o.full == fullDisk {
 		play = own(play)
 	}
 	if err := play(o); err != nil {

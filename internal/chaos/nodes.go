@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ type nodes struct {
 	wait sync.WaitGroup
 	// place is a trap that all nodes have, those that are to come as well.
 	place, action string
+	bin           string // of those that are to come; default that of the play
 }
 
 // member is one node process.
@@ -57,10 +59,14 @@ type member struct {
 	name  string
 	cmd   *exec.Cmd
 	log   string
+	bin   string
 	ready bool // requests are answered, and nothing was done to it
 	gone  chan struct{}
 	err   error // of Wait, once it is gone
 }
+
+// machine is what all nodes say that they are on: runs with a directory live in its pool.
+const machine = "stage"
 
 // Patience with processes.
 const (
@@ -78,7 +84,8 @@ func (n *nodes) start() error {
 	dir := n.t.stage.dir
 	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
-	place, action := n.place, n.action
+	place, action, bin := n.place, n.action, cmp.Or(n.bin, n.t.o.node)
+	m.bin = bin
 	n.mu.Unlock()
 	home := n.t.stage.home()
 	if err := os.MkdirAll(n.t.stage.traps(name), 0o755); err != nil {
@@ -93,7 +100,7 @@ func (n *nodes) start() error {
 	if err != nil {
 		return err
 	}
-	m.cmd = exec.Command(n.t.o.node, "--name", name, "--root", dir, "--lease-ttl", n.t.o.ttl.String())
+	m.cmd = exec.Command(bin, "--name", name, "--root", dir, "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
 		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
 	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)

@@ -63,6 +63,21 @@ func (h *harm) cut() {
 	}
 }
 
+// sever cuts a node off from all servers, and joins it again after a while.
+func (h *harm) sever(m *member, b *blow) {
+	b.kind = cutNode
+	h.t.nodes.set(m, false)
+	h.t.witness.struck(b)
+	wires := h.servers.wires.ends(h.servers.wires.nodes, m.name, "")
+	h.t.nodes.wait.Go(func() {
+		h.hold(b, wires, nil)
+		h.t.witness.over(b)
+		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | mended after %v\n", b.no, b.at.Sub(h.t.began).Round(time.Millisecond), b.kind, b.node,
+			h.t.load.ended(), b.end.Sub(b.at).Round(time.Millisecond))
+		h.t.nodes.set(m, true)
+	})
+}
+
 // hold cuts wires for as long as a blow lasts.
 func (h *harm) hold(b *blow, wires []*wire, random *rand.Rand) {
 	set := func(cut string) {
@@ -179,7 +194,7 @@ func (s stage) begun() string { return filepath.Join(s.dir, "begun") }
 
 // note is what a tool does first when somebody wants to know when it began.
 func (s stage) note() string {
-	if s.o.cuts == 0 {
+	if s.o.cuts == 0 && s.o.full == "" {
 		return ""
 	}
 	return fmt.Sprintf("echo $PPID $(date +%%s%%N) $TROUPE_KEY >> %s; ", s.begun())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
@@ -52,7 +53,7 @@ func (l *load) view() map[int]string {
 	}
 	l.seen = view{time.Now(), map[int]string{}}
 	for _, n := range list {
-		for _, s := range n.Shards {
+		for _, s := range n.Pools[bus.MachinePool(machine)] { // where runs with a directory live
 			l.seen.holders[s] = n.ID
 		}
 	}

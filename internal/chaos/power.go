@@ -84,7 +84,13 @@ func dark(o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() {
+		if err != nil && !errors.Is(err, errNoDisks) {
+			fmt.Println("kept, with what the servers said:", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
 	node, err := built(o.node, dir, "troupe-node", "node")
 	if err != nil {
 		return err
@@ -144,6 +150,10 @@ func (s *servers) moment(o options, random *rand.Rand) (lost, acknowledged int, 
 	k, err := r.compare(r.post)
 	if o.lazy && errors.Is(err, native.ErrStreamNotFound) {
 		return k.acknowledged, k.acknowledged, nil // the logs themselves are gone
+	}
+	if err != nil {
+		led, unknown := s.leaders()
+		err = errors.Join(err, unknown, fmt.Errorf("the streams are led so: %v", led))
 	}
 	if k.broken > 0 && !o.lazy {
 		err = errors.Join(err, fmt.Errorf("%w: %d chains broken", errBroken, k.broken))

@@ -81,6 +81,9 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 			taken++
 		}
 	}
+	if p.explode(w, body, taken, run) {
+		return
+	}
 	child := strings.Contains(string(req.System), "agent: helper")
 	p.answer(w, taken, child, run)
 }

@@ -29,6 +29,8 @@ func brokerFlags(o *options) {
 	flag.IntVar(&o.power, "power", 0, "how often all servers lose their power at once")
 	flag.IntVar(&o.shapes, "shapes", 0, "how often one of three loses its power while the others freeze in turn")
 	flag.IntVar(&o.rots, "rots", 0, "how many files of a store to damage: of a killed run, or of a killed server")
+	flag.StringVar(&o.full, "full", "", "take all room while runs go on, and give it back: of the \"streams\", or of the \"disk\" beneath the server")
+	flag.DurationVar(&o.slow, "slow", 0, "how much longer than the disk each write and sync of the servers takes (strace)")
 	flag.BoolVar(&o.must, "must", false, "fail where this machine cannot take the power away")
 	flag.DurationVar(&o.every, "every", 30*time.Second, "time between two blows to the servers")
 	flag.BoolVar(&o.lazy, "lazy", false, "servers with their own sync_interval of two minutes")
@@ -96,7 +98,12 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	if o.cuts > 0 {
+	if o.full == fullDisk {
+		if err := s.small(); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	if o.cuts+o.trees > 0 {
 		if s.wires, err = s.lay(); err != nil {
 			return nil, err
 		}
@@ -172,6 +179,9 @@ func (s *servers) configure(one *natsServer) error {
 	if s.o.lazy {
 		changes["sync_interval: always\n"] = "\n"
 	}
+	if s.o.full == fullDisk { // streams reserve more than the disk has
+		changes["sync_interval: always\n"] = "sync_interval: always\n  max_file_store: 100GB\n"
+	}
 	if len(s.list) == 1 {
 		text = clusterBlock.ReplaceAllString(text, "\n")
 		delete(changes, `"0.0.0.0:6222"`)
@@ -199,10 +209,11 @@ func (s *servers) start(one *natsServer) error {
 	if err != nil {
 		return err
 	}
-	one.cmd = exec.Command(s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
+	command := append(s.slowed(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
 	if len(routes) > 0 {
-		one.cmd.Args = append(one.cmd.Args, "--routes", strings.Join(routes, ","))
+		command = append(command, "--routes", strings.Join(routes, ","))
 	}
+	one.cmd = exec.Command(command[0], command[1:]...)
 	one.cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
 	one.cmd.Stdout, one.cmd.Stderr = log, log
 	one.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -232,7 +243,7 @@ func (s *servers) open(node string) error {
 	}
 	until := time.Now().Add(serverPatience)
 	for {
-		setup := exec.Command(node, "--setup", "--replicas", fmt.Sprint(len(s.list)))
+		setup := exec.Command(node, "--setup", "--replicas", fmt.Sprint(len(s.list)), "--pools", bus.DefaultPool+","+bus.MachinePool(machine))
 		setup.Env = append(os.Environ(), variables(s.options(roleSetup, ""))...)
 		out, err := setup.CombinedOutput()
 		if err == nil {
@@ -333,9 +344,9 @@ func (s *servers) named(name string) *natsServer {
 	return nil
 }
 
-// kill kills a server and waits until it is gone.
+// kill kills a server, and who slows it down, and waits until it is gone.
 func (s *servers) kill(one *natsServer) error {
-	if err := one.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := syscall.Kill(-one.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	<-one.gone
@@ -362,5 +373,8 @@ func (s *servers) Close() error {
 		}
 	}
 	s.wires.close()
+	if s.o.full == fullDisk {
+		errs = append(errs, s.unsmall())
+	}
 	return errors.Join(append(errs, s.unplug())...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -125,7 +126,11 @@ func (t *theatre) tree(no int, cut bool, random *rand.Rand) error {
 		m := t.nodes.victim(random)
 		b = &blow{no: len(t.blows) + 1, kind: stopped, node: m.name, at: time.Now(), frozen: t.o.ttl*2 + 2*time.Second}
 		t.blows = append(t.blows, b)
-		t.nodes.deal(m, b)
+		if t.harm != nil {
+			t.harm.sever(m, b)
+		} else {
+			t.nodes.deal(m, b)
+		}
 	}
 	asked := time.Now()
 	if err := again(ctx, func() error {
@@ -134,19 +139,34 @@ func (t *theatre) tree(no int, cut bool, random *rand.Rand) error {
 		return err
 	}
 	canceled := time.Now()
+	if b != nil && b.kind == cutNode { // it lives, and its models answer: what it does with that nobody hears
+		t.p.release()
+		released = true
+	}
 	result, early, err := t.stopped(ctx, id)
 	if err != nil {
 		return err
 	}
 	took := time.Since(asked)
-	t.nodes.settle() // who was frozen is back, and whatever it still wants to do it does
-	t.p.release()
-	released = true
+	t.nodes.settle() // who was cut off is back, and whatever it still wants to do it does
+	if !released {
+		t.p.release()
+		released = true
+	}
 	if err := pause(ctx, t.o.ttl); err != nil {
 		return err
 	}
 	t.judgeTree(no, result, b, took, early, t.p.since(canceled))
-	return nil
+	return t.post(func(post *jetstream.Post) error {
+		f, err := fold(post, id)
+		if err != nil {
+			return err
+		}
+		for _, p := range f.problems {
+			t.found.of(id, "tree %d: %s", no, p)
+		}
+		return nil
+	})
 }
 
 // stopped waits for the end of a canceled run. early is the first account of
@@ -172,7 +192,7 @@ func (t *theatre) stopped(ctx context.Context, id string) (r *supervisor.Result,
 func (t *theatre) judgeTree(no int, r *supervisor.Result, b *blow, took time.Duration, early string, late int) {
 	how := "all nodes well"
 	if b != nil {
-		how = fmt.Sprintf("%s cut off for %v", b.node, b.frozen)
+		how = fmt.Sprintf("%s cut off for %v (%s)", b.node, b.frozen, map[bool]string{true: "its wires", false: "frozen"}[b.kind == cutNode])
 	}
 	on := map[string]int{}
 	for _, a := range r.Agents {

@@ -172,7 +172,7 @@ func leftovers(dir string) (left []string) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		pid := filepath.Base(filepath.Dir(path))
-		if err == nil && strings.Contains(string(data), dir) && !strings.HasPrefix(string(data), serverBinary(dir)) && pid != strconv.Itoa(os.Getpid()) {
+		if err == nil && strings.Contains(string(data), dir) && !strings.Contains(string(data), serverBinary(dir)) && pid != strconv.Itoa(os.Getpid()) {
 			left = append(left, pid+" "+strings.ReplaceAll(string(data), "\x00", " "))
 		}
 	}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// upgradeRuns are runs that end between two steps of an upgrade, and upgradeHeld
+// those that are in a model call when a node comes that is too old for them.
+const (
+	upgradeRuns = 10
+	upgradeHeld = 24
+)
+
+// span is when nodes of one kind were alone.
+type span struct{ from, to time.Time }
+
+// playUpgrade has nodes of two builds side by side: the old ones are stopped in
+// order and younger ones take their place, while runs go on. Then an old one comes
+// back, and a younger one dies: it gets logs that it does not know.
+func (t *theatre) playUpgrade() {
+	random := rand.New(rand.NewPCG(t.o.seed, 0))
+	old := slices.Clone(t.nodes.list)
+	t.load.begin()
+	var mixed, young span
+	refused := &refusals{nodes: map[string]int{}}
+	stop, err := t.client.Watch(refused.see)
+	if err != nil {
+		t.found.add("%v", err)
+		return
+	}
+	defer stop()
+	step := func(what string, do func() error) bool {
+		if err == nil {
+			err = do()
+		}
+		if err != nil {
+			t.found.add("upgrade: %s: %v", what, err)
+		}
+		return err == nil
+	}
+	step("runs on old nodes", func() error { return t.someMore(upgradeRuns) })
+	t.nodes.bin = t.o.younger
+	step("a younger node beside the old ones", t.nodes.start)
+	mixed.from = time.Now()
+	step("runs on both", func() error { return t.someMore(upgradeRuns) })
+	for _, m := range old[1:] {
+		t.leaves(m)
+	}
+	t.nodes.settle()
+	step("runs while one is old", func() error { return t.someMore(upgradeRuns) })
+	mixed.to = time.Now()
+	t.leaves(old[0])
+	t.nodes.settle()
+	young.from = time.Now()
+	step("runs on younger nodes", func() error { return t.someMore(upgradeRuns) })
+	t.p.hold()
+	step("runs in a model call", func() error {
+		return t.until(busyPatience, func() bool { return t.p.waiting() >= t.o.atOnce })
+	})
+	young.to = time.Now()
+	t.nodes.bin = t.o.node
+	step("an old node comes back", t.nodes.start)
+	late := t.nodes.list[len(t.nodes.list)-1]
+	t.nodes.set(late, false) // it is not for the blow
+	t.nodes.bin = t.o.younger
+	m := t.nodes.victim(random)
+	b := &blow{no: len(t.blows) + 1, kind: killed, node: m.name, at: time.Now()}
+	t.blows = append(t.blows, b)
+	t.nodes.deal(m, b)
+	step("the old node refuses what it does not know", func() error {
+		return t.until(busyPatience, func() bool { return refused.by(late.name) > 0 })
+	})
+	t.p.release()
+	t.nodes.settle()
+	t.load.finish()
+	t.nodes.set(late, true)
+	t.indexed()
+	t.judgeUpgrade(mixed, young, refused, late.name)
+}
+
+// leaves stops a node in order; a younger one comes.
+func (t *theatre) leaves(m *member) {
+	b := &blow{no: len(t.blows) + 1, kind: drained, node: m.name, at: time.Now(), ask: true}
+	t.blows = append(t.blows, b)
+	t.nodes.deal(m, b)
+}
+
+// someMore waits until some more runs have ended.
+func (t *theatre) someMore(n int) error {
+	n += t.load.ended()
+	return t.until(busyPatience, func() bool { return t.load.ended() >= n })
+}
+
+// refusals are what nodes said that they are too old for.
+type refusals struct {
+	mu    sync.Mutex
+	nodes map[string]int
+	why   string
+}
+
+func (r *refusals) see(e client.Event) {
+	text := fmt.Sprintf("%s", e.Data)
+	if e.Kind != "warning.raised" || !strings.Contains(text, "too old for this log") {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.nodes[e.Node]++
+	r.why = text
+}
+
+func (r *refusals) by(node string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodes[node]
+}
+
+// judgeUpgrade looks under which rules runs began while an old node lived and when
+// none did, and whether an old one wrote anything but its claim into a log under
+// newer rules.
+func (t *theatre) judgeUpgrade(mixed, young span, refused *refusals, late string) {
+	var elders []string
+	for _, m := range t.nodes.list {
+		if m.bin == t.o.node {
+			elders = append(elders, m.name)
+		}
+	}
+	under := map[int]int{}
+	beside, alone, wrote := 0, 0, 0
+	err := t.post(func(post *jetstream.Post) error {
+		for _, r := range t.load.runs {
+			rules, began, by, err := t.provenance(post, r.id, elders)
+			if err != nil {
+				return err
+			}
+			under[rules]++
+			switch {
+			case began.After(mixed.from) && began.Before(mixed.to):
+				beside++
+				if rules > agent.Rules {
+					t.found.of(r.id, "run %s began under rules %d while an old node lived", r.id, rules)
+				}
+			case began.After(young.from) && began.Before(young.to):
+				alone += rules - agent.Rules
+			}
+			if rules > agent.Rules {
+				wrote += by
+				if by > 0 {
+					t.found.of(r.id, "run %s is under rules %d, and an old node wrote %d entries of its own into its logs", r.id, rules, by)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.found.add("the logs: %v", err)
+	}
+	if beside == 0 || alone == 0 {
+		t.found.add("of the runs %d began beside old nodes, and %d under newer rules without", beside, alone)
+	}
+	fmt.Printf("rules of the runs: %v; %d began while old and younger nodes lived, all under the old ones; %d began under the newer ones when no old node was left\n%s came back and refused %d logs; it wrote %d entries into them beside its claims; the last: %s\n",
+		under, beside, alone, late, refused.by(late), wrote, refused.why)
+}
+
+// provenance is under which rules a run began, when, and how many entries some
+// nodes wrote into its logs that are no claims.
+func (t *theatre) provenance(post *jetstream.Post, run string, nodes []string) (rules int, began time.Time, by int, err error) {
+	of := map[string]string{} // node by life
+	err = post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil {
+			return err
+		}
+		for _, item := range e.Items {
+			body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
+			fact, ok, err := supervisor.Decode(item.Kind, body)
+			if o, is := fact.(supervisor.Opened); ok && err == nil && is {
+				rules, began = o.Rules, time.UnixMilli(m.At)
+			}
+		}
+		claim := false
+		for _, fact := range (stored{m.To, m.At, e}).facts() {
+			if r, is := fact.(agent.Resumed); is && e.From == m.To {
+				of[e.Start], claim = r.Node, true
+			}
+		}
+		if e.From == m.To && !claim && slices.Contains(nodes, of[e.Start]) {
+			by++
+		}
+		return nil
+	})
+	return rules, began, by, err
+}
+
+// youngest builds the node of an upgrade: the same commit, with rules that are
+// newer by one.
+func (o *options) youngest(dir string) (err error) {
+	o.younger, err = built(o.younger, dir, "troupe-node-younger", "node", "-tags", "chaos,younger")
+	return err
+}
