@@ -144,7 +144,12 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	if t.Agent == "" && len(n.cfg.Agents) > 0 {
 		t.Agent = n.cfg.Agents[0].Name
 	}
-	if _, err := n.client.Run(ctx, t); err != nil {
+	if ctx.Err() != nil {
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", context.Cause(ctx))
+	}
+	// The request is heard to its end: one that is taken after its caller has gone
+	// must be canceled, and until it is taken there is nothing to cancel.
+	if _, err := n.client.Run(context.WithoutCancel(ctx), t); err != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
 	info, err := n.client.Wait(ctx, t.RunID)

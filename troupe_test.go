@@ -161,6 +161,31 @@ func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 	}
 }
 
+// Whenever the caller goes, no run is left behind for nobody: also while the
+// request for it is under way.
+func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
+	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	n := start(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: named("a")})
+	for i := range 24 {
+		ctx, cancel := context.WithTimeout(within(t), time.Duration(i)*time.Millisecond/4)
+		id := client.NewID()
+		if _, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		cancel()
+		info, err := n.Client().Wait(within(t), id) // until its time is over, if nobody cancels it
+		if unknown := (*client.Error)(nil); errors.As(err, &unknown) && unknown.Code == client.CodeNotFound {
+			continue
+		}
+		if err != nil || info.Result == nil || info.Result.Subtype != "error_cancelled" {
+			t.Errorf("after %d: %+v %v", i, info.Result, err)
+		}
+	}
+}
+
 // With a StateDir, what was begun is ended by the next node of the program.
 func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
 	state, id := t.TempDir(), client.NewID()
