@@ -31,6 +31,9 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
 		return nil, err
 	} else if ok {
+		if err := c.gone(ctx, known); err != nil {
+			return nil, err
+		}
 		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
 	}
 	if err := c.missing(ctx, r.RunID); r.Resume || !isNotFound(err) {
@@ -63,6 +66,25 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 		i.Title, i.Model, i.Node, i.Started = title(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
 		i.State = cmp.Or(i.State, Live)
 	})
+}
+
+// gone fails if nothing is left of a run that has not ended: its row is written after
+// its log, so the log was lost. Nobody else can say so, and its row says it from now on.
+func (c *Control) gone(ctx context.Context, known client.RunInfo) error {
+	if known.State == Finished {
+		return nil
+	}
+	logs, err := c.cfg.Post.Addresses(ctx, known.RunID)
+	if err != nil || len(logs) > 0 {
+		return err
+	}
+	why := "no log of the run is left"
+	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: known.RunID},
+		Outcome: agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: why}}.Result()
+	if err := c.cfg.Runs.Change(ctx, known.RunID, func(i *client.RunInfo) { i.State, i.Result = Finished, &result }); err != nil {
+		return err
+	}
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, agent.LogDamaged, why), Hint: "`troupe list` shows the runs"}
 }
 
 const titleBytes = 80

@@ -54,3 +54,35 @@ func damaged(s State, from agent.ID, detail string) (State, []Effect) {
 	s, more := end(s, m)
 	return s, append(fx, more...)
 }
+
+// halt ends a run whose own log is damaged: nobody is waited for.
+func (s State) halt(why string) (State, []Effect) {
+	s.Told, s.CanceledAt = s.Live, s.Now
+	s.Cancel = &agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}
+	fx := s.tellAll(*s.Cancel)
+	s.Phase, s.Ended, s.Halted = Over, s.Now, true
+	s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: why}
+	return s.forfeit(), append(fx, Publish{})
+}
+
+// forgot is what a letter tells that this log should know, and does not: it has lost
+// its tail. What the agents would be told from here on they would take for what they
+// were told before, and wait for ever.
+func (s State) forgot(from agent.ID, fact Fact) string {
+	if _, ok := s.Member(from); !ok || s.Phase == Over {
+		return "" // a stranger's word changes nothing
+	}
+	used := 0
+	switch f := fact.(type) {
+	case agent.Settle: // one that was asked for and never granted has cost nothing
+		if f.Lost || !f.Used.Zero() {
+			used = f.Lease
+		}
+	case agent.Vouch:
+		used = f.Lease
+	}
+	if newest := s.newestLease(from); used > newest {
+		return fmt.Sprintf("%s used its lease %d, and the log of the run is at %d", from, used, newest)
+	}
+	return ""
+}

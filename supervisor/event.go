@@ -117,6 +117,9 @@ func Step(s State, e Event) (State, []Effect) {
 	if e.Damaged {
 		return damaged(s, e.From, "the log of "+string(e.From)+" is shorter than what was heard from it")
 	}
+	if why := s.forgot(e.From, e.Fact); why != "" {
+		return s.halt(why)
+	}
 	switch f := e.Fact.(type) {
 	case agent.Reserve:
 		return reserve(s, e.From, f)
@@ -172,7 +175,7 @@ func early(s State, e Event) (State, []Effect) {
 			s.Began = s.Now
 			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch:
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"

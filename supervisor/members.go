@@ -345,12 +345,7 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 	s.Life = f.Life
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {
-		s.Told, s.CanceledAt = s.Live, s.Now
-		s.Cancel = &agent.Canceled{Why: f.Damaged, Now: true, As: agent.LogDamaged}
-		fx = s.tellAll(*s.Cancel)
-		s.Phase, s.Ended, s.Halted = Over, s.Now, true
-		s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged}
-		return s.forfeit(), append(fx, Publish{})
+		return s.halt(f.Damaged)
 	}
 	next := s
 	s.Members(func(m Member) {
