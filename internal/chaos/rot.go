@@ -86,6 +86,18 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		r.problem = err.Error()
 		return r, what
 	}
+	was := filepath.Join(s.dir, "damaged") // as it is before anybody looks at it
+	if err := os.CopyFS(was, os.DirFS(filepath.Join(s.dir, "state"))); err != nil {
+		r.problem = err.Error()
+		return r, what
+	}
+	defer func() {
+		if r.problem == "" && r.doubles == 0 {
+			if err := os.RemoveAll(was); err != nil {
+				r.problem = err.Error()
+			}
+		}
+	}()
 	cmd = s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--resume", s.run)
 	if !entries.opened() {
 		cmd = s.start()
