@@ -119,6 +119,7 @@ type Host struct {
 	owner    *nats.Conn // logs, index
 	reader   *nats.Conn
 	teller   *nats.Conn // events: the server copies each to every observer before it reads on
+	telling  *telling
 	leases   *nats.Conn // where there are any: a renewal must not queue behind appends
 	doors    *nats.Conn // answers requests; may not write logs
 	post     *jetstream.Post
@@ -169,6 +170,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out}
+	h.telling = newTelling(h.tell, cfg.Logger)
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Trusted: func(source string) bool { return filepath.Base(source) != mcp.FileName }, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
@@ -381,6 +383,9 @@ func (h *Host) Close() (err error) {
 	h.writing.Wait()
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
+	}
+	if h.teller != nil {
+		h.telling.burst()
 	}
 	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
 		if nc != nil {

@@ -1,0 +1,106 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+)
+
+// observed is what observers would see: one line for each event, with when it came.
+func observed(t *testing.T, act func(add func(life.Event))) (lines []string, logged string) {
+	t.Helper()
+	var out strings.Builder
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tell := newTelling(func(list []life.Event) {
+			for _, e := range list {
+				lines = append(lines, fmt.Sprintf("%v %s %v", time.Since(began), e.ID, e.Data))
+			}
+		}, slog.New(slog.NewTextHandler(&out, nil)))
+		act(tell.add)
+		time.Sleep(time.Second)
+		synctest.Wait()
+	})
+	return lines, out.String()
+}
+
+func piece(n int, text string) life.Event {
+	return life.Event{ID: fmt.Sprintf("r.root#lease-1.%d", n), Kind: "message.delta", Data: actors.Delta{Text: text}}
+}
+
+func fact(log string, n uint64, kind string) life.Event {
+	return life.Event{ID: fmt.Sprintf("%s#%d.0", log, n), Seq: n, Kind: kind}
+}
+
+// Events wait for each other a moment, so that a server writes once to each
+// observer; the pieces of a streamed reply become one event, in its place.
+func TestEventsAreToldTogether(t *testing.T) {
+	got, _ := observed(t, func(add func(life.Event)) {
+		add(fact("r.root", 1, "model.started"))
+		add(piece(1, "a"))
+		add(fact("r.super", 5, "budget.reserved"))
+		add(piece(2, "b"))
+		add(fact("r.root", 2, "model.finished"))
+		add(piece(3, "c"))
+		time.Sleep(2 * tellPause)
+		add(piece(4, "d"))
+	})
+	want := []string{"50ms r.root#1.0 <nil>", "50ms r.root#lease-1.2 {ab}", "50ms r.super#5.0 <nil>", "50ms r.root#2.0 <nil>",
+		"50ms r.root#lease-1.3 {c}", "150ms r.root#lease-1.4 {d}"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// Of how far a call has come, the newest word is enough.
+func TestProgressIsToldAsItStands(t *testing.T) {
+	got, _ := observed(t, func(add func(life.Event)) {
+		for i := range 3 {
+			add(life.Event{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: "tool.progress", Data: actors.Progress{Call: "7", Tool: "t", Done: float64(i)}})
+		}
+		add(life.Event{ID: "r.root#call-8.0", Kind: "tool.progress", Data: actors.Progress{Call: "8", Tool: "t"}})
+	})
+	if want := []string{"50ms r.root#call-7.2 {7 t 2 0 }", "50ms r.root#call-8.0 {8 t 0 0 }"}; !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// The end of a run takes along what waits, in order, and waits for nothing.
+func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
+	got, _ := observed(t, func(add func(life.Event)) {
+		add(fact("r.root", 9, "agent.finished"))
+		time.Sleep(tellPause / 5)
+		add(fact("r.super", 8, "run.finished"))
+	})
+	if want := []string{"10ms r.root#9.0 <nil>", "10ms r.super#8.0 <nil>"}; !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// No more events wait than tellAhead; how many were not told is said.
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	got, logged := observed(t, func(add func(life.Event)) {
+		for n := range tellAhead + 3 {
+			add(fact("r.root", uint64(n+1), "tool.started"))
+		}
+		add(piece(1, strings.Repeat("x", tellText)))
+	})
+	if len(got) != tellAhead || !strings.Contains(logged, "lost=4") {
+		t.Errorf("%d told of %d, and the log says %q", len(got), tellAhead, logged)
+	}
+	got, _ = observed(t, func(add func(life.Event)) {
+		for n := range 3 {
+			add(piece(n, strings.Repeat("x", tellText/2)))
+		}
+	})
+	if len(got) != 2 {
+		t.Errorf("%d events of at most %d bytes each", len(got), tellText)
+	}
+}
