@@ -107,6 +107,7 @@ type options struct {
 	busy, leaks                int
 	poison                     bool
 	trees, bombs, watchers     int
+	look                       string
 	cancels                    int
 	tokens                     int64
 	slack                      time.Duration
@@ -146,6 +147,7 @@ func main() {
 	flag.IntVar(&o.trees, "trees", 0, "so many times a tree of 85 agents is canceled, and once more with a node cut off")
 	flag.IntVar(&o.bombs, "bombs", 0, "so many runs whose every agent wishes for more children than it may have, beside ordinary ones")
 	flag.IntVar(&o.watchers, "watchers", 0, "so many observers of all events, of which half read nothing and one a byte a second")
+	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY READERS")
 	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")
 	flag.BoolVar(&o.poison, "poison", false, "entries that whoever reads them does not survive")
@@ -163,6 +165,9 @@ func main() {
 	play := run
 	if o.nodes > 0 {
 		play = cluster
+	}
+	if o.look != "" {
+		play = look
 	}
 	if o.rots > 0 && o.nodes == 0 {
 		play = rotten

@@ -2,200 +2,234 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
 )
 
 const (
 	// watchersGrowth is by how many bytes the process of the server may grow because
-	// of them: they are in it as well.
+	// of them.
 	watchersGrowth = 512 << 20
 	// Runs may take longer (p99) by so much: because of watchers that do not read, and
 	// because of those that do. Each of these gets its own copy of every event, which
 	// costs time of the same few processors.
 	stoppedCost = 2
 	readersCost = 5
-	watcherDial = 10 * time.Second
+	// The nodes may take so much more time of processors, and a copy of an event for one
+	// watcher so much of the server's: that of a write to a socket.
+	nodesCost = 1.5
+	copyCost  = 25 * time.Microsecond
+	// watchRounds is into how many parts the runs of each scene are cut, and played in
+	// turn: what else the machine does meets all scenes alike.
+	watchRounds = 3
 )
-
-// watchers are connections of observers to all events: some read all, as many read
-// nothing, and one reads a byte a second. They speak the protocol themselves: a
-// client library would read in the background.
-type watchers struct {
-	conns []net.Conn
-	read  atomic.Int64
-	cut   atomic.Int64 // by the server
-	over  chan struct{}
-	wait  sync.WaitGroup
-}
-
-// watch connects n of them, of which the readers read all, one is slow, and the rest
-// read nothing.
-func watch(server string, subject string, n, readers int) (*watchers, error) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-	w := &watchers{over: make(chan struct{})}
-	for i := range n {
-		c, r, err := observe(u.Host, subject)
-		if err != nil {
-			w.close()
-			return nil, fmt.Errorf("watcher %d: %w", i+1, err)
-		}
-		w.conns = append(w.conns, c)
-		switch {
-		case i == 0:
-			w.wait.Go(func() { w.drip(c) })
-		case i <= readers:
-			w.wait.Go(func() { w.swallow(r) })
-		}
-	}
-	return w, nil
-}
-
-// observe connects and subscribes.
-func observe(host, subject string) (net.Conn, *bufio.Reader, error) {
-	c, err := net.DialTimeout("tcp", host, watcherDial)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := bufio.NewReaderSize(c, 64<<10)
-	_, err = fmt.Fprintf(c, "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"chaos\",\"version\":\"1\",\"protocol\":1}\r\nSUB %s 1\r\nPING\r\n", subject)
-	for line := ""; err == nil && !strings.HasPrefix(line, "PONG"); {
-		if line, err = r.ReadString('\n'); strings.HasPrefix(line, "-ERR") {
-			err = fmt.Errorf("the server says %s", strings.TrimSpace(line))
-		}
-	}
-	if err != nil {
-		_ = c.Close() // nobody needs it
-		return nil, nil, err
-	}
-	return c, r, nil
-}
-
-// swallow reads all.
-func (w *watchers) swallow(r io.Reader) {
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := r.Read(buffer)
-		w.read.Add(int64(n))
-		if err != nil {
-			w.broke()
-			return
-		}
-	}
-}
-
-// drip reads a byte a second.
-func (w *watchers) drip(c net.Conn) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-w.over:
-			return
-		case <-tick.C:
-		}
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			w.broke()
-			return
-		}
-	}
-}
-
-// broke counts a connection that the server ended.
-func (w *watchers) broke() {
-	select {
-	case <-w.over:
-	default:
-		w.cut.Add(1)
-	}
-}
-
-func (w *watchers) close() {
-	close(w.over)
-	for _, c := range w.conns {
-		_ = c.Close() // the server may have
-	}
-	w.wait.Wait()
-}
-
-// playWatchers has runs go on alone, before watchers of whom none reads, before as
-// many of whom half do, and alone again.
-func (t *theatre) playWatchers() {
-	runs := t.o.runs
-	t.volley(warmUp / 2)
-	t.o.runs = runs
-	base := rss(os.Getpid())
-	alone := t.watched(0, 0)
-	stopped := t.watched(t.o.watchers/2, 0)
-	half := t.watched(t.o.watchers, t.o.watchers/2-1)
-	again := t.watched(0, 0)
-	t.indexed()
-	normal := max(alone.p99, again.p99)
-	for _, c := range []struct {
-		scene
-		most float64
-	}{{stopped, stoppedCost}, {half, readersCost}} {
-		if float64(c.p99) > c.most*float64(normal) {
-			t.found.add("runs took %v before %d watchers of whom %d read (p99), and %v without", c.p99, c.watchers, c.readers, normal)
-		}
-		if c.rss-base > watchersGrowth {
-			t.found.add("the process of the server grew by %d MiB", (c.rss-base)>>20)
-		}
-		if c.cut > 0 || c.readers > 0 && c.read == 0 {
-			t.found.add("the watchers read %d bytes, and %d of those that read were cut off", c.read, c.cut)
-		}
-	}
-}
 
 // scene is what was measured before some watchers.
 type scene struct {
 	watchers, readers int
-	p99               time.Duration
-	rss, read, cut    int64
+	took              []time.Duration
+	rss               int64
+	saw               seen
+	server, nodes     time.Duration // of processors
+	observers         time.Duration
+	events            int64
+}
+
+// seen is what the watchers tell at their end.
+type seen struct{ Read, Cut int64 }
+
+func (s scene) p99() time.Duration { return part(s.took, 0.99) }
+
+// each is a part of one run.
+func (s scene) each(all time.Duration) time.Duration { return all / time.Duration(max(len(s.took), 1)) }
+
+// copied is what a copy of an event for one watcher took the server.
+func (s scene) copied(alone scene) time.Duration {
+	copies := s.events / int64(max(len(s.took), 1)) * int64(s.watchers)
+	return (s.each(s.server) - alone.each(alone.server)) / time.Duration(max(copies, 1))
+}
+
+// playWatchers has runs go on alone, before watchers of whom none reads, and before as
+// many of whom half do, in turn.
+func (t *theatre) playWatchers() {
+	runs := t.o.runs
+	t.volley(warmUp / 2)
+	var events atomic.Int64
+	stop, err := t.client.Watch(func(client.Event) { events.Add(1) })
+	if err != nil {
+		t.found.add("%v", err)
+		return
+	}
+	defer stop()
+	base := rss(os.Getpid())
+	scenes := []*scene{{}, {watchers: t.o.watchers / 2}, {watchers: t.o.watchers, readers: t.o.watchers/2 - 1}}
+	for range watchRounds {
+		for _, s := range scenes {
+			before := events.Load()
+			if err := t.watched(s, (runs+watchRounds-1)/watchRounds); err != nil {
+				t.found.add("%v", err)
+				return
+			}
+			s.events += events.Load() - before
+		}
+	}
+	t.indexed()
+	alone := scenes[0]
+	for _, s := range scenes {
+		s.tell(*alone)
+	}
+	for i, most := range []float64{stoppedCost, readersCost} {
+		s := scenes[i+1]
+		if float64(s.p99()) > most*float64(alone.p99()) {
+			t.found.add("runs took %v before %d watchers of whom %d read (p99), and %v without", s.p99(), s.watchers, s.readers, alone.p99())
+		}
+		if copied := s.copied(*alone); copied > copyCost {
+			t.found.add("a copy of an event for one of %d watchers took the server %v", s.watchers, copied)
+		}
+		if was, is := alone.each(alone.nodes), s.each(s.nodes); float64(is) > nodesCost*float64(was) {
+			t.found.add("a run took the nodes %v before %d watchers, and %v without", is, s.watchers, was)
+		}
+		if s.rss-base > watchersGrowth {
+			t.found.add("the process of the server grew by %d MiB", (s.rss-base)>>20)
+		}
+		if s.readers > 0 && s.saw.Read == 0 || s.saw.Cut > 0 {
+			t.found.add("the watchers read %d bytes, and %d of those that read were cut off", s.saw.Read, s.saw.Cut)
+		}
+	}
+}
+
+func (s *scene) tell(alone scene) {
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	fmt.Printf("%d runs before %d watchers, of whom %d read all: p50 %v, p99 %v; a run took %v of the server, %v of the nodes and %v of the watchers, %.1f of its p50 alone; %d events each, %v of the server for each copy; they read %d MiB, %d were cut off; the process of the server had at most %d MiB\n",
+		len(s.took), s.watchers, s.readers, ms(part(s.took, 0.5)), ms(s.p99()), ms(s.each(s.server)), ms(s.each(s.nodes)), ms(s.each(s.observers)), float64(part(s.took, 0.5))/float64(max(part(alone.took, 0.5), 1)),
+		s.events/int64(max(len(s.took), 1)), s.copied(alone).Round(100*time.Nanosecond), s.saw.Read>>20, s.saw.Cut, s.rss>>20)
 }
 
 // watched has some runs go on before watchers.
-func (t *theatre) watched(n, readers int) (s scene) {
+func (t *theatre) watched(s *scene, runs int) error {
 	from := t.load.ended()
-	w, err := watch(t.broker.options(bus.RoleObserver, "").Servers, bus.Names{}.Events(), n, readers)
+	w, err := t.watch(s.watchers, s.readers)
 	if err != nil {
-		t.found.add("%v", err)
-		return s
+		return err
 	}
-	s = scene{watchers: n, readers: readers, rss: rss(os.Getpid())}
-	measured := make(chan struct{})
+	over, measured := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(measured)
 		for {
+			s.rss = max(s.rss, rss(os.Getpid()))
 			select {
-			case <-w.over:
+			case <-over:
 				return
 			case <-time.After(poll):
-				s.rss = max(s.rss, rss(os.Getpid()))
 			}
 		}
 	}()
-	t.volley(t.o.runs)
-	w.close()
+	server, nodes := worked(os.Getpid()), t.nodes.worked()
+	t.volley(runs)
+	s.server += worked(os.Getpid()) - server
+	s.nodes += t.nodes.worked() - nodes
+	close(over)
 	<-measured
-	took := t.load.between(from, t.load.ended())
-	s.p99, s.read, s.cut = part(took, 0.99), w.read.Load(), w.cut.Load()
-	fmt.Printf("%d runs before %d watchers, of whom %d read all: p50 %v, p99 %v; they read %d MiB, %d of them were cut off; the process of the server and of the watchers had at most %d MiB\n",
-		len(took), n, readers, part(took, 0.5), s.p99, s.read>>20, s.cut, s.rss>>20)
-	return s
+	saw, err := w.close()
+	s.observers += w.worked
+	s.saw.Read += saw.Read
+	s.saw.Cut += saw.Cut
+	s.took = append(s.took, t.load.between(from, t.load.ended())...)
+	slices.Sort(s.took)
+	return err
+}
+
+// watcherNice leaves the processors to the cluster.
+const watcherNice = "19"
+
+// crowd is the process of the watchers. They are elsewhere in the world, and take here
+// what time of the processors is left.
+type crowd struct {
+	cmd    *exec.Cmd
+	in     io.Closer
+	out    *bufio.Reader
+	worked time.Duration
+}
+
+// watch starts n of them, of which the readers read all, one is slow, and the rest read nothing.
+func (t *theatre) watch(n, readers int) (*crowd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &crowd{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, bus.Names{}.Events(), n, readers))}
+	c.cmd.Stderr = os.Stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if line, err := c.out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
+		return nil, errors.Join(fmt.Errorf("watchers: %q: %w", line, err), c.in.Close(), c.cmd.Wait())
+	}
+	return c, nil
+}
+
+// close ends them, and tells what they saw.
+func (c *crowd) close() (s seen, err error) {
+	err = c.in.Close()
+	err = errors.Join(err, json.NewDecoder(c.out).Decode(&s), c.cmd.Wait())
+	c.worked = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+	return s, err
+}
+
+// worked is how much time of processors all nodes have taken.
+func (n *nodes) worked() (d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.list {
+		d += worked(m.cmd.Process.Pid)
+	}
+	return d
+}
+
+// clockTick is the unit of /proc/PID/stat.
+const clockTick = 10 * time.Millisecond
+
+// worked is how much time of processors a process has taken; 0 where the system does not say.
+func worked(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	const user, system = 11, 12
+	if len(fields) <= system {
+		return 0
+	}
+	var sum time.Duration
+	for _, f := range fields[user : system+1] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0
+		}
+		sum += time.Duration(n) * clockTick
+	}
+	return sum
 }
 
 // rss is how much memory a process has, in bytes; 0 where the system does not say.
