@@ -388,3 +388,25 @@ func TestThoughtsOfAnotherBeginningAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatFamiliesRefuseIsNotSent: newer models take no temperature, and some of
+// them no forced tool even before they have thought.
+func TestWhatFamiliesRefuseIsNotSent(t *testing.T) {
+	for _, c := range []struct {
+		model        string
+		heat, forced bool
+	}{
+		{"claude-fable-5-1", false, false}, {"claude-opus-5-5", false, false}, {"claude-sonnet-5-5", false, false}, {"claude-haiku-5-5", false, true},
+		{"claude-opus-5", false, true}, {"claude-sonnet-5", false, true}, {"claude-fable-5", false, true}, {"claude-opus-4-8", false, true}, {"claude-opus-4-7", false, true},
+		{"claude-of-tomorrow", false, true}, {"claude-opus-4-6", true, true}, {"claude-sonnet-4-6", true, true}, {"claude-haiku-4-5-20251001", true, true},
+		{"claude-opus-4-20250514", true, true}, {"claude-3-7-sonnet-20250219", true, true}, {"kimi-k3", true, true},
+	} {
+		req := wiretest.Request()
+		half := 0.5
+		req.Model, req.Choice, req.Temperature = c.model, model.ChoiceAny, &half
+		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		if (body["temperature"] != nil) != c.heat || (body["tool_choice"] != nil) != c.forced {
+			t.Errorf("%+v: %v %v", c, body["temperature"], body["tool_choice"])
+		}
+	}
+}

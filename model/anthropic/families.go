@@ -15,6 +15,10 @@ var (
 	// withoutForm cannot be held to a schema. What else is served in this form (no
 	// ours) may not know the field.
 	withoutForm = []string{"claude-3", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-opus-4-0", "claude-opus-4-2"}
+	// tempered take a temperature. All that came after them refuse one.
+	tempered = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5", "claude-opus-4-6"}
+	// unforced refuse to be forced to call a tool, whether they have thought or not.
+	unforced = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-"}
 	// bound sign what stands before a thought, too.
 	bound = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-", "claude-haiku-5-"}
 )

@@ -38,7 +38,7 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	p.ToolChoice = choice(req)
-	if req.Temperature != nil {
+	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || begins(req.Model, tempered)) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	if req.Effort != "" && !begins(req.Model, withoutEffort) {
@@ -100,14 +100,15 @@ func breakpoints(messages []sdk.MessageParam) {
 	}
 }
 
-// choice renders the tool choice. A model that thinks refuses to be forced, and
-// what it thought in the transcript shows that it does: then it is asked freely.
+// choice renders the tool choice. A model that thinks may refuse to be forced: the
+// newer ones always do, and of the others what they thought in the transcript
+// shows it. Then it is asked freely.
 func choice(req model.Request) sdk.ToolChoiceUnionParam {
 	forced := wire.Choice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
-	case forced == "" || thinks(req):
+	case forced == "" || begins(req.Model, unforced) || thinks(req):
 		return sdk.ToolChoiceUnionParam{}
 	case forced == model.ChoiceAny:
 		return sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}

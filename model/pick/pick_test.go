@@ -295,25 +295,17 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// sent keeps the last request, and answers none.
-type sent struct{ req *http.Request }
-
-func (s *sent) RoundTrip(req *http.Request) (*http.Response, error) {
-	s.req = req
-	return nil, errors.New("nobody is there")
-}
-
 // TestAnthropicItselfIsAskedToOverlookOldThoughts: a gateway may not know the
 // header for it.
 func TestAnthropicItselfIsAskedToOverlookOldThoughts(t *testing.T) {
 	for base, want := range map[string]bool{"": true, "https://api.anthropic.com": true, "http://127.0.0.1:1": false} {
-		wire := &sent{}
+		var sent *http.Request
 		cfg := config(t, map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": base})
-		cfg.Transport = wire
+		cfg.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { sent = r; return nil, errors.New("nobody is there") })
 		c := choose(t, cfg)
 		_, err := c.Client.Complete(t.Context(), model.Request{Model: c.Model, MaxOutput: 7, Messages: []model.Message{{Role: model.User, Text: "a"}}}, nil)
-		if err == nil || wire.req == nil || wire.req.Header.Get("Anthropic-Beta") != "" != want {
-			t.Errorf("%q: %v, %v", base, err, wire.req)
+		if err == nil || sent == nil || sent.Header.Get("Anthropic-Beta") != "" != want {
+			t.Errorf("%q: %v, %v", base, err, sent)
 		}
 	}
 }
