@@ -25,7 +25,7 @@ func observed(t *testing.T, act func(add func(life.Event))) (lines []string, log
 			}
 		}, slog.New(slog.NewTextHandler(&out, nil)))
 		act(tell.add)
-		time.Sleep(time.Second)
+		<-time.After(time.Second) // of the bubble
 		synctest.Wait()
 	})
 	return lines, out.String()
@@ -49,7 +49,7 @@ func TestEventsAreToldTogether(t *testing.T) {
 		add(piece(2, "b"))
 		add(fact("r.root", 2, "model.finished"))
 		add(piece(3, "c"))
-		time.Sleep(2 * tellPause)
+		<-time.After(2 * tellPause) // of the bubble
 		add(piece(4, "d"))
 	})
 	want := []string{"50ms r.root#1.0 <nil>", "50ms r.root#lease-1.2 {ab}", "50ms r.super#5.0 <nil>", "50ms r.root#2.0 <nil>",
@@ -76,7 +76,7 @@ func TestProgressIsToldAsItStands(t *testing.T) {
 func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 	got, _ := observed(t, func(add func(life.Event)) {
 		add(fact("r.root", 9, "agent.finished"))
-		time.Sleep(tellPause / 5)
+		<-time.After(tellPause / 5) // of the bubble
 		add(fact("r.super", 8, "run.finished"))
 	})
 	if want := []string{"10ms r.root#9.0 <nil>", "10ms r.super#8.0 <nil>"}; !slices.Equal(got, want) {
