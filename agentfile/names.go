@@ -34,6 +34,10 @@ func toolWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(aliases)), builtinTools)
 }
 
+// Meant is the end of a message about a tool that nobody knows: what was probably
+// meant, or nothing.
+func Meant(name string) string { return suggest(name, toolWords()) }
+
 // foreign are tools of other programs, in lower case, that have no like here.
 var foreign = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
 	"exitplanmode", "exitworktree", "external_directory", "killbash", "killshell", "listmcpresourcestool", "lsp", "monitor", "multiedit", "notebookedit",
