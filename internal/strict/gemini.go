@@ -89,7 +89,7 @@ func (g *contents) tools(o object) error {
 			}
 			schema := f["parametersJsonSchema"]
 			if schema == nil {
-				schema = json.RawMessage(`{"type":"object"}`) // it takes no arguments
+				schema = json.RawMessage(`{"type":"object","properties":{}}`) // it takes no arguments
 			}
 			if err := g.declare(where, called, schema); err != nil {
 				return err
