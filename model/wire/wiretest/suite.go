@@ -160,11 +160,11 @@ func hello(t *testing.T, d Dialect) {
 
 func usage(t *testing.T, d Dialect) {
 	zero := regexp.MustCompile(`(tokens|TokenCount)":\d+`)
-	var zeros []string
+	var zeros, absurd []string
 	for _, e := range d.Hello {
-		zeros = append(zeros, zero.ReplaceAllString(e, `$1":0`))
+		zeros, absurd = append(zeros, zero.ReplaceAllString(e, `$1":0`)), append(absurd, zero.ReplaceAllString(e, `$1":9000000000000000000`))
 	}
-	for _, events := range [][]string{d.NoUsage, zeros} {
+	for _, events := range [][]string{d.NoUsage, zeros, absurd} { // no price times the last is a number
 		got, err := serve(t, d, Stream(events), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
 		if err != nil || got.UsageKnown || got.Message.Text != "Hello, wörld" {
 			t.Errorf("%+v, %v", got, err)
