@@ -76,7 +76,7 @@ func Run(t *testing.T, d Dialect) {
 		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere}, {"every stream cut", cutAll},
 		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
-		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix},
+		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
 	}
