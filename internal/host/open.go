@@ -95,6 +95,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := h.compose(&o, r, choice, &a); err != nil {
 		return none, a, err
 	}
+	a.Notes = few(a.Notes, NotesMax, "notes")
 	a.Model, a.Why, a.Limit = choice.Name(), choice.Why, o.Limits.Tokens
 	return o, a, nil
 }

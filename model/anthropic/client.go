@@ -35,6 +35,10 @@ type Config struct {
 	// tools and stable system prompt, and the messages. Off by default: writing the
 	// cache costs more than plain input.
 	Cache bool
+	// DropStale asks the provider to overlook a thought of a newer model whose
+	// beginning has changed since (a journal, a compaction, a fork): it refuses the
+	// whole request otherwise. It takes a beta header, which a gateway may not know.
+	DropStale bool
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
@@ -87,9 +91,14 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
+	opts := []option.RequestOption{option.WithHeader("Accept", "text/event-stream")}
+	if c.cfg.DropStale && begins(req.Model, bound) {
+		params.Thinking = dropStale()
+		opts = append(opts, option.WithHeader("Anthropic-Beta", dropBeta))
+	}
 	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
 	defer a.Close()
-	stream := c.sdk.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
+	stream := c.sdk.NewStreaming(a.Context(), params, append(opts, option.WithHTTPClient(a))...)
 	defer stream.Close()
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {

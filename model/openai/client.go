@@ -71,6 +71,9 @@ type Config struct {
 // Client is a model.Client.
 type Client struct {
 	cfg Config
+	// own: it is called at OpenAI's own address. There the tier is named whose
+	// prices are listed: unsaid, it is what the project of the key is set to.
+	own bool
 	// sdk is not made by NewClient, which takes options from the environment.
 	sdk sdk.Client
 }
@@ -109,7 +112,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
-	return &Client{cfg: cfg, sdk: sdk.Client{Options: opts, Chat: sdk.ChatService{Completions: sdk.NewChatCompletionService(opts...)}}}, nil
+	return &Client{cfg: cfg, own: own, sdk: sdk.Client{Options: opts, Chat: sdk.ChatService{Completions: sdk.NewChatCompletionService(opts...)}}}, nil
 }
 
 // Own reports whether a base URL is OpenAI's own; an empty one is.

@@ -102,12 +102,15 @@ func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) 
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
 	p.ToolChoice = toolChoice(req)
-	if req.Temperature != nil {
+	if req.Temperature != nil && tempered(req.Model, req.Effort) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	if reasons(req.Model) {
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 		p.Reasoning.Effort = shared.ReasoningEffort(req.Effort)
+	}
+	if c.own {
+		p.ServiceTier = responses.ResponseNewParamsServiceTierDefault
 	}
 	if s, ok := c.schema(req); ok {
 		f := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](s.json("json_schema"))

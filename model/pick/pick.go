@@ -220,7 +220,7 @@ func (cfg Config) named(name, why string) (Choice, error) {
 func (cfg Config) anthropic(name, why string) (Choice, error) {
 	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
 	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
-	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own,
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own, DropStale: own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
