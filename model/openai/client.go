@@ -85,9 +85,8 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	if _, err := wire.BaseURL(cfg.BaseURL); err != nil {
+		return nil, err
 	}
 	if cfg.Transport == nil {
 		cfg.Transport = http.DefaultTransport
@@ -147,17 +146,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if r.began && stream.Err() == nil && a.Done() {
 		r.end()
 	}
-	reply := r.reply()
-	if r.stopped {
-		return reply, nil
+	if err = stream.Err(); err != nil {
+		err = c.failure(a, err)
 	}
-	if err := stream.Err(); err != nil {
-		return reply, c.failure(a, err)
-	}
-	if ctx.Err() != nil {
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // failure reads an error of the SDK: an error in an event, or what wire makes of it.

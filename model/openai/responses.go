@@ -36,16 +36,7 @@ func (c *Client) respond(ctx context.Context, req model.Request, emit func(model
 	}
 	defer res.Body.Close()
 	err = c.listen(a, res, r)
-	reply := r.reply()
-	switch {
-	case r.stopped:
-		return reply, nil
-	case err != nil:
-		return reply, err
-	case ctx.Err() != nil:
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // listen feeds the events of a stream to r, up to its end or the first error.

@@ -113,6 +113,8 @@ type Choice struct {
 	// allow in one call, MaxOutput how many of output; 0 is unknown.
 	Window    int64
 	MaxOutput int64
+	// Frame is the most tokens that the provider adds to a prompt that lists tools.
+	Frame int64
 	// Gate names what shares the provider's limits: it is the same for the same
 	// provider, address, model and key, and says nothing about the key. See gateOf.
 	Gate string
@@ -278,7 +280,7 @@ func (cfg Config) hosted(c Choice, own, paid bool) Choice {
 	}
 	f = cfg.overridden(c.Provider, c.Model).Over(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
-	c.own = own
+	c.own, c.Frame = own, frame(c.Provider, c.Model)
 	c.over = func(name string) catalog.Facts { return cfg.overridden(c.Provider, name) }
 	return c
 }

@@ -334,3 +334,16 @@ func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAnthropicAddsForTools: by its price page at most 804 tokens, of its own
+// models at any address.
+func TestWhatAnthropicAddsForTools(t *testing.T) {
+	env := map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": secret}
+	for name, want := range map[string]bool{"anthropic/claude-opus-4-7": true, "anthropic/claude-of-tomorrow": true, "anthropic/kimi-k3": false, "openai/gpt-6-sol": false, "ollama/qwen3": false} {
+		cfg := config(t, env)
+		cfg.Model = name
+		if got := choose(t, cfg).Frame; got > 0 != want || want && got < 804 {
+			t.Errorf("%s: %d tokens", name, got)
+		}
+	}
+}

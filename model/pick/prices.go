@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	claude "github.com/anthropics/anthropic-sdk-go"
 	gpt "github.com/openai/openai-go/v3"
@@ -91,6 +92,19 @@ var listed = map[string]map[string]catalog.Facts{
 		"gemini-4-argon": usd(4_000, 20_000, 200, 4_000, window1m, output65k),
 		DefaultGemini:    usd(1_500, 7_500, 150, 1_500, window1m, output65k),
 	},
+}
+
+// frameAnthropic is more than the system prompt that Anthropic adds where tools
+// are listed has with any of its models: 290 to 804 tokens, by its price page.
+const frameAnthropic = 1_024
+
+// frame is the most tokens that a provider adds to a prompt that lists tools. The
+// others say of none.
+func frame(provider, name string) int64 {
+	if provider == anthropic.Provider && strings.HasPrefix(name, "claude-") {
+		return frameAnthropic
+	}
+	return 0
 }
 
 // Listing is what is known of a model without asking anybody.
