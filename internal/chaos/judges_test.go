@@ -96,21 +96,25 @@ func TestTheJudgeOfSlowDisks(t *testing.T) {
 
 func TestTheJudgeOfWatchers(t *testing.T) {
 	const base = 1 << 20
-	good := scene{watchers: 10, readers: 4, p99: 2 * time.Second, rss: base, read: 1}
+	alone := scene{took: []time.Duration{time.Second}, server: time.Second, nodes: time.Second}
+	good := scene{watchers: 10, readers: 4, took: []time.Duration{2 * time.Second}, rss: base, saw: seen{Read: 1}, events: 100, server: time.Second, nodes: time.Second}
 	for name, c := range map[string]struct {
 		change func(*scene)
 		find   string
 	}{
 		"nothing":             {func(*scene) {}, ""},
-		"runs are slow":       {func(s *scene) { s.p99 = 3 * time.Second }, "runs took 3s before 10 watchers"},
+		"runs are slow":       {func(s *scene) { s.took = []time.Duration{3 * time.Second} }, "runs took 3s before 10 watchers"},
+		"copies are dear":     {func(s *scene) { s.server += 1000 * (copyCost + time.Microsecond) }, "a copy of an event for one of 10 watchers took"},
+		"the nodes pay":       {func(s *scene) { s.nodes *= 2 }, "a run took the nodes 2s before 10 watchers"},
 		"the server grows":    {func(s *scene) { s.rss += watchersGrowth + 1<<20 }, "the server grew"},
-		"readers are cut off": {func(s *scene) { s.cut = 1 }, "1 of those that read were cut off"},
-		"nobody reads":        {func(s *scene) { s.read = 0 }, "read 0 bytes"},
-		"no run ended":        {func(s *scene) { s.p99 = 0 }, "not measured"},
+		"readers are cut off": {func(s *scene) { s.saw.Cut = 1 }, "1 of those that read were cut off"},
+		"nobody reads":        {func(s *scene) { s.saw.Read = 0 }, "read 0 bytes"},
+		"no run ended":        {func(s *scene) { s.took = nil }, "not measured"},
+		"no event was seen":   {func(s *scene) { s.events = 0 }, "not measured"},
 	} {
 		s := good
 		c.change(&s)
-		finding(t, name, c.find, judged(func(t *theatre) { t.judgeWatched(s, 2, time.Second, base) }))
+		finding(t, name, c.find, judged(func(t *theatre) { t.judgeWatched(s, alone, 2, base) }))
 	}
 }
 
