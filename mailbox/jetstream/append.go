@@ -250,7 +250,12 @@ func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
 		return nil
 	}
 	follow = a.take(l)
-	tell := a.moves(err == nil)
+	var tell func()
+	if errors.Is(err, mailbox.ErrFull) {
+		tell = a.turnedAway(l, err, time.Now())
+	} else {
+		tell = a.moves(err == nil)
+	}
 	a.mu.Unlock()
 	tell()
 	a.end(l, place, err)
