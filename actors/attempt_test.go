@@ -35,7 +35,7 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 		"the run was canceled":        {func(s *shell, _ *atomic.Bool) { s.work.abort(leaseKey(1)) }, 0, "barred"},
 		"the shell has fallen silent": {func(s *shell, _ *atomic.Bool) { s.work.giveUp() }, 0, ""},
 	} {
-		system, client, at := actor.NewActorSystem(), &counted{}, mailbox.At("r1", "root")
+		system, client, at := newSystem(), &counted{}, mailbox.At("r1", "root")
 		asks, results := make(chan ask, 1), make(chan worked, 1)
 		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
 		var held atomic.Bool
