@@ -30,13 +30,18 @@ power:    ; go run ./internal/chaos -power 20 -servers 1 -every 3s $(CHAOS) && g
 	go run ./internal/chaos -power 20 -servers 3 -every 6s $(CHAOS) && go run ./internal/chaos -power 5 -servers 3 -every 6s -lazy $(CHAOS) && \
 	go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
 trees:    ; go run ./internal/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
-upgrade:  ; go run ./internal/chaos -nodes 2 -upgrade -ttl 3s
-bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s
-watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s
+# After each play its control: what its judge looks for is done, and must be found.
+upgrade:  ; go run ./internal/chaos -nodes 2 -upgrade -ttl 3s && go run ./internal/chaos -nodes 2 -upgrade -ttl 3s -control
+bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
+	go run ./internal/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
+watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s && \
+	go run ./internal/chaos -nodes $(NODES) -watchers 40 -runs 12 -at-once 6 -ttl 5s -control
 # slow needs strace.
-slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS)
+slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \
+	go run ./internal/chaos -nodes $(NODES) -slow 1ms -runs 6 -at-once 3 -ttl 3s -control $(CHAOS)
 # full disk needs root and tmpfs.
-full:     ; go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS)
+full:     ; go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS) && \
+	go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...

@@ -83,10 +83,18 @@ func (t *theatre) playBombs() {
 	t.load.finish()
 	beside := t.load.between(before, t.load.ended())
 	fmt.Printf("%d runs beside bombs: p50 %v, p99 %v\n", len(beside), part(beside, 0.5), part(beside, 0.99))
+	t.judgeBeside(alone, beside)
+	t.indexed()
+}
+
+// judgeBeside: who has no part in a bomb may be slowed down by it, to half the speed.
+func (t *theatre) judgeBeside(alone, beside []time.Duration) {
+	if len(alone) == 0 || len(beside) == 0 {
+		t.found.add("%d runs ended alone, and %d beside bombs", len(alone), len(beside))
+	}
 	if part(beside, 0.99) > 2*part(alone, 0.99)+t.o.slack {
 		t.found.add("runs took %v beside bombs (p99), and %v alone", part(beside, 0.99), part(alone, 0.99))
 	}
-	t.indexed()
 }
 
 // between is how long runs took, of those that ended from the nth to the mth.
@@ -110,7 +118,7 @@ func (t *theatre) bomb(no int) error {
 	req := t.load.request(id)
 	req.Agent, req.Prompt, req.MaxTokens, req.MaxToolCalls = "bomber", "explode for "+tag+id, bombTokens, bombCalls
 	sh := shells[no%len(shells)]
-	req.MaxDepth, req.MaxAgents, req.MaxChildren = bombDepth, sh.agents, sh.children
+	req.MaxDepth, req.MaxAgents, req.MaxChildren = bombDepth, sh.agents+t.o.more(), sh.children+t.o.more()
 	began := time.Now()
 	if err := again(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
 		return err

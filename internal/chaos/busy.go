@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -12,13 +13,30 @@ import (
 type held struct {
 	open    chan struct{} // closed: all are answered
 	waiting int
+	// by are the nodes of which one request is held each; nil: all are.
+	by map[string]bool
 }
 
 // hold keeps all requests from being answered until release.
 func (p *provider) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held.open = make(chan struct{})
+	p.held.open, p.held.by = make(chan struct{}), nil
+}
+
+// holdOne keeps one request of each node from being answered until release.
+func (p *provider) holdOne() {
+	p.hold()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held.by = map[string]bool{}
+}
+
+// kept are the nodes of which one request is held.
+func (p *provider) kept() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sorted(p.held.by)
 }
 
 func (p *provider) release() {
@@ -27,16 +45,33 @@ func (p *provider) release() {
 	close(p.held.open)
 }
 
+// door is where a node asks the double: its requests name it.
+func (p *provider) door(node string) string { return p.URL + "/" + node }
+
+// asker is the node that made a request.
+func asker(r *http.Request) string {
+	node, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return node
+}
+
 // wait is where a request is held, if any is. It is over when the client has gone.
 func (p *provider) wait(r *http.Request) {
 	p.mu.Lock()
-	open := p.held.open
+	open, node := p.held.open, asker(r)
+	if p.held.by != nil && p.held.by[node] {
+		open = nil
+	} else if p.held.by != nil {
+		p.held.by[node] = true
+	}
 	p.held.waiting++
 	p.mu.Unlock()
 	if open != nil {
 		select {
 		case <-open:
 		case <-r.Context().Done():
+			p.mu.Lock()
+			delete(p.held.by, node)
+			p.mu.Unlock()
 		}
 	}
 	p.mu.Lock()

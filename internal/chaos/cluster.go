@@ -45,6 +45,7 @@ func cluster(o options) (err error) {
 	if err != nil {
 		return err
 	}
+	defer interruptible(dir, o.keep)()
 	defer func() {
 		if o.keep || err != nil {
 			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
@@ -52,45 +53,16 @@ func cluster(o options) (err error) {
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
-		return err
-	}
-	if o.node, err = built(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil {
-		return err
-	}
-	if o.gap == 0 {
-		o.gap = o.ttl
-	}
-	if o.trees > 0 {
-		o.kills, o.runs = 0, 0
-	}
-	if o.bombs+o.watchers > 0 {
-		o.kills = 0
-	}
-	if o.upgrade {
-		if err := o.youngest(dir); err != nil {
-			return err
-		}
-		o.kills, o.atOnce = 1, upgradeHeld
-	}
+	o.sabotage()
 	if o.slow > 0 {
 		if err := tracer(); err != nil {
 			return missing(o, err)
 		}
-		o.kills, o.servers = 0, max(o.servers, 1)
 	}
-	if o.full != "" {
-		o.kills, o.servers = 0, max(o.servers, 1)
+	if err := o.binaries(dir); err != nil {
+		return err
 	}
-	if o.tokens == 0 {
-		o.tokens = runTokens
-	}
-	if o.leaks > 0 {
-		o.turns, o.kills = 1, 0
-	}
-	if o.busy > 0 {
-		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
-	}
+	o.settle()
 	t := &theatre{o: o, p: newProvider(o.turns), began: time.Now(), stale: map[string]int{}, afterlives: map[string]afterlife{}}
 	defer t.p.Close()
 	if t.stage, err = newStage(o, t.p, dir); err != nil {
@@ -108,6 +80,46 @@ func cluster(o options) (err error) {
 	}
 	verdict := t.print()
 	return errors.Join(err, t.keep(), t.close(), verdict)
+}
+
+// binaries builds what was not given.
+func (o *options) binaries(dir string) (err error) {
+	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+		return err
+	}
+	if o.node, err = built(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil || !o.upgrade {
+		return err
+	}
+	err = o.youngest(dir)
+	if o.broken {
+		o.node = o.younger
+	}
+	return err
+}
+
+// settle gives a play the numbers that go with it.
+func (o *options) settle() {
+	if o.gap == 0 {
+		o.gap = o.ttl
+	}
+	if o.tokens == 0 {
+		o.tokens = runTokens
+	}
+	switch {
+	case o.trees > 0:
+		o.kills, o.runs = 0, 0
+	case o.bombs+o.watchers > 0:
+		o.kills = 0
+	case o.upgrade:
+		o.kills, o.atOnce = 1, upgradeHeld
+	case o.slow > 0 || o.full != "":
+		o.kills, o.servers = 0, max(o.servers, 1)
+	case o.leaks > 0:
+		o.turns, o.kills = 1, 0
+	}
+	if o.busy > 0 {
+		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
+	}
 }
 
 // open starts the server, the nodes and the witness.

@@ -17,8 +17,12 @@ type disk struct {
 	mounted      bool
 }
 
-// errNoDisks: this machine or user cannot mount file systems.
-var errNoDisks = errors.New("not run: this needs root, loop devices and mkfs.ext4 on Linux")
+var (
+	// errMissing: this machine or user cannot do what is asked.
+	errMissing = errors.New("not run: this needs")
+	// errNoDisks: it cannot mount file systems.
+	errNoDisks = fmt.Errorf("%w root, loop devices and mkfs.ext4 on Linux", errMissing)
+)
 
 // diskBytes is the size of a disk. The file has holes: only what is written counts.
 const diskBytes = 16 << 30

@@ -19,6 +19,11 @@ func shutdown(f *os.File) error {
 	return os.NewSyscallError("FS_IOC_SHUTDOWN", unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, shutdownNoJournal))
 }
 
+// tied starts a process at the head of a group, which dies with this one.
+func tied() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
 // apart starts a process in a mount namespace of its own, which dies with this one.
 func apart() (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}, nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	native "github.com/nats-io/nats.go/jetstream"
@@ -27,75 +27,97 @@ const (
 	diskSmall = 256 << 20
 	// roomLeft is what the streams may still take when they are capped.
 	roomLeft = 16 << 10
+	// stillPatience is how long what was under way may take to stand still.
+	stillPatience = 3 * time.Minute
 	// toldWithin is when a node must have said that it cannot write.
 	toldWithin = 10 * time.Second
+	// noSpace is how the system says that a disk is full.
+	noSpace = "no space left"
 	// standsFor is for how long nothing must begin while there is no room.
 	standsFor = 5 * time.Second
 )
 
-// want of room is what the witnesses of a play without room saw.
-type want struct {
-	mu   sync.Mutex
-	told map[string]time.Time // by node: when it said that it cannot write
-	back map[string]time.Time // when it said that it can again
-}
-
-// see takes the events of nodes.
-func (w *want) see(e client.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case e.Kind == "journal.unavailable" && w.told[e.Node].IsZero():
-		w.told[e.Node] = time.Now()
-	case e.Kind == "journal.available":
-		w.back[e.Node] = time.Now()
-	}
-}
-
-// all reports whether every node has said something.
-func (w *want) all(said map[string]time.Time, nodes []*member) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, m := range nodes {
-		if said[m.name].IsZero() {
-			return false
-		}
-	}
-	return true
-}
-
 // playFull takes the room away while runs go on, and gives it back. Until then
-// nothing may begin, and after it all must end as if nothing had been.
+// nothing may begin, and after it all must end as if nothing had been. Whatever is
+// found, the room comes back, and the play ends.
 func (t *theatre) playFull() {
 	t.load.begin()
-	w := &want{told: map[string]time.Time{}, back: map[string]time.Time{}}
+	w := newWant()
 	stop, err := t.client.Watch(w.see)
 	if err == nil {
 		defer stop()
 		err = t.until(busyPatience, func() bool { return t.load.ended() >= t.o.atOnce })
 	}
 	give := func() error { return nil }
-	var at time.Time
 	if err == nil {
-		at = time.Now()
-		give, err = t.takeRoom()
+		give, err = t.vacate(w)
 	}
-	b := &blow{kind: "full", at: at}
+	b := &blow{kind: "full", at: w.from}
 	t.witness.struck(b)
 	if err == nil {
-		err = t.noRoom(w, at)
+		err = t.noRoom(w)
+	}
+	if err != nil {
+		t.found.add("full: %v", err)
 	}
 	given := time.Now()
-	err = errors.Join(err, give())
+	err = give()
 	t.witness.over(b)
 	if err == nil {
 		err = t.roomAgain(w, given)
 	}
 	if err != nil {
 		t.found.add("full: %v", err)
+		t.load.abandon()
+		t.load.finish()
+		return
 	}
 	t.load.finish()
 	t.indexed()
+}
+
+// vacate takes the room away. On the full disk every node then gets the answer of a
+// model that it has waited for: an entry that nobody stores.
+func (t *theatre) vacate(w *want) (give func() error, err error) {
+	give = func() error { return nil }
+	if t.o.full == fullDisk {
+		t.p.holdOne()
+		defer t.p.release()
+		if err := t.until(busyPatience, func() bool { return len(t.p.kept()) == t.o.nodes }); err != nil {
+			return give, fmt.Errorf("of %d nodes only %v came to a model call: %w", t.o.nodes, t.p.kept(), err)
+		}
+	}
+	if !t.o.broken {
+		if give, err = t.takeRoom(); err != nil {
+			return give, err
+		}
+	}
+	if t.o.full == fullDisk && !t.o.broken {
+		err = t.harm.servers.refuses(bus.Names{}.BoxStream(bus.MachinePool(machine), 0))
+	}
+	w.begin(time.Now())
+	return give, err
+}
+
+// refuses waits until a server could not write an entry of a stream, and said so. Until
+// then what is left of its last page takes a few more; from then on none.
+func (s *servers) refuses(stream string) error {
+	one, until := s.list[0], time.Now().Add(toldWithin)
+	for {
+		data, err := os.ReadFile(filepath.Join(s.dir, one.name+".log"))
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, stream) && strings.Contains(line, noSpace) {
+				return nil
+			}
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("the disk is full, and after %v the server has refused nothing of %s", toldWithin, stream)
+		}
+		time.Sleep(poll)
+	}
 }
 
 // takeRoom takes the room away; give gives it back.
@@ -122,7 +144,7 @@ func fill(path string) error {
 			_, err = f.Write(make([]byte, size))
 		}
 	}
-	if !strings.Contains(err.Error(), "no space left") {
+	if !strings.Contains(err.Error(), noSpace) {
 		return errors.Join(err, f.Close())
 	}
 	return f.Close()
@@ -172,20 +194,18 @@ func (s *servers) cap() (give func() error, err error) {
 	return give, err
 }
 
-// noRoom waits until all stands still, and looks that it stays so.
-func (t *theatre) noRoom(w *want, at time.Time) error {
+// noRoom waits until all stands still, and judges whether it stays so.
+func (t *theatre) noRoom(w *want) error {
+	var s stillness
 	how := ""
 	if t.o.full == fullDisk {
-		if err := t.until(toldWithin, func() bool { return w.all(w.told, t.nodes.list) }); err != nil {
-			return fmt.Errorf("after %v without room the nodes that said so are %v", toldWithin, w.told)
+		for _, m := range t.nodes.list {
+			s.waiting = append(s.waiting, m.name)
 		}
-		last := time.Duration(0)
-		for _, told := range w.told {
-			last = max(last, told.Sub(at))
-		}
-		how = fmt.Sprintf("every node said journal.unavailable, the last after %v", last.Round(time.Millisecond))
+		// Who has not said so by then is found by the judge.
+		_ = t.until(toldWithin, func() bool { return w.all(w.told, s.waiting) })
 	} else {
-		if err := t.until(busyPatience, t.still()); err != nil {
+		if err := t.until(t.o.patience(stillPatience), t.still()); err != nil {
 			return fmt.Errorf("the runs went on though the streams are full: %w", err)
 		}
 		refused := &client.Error{}
@@ -197,13 +217,16 @@ func (t *theatre) noRoom(w *want, at time.Time) error {
 	}
 	tools, calls := len(t.harm.starts()), t.p.asked()
 	time.Sleep(standsFor)
-	if more := len(t.harm.starts()) - tools; more > 0 {
-		t.found.add("%d tools were begun while there was no room", more)
+	s.tools, s.calls = len(t.harm.starts())-tools, t.p.asked()-calls
+	last, bad := w.judge(s)
+	for _, text := range bad {
+		t.found.add("full: %s", text)
 	}
-	if more := t.p.asked() - calls; more > 0 {
-		t.found.add("%d model calls were begun while there was no room", more)
+	if t.o.full == fullDisk {
+		how = fmt.Sprintf("of %d nodes that have something to write %d said journal.unavailable, the last after %v", len(s.waiting),
+			len(s.waiting)-len(w.silent(w.told, s.waiting)), last.Round(time.Millisecond))
 	}
-	fmt.Printf("no room (%s): %s; then %d tools and %d model calls were begun in %v\n", t.o.full, how, len(t.harm.starts())-tools, t.p.asked()-calls, standsFor)
+	fmt.Printf("no room (%s): %s; then %d tools and %d model calls were begun in %v\n", t.o.full, how, s.tools, s.calls, standsFor)
 	return nil
 }
 
@@ -229,6 +252,9 @@ func (p *provider) asked() int {
 // is room. One that has turned its store off must be started again.
 const serverRests = 15 * time.Second
 
+// goesPatience is how long it may take after that until runs go on.
+const goesPatience = 2 * time.Minute
+
 // roomAgain waits until the runs go on.
 func (t *theatre) roomAgain(w *want, given time.Time) error {
 	calls := t.p.asked()
@@ -244,16 +270,36 @@ func (t *theatre) roomAgain(w *want, given time.Time) error {
 			return err
 		}
 	}
-	if err := t.until(busyPatience, goes); err != nil {
+	if err := t.until(goesPatience, goes); err != nil {
 		return fmt.Errorf("there is room, and nothing goes on: %w", err)
 	}
 	fmt.Printf("room again: the first model call came after %v, %s\n", time.Since(given).Round(time.Millisecond), how)
-	if t.o.full == fullDisk {
-		if err := t.until(busyPatience, func() bool { return w.all(w.back, t.nodes.list) }); err != nil {
-			return fmt.Errorf("of those that can write again these said so: %v", w.back)
+	return t.writeAgain(w)
+}
+
+// writeAgain waits until all that said that they cannot write have said that they can.
+// Where the server was started again, the witness may be away at that moment, and an
+// event is said once: what the node logged counts as well.
+func (t *theatre) writeAgain(w *want) error {
+	var left []string
+	err := t.until(goesPatience, func() bool {
+		left = w.silent(w.back, sorted(w.told))
+		for _, m := range t.nodes.list {
+			if writesAgain(m.said()) {
+				left = slices.DeleteFunc(left, func(n string) bool { return n == m.name })
+			}
 		}
+		return len(left) == 0
+	})
+	if err != nil {
+		return fmt.Errorf("%v said that they cannot write, and not that they can again", left)
 	}
 	return nil
+}
+
+// writesAgain reports whether a node logged last that it can write again.
+func writesAgain(log string) bool {
+	return strings.LastIndex(log, "the logs can be written again") > strings.LastIndex(log, "journal_unavailable")
 }
 
 // small gives each server a small disk in memory.

@@ -24,6 +24,9 @@ import (
 type load struct {
 	t    *theatre
 	wait sync.WaitGroup
+	// ctx is over when nothing more is waited for.
+	ctx     context.Context
+	abandon context.CancelFunc
 
 	mu       sync.Mutex
 	begun    int
@@ -49,7 +52,11 @@ type ran struct {
 // runPatience is how long a run may take, blows and all.
 const runPatience = 10 * time.Minute
 
-func newLoad(t *theatre) *load { return &load{t: t, approved: map[string]int{}} }
+func newLoad(t *theatre) *load {
+	l := &load{t: t, approved: map[string]int{}}
+	l.ctx, l.abandon = context.WithCancel(context.Background())
+	return l
+}
 
 func (l *load) begin() {
 	for range l.t.o.atOnce {
@@ -68,7 +75,7 @@ func (l *load) more() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun++
-	return !l.enough || l.begun <= l.t.o.runs
+	return l.ctx.Err() == nil && (!l.enough || l.begun <= l.t.o.runs)
 }
 
 func (l *load) ended() int {
@@ -86,7 +93,7 @@ func (l *load) finish() {
 
 // run starts one run and sees it through to its end.
 func (l *load) run(id string) *ran {
-	ctx, cancel := context.WithTimeout(context.Background(), runPatience)
+	ctx, cancel := context.WithTimeout(l.ctx, runPatience)
 	defer cancel()
 	r := &ran{id: id, said: map[string]client.AnswerRequest{}}
 	began := time.Now()
@@ -268,6 +275,9 @@ func (t *theatre) post(use func(*jetstream.Post) error) error {
 
 // stands tells the last entries of a run that did not end.
 func (l *load) stands(id string) string {
+	if l.ctx.Err() != nil {
+		return "it was given up, like all"
+	}
 	var lines []string
 	err := l.t.post(func(post *jetstream.Post) error {
 		last := map[mailbox.Address][]string{}

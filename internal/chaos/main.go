@@ -84,7 +84,8 @@
 // the nodes wrote.
 //
 // With -control the tool is declared idempotent, which it is not: then it must
-// find doubles, or it could not see any.
+// find doubles, or it could not see any. With -full, -slow, -bombs, -watchers or -upgrade
+// it does what their judges look for (control.go), and exits 1 if they do not find it.
 package main
 
 import (
@@ -99,6 +100,7 @@ type options struct {
 	seed    uint64
 	troupe  string
 	control bool
+	broken  bool // see sabotage
 	turns   int
 
 	// Of a cluster.
@@ -133,7 +135,7 @@ func main() {
 	flag.IntVar(&o.kills, "kills", 50, "how many runs, or nodes of a cluster, to kill")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the moments")
 	flag.StringVar(&o.troupe, "troupe", "", "the binary; built when empty")
-	flag.BoolVar(&o.control, "control", false, "negative control: doubles must be found")
+	flag.BoolVar(&o.control, "control", false, "negative control: the judge must find something")
 	flag.IntVar(&o.turns, "turns", 6, "turns of the root")
 	flag.IntVar(&o.nodes, "nodes", 0, "nodes of a cluster; 0: runs without one")
 	flag.IntVar(&o.runs, "runs", 50, "runs of a cluster, at least")

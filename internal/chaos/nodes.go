@@ -102,10 +102,10 @@ func (n *nodes) start() error {
 	}
 	m.cmd = exec.Command(bin, "--name", name, "--root", dir, "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
-		"ANTHROPIC_BASE_URL="+n.t.p.URL, "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
+		"ANTHROPIC_BASE_URL="+n.t.p.door(name), "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
 	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)
 	m.cmd.Env = append(m.cmd.Env, doors(n.t.broker.options(bus.RoleService, name))...)
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	m.cmd.SysProcAttr = tied()
 	m.cmd.Stderr = log
 	out, err := m.cmd.StdoutPipe()
 	if err == nil {

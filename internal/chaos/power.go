@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -84,6 +85,7 @@ func dark(o options) (err error) {
 	if err != nil {
 		return err
 	}
+	defer interruptible(dir, o.keep)()
 	defer func() {
 		if err != nil && !errors.Is(err, errNoDisks) {
 			fmt.Println("kept, with what the servers said:", dir)
@@ -181,7 +183,7 @@ func own(play func(options) error) func(options) error {
 		if cmd.SysProcAttr, err = apart(); err != nil {
 			return missing(o, err)
 		}
-		err = cmd.Run()
+		err = passing(cmd)
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
@@ -190,12 +192,31 @@ func own(play func(options) error) func(options) error {
 	}
 }
 
+// passing runs a command and passes on what this one is told, so that it ends in order.
+func passing(cmd *exec.Cmd) error {
+	told, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(told)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case s := <-told:
+			_ = cmd.Process.Signal(s) // it may have been told as well, and have ended
+		case <-ended:
+		}
+	}()
+	defer close(ended)
+	return cmd.Wait()
+}
+
 const ownMark = "TROUPE_CHAOS_OWN_MOUNTS"
 
 // missing says that a machine cannot do what is asked: an error only where it
 // was said that it must.
 func missing(o options, err error) error {
-	if errors.Is(err, errNoDisks) && !o.must {
+	if errors.Is(err, errMissing) && !o.must {
 		fmt.Println(err)
 		return nil
 	}

@@ -28,11 +28,25 @@ type provider struct {
 	last     map[string]time.Time // when the last of them came
 	held     held
 	begun    []time.Time // model calls of trees
+	slow     time.Duration
 }
 
 // thinkTime is how long the double takes before it answers, so that a kill can
 // meet a model call under way.
 const thinkTime = 80 * time.Millisecond
+
+// slower has the double take longer by so much.
+func (p *provider) slower(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow = d
+}
+
+func (p *provider) thought() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return thinkTime + p.slow
+}
 
 func newProvider(turns int) *provider {
 	p := &provider{turns: turns, of: map[string]int{}, last: map[string]time.Time{}}
@@ -73,7 +87,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	if p.fork(w, body, run) {
 		return
 	}
-	time.Sleep(thinkTime)
+	time.Sleep(p.thought())
 	p.wait(r)
 	taken := 0
 	for _, m := range req.Messages {

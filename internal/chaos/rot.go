@@ -23,6 +23,7 @@ func rotten(o options) (err error) {
 	if err != nil {
 		return err
 	}
+	defer interruptible(dir, o.keep)()
 	defer func() {
 		if o.keep || err != nil {
 			fmt.Println("kept:", dir)

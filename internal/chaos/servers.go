@@ -216,7 +216,7 @@ func (s *servers) start(one *natsServer) error {
 	one.cmd = exec.Command(command[0], command[1:]...)
 	one.cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
 	one.cmd.Stdout, one.cmd.Stderr = log, log
-	one.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	one.cmd.SysProcAttr = tied()
 	gone, cmd := make(chan struct{}), one.cmd
 	one.gone = gone
 	if err := cmd.Start(); err != nil {

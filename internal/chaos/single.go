@@ -31,6 +31,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	defer interruptible(dir, o.keep)()
 	defer os.RemoveAll(dir)
 	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (s stage) command(args ...string) *exec.Cmd {
 	all := append([]string{"run", "--store-dir", filepath.Join(s.dir, "state"), "-o", "json"}, args...)
 	cmd := exec.Command(s.o.troupe, all...)
 	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_API_KEY=none", "TROUPE_MODEL=", "NATS_URL=", "NATS_CONTEXT=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = tied()
 	return cmd
 }
 

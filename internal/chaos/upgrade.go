@@ -80,7 +80,7 @@ func (t *theatre) playUpgrade() {
 	t.blows = append(t.blows, b)
 	t.nodes.deal(m, b)
 	step("the old node refuses what it does not know", func() error {
-		return t.until(busyPatience, func() bool { return refused.by(late.name) > 0 })
+		return t.until(t.o.patience(busyPatience), func() bool { return refused.by(late.name) > 0 })
 	})
 	t.p.release()
 	t.nodes.settle()
@@ -137,46 +137,64 @@ func (t *theatre) judgeUpgrade(mixed, young span, refused *refusals, late string
 			elders = append(elders, m.name)
 		}
 	}
-	under := map[int]int{}
-	beside, alone, wrote := 0, 0, 0
+	var origins []origin
 	err := t.post(func(post *jetstream.Post) error {
 		for _, r := range t.load.runs {
-			rules, began, by, err := t.provenance(post, r.id, elders)
+			o, err := t.provenance(post, r.id, elders)
 			if err != nil {
 				return err
 			}
-			under[rules]++
-			switch {
-			case began.After(mixed.from) && began.Before(mixed.to):
-				beside++
-				if rules > agent.Rules {
-					t.found.of(r.id, "run %s began under rules %d while an old node lived", r.id, rules)
-				}
-			case began.After(young.from) && began.Before(young.to):
-				alone += rules - agent.Rules
-			}
-			if rules > agent.Rules {
-				wrote += by
-				if by > 0 {
-					t.found.of(r.id, "run %s is under rules %d, and an old node wrote %d entries of its own into its logs", r.id, rules, by)
-				}
-			}
+			origins = append(origins, o)
 		}
 		return nil
 	})
 	if err != nil {
 		t.found.add("the logs: %v", err)
 	}
+	text := t.judgeOrigins(origins, mixed, young)
+	fmt.Printf("%s\n%s came back and refused %d logs; the last: %s\n", text, late, refused.by(late), refused.why)
+}
+
+// origin is under which rules a run began, when, and how many entries that are no claims
+// old nodes wrote into its logs.
+type origin struct {
+	run   string
+	rules int
+	began time.Time
+	old   int
+}
+
+// judgeOrigins holds the runs against who lived when they began.
+func (t *theatre) judgeOrigins(origins []origin, mixed, young span) string {
+	under := map[int]int{}
+	beside, newer, alone, wrote := 0, 0, 0, 0
+	for _, o := range origins {
+		under[o.rules]++
+		switch {
+		case o.began.After(mixed.from) && o.began.Before(mixed.to):
+			beside++
+			if o.rules > agent.Rules {
+				newer++
+				t.found.of(o.run, "run %s began under rules %d while an old node lived", o.run, o.rules)
+			}
+		case o.began.After(young.from) && o.began.Before(young.to) && o.rules > agent.Rules:
+			alone++
+		}
+		if o.rules > agent.Rules && o.old > 0 {
+			wrote += o.old
+			t.found.of(o.run, "run %s is under rules %d, and an old node wrote %d entries of its own into its logs", o.run, o.rules, o.old)
+		}
+	}
 	if beside == 0 || alone == 0 {
 		t.found.add("of the runs %d began beside old nodes, and %d under newer rules without", beside, alone)
 	}
-	fmt.Printf("rules of the runs: %v; %d began while old and younger nodes lived, all under the old ones; %d began under the newer ones when no old node was left\n%s came back and refused %d logs; it wrote %d entries into them beside its claims; the last: %s\n",
-		under, beside, alone, late, refused.by(late), wrote, refused.why)
+	return fmt.Sprintf("rules of the runs: %v; %d began while old and younger nodes lived, %d of them under the newer ones; %d began under the newer ones when no old node was left; old nodes wrote %d entries into logs under newer rules, beside their claims",
+		under, beside, newer, alone, wrote)
 }
 
-// provenance is under which rules a run began, when, and how many entries some
-// nodes wrote into its logs that are no claims.
-func (t *theatre) provenance(post *jetstream.Post, run string, nodes []string) (rules int, began time.Time, by int, err error) {
+// provenance reads the origin of a run, where some nodes are the old ones.
+func (t *theatre) provenance(post *jetstream.Post, run string, nodes []string) (o origin, err error) {
+	o.run = run
 	of := map[string]string{} // node by life
 	err = post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
@@ -186,8 +204,8 @@ func (t *theatre) provenance(post *jetstream.Post, run string, nodes []string) (
 		for _, item := range e.Items {
 			body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
 			fact, ok, err := supervisor.Decode(item.Kind, body)
-			if o, is := fact.(supervisor.Opened); ok && err == nil && is {
-				rules, began = o.Rules, time.UnixMilli(m.At)
+			if opened, is := fact.(supervisor.Opened); ok && err == nil && is {
+				o.rules, o.began = opened.Rules, time.UnixMilli(m.At)
 			}
 		}
 		claim := false
@@ -197,11 +215,11 @@ func (t *theatre) provenance(post *jetstream.Post, run string, nodes []string) (
 			}
 		}
 		if e.From == m.To && !claim && slices.Contains(nodes, of[e.Start]) {
-			by++
+			o.old++
 		}
 		return nil
 	})
-	return rules, began, by, err
+	return o, err
 }
 
 // youngest builds the node of an upgrade: the same commit, with rules that are

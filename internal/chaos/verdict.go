@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -163,22 +161,6 @@ func (t *theatre) doubles() (doubles, allowed int) {
 	return doubles, allowed
 }
 
-// leftovers are processes whose command names the directory of this play.
-func leftovers(dir string) (left []string) {
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil // the pattern is a constant
-	}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		pid := filepath.Base(filepath.Dir(path))
-		if err == nil && strings.Contains(string(data), dir) && !strings.Contains(string(data), serverBinary(dir)) && pid != strconv.Itoa(os.Getpid()) {
-			left = append(left, pid+" "+strings.ReplaceAll(string(data), "\x00", " "))
-		}
-	}
-	return left
-}
-
 // print sums up.
 func (t *theatre) print() error {
 	doubles, allowed := t.doubles()
@@ -203,6 +185,8 @@ entries that lives wrote after they were superseded, by kind: %v; all were as if
 		doubles, allowed, asked, requests, len(t.p.bad), t.requests()*len(t.load.runs), unknown, t.stale,
 		t.times(killed), t.times(stopped), t.times(drained), t.times(pointed), t.times(undead), t.undeadTold(), t.placed(), t.stoppedTold(), len(t.found.list))
 	switch {
+	case t.o.broken:
+		return t.found.blind(t.o.finds())
 	case t.o.control && doubles == 0:
 		return errBlind
 	case len(t.found.list) > 0:

@@ -288,3 +288,13 @@ func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
 		}
 	}
 }
+
+// A tool that is misspelled where it is taken away would be there without a word.
+func TestAToolThatNobodyKnowsIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, notes := opened(t, h, client.RunRequest{Dir: dir, DisallowedTools: []string{"Bahs", "Read", "WebFetch", "mcp__none"}})
+	if !slices.Equal(notes, []string{`no tool is called "Bahs"; did you mean bash?`, `no tool is called "mcp__none"`}) {
+		t.Errorf("%q", notes)
+	}
+}

@@ -283,7 +283,7 @@ func (a *appender) overdue() {
 	a.mu.Lock()
 	a.armed = false
 	var late []*letter
-	tell := func() {}
+	tell := silent
 	if now := time.Now(); !a.closed {
 		for l := a.due.next; l != &a.due && !l.due.After(now); l = l.next {
 			late = append(late, l)

@@ -25,14 +25,19 @@ type Stall struct {
 type stalls struct {
 	after time.Duration
 	tell  func(Stall)
-	told  bool
+	told  bool // by what was decided last, of which left is still to be said
+	left  []Stall
+	// saying: somebody says what is left, and what comes to it meanwhile.
+	saying bool
 }
 
-// waited tells, once, of letters that have waited too long. mu is held; what it
-// returns is called without it.
+func silent() {}
+
+// waited decides, once, to tell of letters that have waited too long. mu is held; what
+// it returns says so, and is called without it.
 func (a *appender) waited(late []*letter, now time.Time) func() {
 	if a.stalls.told || a.stalls.tell == nil {
-		return func() {}
+		return silent
 	}
 	var oldest *letter
 	for _, l := range late {
@@ -41,25 +46,47 @@ func (a *appender) waited(late []*letter, now time.Time) func() {
 		}
 	}
 	if oldest == nil {
-		return func() {}
+		return silent
 	}
 	a.stalls.told = true
-	s := Stall{Since: oldest.born, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said}
-	return func() { a.stalls.tell(s) }
+	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
+	return a.say
 }
 
-// moves tells, once, when something was stored and nothing waits too long any more, or nothing waits at all. mu is
-// held; what it returns is called without it.
+// moves decides to tell, once, when something was stored and nothing waits too long any
+// more, or nothing waits at all. mu is held; what it returns says so, and is called
+// without it.
 func (a *appender) moves(stored bool) func() {
 	if !a.stalls.told || !stored && len(a.flying)+len(a.queue)-a.head > 0 {
-		return func() {}
+		return silent
 	}
 	now := time.Now()
 	for _, l := range a.flying {
 		if now.Sub(l.born) >= a.stalls.after {
-			return func() {}
+			return silent
 		}
 	}
 	a.stalls.told = false
-	return func() { a.stalls.tell(Stall{}) }
+	a.stalls.left = append(a.stalls.left, Stall{})
+	return a.say
+}
+
+// say says what was decided, in the order of the decisions: without mu, for who is told
+// may append, but by one caller at a time.
+func (a *appender) say() {
+	a.mu.Lock()
+	if a.stalls.saying {
+		a.mu.Unlock()
+		return
+	}
+	a.stalls.saying = true
+	for len(a.stalls.left) > 0 {
+		s := a.stalls.left[0]
+		a.stalls.left = a.stalls.left[1:]
+		a.mu.Unlock()
+		a.stalls.tell(s)
+		a.mu.Lock()
+	}
+	a.stalls.saying = false
+	a.mu.Unlock()
 }

@@ -1,0 +1,58 @@
+package jetstream
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// stalling is an appender without a server whose only append has waited for too long.
+func stalling(tell func(Stall)) (*appender, *letter) {
+	l := &letter{subject: "run.a", token: 1, born: time.Now().Add(-time.Minute)}
+	return &appender{flying: map[uint64]*letter{1: l}, stalls: stalls{after: time.Second, tell: tell}}, l
+}
+
+// TestWhatWasDecidedFirstIsToldFirst: what is told is decided under the lock and said
+// without it. Whoever comes first to say something says it in the order of the decisions:
+// a node that can write again never says last that it cannot.
+func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
+	var told []bool
+	a, l := stalling(func(s Stall) { told = append(told, !s.Since.IsZero()) })
+	a.mu.Lock()
+	stalls := a.waited([]*letter{l}, time.Now())
+	delete(a.flying, l.token)
+	moves := a.moves(true)
+	a.mu.Unlock()
+	moves() // the second overtakes the first
+	stalls()
+	if want := []bool{true, false}; !slices.Equal(told, want) {
+		t.Errorf("told that it stalls: %v, want %v", told, want)
+	}
+}
+
+// TestWhoIsToldMayAppend: what is decided while somebody is told is told after it, by
+// the same caller.
+func TestWhoIsToldMayAppend(t *testing.T) {
+	var told []bool
+	var a *appender
+	a, l := stalling(func(s Stall) {
+		told = append(told, !s.Since.IsZero())
+		if len(told) == 1 { // as from another goroutine: the answer comes just now
+			a.mu.Lock()
+			clear(a.flying)
+			moves := a.moves(true)
+			a.mu.Unlock()
+			moves()
+			if len(told) > 1 {
+				t.Error("told that all moves within the word that it stalls")
+			}
+		}
+	})
+	a.mu.Lock()
+	stalls := a.waited([]*letter{l}, time.Now())
+	a.mu.Unlock()
+	stalls()
+	if want := []bool{true, false}; !slices.Equal(told, want) {
+		t.Errorf("told that it stalls: %v, want %v", told, want)
+	}
+}
