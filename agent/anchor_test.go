@@ -29,3 +29,28 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 		t.Errorf("the prompt is bound by %d, and with its schema it may have %d", s.InputBound(), need)
 	}
 }
+
+// What a provider says of its own where tools are listed is held for, though no
+// byte of it is sent (P21); what it reported has it in it.
+func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
+	task := Task{ID: Root, Goal: "g", Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}
+	task.Limits = task.Limits.WithDefaults(0)
+	bare := FirstAsk(task).Input
+	task.Model.Frame = 1024
+	if got := FirstAsk(task).Input; got != bare+1024 {
+		t.Errorf("a prompt with tools is bound by %d, without what is added %d", got, bare)
+	}
+	other := task
+	other.Tools = nil
+	plain := other
+	plain.Model.Frame = 0
+	if got, want := FirstAsk(other).Input, FirstAsk(plain).Input; got != want {
+		t.Errorf("without tools %d is held, want %d", got, want)
+	}
+	s := State{Task: task}.adopt().say(task.prompt())
+	s.Phase, s.Lease, s.Open = Thinking, 1, true
+	s, _ = s.settle(model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
+	if got := s.InputBound(); got >= 710+1024 {
+		t.Errorf("after a report of 700 tokens the prompt is bound by %d", got)
+	}
+}

@@ -82,6 +82,9 @@ func (s State) InputBound() int64 {
 		for _, m := range s.sent() {
 			n += budget.Message(m)
 		}
+		if len(s.Task.Tools) > 0 {
+			n += s.route().Frame
+		}
 	}
 	return n + budget.EnvelopeTokens + budget.Text(closingPrompt) + closingWhyMax
 }

@@ -80,6 +80,8 @@ type Model struct {
 	Effort      string       `msgpack:"e,omitempty" json:"effort,omitempty"`
 	// Output is the most output tokens of one call; 0: not known.
 	Output int64 `msgpack:"o,omitempty" json:"output,omitempty"`
+	// Frame is the most tokens that its provider adds to a prompt that lists tools.
+	Frame int64 `msgpack:"f,omitempty" json:"frame,omitempty"`
 }
 
 // Limits of one agent. Zero means the default that WithDefaults gives.

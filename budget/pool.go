@@ -113,12 +113,7 @@ func (k Ask) sane() bool {
 			return false
 		}
 	}
-	for _, n := range k.Price.rates() {
-		if n < 0 || n > askNanoMax {
-			return false
-		}
-	}
-	return k.Price.Long.Above >= 0
+	return k.Price.sane()
 }
 
 // closingBound is what a closing turn with that prompt can cost.

@@ -12,6 +12,8 @@ type Price struct {
 	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
 	// Long is what tokens cost in a call whose prompt is long.
 	Long Tier `msgpack:"l,omitempty" json:"long,omitzero"`
+	// Longest is the same for prompts that are longer still; only beside Long, and above it.
+	Longest Tier `msgpack:"m,omitempty" json:"longest,omitzero"`
 	// Allowed: the price is not known, and a person has allowed the model by name,
 	// though a limit in money cannot hold for it.
 	Allowed bool `msgpack:"a,omitempty" json:"allowed,omitempty"`
@@ -44,16 +46,23 @@ func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) 
 // that many tokens exceeds.
 func (p Price) upTo(prompt int64) Price {
 	flat := p
-	flat.Long = Tier{}
-	if p.Long.Above > 0 && prompt > p.Long.Above {
-		return flat.Dearer(p.long())
+	flat.Long, flat.Longest = Tier{}, Tier{}
+	for _, t := range p.tiers() {
+		if t.begun(prompt) {
+			flat = flat.Dearer(p.of(t))
+		}
 	}
 	return flat
 }
 
-// long is the price of a call with a long prompt.
-func (p Price) long() Price {
-	return Price{Known: p.Known, Allowed: p.Allowed, Input: p.Long.Input, Output: p.Long.Output, CacheRead: p.Long.CacheRead, CacheWrite: p.Long.CacheWrite}
+// tiers are those of longer prompts, the shorter first.
+func (p Price) tiers() [2]Tier { return [...]Tier{p.Long, p.Longest} }
+
+func (t Tier) begun(prompt int64) bool { return t.Above > 0 && prompt > t.Above }
+
+// of is the price of a call with a prompt of a tier.
+func (p Price) of(t Tier) Price {
+	return Price{Known: p.Known, Allowed: p.Allowed, Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite}
 }
 
 // Dearer is a price that is not below either of two.
@@ -76,8 +85,10 @@ func (p Price) Dearer(q Price) Price {
 
 // Cost is what a reported usage costs.
 func (p Price) Cost(u model.Usage) Amount {
-	if p.Long.Above > 0 && u.Prompt() > p.Long.Above {
-		p = p.long()
+	for _, t := range p.tiers() {
+		if t.begun(u.Prompt()) {
+			p = p.of(t)
+		}
 	}
 	return Amount{
 		Tokens: u.Total(),
@@ -85,7 +96,14 @@ func (p Price) Cost(u model.Usage) Amount {
 	}
 }
 
-// rates are all of them.
-func (p Price) rates() [8]int64 {
-	return [...]int64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.Long.Input, p.Long.Output, p.Long.CacheRead, p.Long.CacheWrite}
+// sane: no rate is negative or beyond anything real, and tiers follow each other.
+func (p Price) sane() bool {
+	for _, q := range [...]Price{p, p.of(p.Long), p.of(p.Longest)} {
+		for _, n := range [...]int64{q.Input, q.Output, q.CacheRead, q.CacheWrite} {
+			if n < 0 || n > askNanoMax {
+				return false
+			}
+		}
+	}
+	return p.Long.Above >= 0 && (p.Longest == Tier{} || p.Long.Above > 0 && p.Longest.Above > p.Long.Above)
 }

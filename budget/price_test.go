@@ -25,6 +25,37 @@ func TestALongPromptIsBilledAndBoundedAtItsOwnRate(t *testing.T) {
 	}
 }
 
+// A third rate is billed and held only where it begins.
+func TestAThirdRateIsForTheLongestPrompts(t *testing.T) {
+	p := tiered
+	p.Longest = budget.Tier{Above: 400, Input: 12, Output: 50, CacheRead: 4, CacheWrite: 16}
+	for _, c := range []struct{ prompt, billed, held int64 }{
+		{200, 200*3 + 150, 200*4 + 150}, {201, 201*6 + 220, 201*8 + 220}, {400, 400*6 + 220, 400*8 + 220}, {401, 401*12 + 500, 401*16 + 500},
+	} {
+		if got := p.Cost(model.Usage{Input: c.prompt, Output: 10}).Nano; got != c.billed {
+			t.Errorf("a prompt of %d is billed %d, want %d", c.prompt, got, c.billed)
+		}
+		if got := p.Bound(c.prompt, 10).Nano; got != c.held {
+			t.Errorf("a prompt of %d is held at %d, want %d", c.prompt, got, c.held)
+		}
+	}
+}
+
+// What is held covers what is billed, at any length of prompt, for two prices too.
+func TestABoundCoversEveryBillUpToIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, q := price(t), price(t)
+		in, out := rapid.Int64Range(0, 5000).Draw(t, "in"), rapid.Int64Range(0, 5000).Draw(t, "out")
+		read := rapid.Int64Range(0, in).Draw(t, "read")
+		u := model.Usage{Input: in - read, CacheRead: read, Output: rapid.Int64Range(0, out).Draw(t, "said")}
+		for _, b := range []budget.Price{p, p.Dearer(q), q.Dearer(p)} {
+			if billed, held := p.Cost(u).Nano, b.Bound(in, out).Nano; billed > held {
+				t.Fatalf("%+v bills %d of %d held by %+v", p, billed, held, b)
+			}
+		}
+	})
+}
+
 // A reply may make the next prompt a long one: what is kept for the closing turn
 // is kept at that rate.
 func TestALeaseNearTheLongTierCoversTheTurnThatCrossesIt(t *testing.T) {

@@ -60,6 +60,10 @@ type EmbeddedConfig struct {
 	Lazy bool
 	// Logger takes what the server logs. Default: discard.
 	Logger *slog.Logger
+	// Monitor: a second port on loopback says how the server stores, so that nodes
+	// in other processes can prove what they promise. It tells no secrets and takes
+	// no commands.
+	Monitor bool
 	// Names are the subjects that the permissions speak of. Default: prefix "troupe".
 	Names Names
 	// Port on loopback. Default 0: DefaultPort, or else a free one. FreePort: a
@@ -184,7 +188,13 @@ func (e *Embedded) serve(port int) error {
 const loopback = "127.0.0.1"
 
 func (e *Embedded) options(port int) *server.Options {
+	monitor := 0
+	if e.cfg.Monitor {
+		monitor = FreePort
+	}
 	return &server.Options{
+		HTTPHost:               loopback,
+		HTTPPort:               monitor,
 		ServerName:             e.cfg.Names.Prefix(),
 		Host:                   loopback,
 		Port:                   port,
@@ -210,6 +220,14 @@ func (e *Embedded) URL() string {
 		return ""
 	}
 	return e.server.ClientURL()
+}
+
+// MonitorURL is where the server says how it stores, "" without EmbeddedConfig.Monitor.
+func (e *Embedded) MonitorURL() string {
+	if a := e.server.MonitorAddr(); a != nil {
+		return "http://" + a.String()
+	}
+	return ""
 }
 
 // StoreMax is the most bytes that JetStream may keep here; streams reserve

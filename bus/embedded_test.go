@@ -16,9 +16,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/leaks"
 )
 
 // holdDir makes the test binary a process that owns a state directory until it
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		hold(dir)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 func hold(dir string) {

@@ -67,7 +67,7 @@ func (a *app) up(u up) error {
 	}
 	sig := catch()
 	defer sig.stop()
-	env, done, err := a.upServer(u)
+	env, flags, done, err := a.upServer(u)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *app) up(u up) error {
 		for _, r := range u.root {
 			args = append(args, "--root", r)
 		}
-		cmd := exec.CommandContext(ctx, bin, args...)
+		cmd := exec.CommandContext(ctx, bin, append(args, flags...)...)
 		cmd.Env = append(os.Environ(), env...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = upStopGrace
@@ -96,20 +96,23 @@ func (a *app) up(u up) error {
 }
 
 // upServer starts a server for the nodes, unless one is given, and returns the
-// environment by which they find it.
-func (a *app) upServer(u up) (env []string, done func() error, err error) {
-	if a.conn.Given() {
-		return a.conn.environment(), func() error { return nil }, nil
+// environment by which they find it and the flags by which they prove it.
+func (a *app) upServer(u up) (env, flags []string, done func() error, err error) {
+	if u.lazy {
+		flags = []string{"--durability", "lazy"}
 	}
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, Logger: a.logger()})
+	if a.conn.Given() {
+		return a.conn.environment(), flags, func() error { return nil }, nil
+	}
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, Monitor: true, Logger: a.logger()})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	user, password := e.Credential(bus.RoleNode)
 	a.say("NATS at " + e.URL() + "; watch with: nats -s " + e.URL() + " sub 'troupe.evt.>' --translate 'troupe fmt'")
 	service, secret := e.Credential(bus.RoleService)
 	return []string{"NATS_URL=" + e.URL(), "NATS_USER=" + user, "NATS_PASSWORD=" + password,
-		"TROUPE_SERVICE_USER=" + service, "TROUPE_SERVICE_PASSWORD=" + secret}, e.Close, nil
+		"TROUPE_SERVICE_USER=" + service, "TROUPE_SERVICE_PASSWORD=" + secret}, append(flags, "--monitor", e.MonitorURL()), e.Close, nil
 }
 
 var errNodeBinary = errors.New("there is no troupe-node program")

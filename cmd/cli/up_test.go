@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,11 +20,15 @@ import (
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
-// upNode is a node of `troupe up`, with short leases: upnode --name NAME --root DIR.
+// upNode is a node of `troupe up`, with short leases.
 func upNode() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	h, err := host.Start(ctx, host.Config{Name: os.Args[2], Roots: []string{os.Args[4]}, ResumeAll: true, LeaseTTL: shard.TTLMin,
+	f := flag.NewFlagSet("upnode", flag.ExitOnError)
+	name, root, durability, monitor := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", ""), f.String("monitor", "", "")
+	_ = f.Parse(os.Args[1:]) // it exits
+	h, err := host.Start(ctx, host.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: shard.TTLMin,
+		Lazy: *durability == "lazy", Monitor: []string{*monitor},
 		Bus:   bus.Options{}.FromEnv(os.Getenv),
 		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
 	if err == nil {
@@ -70,6 +75,16 @@ func (s stage) shared(n int) []client.NodeInfo {
 	}
 	s.t.Fatalf("%d nodes never shared the shards: %+v", n, s.nodes())
 	return nil
+}
+
+// proven complains of nodes that cannot prove what up's own server promises.
+func (s stage) proven(nodes []client.NodeInfo) {
+	s.t.Helper()
+	for _, n := range nodes {
+		if n.Profile != string(bus.ServerLazy) || n.Unproven != "" {
+			s.t.Errorf("%s: profile %s, unproven %s", n.Name, n.Profile, n.Unproven)
+		}
+	}
 }
 
 // atTools waits until so many tools of each run have started.
@@ -120,6 +135,7 @@ agents:
 	log := watch(out)
 	log.until(t, "NATS at")
 	nodes := s.shared(3)
+	s.proven(nodes)
 
 	var runs []string
 	for i := range 4 {

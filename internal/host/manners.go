@@ -86,7 +86,7 @@ func (h *Host) routes(m agent.Manners, base agent.Model, unpriced []string) (age
 // along is another model with the wishes of the first. The named ones may be
 // called without a price.
 func along(base agent.Model, c pick.Choice, unpriced []string) agent.Model {
-	base.Name, base.Window, base.Price, base.Output = c.Name(), c.Window, c.Price, c.MaxOutput
+	base.Name, base.Window, base.Price, base.Output, base.Frame = c.Name(), c.Window, c.Price, c.MaxOutput, c.Frame
 	base.Price.Allowed = !c.Price.Known && slices.Contains(unpriced, c.Name())
 	return base
 }

@@ -58,7 +58,7 @@ func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all 
 		if wrong != nil {
 			notes = append(notes, wrong.Error())
 		}
-		notes = append(notes, f.Notes...)
+		notes = append(notes, few(f.Notes, NotesAbout, "notes on "+path+"; `troupe mcp list` shows its servers")...)
 		add(f.Servers, trusted)
 		return nil
 	}
@@ -150,13 +150,15 @@ func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentf
 	a.Notes = append(a.Notes, notes...)
 	note := func(format string, args ...any) { a.Notes = append(a.Notes, fmt.Sprintf(format, args...)) }
 	var on []Server
+	var off []string
 	for _, s := range all {
 		if s.Off != "" {
-			note("%s: the MCP server %s is off: %s", s.Source, s.Name, s.Off)
+			off = append(off, fmt.Sprintf("%s: the MCP server %s is off: %s", s.Source, s.Name, s.Off))
 			continue
 		}
 		on = append(on, s)
 	}
+	a.Notes = append(a.Notes, few(off, NotesAbout, "MCP servers are off; `troupe mcp list` shows them")...)
 	size := 0
 	for i, found := range h.ask(on, o.Workspace) {
 		for _, text := range found.notes {

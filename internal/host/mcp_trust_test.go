@@ -4,9 +4,11 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -109,5 +111,27 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 		if got := ServerDir(source, "/src/repo"); got != want {
 			t.Errorf("%s runs in %s", source, got)
 		}
+	}
+}
+
+// The answer to who begins a run fits a message, whatever its directory says.
+func TestAFileOfTheDirectoryCannotFillTheAnswer(t *testing.T) {
+	servers := map[string]any{"long": map[string]any{"command": strings.Repeat("x", 500_000)}}
+	for i := range 100 {
+		keys := map[string]any{"command": "x"}
+		for k := range 100 {
+			keys[fmt.Sprint("key", k)] = 1
+		}
+		servers[fmt.Sprint("s", i)] = keys
+	}
+	dir := t.TempDir()
+	serverFile(t, filepath.Join(dir, mcp.FileName), servers)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, notes := opened(t, h, client.RunRequest{Dir: dir})
+	if size := len(strings.Join(notes, "")); len(notes) > NotesMax || size > NotesMax*NoteBytesMax {
+		t.Errorf("%d notes of %d bytes", len(notes), size)
+	}
+	if !noted(notes, "and 89 more MCP servers are off; `troupe mcp list` shows them") || !noted(notes, "`troupe mcp allow long` allows it") {
+		t.Errorf("%q", notes)
 	}
 }

@@ -31,9 +31,11 @@ func (h *Host) skilled(o *supervisor.Opened, def *supervisor.Definition, d agent
 		return nil
 	}
 	found, problems := skill.Find(h.skillPlaces(o.Workspace))
-	for _, p := range problems {
-		a.Notes = append(a.Notes, p.Error())
+	wrong := make([]string, len(problems))
+	for i, p := range problems {
+		wrong[i] = p.Error()
 	}
+	a.Notes = append(a.Notes, few(wrong, NotesAbout, "skills are left out")...)
 	if len(d.Skills) > 0 {
 		for _, name := range d.Skills {
 			if !slices.ContainsFunc(found, func(s skill.Skill) bool { return s.Name == name }) {

@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/leaks"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -34,23 +35,15 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// leakPatience is how long goroutines may take to end. One of the actor library
-// counts lost messages, for a few seconds.
-const leakPatience = 20 * time.Second
-
 // noLeaks checks at the end of the test that no goroutine of it is left. It
 // must come first: what is registered later is cleaned up earlier.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		var left error
-		for end := time.Now().Add(leakPatience); time.Now().Before(end); {
-			if left = goleak.Find(before); left == nil { // it waits a moment itself
-				return
-			}
+		if err := leaks.Find(before); err != nil {
+			t.Error(err)
 		}
-		t.Error(left)
 	})
 }
 

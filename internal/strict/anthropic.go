@@ -3,6 +3,7 @@ package strict
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // breakpointsMax is how many places of a request may be marked for the cache.
@@ -122,16 +123,24 @@ func (a *messages) tools(o object) error {
 	return nil
 }
 
-// declare takes a tool: its name is well formed, its schema that of an object.
+// declare takes a tool: its name is well formed, its schema that of an object
+// whose properties are named, without a choice at its root.
 func (t *transcript) declare(where, called string, schema json.RawMessage) error {
-	var s struct{ Type string }
+	var s struct {
+		Type       string
+		Properties map[string]json.RawMessage
+	}
+	var root object
+	chooses := func(key string) bool { return root[key] != nil }
 	switch {
+	case json.Unmarshal(schema, &root) == nil && slices.ContainsFunc([]string{"anyOf", "oneOf", "allOf", "not", "enum"}, chooses):
+		return refuse(Tools, where, "the schema of %s has a choice at its root: %s", called, schema)
 	case !name.MatchString(called):
 		return refuse(Tools, where, "the name %q is not well formed", called)
 	case t.declared[called]:
 		return refuse(Tools, where, "%s is declared twice", called)
-	case json.Unmarshal(schema, &s) != nil || s.Type != "object":
-		return refuse(Tools, where, "the schema of %s is not that of an object: %s", called, schema)
+	case json.Unmarshal(schema, &s) != nil || s.Type != "object" || s.Properties == nil:
+		return refuse(Tools, where, "the schema of %s is not that of an object with properties: %s", called, schema)
 	}
 	t.declared[called] = true
 	return nil

@@ -89,7 +89,7 @@ func (g *contents) tools(o object) error {
 			}
 			schema := f["parametersJsonSchema"]
 			if schema == nil {
-				schema = json.RawMessage(`{"type":"object"}`) // it takes no arguments
+				schema = json.RawMessage(`{"type":"object","properties":{}}`) // it takes no arguments
 			}
 			if err := g.declare(where, called, schema); err != nil {
 				return err
@@ -242,38 +242,32 @@ func (g *contents) sign(where string, p object) error {
 }
 
 func (g *contents) use(where string, p object, calls []call) ([]call, error) {
-	f, err := read[object](p, where, "functionCall")
+	f, c, err := named(where, p, "functionCall", "args!")
 	if err != nil {
 		return nil, err
 	}
-	if err := f.fields(where, "id!", "name!", "args!"); err != nil {
-		return nil, err
+	return append(calls, c), g.ask(where, c.id, c.tool, f["args"])
+}
+
+// named reads the part that holds a call or a result: both have an id, the name
+// of the tool, and one more field.
+func named(where string, p object, field, more string) (f object, c call, err error) {
+	if f, err = read[object](p, where, field); err != nil {
+		return nil, c, err
 	}
-	id, err := read[string](f, where, "id")
-	if err != nil {
-		return nil, err
+	if err = f.fields(where, "id!", "name!", more); err != nil {
+		return nil, c, err
 	}
-	tool, err := read[string](f, where, "name")
-	if err != nil {
-		return nil, err
+	if c.id, err = read[string](f, where, "id"); err != nil {
+		return nil, c, err
 	}
-	return append(calls, call{id, tool}), g.ask(where, id, tool, f["args"])
+	c.tool, err = read[string](f, where, "name")
+	return f, c, err
 }
 
 // result judges a result, which names the tool of its call once more.
 func (g *contents) result(where string, p object, results []answer) ([]answer, error) {
-	f, err := read[object](p, where, "functionResponse")
-	if err != nil {
-		return nil, err
-	}
-	if err := f.fields(where, "id!", "name!", "response!"); err != nil {
-		return nil, err
-	}
-	id, err := read[string](f, where, "id")
-	if err != nil {
-		return nil, err
-	}
-	tool, err := read[string](f, where, "name")
+	f, to, err := named(where, p, "functionResponse", "response!")
 	if err != nil {
 		return nil, err
 	}
@@ -282,9 +276,9 @@ func (g *contents) result(where string, p object, results []answer) ([]answer, e
 		return nil, err
 	}
 	for _, c := range g.open {
-		if c.id == id && c.tool != tool {
-			return nil, refuse(Pairing, where, "the result of %s names %s", c.tool, tool)
+		if c.id == to.id && c.tool != to.tool {
+			return nil, refuse(Pairing, where, "the result of %s names %s", c.tool, to.tool)
 		}
 	}
-	return append(results, answer{id, response["error"] != nil}), response.fields(where, "output", "error")
+	return append(results, answer{to.id, response["error"] != nil}), response.fields(where, "output", "error")
 }

@@ -13,7 +13,7 @@ import (
 // a tool that nobody declared, both answered, and a word of the user.
 const talk = `{"model":"one","max_tokens":64,"stream":true,"temperature":0.5,
 "system":[{"type":"text","text":"You look.","cache_control":{"type":"ephemeral"}},{"type":"text","text":"It is late."}],
-"tools":[{"name":"look","description":"d","input_schema":{"type":"object"}},{"name":"pay","input_schema":{"type":"object"}}],
+"tools":[{"name":"look","description":"d","input_schema":{"type":"object","properties":{}}},{"name":"pay","input_schema":{"type":"object","properties":{}}}],
 "tool_choice":{"type":"tool","name":"look"},
 "messages":[
 {"role":"user","content":[{"type":"text","text":"Find out."}]},
@@ -26,7 +26,7 @@ const talk = `{"model":"one","max_tokens":64,"stream":true,"temperature":0.5,
 
 // chat is a request that OpenAI takes, of the same kind.
 const chat = `{"model":"one","max_completion_tokens":64,"stream":true,"stream_options":{"include_usage":true},
-"tools":[{"type":"function","function":{"name":"look","description":"d","parameters":{"type":"object"}}},{"type":"function","function":{"name":"pay","parameters":{"type":"object"}}}],
+"tools":[{"type":"function","function":{"name":"look","description":"d","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"pay","parameters":{"type":"object","properties":{}}}}],
 "tool_choice":{"type":"function","function":{"name":"look"}},
 "messages":[
 {"role":"system","content":"You look."},
@@ -42,7 +42,7 @@ const chat = `{"model":"one","max_completion_tokens":64,"stream":true,"stream_op
 // list is a request that the Responses API takes, of the same kind.
 const list = `{"model":"one","max_output_tokens":64,"stream":true,"store":false,"include":["reasoning.encrypted_content"],
 "instructions":"You look.",
-"tools":[{"type":"function","name":"look","description":"d","strict":false,"parameters":{"type":"object"}},{"type":"function","name":"pay","strict":false,"parameters":{"type":"object"}}],
+"tools":[{"type":"function","name":"look","description":"d","strict":false,"parameters":{"type":"object","properties":{}}},{"type":"function","name":"pay","strict":false,"parameters":{"type":"object","properties":{}}}],
 "tool_choice":{"type":"function","name":"look"},
 "input":[
 {"role":"user","content":"Find out."},
@@ -59,7 +59,7 @@ const list = `{"model":"one","max_output_tokens":64,"stream":true,"store":false,
 
 // parts is a request that Gemini takes, of the same kind.
 const parts = `{"generationConfig":{"maxOutputTokens":64,"temperature":0.5},"systemInstruction":{"parts":[{"text":"You look."},{"text":"It is late."}]},
-"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object"}},{"name":"pay","description":"p"}]}],
+"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object","properties":{}}},{"name":"pay","description":"p"}]}],
 "toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["look"]}},
 "contents":[
 {"role":"user","parts":[{"text":"Find out."}]},
@@ -137,11 +137,13 @@ var badTalks = []spoiled{
 	{strict.Signature, `"data":"of one"`, `"data":"of two"`},
 	{strict.Signature, `"signature":"of one"`, `"signature":"nobody's"`},
 	{strict.Declared, `"is_error":true,`, ``},
-	{strict.Declared, `"tools":[{"name":"look","description":"d","input_schema":{"type":"object"}},{"name":"pay","input_schema":{"type":"object"}}],
+	{strict.Declared, `"tools":[{"name":"look","description":"d","input_schema":{"type":"object","properties":{}}},{"name":"pay","input_schema":{"type":"object","properties":{}}}],
 "tool_choice":{"type":"tool","name":"look"},`, ``},
 	{strict.Tools, `"name":"pay","input_schema"`, `"name":"look","input_schema"`},
 	{strict.Tools, `"name":"pay","input_schema"`, `"name":"pay now","input_schema"`},
-	{strict.Tools, `"name":"pay","input_schema":{"type":"object"}`, `"name":"pay","input_schema":{"type":"array"}`},
+	{strict.Tools, `"name":"pay","input_schema":{"type":"object","properties":{}}`, `"name":"pay","input_schema":{"type":"array"}`},
+	{strict.Tools, `"name":"pay","input_schema":{"type":"object","properties":{}}`, `"name":"pay","input_schema":{"type":"object"}`},
+	{strict.Tools, `"name":"pay","input_schema":{"type":"object","properties":{}}`, `"name":"pay","input_schema":{"type":"object","properties":{},"oneOf":[]}`},
 	{strict.Choice, `{"type":"tool","name":"look"}`, `{"type":"tool","name":"fly"}`},
 	{strict.Choice, `{"type":"tool","name":"look"}`, `{"type":"some"}`},
 	{strict.Choice, `{"type":"tool","name":"look"}`, `"auto"`},
@@ -186,7 +188,7 @@ var badChats = []spoiled{
 {"role":"user","content":"Mind the gap."},`, `{"role":"user","content":"Mind the gap."},{"role":"tool","tool_call_id":"call_1_0","content":"seen"},`},
 	{strict.Declared, `error: there is no fly`, `flown`},
 	{strict.Tools, `"name":"pay"`, `"name":"look"`},
-	{strict.Tools, `"name":"pay","parameters":{"type":"object"}`, `"name":"pay","parameters":true`},
+	{strict.Tools, `"name":"pay","parameters":{"type":"object","properties":{}}`, `"name":"pay","parameters":true`},
 	{strict.Choice, `{"type":"function","function":{"name":"look"}},
 "messages"`, `{"type":"function","function":{"name":"fly"}},
 "messages"`},
@@ -235,7 +237,7 @@ var badLists = []spoiled{
 	{strict.Signature, `"encrypted_content":"of one"`, `"encrypted_content":"nobody's"`},
 	{strict.Declared, `error: there is no fly`, `flown`},
 	{strict.Tools, `"name":"pay"`, `"name":"look"`},
-	{strict.Tools, `"name":"pay","strict":false,"parameters":{"type":"object"}`, `"name":"pay","strict":false,"parameters":true`},
+	{strict.Tools, `"name":"pay","strict":false,"parameters":{"type":"object","properties":{}}`, `"name":"pay","strict":false,"parameters":true`},
 	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":{"type":"function","name":"fly"}`},
 	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":"any"`},
 	{strict.Choice, `"tool_choice":{"type":"function","name":"look"}`, `"tool_choice":1`},
@@ -272,8 +274,8 @@ var badParts = []spoiled{
 	{strict.Signature, `"thoughtSignature":"of one"`, `"thoughtSignature":"skip_thought_signature_validator"`},
 	{strict.Declared, `{"error":"there is no fly"}`, `{"output":"flown"}`},
 	{strict.Tools, `"name":"pay","description"`, `"name":"look","description"`},
-	{strict.Tools, `"parametersJsonSchema":{"type":"object"}`, `"parametersJsonSchema":{"type":"array"}`},
-	{strict.Tools, `"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object"}},{"name":"pay","description":"p"}]}]`, `"tools":[]`},
+	{strict.Tools, `"parametersJsonSchema":{"type":"object","properties":{}}`, `"parametersJsonSchema":{"type":"array"}`},
+	{strict.Tools, `"tools":[{"functionDeclarations":[{"name":"look","description":"d","parametersJsonSchema":{"type":"object","properties":{}}},{"name":"pay","description":"p"}]}]`, `"tools":[]`},
 	{strict.Choice, `"allowedFunctionNames":["look"]`, `"allowedFunctionNames":["fly"]`},
 	{strict.Choice, `"mode":"ANY"`, `"mode":"NONE"`},
 	{strict.Choice, `"mode":"ANY","allowedFunctionNames":["look"]`, `"mode":"SOME"`},

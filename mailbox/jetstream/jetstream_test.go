@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/goleak"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/leaks"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // serve starts a server of its own for a test; lazy, because no test here cuts
 // the power.

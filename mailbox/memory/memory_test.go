@@ -5,14 +5,13 @@ import (
 	"errors"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/troupe-run/troupe/internal/leaks"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestPost(t *testing.T) {
 	boxtest.Run(t, func(*testing.T) mailbox.Post { return memory.New(memory.Config{}) })

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -35,6 +34,10 @@ type Config struct {
 	// tools and stable system prompt, and the messages. Off by default: writing the
 	// cache costs more than plain input.
 	Cache bool
+	// DropStale asks the provider to overlook a thought of a newer model whose
+	// beginning has changed since (a journal, a compaction, a fork): it refuses the
+	// whole request otherwise. It takes a beta header, which a gateway may not know.
+	DropStale bool
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
 	Timeouts wire.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
@@ -56,9 +59,8 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	if _, err := wire.BaseURL(cfg.BaseURL); err != nil {
+		return nil, err
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
 	if cfg.Transport == nil {
@@ -87,9 +89,14 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
+	opts := []option.RequestOption{option.WithHeader("Accept", "text/event-stream")}
+	if c.cfg.DropStale && begins(req.Model, bound) {
+		params.Thinking = dropStale()
+		opts = append(opts, option.WithHeader("Anthropic-Beta", dropBeta))
+	}
 	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
 	defer a.Close()
-	stream := c.sdk.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
+	stream := c.sdk.NewStreaming(a.Context(), params, append(opts, option.WithHTTPClient(a))...)
 	defer stream.Close()
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {
@@ -98,17 +105,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 			break
 		}
 	}
-	reply := r.reply()
-	if r.stopped {
-		return reply, nil
+	if err = stream.Err(); err != nil {
+		err = c.failure(a, err)
 	}
-	if err := stream.Err(); err != nil {
-		return reply, c.failure(a, err)
-	}
-	if ctx.Err() != nil {
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // failure reads an error of the SDK: an error event, or what wire makes of it.

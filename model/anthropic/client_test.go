@@ -102,6 +102,15 @@ func accepted(body []byte) error {
 	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), strict.Anthropic(body, issuer))
 }
 
+// known: a request is one that the types of the SDK know: those of what is still
+// tried where it says so.
+func known(body []byte, header http.Header) error {
+	if header.Get("Anthropic-Beta") == "" {
+		return shape.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
+	}
+	return shape.Fits(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
+}
+
 func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
 
 // exchange sends a request to a server that answers with events, and returns
@@ -112,7 +121,7 @@ func exchange(t *testing.T, cfg anthropic.Config, req model.Request, events ...s
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		if err := shape.Fits(data, reflect.TypeFor[sdk.MessageNewParams](), "stream"); err != nil {
+		if err := known(data, r.Header); err != nil {
 			t.Error(err)
 		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/messages" {
@@ -349,6 +358,55 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 			t.Errorf("%+v: %v", c, config)
 		} else if c.sent && (format["type"] != "json_schema" || config["effort"] != "high" || fmt.Sprint(format["schema"]) != "map[additionalProperties:false properties:map[a:map[type:integer]] type:object]") {
 			t.Errorf("%+v: %v", c, config)
+		}
+	}
+}
+
+// TestThoughtsOfAnotherBeginningAreLeftOut: newer models sign what stands before
+// a thought, too, and refuse it where that has changed: the journal in the system
+// prompt, a compaction. They are asked to overlook it, by who can be.
+func TestThoughtsOfAnotherBeginningAreLeftOut(t *testing.T) {
+	const beta = "thinking-binding-controls-2026-08-01"
+	want := map[string]any{"type": "adaptive", "block_binding": map[string]any{"prefix_mismatch_behavior": "drop_block"}}
+	for _, c := range []struct {
+		model string
+		drop  bool
+		want  any
+		beta  string
+	}{
+		{"claude-sonnet-5-5", true, want, beta}, {"claude-opus-5-5", true, want, beta}, {"claude-haiku-5-5", true, want, beta}, {"claude-fable-5-1", true, want, beta},
+		{"claude-sonnet-5-5", false, nil, ""}, {"claude-sonnet-5", true, nil, ""}, {"claude-opus-5", true, nil, ""}, {"claude-haiku-4-5", true, nil, ""}, {"kimi-k3", true, nil, ""},
+	} {
+		req := wiretest.Request()
+		req.Model = c.model
+		_, body, header := exchange(t, anthropic.Config{DropStale: c.drop}, req, dialect().Hello...)
+		if diff := cmp.Diff(c.want, body["thinking"]); diff != "" {
+			t.Errorf("%+v: %s", c, diff)
+		}
+		if header.Get("Anthropic-Beta") != c.beta {
+			t.Errorf("%+v: the beta header is %q", c, header.Get("Anthropic-Beta"))
+		}
+	}
+}
+
+// TestWhatFamiliesRefuseIsNotSent: newer models take no temperature, and some of
+// them no forced tool even before they have thought.
+func TestWhatFamiliesRefuseIsNotSent(t *testing.T) {
+	for _, c := range []struct {
+		model        string
+		heat, forced bool
+	}{
+		{"claude-fable-5-1", false, false}, {"claude-opus-5-5", false, false}, {"claude-sonnet-5-5", false, false}, {"claude-haiku-5-5", false, true},
+		{"claude-opus-5", false, true}, {"claude-sonnet-5", false, true}, {"claude-fable-5", false, true}, {"claude-opus-4-8", false, true}, {"claude-opus-4-7", false, true},
+		{"claude-of-tomorrow", false, true}, {"claude-opus-4-6", true, true}, {"claude-sonnet-4-6", true, true}, {"claude-haiku-4-5-20251001", true, true},
+		{"claude-opus-4-20250514", true, true}, {"claude-3-7-sonnet-20250219", true, true}, {"kimi-k3", true, true},
+	} {
+		req := wiretest.Request()
+		half := 0.5
+		req.Model, req.Choice, req.Temperature = c.model, model.ChoiceAny, &half
+		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		if (body["temperature"] != nil) != c.heat || (body["tool_choice"] != nil) != c.forced {
+			t.Errorf("%+v: %v %v", c, body["temperature"], body["tool_choice"])
 		}
 	}
 }

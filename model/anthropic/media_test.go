@@ -2,12 +2,10 @@ package anthropic_test
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/wire/wiretest"
 )
@@ -27,20 +25,5 @@ func TestMediaOnTheWire(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, body["messages"]); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestMediaThatCannotBeSentAreNot(t *testing.T) {
-	c, err := anthropic.New(anthropic.Config{BaseURL: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, messages := range wiretest.Unshowable() {
-		req := wiretest.Request()
-		req.Messages = messages
-		var refused *model.Error
-		if _, err := c.Complete(t.Context(), req, nil); !errors.As(err, &refused) || refused.Class != model.BadRequest || !refused.Unbilled {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -15,10 +15,6 @@ import (
 // callPrefix begins the ids of calls on the wire.
 const callPrefix = "toolu_"
 
-// withoutEffort are the models, by prefix, that refuse an effort.
-var withoutEffort = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5",
-	"claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2"}
-
 // request renders a request for the wire.
 func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 	messages, err := wire.WithMedia(req)
@@ -42,7 +38,7 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	p.ToolChoice = choice(req)
-	if req.Temperature != nil {
+	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || begins(req.Model, tempered)) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	if req.Effort != "" && !begins(req.Model, withoutEffort) {
@@ -57,17 +53,11 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// withForm and withoutForm say by prefix which models can be held to a schema.
-// What else is served in this form may not know the field.
-const withForm = "claude-"
-
-var withoutForm = []string{"claude-3", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-opus-4-0", "claude-opus-4-2"}
-
 // form renders the schema of the answer, where the API can hold the model to it;
 // elsewhere it says nothing, since it refuses what it cannot keep.
 func form(req model.Request) (json.RawMessage, bool) {
 	s, ok := wire.Constrained(req.Schema, false)
-	if !ok || wire.Choice(req) != "" || !strings.HasPrefix(req.Model, withForm) || begins(req.Model, withoutForm) {
+	if !ok || wire.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || begins(req.Model, withoutForm) {
 		return nil, false
 	}
 	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
@@ -110,14 +100,15 @@ func breakpoints(messages []sdk.MessageParam) {
 	}
 }
 
-// choice renders the tool choice. A model that thinks refuses to be forced, and
-// what it thought in the transcript shows that it does: then it is asked freely.
+// choice renders the tool choice. A model that thinks may refuse to be forced: the
+// newer ones always do, and of the others what they thought in the transcript
+// shows it. Then it is asked freely.
 func choice(req model.Request) sdk.ToolChoiceUnionParam {
 	forced := wire.Choice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
-	case forced == "" || thinks(req):
+	case forced == "" || begins(req.Model, unforced) || thinks(req):
 		return sdk.ToolChoiceUnionParam{}
 	case forced == model.ChoiceAny:
 		return sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
@@ -132,10 +123,6 @@ func thinks(req model.Request) bool {
 			return o.Issuer == Provider+"/"+req.Model && (o.Kind == thinkingKind || o.Kind == redactedKind)
 		})
 	})
-}
-
-func begins(name string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // conversation renders messages; consecutive ones of a side become one.

@@ -284,3 +284,26 @@ func FuzzDiffer(f *testing.F) {
 		}
 	})
 }
+
+// TestTheAddressesInHeadersAreCleanedToo: a redirect to a page for signing in has
+// its tokens in the address.
+func TestTheAddressesInHeadersAreCleanedToo(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://u:word@login.example/in?token=of-the-session&next=%2Fv1#code")
+		w.Header().Set("Content-Location", "/in?token=of-the-session")
+		w.Header().Set("Link", `<https://login.example/?key=of-the-session>; rel="next"`)
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer s.Close()
+	r, dir := recorder(t)
+	if _, _, err := post(t, r, s.URL, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "0001.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), "of-the-session") || strings.Contains(string(data), "word") || !strings.Contains(string(data), "next=%2Fv1") {
+		t.Errorf("%s", data)
+	}
+}

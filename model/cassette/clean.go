@@ -30,13 +30,24 @@ func (c cleaner) header(h http.Header) http.Header {
 	clean := http.Header{}
 	for name, values := range h {
 		for _, v := range values {
-			if v = c.text(v); secret(name) {
+			if v = addressed.ReplaceAllStringFunc(c.text(v), c.address); secret(name) {
 				v = Masked
 			}
 			clean[name] = append(clean[name], v)
 		}
 	}
 	return clean
+}
+
+// addressed is an address within a header, such as where a redirect leads.
+var addressed = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"<>]+|^/[^\s]*\?[^\s]*$`)
+
+func (c cleaner) address(v string) string {
+	u, err := url.Parse(v)
+	if err != nil {
+		return Masked
+	}
+	return c.url(u)
 }
 
 // url is the text of a URL without user info and fragment, and without the

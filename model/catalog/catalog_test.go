@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/catalog"
 )
 
@@ -41,8 +42,10 @@ func TestBothFormsSayTheSame(t *testing.T) {
 			Price: budget.Price{Known: true, Input: 1250, Output: 10_000, CacheRead: 125, CacheWrite: 1250, Long: tier}}},
 		"LiteLLM": {liteLLM, "gemini", "gemini-x", catalog.Facts{Window: 1_048_576, Output: 65_535,
 			Price: budget.Price{Known: true, Input: 1250, Output: 10_000, CacheRead: 1250, CacheWrite: 1250, Long: tier}}},
-		"a third rate ends the window and is held for": {modelsDev, "gemini", "gemini-y", catalog.Facts{Window: 5000, Output: 10,
-			Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 1000, CacheWrite: 1000, Long: budget.Tier{Above: 1000, Input: 9000, Output: 9000, CacheRead: 9000, CacheWrite: 9000}}}},
+		"a third rate": {modelsDev, "gemini", "gemini-y", catalog.Facts{Window: 8000, Output: 10,
+			Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 1000, CacheWrite: 1000,
+				Long:    budget.Tier{Above: 1000, Input: 3000, Output: 4000, CacheRead: 3000, CacheWrite: 3000},
+				Longest: budget.Tier{Above: 5000, Input: 9000, Output: 9000, CacheRead: 9000, CacheWrite: 9000}}}},
 		"caches": {liteLLM, "anthropic", "claude-x", catalog.Facts{Output: 64_000,
 			Price: budget.Price{Known: true, Input: 3000, Output: 15_000, CacheRead: 300, CacheWrite: 3750}}},
 		"thinking is output":    {modelsDev, "anthropic", "thinker", catalog.Facts{Price: budget.Price{Known: true, Input: 1000, Output: 8000, CacheRead: 1000, CacheWrite: 1000}}},
@@ -61,17 +64,21 @@ func TestBothFormsSayTheSame(t *testing.T) {
 	}
 }
 
-// A third rate is held for, and the window ends where it begins (P22).
-func TestAThirdRateIsHeldFor(t *testing.T) {
+// A fourth rate is held for as the third, and the window ends where it begins (P22).
+func TestAFourthRateIsHeldFor(t *testing.T) {
 	table, err := catalog.Parse([]byte(`{"gemini/x":{"litellm_provider":"gemini","max_input_tokens":1000000,"input_cost_per_token":1e-6,"output_cost_per_token":1e-6,
 	"input_cost_per_token_above_128k_tokens":2e-6,"output_cost_per_token_above_128k_tokens":2e-6,
-	"input_cost_per_token_above_256k_tokens":8e-6,"output_cost_per_token_above_256k_tokens":8e-6}}`))
+	"input_cost_per_token_above_256k_tokens":4e-6,"output_cost_per_token_above_256k_tokens":4e-6,
+	"input_cost_per_token_above_512k_tokens":8e-6,"output_cost_per_token_above_512k_tokens":8e-6}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f, _ := table.Of("gemini", "x")
-	if held := f.Price.Bound(300_000, 0).Nano; held < 300_000*8000 || f.Window != 256_000 {
+	if held := f.Price.Bound(600_000, 0).Nano; held < 600_000*8000 || f.Window != 512_000 {
 		t.Errorf("held %d, window %d", held, f.Window)
+	}
+	if billed := f.Price.Cost(model.Usage{Input: 200_000}).Nano; billed != 200_000*2000 {
+		t.Errorf("between, %d is billed", billed)
 	}
 }
 
@@ -90,6 +97,7 @@ func TestWhatCannotBeIsRefusedByName(t *testing.T) {
 		"a price in words":   {`{"a": {"models": {"m": {"cost": {"input": "cheap", "output": 1}}}}}`, "a/m: ", catalog.ErrEntry},
 		"half a token":       {`{"a": {"models": {"m": {"limit": {"context": 0.5}}}}}`, "a/m: ", catalog.ErrEntry},
 		"a tier of no size":  {`{"a": {"models": {"m": {"cost": {"input": 1, "output": 1, "tiers": [{}]}}}}}`, "a/m: ", catalog.ErrEntry},
+		"a tier twice":       {`{"a": {"models": {"m": {"cost": {"input": 1, "output": 1, "tiers": [{"tier": {"type": "context", "size": 9}}, {"tier": {"type": "context", "size": 9}}]}}}}}`, "a/m: ", catalog.ErrEntry},
 		"a tier of any form": {`{"a": {"models": {"m": {"cost": {"input": 1, "output": 1, "tiers": 7}}}}}`, "a/m: ", catalog.ErrEntry},
 	} {
 		if _, err := catalog.Parse([]byte(c.text)); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {

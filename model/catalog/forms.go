@@ -25,11 +25,14 @@ type tier struct {
 }
 
 // price reads prices per so many tokens. A rate that is not named costs what the
-// plain kind of it does. The second rate for long prompts is kept; where there is
-// a third, end is the length of prompts at which it begins.
+// plain kind of it does. Two rates for long prompts are kept; where there is
+// another, end is the length of prompts at which it begins.
 func price(per int64, tiers []tier) (p budget.Price, end int64, err error) {
 	slices.SortFunc(tiers, func(a, b tier) int { return cmp.Compare(a.above, b.above) })
 	for i, t := range tiers {
+		if i > 0 && t.above == tiers[i-1].above {
+			return p, 0, fmt.Errorf("%w: two rates for prompts above %d tokens", ErrEntry, t.above)
+		}
 		r, known, err := t.rates.read1(per, p)
 		if err != nil {
 			return p, 0, err
@@ -39,15 +42,21 @@ func price(per int64, tiers []tier) (p budget.Price, end int64, err error) {
 			return budget.Price{}, 0, nil
 		case i == 0:
 			p = r
-		case i > 1: // a prompt that grows there all the same is held at no less
+		case i == 1:
+			p.Long = tierOf(t.above, r)
+		case i == 2:
+			p.Longest = tierOf(t.above, r)
+		default: // a prompt that grows there all the same is held at no less
 			end = cmp.Or(end, t.above)
-			l := &p.Long
-			l.Input, l.Output, l.CacheRead, l.CacheWrite = max(l.Input, r.Input), max(l.Output, r.Output), max(l.CacheRead, r.CacheRead), max(l.CacheWrite, r.CacheWrite)
-		default:
-			p.Long = budget.Tier{Above: t.above, Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite}
+			p.Longest = tierOf(p.Longest.Above, r.Dearer(budget.Price{Known: true, Input: p.Longest.Input, Output: p.Longest.Output,
+				CacheRead: p.Longest.CacheRead, CacheWrite: p.Longest.CacheWrite}))
 		}
 	}
 	return p, end, nil
+}
+
+func tierOf(above int64, p budget.Price) budget.Tier {
+	return budget.Tier{Above: above, Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
 }
 
 // read1 reads the rates of one tier; what it does not name is as in base, if

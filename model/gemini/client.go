@@ -60,9 +60,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	u, err := wire.BaseURL(cfg.BaseURL)
+	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
+		err = &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL has parameters"}
+	}
+	if err != nil {
+		return nil, err
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), version)
 	if cfg.Transport == nil {
@@ -88,16 +91,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	}
 	defer res.Body.Close()
 	err = c.read(a, res, r)
-	reply := r.reply()
-	switch {
-	case r.stopped:
-		return reply, nil
-	case err != nil:
-		return reply, err
-	case ctx.Err() != nil:
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // send posts the request of an attempt.

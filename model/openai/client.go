@@ -71,6 +71,9 @@ type Config struct {
 // Client is a model.Client.
 type Client struct {
 	cfg Config
+	// own: it is called at OpenAI's own address. There the tier is named whose
+	// prices are listed: unsaid, it is what the project of the key is set to.
+	own bool
 	// sdk is not made by NewClient, which takes options from the environment.
 	sdk sdk.Client
 }
@@ -82,9 +85,8 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	if _, err := wire.BaseURL(cfg.BaseURL); err != nil {
+		return nil, err
 	}
 	if cfg.Transport == nil {
 		cfg.Transport = http.DefaultTransport
@@ -109,7 +111,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
-	return &Client{cfg: cfg, sdk: sdk.Client{Options: opts, Chat: sdk.ChatService{Completions: sdk.NewChatCompletionService(opts...)}}}, nil
+	return &Client{cfg: cfg, own: own, sdk: sdk.Client{Options: opts, Chat: sdk.ChatService{Completions: sdk.NewChatCompletionService(opts...)}}}, nil
 }
 
 // Own reports whether a base URL is OpenAI's own; an empty one is.
@@ -144,17 +146,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if r.began && stream.Err() == nil && a.Done() {
 		r.end()
 	}
-	reply := r.reply()
-	if r.stopped {
-		return reply, nil
+	if err = stream.Err(); err != nil {
+		err = c.failure(a, err)
 	}
-	if err := stream.Err(); err != nil {
-		return reply, c.failure(a, err)
-	}
-	if ctx.Err() != nil {
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // failure reads an error of the SDK: an error in an event, or what wire makes of it.

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -56,10 +57,29 @@ func effort(name, asked string, tools bool) string {
 // reasons reports whether a model may reason, as far as its name tells.
 func reasons(name string) bool { return ruleOf(name).plain }
 
-// ruleOf is the rule of a model by its name, before which gateways put a
-// provider, and OpenAI the mark of a fine-tuned one.
+// What reasons refuses a temperature, but for the calm, who reason only if asked.
+var (
+	reasoning = []string{"gpt-5", "gpt-6", "o1", "o3", "o4"}
+	calm      = []string{"gpt-5.1", "gpt-5.2", "gpt-5.4"}
+)
+
+// tempered reports whether a model takes a temperature beside the effort that is sent.
+func tempered(name, effort string) bool {
+	name = bare(name)
+	return effort == effortNone || !begins(name, reasoning) || effort == "" && begins(name, calm)
+}
+
+func begins(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// bare is the name of a model without what gateways put before it, a provider,
+// and OpenAI, the mark of a fine-tuned one.
+func bare(name string) string { return strings.TrimPrefix(path.Base(name), "ft:") }
+
+// ruleOf is the rule of a model by its name.
 func ruleOf(name string) effortRule {
-	name = strings.TrimPrefix(path.Base(name), "ft:")
+	name = bare(name)
 	for _, r := range effortRules {
 		if strings.HasPrefix(name, r.prefix) {
 			return r

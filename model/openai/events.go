@@ -55,6 +55,7 @@ type outputItem struct {
 type counted struct {
 	Input  *int64 `json:"input_tokens"`
 	Output *int64 `json:"output_tokens"`
+	Total  int64  `json:"total_tokens"`
 	Of     struct {
 		Cached  int64 `json:"cached_tokens"`
 		Written int64 `json:"cache_write_tokens"`
@@ -262,17 +263,13 @@ func (r *listener) end(reason string) {
 	r.calls.EndAll()
 }
 
-// count takes the usage of a response. OpenAI reports the prompt whole.
+// count takes the usage of a response.
 func (r *listener) count(res *response) {
 	if res == nil || res.Usage == nil || res.Usage.Input == nil || res.Usage.Output == nil {
 		return
 	}
 	u := res.Usage
-	read := min(max(u.Of.Cached, 0), *u.Input)
-	written := min(max(u.Of.Written, 0), *u.Input-read)
-	r.known = true
-	r.usage = model.Usage{Input: *u.Input - read - written, Output: *u.Output, CacheRead: read, CacheCreation: written,
-		Reasoning: min(max(u.To.Reasoning, 0), max(*u.Output, 0))}
+	r.known, r.usage = true, split(*u.Input, *u.Output, u.Total, u.Of.Cached, u.Of.Written, u.To.Reasoning)
 }
 
 // reply is what has arrived so far.

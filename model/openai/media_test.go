@@ -2,12 +2,10 @@ package openai_test
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
 	"github.com/troupe-run/troupe/model/wire/wiretest"
 )
@@ -44,22 +42,5 @@ func TestMediaInResponses(t *testing.T) {
 		{"type": "input_file", "filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="},
 		{"type": "input_text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "input_text", "text": "What is this?"}]}]`), body["input"]); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestMediaThatCannotBeSentAreNot(t *testing.T) {
-	for _, api := range []openai.API{openai.APIChat, openai.APIResponses} {
-		c, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1:1", API: api})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, messages := range wiretest.Unshowable() {
-			req := wiretest.Request()
-			req.Messages = messages
-			var refused *model.Error
-			if _, err := c.Complete(t.Context(), req, nil); !errors.As(err, &refused) || refused.Class != model.BadRequest || !refused.Unbilled {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
 	}
 }

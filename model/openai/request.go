@@ -47,13 +47,17 @@ func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error)
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(tool))
 	}
 	p.ToolChoice = choice(req)
-	if req.Temperature != nil {
-		p.Temperature = param.NewOpt(*req.Temperature)
-	}
 	if s, ok := c.schema(req); ok {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](s.json(""))}
 	}
-	p.ReasoningEffort = shared.ReasoningEffort(effort(req.Model, req.Effort, len(req.Tools) > 0))
+	asked := effort(req.Model, req.Effort, len(req.Tools) > 0)
+	p.ReasoningEffort = shared.ReasoningEffort(asked)
+	if req.Temperature != nil && tempered(req.Model, asked) {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if c.own {
+		p.ServiceTier = sdk.ChatCompletionNewParamsServiceTierDefault
+	}
 	return p, nil
 }
 

@@ -36,16 +36,7 @@ func (c *Client) respond(ctx context.Context, req model.Request, emit func(model
 	}
 	defer res.Body.Close()
 	err = c.listen(a, res, r)
-	reply := r.reply()
-	switch {
-	case r.stopped:
-		return reply, nil
-	case err != nil:
-		return reply, err
-	case ctx.Err() != nil:
-		return reply, a.Failure(ctx.Err())
-	}
-	return reply, &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+	return r.reply(), a.End(r.stopped, err)
 }
 
 // listen feeds the events of a stream to r, up to its end or the first error.
@@ -102,12 +93,15 @@ func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) 
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
 	p.ToolChoice = toolChoice(req)
-	if req.Temperature != nil {
+	if req.Temperature != nil && tempered(req.Model, req.Effort) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	if reasons(req.Model) {
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 		p.Reasoning.Effort = shared.ReasoningEffort(req.Effort)
+	}
+	if c.own {
+		p.ServiceTier = responses.ResponseNewParamsServiceTierDefault
 	}
 	if s, ok := c.schema(req); ok {
 		f := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](s.json("json_schema"))

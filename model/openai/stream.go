@@ -78,13 +78,19 @@ func (r *reader) end() {
 	r.calls.EndAll()
 }
 
-// counts splits the prompt, which OpenAI reports whole, into its parts.
 func counts(u sdk.CompletionUsage) model.Usage {
-	d := u.PromptTokensDetails
-	read := min(max(d.CachedTokens, 0), u.PromptTokens)
-	written := min(max(d.CacheWriteTokens, 0), u.PromptTokens-read)
-	return model.Usage{Input: u.PromptTokens - read - written, Output: u.CompletionTokens, CacheRead: read, CacheCreation: written,
-		Reasoning: min(max(u.CompletionTokensDetails.ReasoningTokens, 0), max(u.CompletionTokens, 0))}
+	return split(u.PromptTokens, u.CompletionTokens, u.TotalTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
+		u.CompletionTokensDetails.ReasoningTokens)
+}
+
+// split makes usage of what either API counts. OpenAI reports the prompt whole,
+// and what was thought within the output. Servers like it leave the thoughts out
+// of the output, and bill them: then only the total has them.
+func split(prompt, output, total, read, written, thought int64) model.Usage {
+	read = min(max(read, 0), prompt)
+	written = min(max(written, 0), prompt-read)
+	output = max(output, total-prompt)
+	return model.Usage{Input: prompt - read - written, Output: output, CacheRead: read, CacheCreation: written, Reasoning: min(max(thought, 0), max(output, 0))}
 }
 
 // reply is what has arrived so far.

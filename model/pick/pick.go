@@ -113,6 +113,8 @@ type Choice struct {
 	// allow in one call, MaxOutput how many of output; 0 is unknown.
 	Window    int64
 	MaxOutput int64
+	// Frame is the most tokens that the provider adds to a prompt that lists tools.
+	Frame int64
 	// Gate names what shares the provider's limits: it is the same for the same
 	// provider, address, model and key, and says nothing about the key. See gateOf.
 	Gate string
@@ -220,7 +222,7 @@ func (cfg Config) named(name, why string) (Choice, error) {
 func (cfg Config) anthropic(name, why string) (Choice, error) {
 	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
 	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
-	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own,
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own, DropStale: own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
@@ -278,7 +280,7 @@ func (cfg Config) hosted(c Choice, own, paid bool) Choice {
 	}
 	f = cfg.overridden(c.Provider, c.Model).Over(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
-	c.own = own
+	c.own, c.Frame = own, frame(c.Provider, c.Model)
 	c.over = func(name string) catalog.Facts { return cfg.overridden(c.Provider, name) }
 	return c
 }

@@ -294,3 +294,56 @@ func TestTheAPIOfOpenAI(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestAnthropicItselfIsAskedToOverlookOldThoughts: a gateway may not know the
+// header for it.
+func TestAnthropicItselfIsAskedToOverlookOldThoughts(t *testing.T) {
+	for base, want := range map[string]bool{"": true, "https://api.anthropic.com": true, "http://127.0.0.1:1": false} {
+		var sent *http.Request
+		cfg := config(t, map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": base})
+		cfg.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { sent = r; return nil, errors.New("nobody is there") })
+		c := choose(t, cfg)
+		_, err := c.Client.Complete(t.Context(), model.Request{Model: c.Model, MaxOutput: 7, Messages: []model.Message{{Role: model.User, Text: "a"}}}, nil)
+		if err == nil || sent == nil || sent.Header.Get("Anthropic-Beta") != "" != want {
+			t.Errorf("%q: %v, %v", base, err, sent)
+		}
+	}
+}
+
+// TestALongPromptCostsWhatIsPublishedForIt: the whole call, its output too.
+func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
+	env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret}
+	for name, c := range map[string]struct{ short, input, output, read, write int64 }{
+		"anthropic/claude-haiku-5-5": {100_000, 500, 2_500, 50, 625},
+		"openai/gpt-5.6-terra":       {272_000, 4_000, 18_000, 400, 5_000},
+		"openai/gpt-5.6-luna":        {272_000, 400, 1_800, 40, 500},
+		"openai/gpt-6-sol":           {272_000, 4_000, 15_000, 400, 5_000},
+	} {
+		cfg := config(t, env)
+		cfg.Model = name
+		p := choose(t, cfg).Price
+		for kind, d := range map[string]struct {
+			u    model.Usage
+			want int64
+		}{
+			"input": {model.Usage{Input: 1}, c.input}, "output": {model.Usage{Output: 1}, c.output}, "read": {model.Usage{CacheRead: 1}, c.read}, "write": {model.Usage{CacheCreation: 1}, c.write},
+		} {
+			if got, want := p.Cost(model.Usage{Input: c.short, CacheRead: 1}.Add(d.u)).Nano, c.short*c.input+c.read+d.want; got != want {
+				t.Errorf("%s, %s: %d, want %d", name, kind, got, want)
+			}
+		}
+	}
+}
+
+// TestWhatAnthropicAddsForTools: by its price page at most 804 tokens, of its own
+// models at any address.
+func TestWhatAnthropicAddsForTools(t *testing.T) {
+	env := map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": secret}
+	for name, want := range map[string]bool{"anthropic/claude-opus-4-7": true, "anthropic/claude-of-tomorrow": true, "anthropic/kimi-k3": false, "openai/gpt-6-sol": false, "ollama/qwen3": false} {
+		cfg := config(t, env)
+		cfg.Model = name
+		if got := choose(t, cfg).Frame; got > 0 != want || want && got < 804 {
+			t.Errorf("%s: %d tokens", name, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	claude "github.com/anthropics/anthropic-sdk-go"
 	gpt "github.com/openai/openai-go/v3"
@@ -45,8 +46,12 @@ func usd(input, output, read, write, window, most int64) catalog.Facts {
 // doubling is usd of a model whose prompts beyond its window cost twice as much,
 // and what it then writes half as much again.
 func doubling(input, output, read, write, window, most int64) catalog.Facts {
-	f := usd(input, output, read, write, window, most)
-	f.Price.Long = budget.Tier{Above: window, Input: 2 * input, Output: output + output/2, CacheRead: 2 * read, CacheWrite: 2 * write}
+	return beyond(usd(input, output, read, write, window, most), 2*input, output+output/2, 2*read, 2*write)
+}
+
+// beyond is a model whose prompts beyond its window have a price of their own.
+func beyond(f catalog.Facts, input, output, read, write int64) catalog.Facts {
+	f.Price.Long = budget.Tier{Above: f.Window, Input: input, Output: output, CacheRead: read, CacheWrite: write}
 	return f
 }
 
@@ -69,7 +74,7 @@ var listed = map[string]map[string]catalog.Facts{
 		claude.ModelClaudeSonnet5:   usd(2_000, 10_000, 200, 2_500, window1m, output128k),
 		claude.ModelClaudeSonnet4_6: usd(3_000, 15_000, 300, 3_750, window200k, output64k),
 		claude.ModelClaudeSonnet4_5: usd(3_000, 15_000, 300, 3_750, window200k, output64k),
-		claude.ModelClaudeHaiku5_5:  usd(100, 500, 10, 125, window100k, output128k),
+		claude.ModelClaudeHaiku5_5:  beyond(usd(100, 500, 10, 125, window100k, output128k), 500, 2_500, 50, 625),
 		claude.ModelClaudeHaiku4_5:  usd(1_000, 5_000, 100, 1_250, window200k, output64k),
 	},
 	openai.Provider: {
@@ -78,8 +83,8 @@ var listed = map[string]map[string]catalog.Facts{
 		gpt.ChatModelGPT6_1Terra: doubling(1_000, 5_000, 50, 1_250, window272k, output128k),
 		gpt.ChatModelGPT6Sol:     doubling(2_000, 10_000, 200, 2_500, window272k, output128k),
 		gpt.ChatModelGPT6Luna:    doubling(100, 500, 10, 125, window272k, output128k),
-		gpt.ChatModelGPT5_6Terra: usd(2_000, 12_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT5_6Luna:  usd(200, 1_200, 20, 250, window272k, output128k),
+		gpt.ChatModelGPT5_6Terra: doubling(2_000, 12_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_6Luna:  doubling(200, 1_200, 20, 250, window272k, output128k),
 		gpt.ChatModelGPT5_4:      doubling(2_500, 15_000, 250, 2_500, window272k, output128k),
 		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
 	},
@@ -87,6 +92,19 @@ var listed = map[string]map[string]catalog.Facts{
 		"gemini-4-argon": usd(4_000, 20_000, 200, 4_000, window1m, output65k),
 		DefaultGemini:    usd(1_500, 7_500, 150, 1_500, window1m, output65k),
 	},
+}
+
+// frameAnthropic is more than the system prompt that Anthropic adds where tools
+// are listed has with any of its models: 290 to 804 tokens, by its price page.
+const frameAnthropic = 1_024
+
+// frame is the most tokens that a provider adds to a prompt that lists tools. The
+// others say of none.
+func frame(provider, name string) int64 {
+	if provider == anthropic.Provider && strings.HasPrefix(name, "claude-") {
+		return frameAnthropic
+	}
+	return 0
 }
 
 // Listing is what is known of a model without asking anybody.

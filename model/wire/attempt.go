@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -178,6 +179,30 @@ func (a *Attempt) Failure(err error) error {
 		return known
 	}
 	return a.classify(err)
+}
+
+// End is what an attempt came to: nothing failed once the provider has said that
+// the reply is whole, whatever broke after that; else it is what broke, the end of
+// the caller, or a stream that just ended.
+func (a *Attempt) End(whole bool, err error) error {
+	switch {
+	case whole:
+		return nil
+	case err != nil:
+		return err
+	case a.parent.Err() != nil:
+		return a.Failure(a.parent.Err())
+	}
+	return &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
+}
+
+// BaseURL refuses an address that no request can be sent to.
+func BaseURL(base string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	}
+	return u, nil
 }
 
 func (a *Attempt) classify(err error) error {

@@ -116,8 +116,17 @@ func IsObject(text string) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }
 
+// usageMax is more tokens than any call has, and few enough that no price
+// times them is beyond a number.
+const usageMax = 1 << 32
+
 // Plausible reports whether a reported usage can be one: no prompt has no
 // tokens. Servers that do not count report zeros; that is not known usage.
 func Plausible(u model.Usage) bool {
-	return u.Prompt() > 0 && u.Input >= 0 && u.Output >= 0 && u.CacheRead >= 0 && u.CacheCreation >= 0
+	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheCreation} {
+		if n < 0 || n > usageMax {
+			return false
+		}
+	}
+	return u.Prompt() > 0
 }

@@ -167,8 +167,15 @@ var tooLong = []string{
 	"exceeds the maximum number of tokens",
 }
 
+// broke is how Anthropic says in words that an account is empty: it calls that an
+// invalid request.
+const broke = "credit balance is too low"
+
 func class(status int, kind, message string) model.ErrorClass {
 	low := strings.ToLower(message)
+	if strings.Contains(low, broke) {
+		return model.Auth
+	}
 	if status == 0 || status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity {
 		for _, words := range tooLong {
 			if strings.Contains(low, words) {

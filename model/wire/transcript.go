@@ -104,17 +104,6 @@ func unsent(format string, args ...any) error {
 	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + fmt.Sprintf(format, args...)}
 }
 
-// Schema returns the schema of a tool as JSON, or an error naming the tool.
-func Schema(t model.ToolSpec) (json.RawMessage, error) {
-	if strings.TrimSpace(t.Schema) == "" {
-		return json.RawMessage(`{"type":"object","properties":{}}`), nil
-	}
-	if !IsObject(t.Schema) {
-		return nil, unsent("the schema of tool %q is not a JSON object", t.Name)
-	}
-	return json.RawMessage(t.Schema), nil
-}
-
 // CallID derives a wire id from ours: providers take letters, digits, _ and -.
 func CallID(prefix, id string) string { return prefix + safe(strings.ReplaceAll(id, "-", "_"), "") }
 

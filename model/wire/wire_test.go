@@ -183,3 +183,17 @@ func TestRetryAfterInEveryForm(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEmptyAccountIsNoBadRequest: the next model of the chain may have money.
+func TestAnEmptyAccountIsNoBadRequest(t *testing.T) {
+	for status, body := range map[int]string{
+		400: `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}`,
+		429: `{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing details."}}`,
+		402: `{"type":"error","error":{"type":"billing_error","message":"no"}}`,
+		403: `{"error":{"code":403,"status":"PERMISSION_DENIED","message":"Billing is disabled"}}`,
+	} {
+		if e := wire.Classify(status, nil, []byte(body)); e.Class != model.Auth || !e.Unbilled {
+			t.Errorf("%d: %+v", status, e)
+		}
+	}
+}

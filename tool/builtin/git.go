@@ -80,9 +80,11 @@ func command(args []string) string {
 
 const gitErrorShown = 600
 
-// gitEnv has nothing of the environment that could point git elsewhere.
+// gitEnv has nothing of the environment that could point git elsewhere. No
+// protocol is allowed here and not only by an option, which the settings of a
+// repository go over.
 func gitEnv() []string {
-	env := []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ATTR_NOSYSTEM=1",
+	env := []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_PAGER=cat"}
 	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"} {
 		if v, ok := os.LookupEnv(name); ok {

@@ -5,6 +5,7 @@ package builtin_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -203,6 +204,35 @@ func TestARepositoryCannotRunPrograms(t *testing.T) {
 	}
 	if data, err := os.ReadFile(ran); err == nil {
 		t.Errorf("the repository ran:\n%s", data)
+	}
+}
+
+// A repository may lack objects and say where to fetch them, by a command; git
+// that does not know GIT_NO_LAZY_FETCH does so when they are read.
+func TestARepositoryThatLacksObjectsFetchesNone(t *testing.T) {
+	b := repo(t, map[string]string{"a.txt": "one\n"})
+	blob := b.git("rev-parse", "HEAD:a.txt")
+	mark := filepath.Join(t.TempDir(), "ran")
+	for _, c := range [][2]string{{"core.repositoryformatversion", "1"}, {"extensions.partialClone", "origin"}, {"remote.origin.promisor", "true"},
+		{"remote.origin.url", "ext::touch " + mark}, {"protocol.ext.allow", "always"}} {
+		b.git("config", c[0], c[1])
+	}
+	if err := os.Remove(filepath.Join(b.dir, ".git", "objects", blob[:2], blob[2:])); err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := t.TempDir()
+	if err := os.WriteFile(filepath.Join(old, "git"), []byte("#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec "+real+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", old+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	b.call("git_show", `{"rev":"HEAD","path":"a.txt"}`)
+	b.call("git_blame", `{"path":"a.txt"}`)
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a command of the repository ran")
 	}
 }
 

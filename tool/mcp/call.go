@@ -55,7 +55,7 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if !ok || o.Spec.Description != t.spec.Description || o.Spec.Schema != t.spec.Schema {
 		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `troupe mcp allow %s` shows what is different", ErrChanged, t.spec.Name, def.Name, def.Name)
 	}
-	r, err := l.call(ctx, o, c)
+	r, err := l.patiently(ctx, o, c)
 	if err != nil {
 		err = s.outcome(ctx, l, err)
 	}
@@ -82,11 +82,39 @@ func (s *server) outcome(ctx context.Context, l *live, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &refused) && refused.Code != undelivered && !errors.Is(err, sdk.ErrConnectionClosed):
-		return fmt.Errorf("the server %s refuses the call: %s", s.def.Name, clip(visible(l.secrets.Values(refused.Message)), stderrShown))
+		return fmt.Errorf("the server %s refuses the call: %s", s.def.Name, l.shown(refused.Message))
 	}
 	s.drop(l, err)
-	return tool.Transient(fmt.Errorf("%w: %s: %s%s; what it did is unknown", ErrDied, s.def.Name,
-		l.secrets.Text(clip(visible(err.Error()), stderrShown)), l.secrets.Text(l.link.last())))
+	return tool.Transient(fmt.Errorf("%w: %s: %s%s; what it did is unknown", ErrDied, s.def.Name, l.shown(err.Error()), l.last()))
+}
+
+// lateGrace is how long a call that is over is waited for: to tell its server,
+// and to hear what it said last.
+const lateGrace = 500 * time.Millisecond
+
+// patiently does one request, and comes back when ctx ends also where the server
+// does not read what it is told.
+func (l *live) patiently(ctx context.Context, o Offer, c tool.Call) (r tool.Result, err error) {
+	done := make(chan struct{})
+	var late tool.Result
+	var why error
+	go func() { // ends with the write, the server or the hub
+		defer close(done)
+		late, why = l.call(ctx, o, c)
+	}()
+	select {
+	case <-done:
+		return late, why
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(lateGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return late, why
+	case <-timer.C:
+		return tool.Result{}, context.Cause(ctx)
+	}
 }
 
 // call does one request.

@@ -61,17 +61,21 @@ type File struct {
 
 // Read reads a file of servers. One that is not there has none.
 func Read(path string) (File, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // before it is opened: that of a pipe waits for who writes
 	if errors.Is(err, fs.ErrNotExist) {
 		return File{}, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("%w: %s is not a regular file", ErrConfig, path)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%w: %s is not a regular file", ErrConfig, path)
-	}
 	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
 	if err != nil {
 		return File{}, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
@@ -93,6 +97,9 @@ func Parse(path string, data []byte) (File, error) {
 	}
 	if whole.Servers == nil {
 		out.Notes = append(out.Notes, path+`: it has no "mcpServers"`)
+	}
+	if len(whole.Servers) > DefinitionsMax {
+		return out, fmt.Errorf("%w: %s defines %d servers, at most %d are read", ErrConfig, path, len(whole.Servers), DefinitionsMax)
 	}
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(whole.Servers)) {
@@ -173,6 +180,9 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 	return s, notes, nil
 }
 
+// keysNamed is how many keys of one server are named that mean nothing.
+const keysNamed = 8
+
 // notes names the keys that mean nothing here.
 func (form) notes(path, name string, raw json.RawMessage) []string {
 	var all map[string]json.RawMessage
@@ -180,10 +190,12 @@ func (form) notes(path, name string, raw json.RawMessage) []string {
 		return nil // it was an object a moment ago
 	}
 	var notes []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !slices.Contains(formKeys, key) {
-			notes = append(notes, fmt.Sprintf("%s: the server %s: the key %.40q is not known and does nothing", path, name, key))
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(key string) bool { return slices.Contains(formKeys, key) })
+	for i, key := range unknown {
+		if i == keysNamed {
+			return append(notes, fmt.Sprintf("%s: the server %.80s: %d more keys are not known and do nothing", path, name, len(unknown)-i))
 		}
+		notes = append(notes, fmt.Sprintf("%s: the server %.80s: the key %.40q is not known and does nothing", path, name, key))
 	}
 	return notes
 }

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +100,26 @@ func TestAFileThatIsNotThereHasNoServersAndOneThatIsNoFileIsRefused(t *testing.T
 	}
 	if f, err := Read(filepath.Join(dir, FileName)); err != nil || len(f.Notes) != 1 {
 		t.Errorf("%+v %v", f, err)
+	}
+}
+
+func TestAFileSaysNoEndOfThings(t *testing.T) {
+	keys, many := map[string]any{"command": "x"}, map[string]any{}
+	for i := range 5000 {
+		keys[fmt.Sprint("key", i)], many[fmt.Sprint("s", i)] = 1, map[string]any{"command": "x"}
+	}
+	parse := func(servers any) (File, error) {
+		raw, err := json.Marshal(map[string]any{"mcpServers": servers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Parse("p", raw)
+	}
+	if f, err := parse(map[string]any{"a": keys}); err != nil || len(f.Notes) != keysNamed+1 || f.Notes[keysNamed] != "p: the server a: 4992 more keys are not known and do nothing" {
+		t.Errorf("%v, %d notes", err, len(f.Notes))
+	}
+	if _, err := parse(many); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "p defines 5000 servers, at most 128 are read") {
+		t.Error(err)
 	}
 }
 

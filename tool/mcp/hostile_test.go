@@ -84,7 +84,7 @@ func TestAServerMayNotHaveEndlesslyManyTools(t *testing.T) {
 }
 
 func TestWhatAPersonCannotSeeIsTakenOutOfWhatAModelReads(t *testing.T) {
-	hidden := "reads\u202e\u200b files\x1b[31m\U000e0041\U000e0042"
+	hidden := "reads\u202e\u200b\ufe0f\U000e0141\u3164\u2028 files\x1b[31m\U000e0041\U000e0042"
 	def := lists(t, &sdk.Tool{Name: "a\u200bb", Description: hidden, InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
 	o := listed(t, hub(t), def).Offers[0]
 	if o.Spec.Name != "mcp__stage__a_b" || o.Spec.Description != "reads files[31m" || strings.Contains(o.Spec.Schema, "\u202e") {

@@ -97,8 +97,9 @@ func (l *Listing) add(server string, t *sdk.Tool) {
 	}
 	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: ToolName(server, t.Name), Class: class(t.Annotations), Schema: visible(raw),
 		Description: clip(visible(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax)}}
+	said := []string{t.Name, t.Description, raw}
 	if o.Spec.Description == "" {
-		o.Spec.Description = clip(visible(t.Title), DescriptionBytesMax)
+		o.Spec.Description, said = clip(visible(t.Title), DescriptionBytesMax), append(said, t.Title)
 	}
 	compiled, err := schema.Compile(o.Spec.Schema)
 	if err == nil && compiled.Schema().Type != "object" {
@@ -108,7 +109,7 @@ func (l *Listing) add(server string, t *sdk.Tool) {
 		l.refuse(t.Name, "its schema cannot be used: %v", err)
 		return
 	}
-	o.Hash = digest(t.Name, t.Description, raw, string(o.Spec.Class))
+	o.Hash = digest(append(said, string(o.Spec.Class))...)
 	l.Offers = append(l.Offers, o)
 }
 

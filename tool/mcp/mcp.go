@@ -28,6 +28,7 @@ const (
 	MessageBytesMax     = 16 << 20         // of one message of a server
 	ResourcesMax        = 200              // named in one list
 	FileBytesMax        = 1 << 20          // of a file of servers
+	DefinitionsMax      = 128              // in one file
 	ServerNameMax       = 32
 	ToolNameMax         = 64
 	TimeoutMax          = 10 * time.Minute // that a file may give a server's calls

@@ -62,14 +62,14 @@ func Means(word, tool string) bool {
 	return word == tool || ok && word == prefix+server
 }
 
-// visible is text without what a person does not see: controls and format
-// characters, in which instructions can hide.
+// visible is text without what a person does not see, and in which instructions
+// can hide: controls, format characters, selectors of variants, fillers.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		if r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) {
+		if r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
 		return r

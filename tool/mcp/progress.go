@@ -23,6 +23,7 @@ type progress struct {
 	mu   sync.Mutex
 	last *tool.Progress
 	told time.Time
+	over bool // the end was told
 }
 
 func (p *progress) hear(n *sdk.ProgressNotificationParams) {
@@ -30,8 +31,9 @@ func (p *progress) hear(n *sdk.ProgressNotificationParams) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &now
-	if p.tell != nil && (time.Since(p.told) > progressPause || now.Total > 0 && now.Done >= now.Total) {
-		p.told = time.Now()
+	end := now.Total > 0 && now.Done >= now.Total && !p.over // told at once, the first time that it says so
+	if p.tell != nil && (end || time.Since(p.told) > progressPause) {
+		p.told, p.over = time.Now(), p.over || end
 		p.tell(now)
 	}
 }

@@ -44,7 +44,7 @@ type live struct {
 	stale   atomic.Bool // it says that its list has changed
 	hear    sync.Map    // progress token -> func(*sdk.ProgressNotificationParams)
 
-	mu      sync.Mutex
+	turn    chan struct{} // of one: who has it may ask for the list
 	listing *Listing
 }
 
@@ -197,7 +197,7 @@ func (s *server) watch(l *live) {
 			s.failures = 0
 		}
 		if !s.closed {
-			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.secrets.Text(l.link.last())))
+			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.last()))
 		}
 	}
 	s.mu.Unlock()
@@ -211,14 +211,16 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), secrets: mask.New(mask.Config{Values: s.secrets()})}
+	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
 	if l.link, err = reach(def, s.dir, s.hub.cfg.Trusted(s.def.Source)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, err)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{}, // it may ask us for nothing
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			l.stale.Store(true)
+			if l.stale.Swap(true) {
+				return // said, and not asked again since
+			}
 			s.hub.cfg.Logger.Warn("an MCP server says that its tools have changed", "server", s.def.Name)
 		},
 		ProgressNotificationHandler: l.progressed,
@@ -240,11 +242,11 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 		return l, nil
 	}
 	l.close()
-	return nil, fmt.Errorf("%w: %s: %s%s", ErrStart, s.def.Name, l.secrets.Text(s.short(ctx, err)), l.secrets.Text(l.link.last()))
+	return nil, fmt.Errorf("%w: %s: %s%s", ErrStart, s.def.Name, s.short(ctx, l, err), l.last())
 }
 
 // short is why a start failed, for a person.
-func (s *server) short(ctx context.Context, err error) string {
+func (s *server) short(ctx context.Context, l *live, err error) string {
 	switch {
 	case s.hub.life.Err() != nil:
 		return "the node is ending"
@@ -253,7 +255,7 @@ func (s *server) short(ctx context.Context, err error) string {
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return "it ended instead of answering"
 	}
-	return clip(visible(err.Error()), stderrShown)
+	return l.shown(err.Error())
 }
 
 // secrets are the values that came out of variables, and all headers.
@@ -320,10 +322,30 @@ func (l *live) close() {
 	}
 }
 
+// shown is what a server says, for a person: without its secrets, then short. A
+// secret that is cut would not be known again.
+func (l *live) shown(text string) string { return clip(l.secrets.Text(visible(text)), stderrShown) }
+
+// last is what it has said on stderr in the end.
+func (l *live) last() string {
+	text := l.secrets.Text(l.link.last())
+	if len(text) > stderrShown {
+		text = "…" + strings.ToValidUTF8(text[len(text)-stderrShown:], "")
+	}
+	if text == "" {
+		return ""
+	}
+	return "; it said: " + text
+}
+
 // offers is what it offers now: asked again if it said that this has changed.
 func (l *live) offers(ctx context.Context) (Listing, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select { // no lock: who waits for somebody else's answer has a time of its own
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return Listing{}, context.Cause(ctx)
+	}
 	if l.listing != nil && !l.stale.Swap(false) {
 		return *l.listing, nil
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/troupe-run/troupe/internal/leaks"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		act(part)
 	}
 	// Servers of tests whose clients went without a word keep their sessions.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"))
+	leaks.Main(m, goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"))
 }
 
 const anything = `{"type":"object"}`
@@ -66,6 +68,10 @@ func act(part string) {
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no database; password="+os.Getenv("SECRET_WORD"))
 		os.Exit(3)
+	case "wordy": // what is shown of it begins within the secret
+		word := os.Getenv("SECRET_WORD")
+		fmt.Fprint(os.Stderr, word, strings.Repeat("x", stderrShown-len(word)/2))
+		os.Exit(3)
 	}
 	all := tools{
 		"echo": func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -93,6 +99,9 @@ func act(part string) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "second"}}}, nil
 		},
 	}
+	if part == "deaf" { // it greets and lists, and then reads no more
+		deaf()
+	}
 	err := build(all).Run(context.Background(), &sdk.StdioTransport{})
 	if part == "stubborn" {
 		select {} // it has lost its stdin, and stays
@@ -101,6 +110,29 @@ func act(part string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// deaf answers what comes first, and then reads no more.
+func deaf() {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var r struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(in.Bytes(), &r) != nil || r.ID == nil {
+			continue
+		}
+		switch r.Method {
+		case "initialize":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}}`+"\n", r.ID)
+		case "tools/list":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","description":"d","inputSchema":{"type":"object"}}]}}`+"\n", r.ID)
+			select {}
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", r.ID)
+		}
+	}
 }
 
 // program is a definition of this test binary in a part.

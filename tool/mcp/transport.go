@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -17,6 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/proc"
 )
 
@@ -41,19 +44,12 @@ func (l link) close() {
 	}
 }
 
-// last is what the server has said on stderr in the end.
+// last is the end of what the server has said on stderr, with its secrets.
 func (l link) last() string {
 	if l.child == nil {
 		return ""
 	}
-	text := strings.TrimSpace(visible(strings.ToValidUTF8(l.child.Stderr(), "")))
-	if len(text) > stderrShown {
-		text = "…" + strings.ToValidUTF8(text[len(text)-stderrShown:], "")
-	}
-	if text == "" {
-		return ""
-	}
-	return "; it said: " + text
+	return strings.TrimSpace(visible(strings.ToValidUTF8(l.child.Stderr(), "")))
 }
 
 const stderrShown = 600
@@ -79,7 +75,7 @@ func reach(s Server, dir string, trusted bool) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	return link{child: child, transport: &sdk.IOTransport{Reader: io.NopCloser(child.Stdout), Writer: child.Stdin, MaxLineLength: MessageBytesMax}}, nil
+	return link{child: child, transport: &sdk.IOTransport{Reader: io.NopCloser(child.Stdout), Writer: reluctant{child.Stdin, s.patience()}, MaxLineLength: MessageBytesMax}}, nil
 }
 
 // Bounds of a connection to an address.
@@ -163,5 +159,37 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && (res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden) {
 		return nil, errors.Join(fmt.Errorf("%w: it answers %s: put what it asks for into its headers", ErrStart, res.Status), res.Body.Close())
 	}
+	if err == nil && !streams(res) {
+		res.Body = http.MaxBytesReader(nil, res.Body, MessageBytesMax)
+	}
 	return res, err
 }
+
+// streams: the body is a stream of events, each of which is bounded when it is
+// read. Any other is read as a whole.
+func streams(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream" && res.StatusCode < http.StatusMultipleChoices
+}
+
+// reluctant is the stdin of a server that may not read it. What has not gone in
+// after the time of a call ends the connection, and so the server: half of a
+// message is none.
+type reluctant struct {
+	*os.File
+	patience time.Duration
+}
+
+func (w reluctant) Write(p []byte) (int, error) {
+	if err := w.SetWriteDeadline(time.Now().Add(w.patience)); err != nil {
+		return 0, err
+	}
+	n, err := w.File.Write(p)
+	if err != nil {
+		_ = w.Close() // a server that waits for more ends
+	}
+	return n, err
+}
+
+// patience is how long a call takes at most.
+func (s Server) patience() time.Duration { return cmp.Or(s.Timeout, tool.TimeoutDefault) }

@@ -39,6 +39,7 @@ const (
 	ladderGo   = "agent/ladder.go"
 	journalGo  = "agent/journal.go"
 	stateGo    = "agent/state.go"
+	reaskGo    = "agent/reask.go"
 	poolGo     = "budget/pool.go"
 	priceGo    = "budget/price.go"
 	moneyGo    = "supervisor/money.go"
@@ -204,7 +205,7 @@ var ofRun = []Mutant{
 	{"overrun-not-booked", "P22: an overrun is booked", []Edit{
 		{poolGo, "	p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano})", "	p.Overrun = p.Overrun.Plus(Amount{Tokens: 0 * over.Tokens})"}}},
 	{"long-prompt-reserved-as-short", "P22: money is reserved at the dearest rate that applies", []Edit{
-		{priceGo, "		return flat.Dearer(p.long())\n", "		return flat\n"}}},
+		{priceGo, "			flat = flat.Dearer(p.of(t))\n", "			flat.Input += 0 * t.Above\n"}}},
 	{"queue-never-drained", "P21: who waits is answered when others settle", []Edit{
 		{moneyGo, "	for s.Waiting() > 0 && s.Cancel == nil {", "	for s.Waiting() > 1<<20 && s.Cancel == nil {"}}},
 	{"queue-overtaken", "P21: the queue is in order of arrival", []Edit{

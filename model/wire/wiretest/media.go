@@ -1,6 +1,11 @@
 package wiretest
 
-import "github.com/troupe-run/troupe/model"
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
+)
 
 // Shown is a conversation that begins with an image, a document and a text.
 func Shown() []model.Message {
@@ -15,14 +20,25 @@ func Shown() []model.Message {
 	}
 }
 
-// Unshowable are messages whose media no adapter sends.
-func Unshowable() map[string][]model.Message {
+// unshowable: media that no adapter sends are refused before anything is sent.
+func unshowable(t *testing.T, d Dialect) {
+	c, err := d.New("http://127.0.0.1:1", wire.Timeouts{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	image := model.Media{Kind: model.Image, Type: model.PNG, Data: []byte("a")}
 	empty, film := image, image
 	empty.Data, film.Type = nil, "video/mp4"
 	say := func(m model.Media) []model.Message {
 		return []model.Message{{Role: model.User, Text: "What?", Media: []model.Media{m}}}
 	}
-	return map[string][]model.Message{"without its bytes": say(empty), "a film": say(film),
-		"of the model": {{Role: model.User, Text: "What?"}, {Role: model.Assistant, Text: "That.", Media: []model.Media{image}}, {Role: model.User, Text: "So?"}}}
+	for name, messages := range map[string][]model.Message{"without its bytes": say(empty), "a film": say(film),
+		"of the model": {{Role: model.User, Text: "What?"}, {Role: model.Assistant, Text: "That.", Media: []model.Media{image}}, {Role: model.User, Text: "So?"}}} {
+		req := Request()
+		req.Messages = messages
+		_, err := c.Complete(t.Context(), req, nil)
+		if e := failure(t, err); e.Class != model.BadRequest || !e.Unbilled {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

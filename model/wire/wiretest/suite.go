@@ -76,7 +76,7 @@ func Run(t *testing.T, d Dialect) {
 		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere}, {"every stream cut", cutAll},
 		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
-		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix},
+		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
 	}
@@ -160,11 +160,11 @@ func hello(t *testing.T, d Dialect) {
 
 func usage(t *testing.T, d Dialect) {
 	zero := regexp.MustCompile(`(tokens|TokenCount)":\d+`)
-	var zeros []string
+	var zeros, absurd []string
 	for _, e := range d.Hello {
-		zeros = append(zeros, zero.ReplaceAllString(e, `$1":0`))
+		zeros, absurd = append(zeros, zero.ReplaceAllString(e, `$1":0`)), append(absurd, zero.ReplaceAllString(e, `$1":9000000000000000000`))
 	}
-	for _, events := range [][]string{d.NoUsage, zeros} {
+	for _, events := range [][]string{d.NoUsage, zeros, absurd} { // no price times the last is a number
 		got, err := serve(t, d, Stream(events), wire.Timeouts{}).Complete(t.Context(), Request(), nil)
 		if err != nil || got.UsageKnown || got.Message.Text != "Hello, wörld" {
 			t.Errorf("%+v, %v", got, err)

@@ -1,0 +1,43 @@
+package anthropic
+
+import (
+	"slices"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+)
+
+// What families of models take and refuse, by the beginnings of their names.
+var (
+	// withoutEffort refuse an effort.
+	withoutEffort = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5",
+		"claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2"}
+	// withoutForm cannot be held to a schema. What else is served in this form (no
+	// ours) may not know the field.
+	withoutForm = []string{"claude-3", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-opus-4-0", "claude-opus-4-2"}
+	// tempered take a temperature. All that came after them refuse one.
+	tempered = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5", "claude-opus-4-6"}
+	// unforced refuse to be forced to call a tool, whether they have thought or not.
+	unforced = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-"}
+	// bound sign what stands before a thought, too.
+	bound = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-", "claude-haiku-5-"}
+)
+
+// ours begins the names of Anthropic's own models.
+const ours = "claude-"
+
+func begins(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// dropBeta is the beta header under which a request may say what becomes of
+// thoughts that are bound to another beginning.
+const dropBeta = string(sdk.AnthropicBetaThinkingBindingControls2026_08_01)
+
+// dropStale asks to leave out such thoughts. These models think adaptively, and
+// do so unasked.
+func dropStale() sdk.ThinkingConfigParamUnion {
+	adaptive := sdk.ThinkingConfigAdaptiveParam{}
+	adaptive.SetExtraFields(map[string]any{"block_binding": map[string]any{"prefix_mismatch_behavior": "drop_block"}})
+	return sdk.ThinkingConfigParamUnion{OfAdaptive: &adaptive}
+}
