@@ -273,7 +273,7 @@ func (d *decoder) tellTools() {
 				foreign = append(foreign, ref.Name)
 			}
 		default:
-			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, suggest(ref.Name, builtinTools))
+			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, Meant(ref.Name))
 		}
 	}
 	if len(foreign) > 0 {

@@ -106,10 +106,11 @@ func TestTheNameOfTheFileIsTheDefaultName(t *testing.T) {
 }
 
 func TestAnUnknownKeyIsANoteWithALineAndTheNearestName(t *testing.T) {
-	_, notes := parse(t, "---\nname: a\ndescription: d\nmax_turn: 3\n\nwhatever: 1\n---\np")
+	_, notes := parse(t, "---\nname: a\ndescription: d\nmax_turn: 3\n\nwhatever: 1\nmodle: opus\n---\np")
 	want := []string{
 		`agents/auditor.md:4: unknown key "max_turn" is ignored; did you mean maxTurns?`,
 		`agents/auditor.md:6: unknown key "whatever" is ignored`,
+		`agents/auditor.md:7: unknown key "modle" is ignored; did you mean model?`,
 	}
 	if got := fmt.Sprint(notes); got != fmt.Sprint(want) {
 		t.Errorf("got %s", got)
@@ -117,8 +118,8 @@ func TestAnUnknownKeyIsANoteWithALineAndTheNearestName(t *testing.T) {
 }
 
 func TestAnUnknownToolIsANote(t *testing.T) {
-	_, notes := parse(t, "---\nname: a\ndescription: d\ntools: Grpe, mcp__x__y\n---\np")
-	if len(notes) != 1 || notes[0].Text != "no tool is called Grpe; did you mean grep?" {
+	_, notes := parse(t, "---\nname: a\ndescription: d\ntools: Grpe, Raed, Bahs, mcp__x__y\n---\np")
+	if len(notes) != 3 || notes[0].Text != "no tool is called Grpe; did you mean grep?" || notes[1].Text != "no tool is called Raed; did you mean read?" || notes[2].Text != "no tool is called Bahs; did you mean bash?" {
 		t.Errorf("notes %v", notes)
 	}
 }

@@ -150,8 +150,14 @@ func readSchema(d *decoder, key string, n *yaml.Node) {
 		d.def.OutputSchema = d.json(n, key)
 		return
 	}
+	if key == schemaKey {
+		d.lines[key] = n.Line + 1
+	}
 	d.def.OutputSchema = d.text(n, key)
 }
+
+// schemaKey is where an agent file names the schema of its answers.
+const schemaKey = ownKey + ".output_schema"
 
 // readExport takes true, or a mapping of which any true value exports the agent.
 func readExport(d *decoder, key string, n *yaml.Node) {

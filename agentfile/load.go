@@ -104,7 +104,7 @@ func (l *loader) file(path string) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
 		return
 	}
-	if def.Manners.Require.Schema, err = answerSchema(path, def.OutputSchema); err != nil {
+	if def.Manners.Require.Schema, err = answerSchema(path, def.Line(schemaKey, ownKey), def.OutputSchema); err != nil {
 		l.problems = append(l.problems, err)
 		return
 	}

@@ -62,18 +62,22 @@ func Share(file string) (Shared, error) {
 	if err != nil {
 		return none, err
 	}
-	out.Manners.Require.Schema, err = answerSchema(file, out.OutputSchema)
+	out.Manners.Require.Schema, err = answerSchema(file, 0, out.OutputSchema)
 	return out, err
 }
 
 // answerSchema is the text of a schema that a file gives, or names by a path:
 // relative to the file, and not out of its directory.
-func answerSchema(file, ref string) (string, error) {
+func answerSchema(file string, line int, ref string) (string, error) {
 	if ref == "" || strings.HasPrefix(ref, "{") {
 		return ref, nil
 	}
 	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("%s: %w: output_schema %.80q: %w", file, ErrField, ref, err)
+		var at *fs.PathError // which says it in the words of a call of the system
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file beside this one: %w", ErrField, ref, err)}
 	}
 	dir, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {

@@ -95,8 +95,12 @@ func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
 		"../outside.json": "escapes", dir + "/outside.json": "escapes", "schemas": "not a regular file", "none.json": "no such file",
 		"schemas/text.json": "no JSON object", "schemas/large.json": "bytes, at most",
 	} {
-		if _, err := load(ref); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
+		_, err := load(ref)
+		if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", ref, err)
+		}
+		if list := Problems(err); len(list) != 1 || list[0].Path != dir+"/agents/a.md" || list[0].Line != 5 {
+			t.Errorf("%s: it is not said where: %+v", ref, list)
 		}
 	}
 }

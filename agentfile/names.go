@@ -1,9 +1,12 @@
 package agentfile
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/near"
 )
 
 // ToolRef is a tool as a definition names it, with the part in parentheses:
@@ -25,6 +28,15 @@ var aliases = map[string]string{
 	"skill": "skill", "askuserquestion": "ask_human", "question": "ask_human", "sendmessage": "send_message", "execute": "shell",
 	"search": "grep", "web": "http_get", "custom-agent": "delegate",
 }
+
+// toolWords are all words for tools that are known.
+func toolWords() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(aliases)), builtinTools)
+}
+
+// Meant is the end of a message about a tool that nobody knows: what was probably
+// meant, or nothing.
+func Meant(name string) string { return suggest(name, toolWords()) }
 
 // foreign are tools of other programs, in lower case, that have no like here.
 var foreign = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
@@ -107,11 +119,14 @@ const suggestDistance = 2
 
 // suggest names the known word that was probably meant, or nothing.
 func suggest(name string, known []string) string {
-	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
+	if len(name) == 0 || len(name) > near.WordMax {
+		return ""
+	}
 	best, nearest := suggestDistance+1, ""
 	for _, k := range known {
-		n := distance(plain(name), plain(k), best)
-		if half := len(k) / 2; n < best && (n < half || n == half && strings.EqualFold(name[:1], k[:1])) {
+		n, half := near.Distance(near.Plain(name), near.Plain(k)), len(k)/2
+		closer := n < best || n == best && len(k) == len(name) && len(nearest) != len(name) // modle is model, not mode
+		if closer && (n < half || n == half && strings.EqualFold(name[:1], k[:1])) {
 			best, nearest = n, k
 		}
 	}
@@ -119,27 +134,4 @@ func suggest(name string, known []string) string {
 		return ""
 	}
 	return "; did you mean " + nearest + "?"
-}
-
-// distance is Levenshtein's, cut off at limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return min(row[len(b)], limit)
 }

@@ -5,7 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/term"
 )
 
@@ -24,6 +27,8 @@ type toolInfo struct {
 	Command     string      `json:"command,omitempty"`
 	Description string      `json:"description"`
 	Schema      string      `json:"input_schema"`
+	// Named: an agent has it only where its definition, the run or the operator names it.
+	Named bool `json:"named_only,omitempty"`
 }
 
 func (a *app) toolsList() *cobra.Command {
@@ -33,7 +38,9 @@ func (a *app) toolsList() *cobra.Command {
 		Short: "List the tools that a run here would have, what running one twice does, and where it comes from",
 		Long: `List the tools that a run in this directory would have. The class says what running
 a tool twice does: read and idempotent ones may run again after a crash; an effect
-of unknown outcome waits for a person; irreversible ones run at most once.`,
+of unknown outcome waits for a person; irreversible ones run at most once.
+Those marked "if named" are only for agents that are given them by name, and need
+what docs/sandbox.md says.`,
 		Example:     "  troupe tools list\n  troupe tools list --agents ./team -o json | jq -r '.[] | select(.class != \"read\") | .name'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(*cobra.Command, []string) error {
@@ -46,7 +53,11 @@ of unknown outcome waits for a person; irreversible ones run at most once.`,
 			}
 			var rows [][]string
 			for _, t := range list {
-				rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(g.short(t.From)), term.Line(t.Description)})
+				from := g.short(t.From)
+				if t.Named {
+					from += ", if named"
+				}
+				rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(from), term.Line(t.Description)})
 			}
 			return a.table([]string{"NAME", "CLASS", "FROM", "DESCRIPTION"}, rows)
 		},
@@ -86,6 +97,27 @@ func (a *app) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
 			}
 		}
 		list = append(list, t)
+	}
+	return a.withNamed(list)
+}
+
+// withNamed marks the tools that a run has only where somebody names them, and
+// adds those that nothing here names.
+func (a *app) withNamed(list []toolInfo) ([]toolInfo, error) {
+	own, err := agentfile.Share(settings.UserFile())
+	if err != nil {
+		return nil, err
+	}
+	specs, err := host.ByName(host.Config{Env: a.getenv, Tools: own.Tools})
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		i := slices.IndexFunc(list, func(t toolInfo) bool { return t.Name == spec.Name })
+		if i < 0 {
+			i, list = len(list), append(list, toolInfo{Name: spec.Name, Class: spec.Class, From: builtIn, Description: spec.Description, Schema: spec.Schema})
+		}
+		list[i].Named = list[i].From == builtIn
 	}
 	return list, nil
 }

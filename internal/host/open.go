@@ -284,6 +284,7 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 		return err
 	}
 	allowed, disallowed := names(agentfile.Refs(r.AllowedTools)), names(agentfile.Refs(r.DisallowedTools))
+	tellUnknown(o.Tools, slices.Concat(allowed, disallowed), a)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
 		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
 	})

@@ -30,11 +30,31 @@ func (h *Host) rule(name string) agentfile.ToolRule {
 	return h.cfg.Tools[i]
 }
 
+// byName are all tools that a run has only where somebody named them.
+var byName = append(slices.Clone(powers), skill.Name)
+
+// ByName are those tools as this node has them.
+func ByName(cfg Config) ([]model.ToolSpec, error) {
+	h := &Host{cfg: cfg.withDefaults()}
+	var o supervisor.Opened
+	for _, name := range byName {
+		t, err := h.power(name, "")
+		if err != nil {
+			return nil, fmt.Errorf("host: tools: %s: %w", name, err)
+		}
+		o.Tools = append(o.Tools, t.Spec())
+	}
+	return o.Tools, h.classify(&o, &client.RunAccepted{})
+}
+
 // power makes one as this node has it.
 func (h *Host) power(name, dir string) (tool.Tool, error) {
 	rule := h.rule(name)
-	if name == shell.Name {
+	switch name {
+	case shell.Name:
 		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, Timeout: rule.Timeout})
+	case skill.Name:
+		return skill.Tool(h.skillPlaces(dir))
 	}
 	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
 }
@@ -57,7 +77,7 @@ func specOf(list []model.ToolSpec, name string) int {
 // empower gives the run the powers that somebody named. A tool of that name that
 // is there already is somebody's own.
 func (h *Host) empower(o *supervisor.Opened, r client.RunRequest) error {
-	byName := map[string]bool{} // whether all agents may have it
+	forAll := map[string]bool{} // whether all agents may have it
 	for _, name := range powers {
 		named := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return slices.Contains(d.Tools, name) })
 		all := slices.Contains(names(agentfile.Refs(r.AllowedTools)), name) || h.rule(name).Allow != nil
@@ -68,18 +88,18 @@ func (h *Host) empower(o *supervisor.Opened, r client.RunRequest) error {
 		if err != nil {
 			return fmt.Errorf("host: tools: %w", err)
 		}
-		o.Tools, byName[name] = append(o.Tools, t.Spec()), all
+		o.Tools, forAll[name] = append(o.Tools, t.Spec()), all
 	}
-	withhold(o, byName)
+	withhold(o, forAll)
 	return nil
 }
 
 // withhold keeps a power that other definitions name from those that name no
 // tools: they may pass it on to a child that names it, and have it not themselves.
-func withhold(o *supervisor.Opened, byName map[string]bool) {
+func withhold(o *supervisor.Opened, forAll map[string]bool) {
 	var offer []string
 	for _, s := range o.Tools {
-		if all, power := byName[s.Name]; all || !power {
+		if all, power := forAll[s.Name]; all || !power {
 			offer = append(offer, s.Name)
 		}
 	}
@@ -96,9 +116,8 @@ func withhold(o *supervisor.Opened, byName map[string]bool) {
 // ownPowers are those among the tools of a task that are no commands of it.
 func (h *Host) ownPowers(t agent.Task) ([]tool.Tool, error) {
 	var list []tool.Tool
-	for _, name := range powers {
-		command := slices.ContainsFunc(t.Commands, func(c agent.Command) bool { return c.Name == name })
-		if specOf(t.Tools, name) < 0 || command || name == shell.Name && t.Workspace == "" {
+	for _, name := range byName {
+		if specOf(t.Tools, name) < 0 || isCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
 			continue
 		}
 		made, err := h.power(name, t.Workspace)
@@ -107,15 +126,12 @@ func (h *Host) ownPowers(t agent.Task) ([]tool.Tool, error) {
 		}
 		list = append(list, made)
 	}
-	command := slices.ContainsFunc(t.Commands, func(c agent.Command) bool { return c.Name == skill.Name })
-	if specOf(t.Tools, skill.Name) >= 0 && !command {
-		made, err := skill.Tool(h.skillPlaces(t.Workspace))
-		if err != nil {
-			return nil, fmt.Errorf("tool %s: %w", skill.Name, err)
-		}
-		list = append(list, made)
-	}
 	return list, nil
+}
+
+// isCommand: an agent file has a command of that name, which is its own.
+func isCommand(list []agent.Command, name string) bool {
+	return slices.ContainsFunc(list, func(c agent.Command) bool { return c.Name == name })
 }
 
 // wholeTools refuses a part of a tool that nothing would keep the run to: with
@@ -144,5 +160,15 @@ func tellOfNoDirectory(o supervisor.Opened, a *client.RunAccepted) {
 	})
 	if len(missing) > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s names %s, which it does not have here: give the run a directory with --dir", o.Root, strings.Join(missing, ", ")))
+	}
+}
+
+// tellUnknown names what was allowed or taken away and is no tool: one that is
+// misspelled would otherwise be there, or not, without a word.
+func tellUnknown(there []model.ToolSpec, said []string, a *client.RunAccepted) {
+	for _, name := range said {
+		if specOf(there, name) < 0 && !agentfile.Builtin(name) {
+			a.Notes = append(a.Notes, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.Meant(name)))
+		}
 	}
 }

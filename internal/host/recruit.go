@@ -36,12 +36,14 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 		return slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name }) ||
 			slices.ContainsFunc(named, func(d agentfile.Definition) bool { return d.Name == name })
 	}
-	if wanted := slices.DeleteFunc(asked(r), known); len(wanted) > 0 {
+	wanted := slices.DeleteFunc(asked(r), known)
+	if len(asked(r)) > 0 {
 		// What is broken there is another matter, unless it is an agent asked for.
 		var broken error
 		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
+		tellHidden(found, named, asked(r), known, a)
 		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(wanted, d.Name) })
-		if len(found) == 0 && broken != nil {
+		if len(wanted) > 0 && len(found) == 0 && broken != nil {
 			return nil, bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
 		}
 	}
@@ -76,6 +78,17 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 		}
 	}
 	return named, nil
+}
+
+// tellHidden says that a file was found for an agent that is asked for, and that
+// the built-in one of its name goes before it.
+func tellHidden(found, named []agentfile.Definition, asked []string, known func(string) bool, a *client.RunAccepted) {
+	for _, d := range found {
+		given := slices.ContainsFunc(named, func(n agentfile.Definition) bool { return n.Name == d.Name })
+		if !given && slices.Contains(asked, d.Name) && known(d.Name) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
+		}
+	}
 }
 
 // filesNotedMax is how many notes on agent files a run shows.

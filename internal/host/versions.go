@@ -32,7 +32,13 @@ func version(v any) string {
 // versions records what a run is begun with, before its prompts are composed: a
 // node that takes it over compares (F4).
 func (h *Host) versions(o *supervisor.Opened) error {
-	tools, err := h.toolVersions(o.Workspace)
+	var mine []string
+	for _, name := range byName {
+		if specOf(o.Tools, name) >= 0 && !isCommand(o.Commands, name) {
+			mine = append(mine, name)
+		}
+	}
+	tools, err := h.toolVersions(o.Workspace, mine)
 	if err != nil {
 		return err
 	}
@@ -57,11 +63,18 @@ func priced(m agent.Model) agent.Model {
 }
 
 // toolVersions are those of the tools that this node has in a directory, each
-// with the class that it has here.
-func (h *Host) toolVersions(dir string) (map[string]string, error) {
+// with the class that it has here. further are those that were named.
+func (h *Host) toolVersions(dir string, further []string) (map[string]string, error) {
 	specs, err := h.specs(dir)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range further {
+		t, err := h.power(name, dir)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, t.Spec())
 	}
 	own := supervisor.Opened{Tools: slices.Clone(specs)}
 	if err := h.classify(&own, &client.RunAccepted{}); err != nil {
@@ -96,7 +109,8 @@ func (h *Host) differs(t agent.Task) map[string]string {
 	}
 	compare(agent.HooksVersion, version(h.cfg.Hooks))
 	compare(agent.RouteVersion, h.models.version(t.Model.Name))
-	if tools, err := h.toolVersions(t.Workspace); err == nil {
+	further := slices.DeleteFunc(slices.Clone(byName), func(name string) bool { return t.Hashes[agent.ToolVersion+name] == "" })
+	if tools, err := h.toolVersions(t.Workspace, further); err == nil {
 		for key := range t.Hashes {
 			if _, here := tools[key]; strings.HasPrefix(key, agent.ToolVersion) && !here {
 				compare(key, "")

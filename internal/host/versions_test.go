@@ -78,8 +78,10 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 // TestWhatANodeHasOtherwiseIsFoundByName: each version that a task records.
 func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 	dir := repository(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	o, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "look", Dir: dir})
+	put(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")
+	crew := agentFiles(t, "far", "---\nname: far\ndescription: reaches far\ntools: Bash, WebFetch, Skill\n---\nReach.\n")
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, crew} })
+	o, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "look", Dir: dir, Agents: crew, Agent: "far"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +102,9 @@ func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 		agent.RouteVersion:               func(s *agent.Task) { s.Model.Name = "nobody/nothing" },
 		agent.ToolVersion + "grep":       func(s *agent.Task) { s.Hashes[agent.ToolVersion+"grep"] = "read:1" },
 		agent.ToolVersion + "gone":       func(s *agent.Task) { s.Hashes[agent.ToolVersion+"gone"] = "read:1" },
+		agent.ToolVersion + "shell":      func(s *agent.Task) { s.Hashes[agent.ToolVersion+"shell"] = "effect:1" },
+		agent.ToolVersion + "http_get":   func(s *agent.Task) { s.Hashes[agent.ToolVersion+"http_get"] = "read:1" },
+		agent.ToolVersion + "skill":      func(s *agent.Task) { s.Hashes[agent.ToolVersion+"skill"] = "read:1" },
 		agent.ToolVersion + "write_file": func(s *agent.Task) { delete(s.Hashes, agent.ToolVersion+"write_file") },
 		agent.WorkspaceVersion:           func(s *agent.Task) { s.Workspace = filepath.Join(dir, "nowhere") },
 		"":                               func(s *agent.Task) { s.Source = filepath.Join(dir, "elsewhere.md") }, // of another machine: nothing is known
@@ -111,7 +116,14 @@ func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 			t.Errorf("%s: %v", key, found)
 		}
 	}
-	other := &Host{cfg: Config{Tools: []agentfile.ToolRule{{Name: "grep", Class: model.Effect}}}, models: h.models, names: bus.Names{}}
+	old := task() // before these were in the record
+	for _, name := range byName {
+		delete(old.Hashes, agent.ToolVersion+name)
+	}
+	if found := h.differs(old); len(found) > 0 {
+		t.Errorf("an older record: %v", found)
+	}
+	other := &Host{cfg: Config{Env: h.cfg.Env, Tools: []agentfile.ToolRule{{Name: "grep", Class: model.Effect}}}, models: h.models, names: bus.Names{}}
 	if found := other.differs(task()); !strings.HasPrefix(found[agent.ToolVersion+"grep"], "effect:") || len(found) != 1 {
 		t.Errorf("another class: %v", found)
 	}

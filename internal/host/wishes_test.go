@@ -164,3 +164,19 @@ func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
 		t.Errorf("%v %v", a.Notes, err)
 	}
 }
+
+// Whoever asks for an agent by the name of their own file is told that they get
+// another.
+func TestAFileBehindABuiltInAgentIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	put(t, "---\nname: auditor\ndescription: mine\n---\nmine\n", dir, ".claude", "agents", "auditor.md")
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	file := filepath.Join(dir, ".claude", "agents", "auditor.md")
+	if _, notes := opened(t, h, client.RunRequest{Dir: dir, Agent: "auditor"}); !noted(notes, file+": not used, the built-in agent auditor goes before it; name its directory with --agents") {
+		t.Errorf("%q", notes)
+	}
+	o, notes := opened(t, h, client.RunRequest{Dir: dir, Agent: "auditor", Agents: filepath.Dir(file)})
+	if noted(notes, "not used") || !strings.Contains(o.Definitions[slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == "auditor" })].System, "mine") {
+		t.Errorf("%q", notes)
+	}
+}

@@ -19,8 +19,9 @@ import (
 	"syscall"
 	"time"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
@@ -269,7 +270,10 @@ func readable(res *http.Response, body []byte) (string, error) {
 	if nesting(root, 0) > nestingMax {
 		return "", errors.New("the page cannot be read: its quotes or lists are nested too deeply")
 	}
-	page, err := htmltomarkdown.ConvertNode(root, converter.WithDomain(res.Request.URL.String()))
+	// Without escapes: a model needs none, and finding where they are needed takes
+	// the square of a page of "[".
+	to := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin()), converter.WithEscapeMode(converter.EscapeModeDisabled))
+	page, err := to.ConvertNode(root, converter.WithDomain(res.Request.URL.String()))
 	if err != nil {
 		return "", fmt.Errorf("the page cannot be read: %w", err)
 	}

@@ -227,6 +227,9 @@ func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			open := map[string]string{"/quotes": "<blockquote>", "/lists": "<ul><li>"}[r.URL.Path]
 			_, _ = fmt.Fprint(w, strings.Repeat(open, 200)+strings.Repeat("<p>a", 2000))
+		case "/marks": // to say where these need an escape took the square of the page
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = fmt.Fprint(w, strings.Repeat("[", 500_000))
 		case "/head":
 			w.Header().Set("X", strings.Repeat("a", 200<<10))
 		default:
@@ -242,6 +245,9 @@ func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
 	}
 	if r := fetch(t, rules, address+"/deep"); len(r.Text) > tool.OutputBytesMax {
 		t.Errorf("%d bytes", len(r.Text))
+	}
+	if r := fetch(t, rules, address+"/marks"); r.Error {
+		t.Errorf("%.200s", r.Text)
 	}
 	for _, path := range []string{"/quotes", "/lists"} { // each level writes all lines anew
 		if r := fetch(t, rules, address+path); !r.Error || r.Transient || !strings.Contains(r.Text, "nested too deeply") {
