@@ -28,7 +28,7 @@ const (
 	RetryPause = 250 * time.Millisecond
 )
 
-// The codes of the JetStream API that say that an entry was not stored and why.
+// The codes of the JetStream API that say why an entry was not stored.
 const (
 	codeNoAccount   = 10002 // the account's storage is used up
 	codeNoResources = 10023
@@ -36,6 +36,7 @@ const (
 	codeNoStorage   = 10047
 	codeTooLarge    = 10054
 	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
+	codeBusy        = 10167 // too many appends wait: it passes
 )
 
 // ErrRefused: the server will not store the entry, for a reason that sending it
@@ -331,7 +332,9 @@ func (a *appender) answer(m *nats.Msg) {
 		a.mu.Lock()
 		if l, ok := a.flying[token]; ok {
 			l.said = err.Error()
-			a.schedule(l, RetryPause)
+			if !errors.Is(err, errBusy) { // more of the same, and sooner, would not help it
+				a.schedule(l, RetryPause)
+			}
 		}
 		a.mu.Unlock()
 		return
@@ -341,6 +344,9 @@ func (a *appender) answer(m *nats.Msg) {
 
 // errLater: not stored, or not known to be, and worth sending again.
 var errLater = errors.New("jetstream: no answer yet")
+
+// errBusy: more is under way than the server takes, copies of this one perhaps.
+var errBusy = fmt.Errorf("%w: the server is busy", errLater)
 
 // parseAck reads {"stream":"…","seq":12}, or {"error":{…},…}. The first is
 // cut out by hand: there is one for every entry.
@@ -384,6 +390,8 @@ func parseRefusal(data []byte) error {
 		return fmt.Errorf("%w: %s", mailbox.ErrFull, text)
 	case codeTooLarge:
 		return fmt.Errorf("%w: %s", mailbox.ErrTooLarge, text)
+	case codeBusy:
+		return fmt.Errorf("%w: %s", errBusy, text)
 	}
 	if e.Code >= 500 {
 		return fmt.Errorf("%w: %s", errLater, text)

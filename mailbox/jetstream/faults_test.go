@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	native "github.com/nats-io/nats.go/jetstream"
 
@@ -422,6 +423,44 @@ func TestNobodyStores(t *testing.T) {
 	}
 	if got := stored(t, p, "run.a"); len(got) == 0 || got[0] != "kept" {
 		t.Error(got)
+	}
+}
+
+// TestABusyServerIsNoRefusal: a server whose stream has more under way than it
+// takes refuses appends, and takes them later.
+func TestABusyServerIsNoRefusal(t *testing.T) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: t.TempDir(), StreamMaxBufferedMsgs: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	p := open(t, remote(t, s.ClientURL()), quick())
+	const many = 200
+	var acked sync.WaitGroup
+	for i := range many {
+		acked.Add(1)
+		p.Append(t.Context(), "run.a", fmt.Append(nil, i), func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acked.Done()
+		})
+	}
+	acked.Wait()
+	all := map[string]bool{}
+	for _, data := range stored(t, p, "run.a") {
+		all[data] = true
+	}
+	if len(all) != many {
+		t.Errorf("%d of %d are stored", len(all), many)
 	}
 }
 
