@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -68,6 +69,24 @@ func TestHandle(t *testing.T) {
 func withDomain(m *nats.Msg) *nats.Msg {
 	m.Reply = "$JS.ACK.hub.ABCDEF." + m.Reply[len("$JS.ACK."):] + ".token"
 	return m
+}
+
+// TestWhatPassesIsSentAgain: what the server could not take now it is sent again,
+// for an earlier copy may be on its way still; what will not change is said.
+func TestWhatPassesIsSentAgain(t *testing.T) {
+	for data, want := range map[string]error{
+		``:         errLater, // nobody is there
+		`nonsense`: errLater,
+		`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`: errLater,
+		`{"error":{"code":429,"err_code":10167,"description":"too many requests"}}`:       errLater,
+		`{"error":{"code":400,"err_code":10054,"description":"too large"}}`:               mailbox.ErrTooLarge,
+		`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`:  mailbox.ErrFull,
+		`{"error":{"code":400,"err_code":10060,"description":"other stream"}}`:            ErrRefused,
+	} {
+		if _, err := parseAck(&nats.Msg{Data: []byte(data)}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", data, err, want)
+		}
+	}
 }
 
 func TestParseAck(t *testing.T) {
