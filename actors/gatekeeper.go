@@ -117,10 +117,26 @@ func (k *gatekeeper) Receive(c actor.Context) {
 			all[name] = d.gate.Status(k.now())
 		}
 		m.show(all)
+	case *actor.Restarting: // it crashed, and the next one knows of nobody
+		k.close()
 	case *actor.Stopping:
-		for _, d := range k.doors {
-			d.disarm()
+		k.close()
+	}
+}
+
+// close sends away whoever waits: the calls were never made, and whoever waits
+// without a lease comes back with one, to the gatekeeper after this one.
+func (k *gatekeeper) close() {
+	for _, d := range k.doors {
+		d.disarm()
+		for _, m := range d.asks {
+			if m.begin != nil {
+				m.refuse(0, gate.Neutral)
+			} else {
+				m.admit()
+			}
 		}
+		clear(d.asks)
 	}
 }
 

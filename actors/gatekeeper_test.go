@@ -57,6 +57,55 @@ func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.De
 	return model.Reply{Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}, nil
 }
 
+// waits until so many calls are under way at the gates of the node, and so many
+// wait there.
+func (s *stage) waits(flying, waiting int) {
+	s.t.Helper()
+	for late := time.Now().Add(deadline); ; {
+		shown := make(chan gate.Status, 1)
+		s.node.Gates(func(all map[string]gate.Status) {
+			var sum gate.Status
+			for _, g := range all {
+				sum.Flying, sum.Waiting = sum.Flying+g.Flying, sum.Waiting+g.Waiting
+			}
+			shown <- sum
+		})
+		g := <-shown
+		if g.Flying == flying && g.Waiting == waiting {
+			return
+		}
+		if time.Now().After(late) {
+			s.t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
+		}
+		runtime.Gosched()
+	}
+}
+
+// A bug in the gatekeeper costs nobody who waits there more than another attempt:
+// their calls were never made.
+func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
+	client := &crowded{free: make(chan struct{})}
+	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
+		Gates: gate.Limits{Window: 1, Hold: 3_600_000},
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+	for i, run := range []string{"r1", "r2"} {
+		o := opened(run)
+		o.Manners.PatienceMS = agent.PatienceMS
+		if err := s.node.Open(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		s.waits(1, i)
+	}
+	s.node.Gates(func(map[string]gate.Status) { panic("a bug") })
+	close(client.free)
+	for range 2 {
+		if r := s.result(); r.Reason != agent.Completed || r.Budget.Unknown != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // A run that is canceled while its call waits at the gate ends, sends nothing,
 // and keeps no place in the queue.
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
@@ -65,27 +114,7 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 		Gates: gate.Limits{Window: 1, Hold: 3_600_000},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
-	waits := func(flying, waiting int) {
-		t.Helper()
-		for late := time.Now().Add(deadline); ; {
-			shown := make(chan gate.Status, 1)
-			s.node.Gates(func(all map[string]gate.Status) {
-				var sum gate.Status
-				for _, g := range all {
-					sum.Flying, sum.Waiting = sum.Flying+g.Flying, sum.Waiting+g.Waiting
-				}
-				shown <- sum
-			})
-			g := <-shown
-			if g.Flying == flying && g.Waiting == waiting {
-				return
-			}
-			if time.Now().After(late) {
-				t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
-			}
-			runtime.Gosched()
-		}
-	}
+	waits := func(flying, waiting int) { t.Helper(); s.waits(flying, waiting) }
 	for _, run := range []string{"r1", "r2"} {
 		if err := s.node.Open(t.Context(), opened(run)); err != nil {
 			t.Fatal(err)

@@ -155,9 +155,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Tools == nil {
 		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
 	}
-	// What it has to say, the shells say with more sense: see Receive.
-	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
-	n := &Node{cfg: cfg, system: small(actor.NewActorSystem(quiet))}
+	n := &Node{cfg: cfg, system: newSystem()}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
 	// Cleanup is done by hands that outlive work.
@@ -183,6 +181,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // makes 32 times 1,024 of them, each of which gets room for eight at its first
 // one: 12 MiB, however few shells there are at a time.
 const registryMaps = 8 // times 32
+
+// newSystem is small and quiet: what it has to say, the shells say with more
+// sense (see Receive).
+func newSystem() *actor.ActorSystem {
+	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
+	return small(actor.NewActorSystem(quiet))
+}
 
 // small makes a system's registry smaller, before anything but the library's own
 // is in it.

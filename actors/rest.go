@@ -31,6 +31,8 @@ const (
 	shrinkMin     = 256                   // shells there must have been
 	shrinkBelow   = 4                     // a part of them, that are left
 	tidyPause     = 15 * time.Second      // between two looks at those who are at rest
+	wakesAtOnce   = 256                   // who are due at the same time: each that wakes reads its log and appends a claim
+	wakeAgain     = 20 * time.Millisecond // after a look that did not wake all
 )
 
 type (
@@ -215,11 +217,18 @@ func (r *router) setAlarm(c actor.Context) {
 // theirs to wake.
 func (r *router) alarm(c actor.Context) {
 	r.alarmer = nil
-	for at, ok := r.resting.due(time.Now().UnixMilli()); ok; at, ok = r.resting.due(time.Now().UnixMilli()) {
+	now := time.Now()
+	for range wakesAtOnce {
+		at, ok := r.resting.due(now.UnixMilli())
+		if !ok {
+			r.setAlarm(c)
+			return
+		}
 		r.awake(at)
 		r.find(c, at)
 	}
-	r.setAlarm(c)
+	// After a night without a node all may be due: messages of others come in between.
+	r.alarmAt, r.alarmer = now.UnixMilli(), r.after(c, wakeAgain, alarm{})
 }
 
 // rest goes, if nothing is under way: from here on nothing is stepped.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -48,5 +50,35 @@ func TestRestingKeepsNoPast(t *testing.T) {
 	}
 	if _, ok := r.due(1 << 40); ok {
 		t.Error("nobody is due")
+	}
+}
+
+// After a night without a node very many may be due at once. They are woken a part
+// at a time, so that the router hears of cancels and entries in between, and all
+// of them are woken.
+func TestWhoIsDueAtOnceIsWokenAPartAtATime(t *testing.T) {
+	const due = 3*wakesAtOnce + 7
+	system := newSystem()
+	defer system.Shutdown()
+	awake, looks, most, left := 0, 0, 0, make(chan int, 1)
+	r := newRouter(t.Context(), Config{Holds: func(mailbox.Address) (uint64, bool) { return 0, false }, // theirs to wake who hold them
+		Resting: func(mailbox.Address, int) { awake++ }}, nil)
+	for i := range due {
+		r.resting.put(mailbox.At(fmt.Sprint("r", i), "root"), 1)
+	}
+	root := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+		if _, ok := c.Message().(alarm); !ok {
+			return
+		}
+		before := awake
+		r.alarm(c)
+		looks, most = looks+1, max(most, awake-before)
+		if len(r.resting.when) == 0 {
+			left <- looks
+		}
+	}))
+	system.Root.Send(root, alarm{})
+	if n := <-left; n != due/wakesAtOnce+1 || most != wakesAtOnce || awake != due {
+		t.Errorf("%d were woken in %d looks, %d at most in one", awake, n, most)
 	}
 }

@@ -13,8 +13,11 @@ import (
 // record of a side effect: what is not let through leaves no Started.
 func (s State) enter(i int) (State, Effect) {
 	c := s.Calls[i]
-	if c.Passed || len(s.hooksAt(HookPreTool, c.Name)) == 0 {
+	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) == 0 {
 		return s.begin(i)
+	}
+	if c.Passed { // elsewhere
+		c.Passed, c.Again = false, c.Again+1
 	}
 	c.Stage, c.Gate = Gated, HookPreTool
 	return s.with(i, c), s.atCall(c)
@@ -41,7 +44,7 @@ func (c Call) told() HookData {
 }
 
 // gateID names one gate of one call; before a call there was no attempt yet.
-func (c Call) gateID() string { return fmt.Sprintf("%s.%s.%d", c.Gate, c.ID, c.Attempt) }
+func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 
 // atCall asks the hooks at the gate of a call. All of it follows from the
 // state, so that a later life can ask again.
@@ -68,14 +71,22 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		return errorHooked(s, i, v)
 	}
 	if v.args != "" && v.decision != HookDeny && v.decision != HookSkip && v.decision != HookPrevent {
+		if v.args != c.Args {
+			c.Agreed = ""
+		}
 		c.Args = v.args
 	}
+	c = s.heardOf(c)
 	switch v.decision {
 	case HookPrevent:
-		return halt(s.with(i, c.fail("never started: the run was ended by "+v.why())), PolicyBlocked, v.why())
+		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), PolicyBlocked, v.why())
 	case HookDeny:
 		c = c.fail("denied by " + v.why())
 	case HookAsk:
+		if c.Agreed == v.why() {
+			c.Stage, c.Passed = Pending, true
+			break
+		}
 		c = c.ask(v, s.Task.Manners.Ask)
 	case HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.why())})
@@ -88,7 +99,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	default:
 		c.Stage, c.Passed = Pending, true
 	}
-	return advance(s.with(i, c))
+	return advance(s.with(i, c.confessing()))
 }
 
 // errorHooked takes what hooks say about a call that failed: its result stands,
@@ -144,9 +155,12 @@ func (s State) putCall() (State, Effect) {
 	}
 	c := s.Calls[first]
 	s.Phase, s.Parked = Waiting, s.Now
-	s.Query = Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: NeedsHuman,
+	s.Query = Park{Query: c.askedAs(), Call: c.ID, Reason: NeedsHuman,
 		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
 			c.Name, clip(c.Args, approvalShown), clip(c.Person, approvalShown)), DetailBytesMax)}
+	if c.lost() {
+		s.Query.Question = clip(s.Query.Question, DetailBytesMax-len(lostNote)) + lostNote
+	}
 	return s, s.Query
 }
 
@@ -174,6 +188,9 @@ func (c Call) ungated(never string) Call {
 	c.Person = ""
 	if c.Gate == HookToolError {
 		return c.end(c.Result)
+	}
+	if c.lost() {
+		return c.fail("killed while running: its outcome is unknown")
 	}
 	return c.fail(never)
 }

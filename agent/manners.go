@@ -31,6 +31,9 @@ type Manners struct {
 	// Vouch: no side effect begins before the supervisor has vouched for the log
 	// of the life in force.
 	Vouch bool `msgpack:"v,omitempty" json:"vouch,omitempty"`
+	// Reask: a call that hooks have let through on one node and that is to begin on
+	// another is asked about there too.
+	Reask bool `msgpack:"e,omitempty" json:"reask,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
 	// after a transient failure; 0 never.
 	ToolRetries int `msgpack:"t,omitempty" json:"tool_retries,omitempty"`
@@ -215,7 +218,7 @@ func DefaultManners() Manners {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true, Vouch: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true, Vouch: true, Reask: true,
 	}
 }
 

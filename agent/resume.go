@@ -149,9 +149,9 @@ func lostCalls(s State) (State, []Effect) {
 			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
-			s, e = s.with(i, c).begin(i)
+			s, e = s.with(i, c).enter(i)
 		case c.Class == model.Read || c.Class == model.Idempotent:
-			s, e = s.begin(i)
+			s, e = s.enter(i)
 		default:
 			s, e = unknownOutcome(s, c)
 		}
@@ -212,7 +212,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	s, fx := s.unpark()
 	s.Transition = ApprovalResolved
 	if c.Stage == Gated {
-		return then(fx)(advance(s.with(i, c.approved(f))))
+		return then(fx)(advance(s.with(i, s.decided(c, f).confessing())))
 	}
 	if c.Name == askTool {
 		return then(fx)(advance(s.with(i, c.end(reported(f)))))
@@ -220,7 +220,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	switch f.Decision {
 	case "approve":
 		var e Effect
-		if s, e = s.begin(i); e != nil {
+		if s, e = s.enter(i); e != nil {
 			fx = append(fx, e)
 		}
 		return s, fx

@@ -381,6 +381,7 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 	task.Hashes, task.Media = versions(d, "hashes"), media(t, d)
 	task.Manners.Hooks = hooks(t, d)
 	task.Manners.Ask, task.Manners.Kin, task.Manners.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
+	task.Manners.Reask = d.HasArg("reask")
 	if patience := value(t, d, "patience"); patience != "" {
 		task.Manners.PatienceMS = duration(t, patience).Milliseconds()
 	}

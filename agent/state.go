@@ -141,6 +141,9 @@ type Call struct {
 	Result  model.ToolResult
 	Tokens  int64     // the shell's count of Result; 0: not counted
 	Passed  bool      // the hooks before it have let it through
+	Node    string    // … where they were asked last; see reask.go
+	Agreed  string    // why a person was asked who agreed to it
+	Again   int       // times its hooks were asked anew on another node
 	Gate    HookPoint // Gated: pre_tool or tool_error
 	Person  string    // Gated: why hooks want a person to decide
 	Tries   int       // attempts that failed in passing

@@ -5,6 +5,8 @@ import "context"
 // DeleteRequest removes a run that has ended.
 type DeleteRequest struct {
 	RunID string `json:"run_id"`
+	// Unopened removes only what was sent before a run that is not there.
+	Unopened bool `json:"unopened,omitempty"`
 }
 
 // Deleted answers a DeleteRequest.
@@ -43,6 +45,13 @@ func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
 	var d Deleted
 	err := c.ask(ctx, "delete", DeleteRequest{RunID: run}, &d)
 	return d, err
+}
+
+// Withdraw takes back what was sent before a run that does not come: attachments,
+// and a history. Nothing may be there.
+func (c *Client) Withdraw(ctx context.Context, run string) error {
+	var d Deleted
+	return c.ask(ctx, "delete", DeleteRequest{RunID: run, Unopened: true}, &d)
 }
 
 // Prune removes the runs that ended so long ago.

@@ -36,7 +36,8 @@ type Limits struct {
 	Window int
 	// Burst is the time whose requests and tokens may be spent at once.
 	Burst int64
-	// Forget is how long after a refusal the window is as wide as at first again.
+	// Forget is how long after a refusal the window is as wide as at first again, and
+	// how long rates count that another node named.
 	Forget int64
 }
 
@@ -215,6 +216,8 @@ type Gate struct {
 	flying *immutable.Map[string, flight]
 
 	nodes    int
+	own      Ruled // the rates that were set here
+	lent     int64 // until when those of another node count instead; 0: they do not
 	requests bucket
 	tokens   bucket
 
@@ -247,7 +250,7 @@ const milli = 1000
 // Step takes one event.
 func (g Gate) Step(e Event) (Gate, []Effect) {
 	g.now = max(g.now, e.at())
-	g = g.refilled()
+	g = g.refilled().returned()
 	var fx []Effect
 	switch e := e.(type) {
 	case Asked:

@@ -316,6 +316,43 @@ func TestANoticeIsBounded(t *testing.T) {
 	}
 }
 
+// Rates that another node named count for a time: who named them may be gone, and
+// nobody takes them back. A gate that has nothing else to remember is idle then, and
+// one that is told of its own goes by those.
+func TestRatesOfOthersAreForgotten(t *testing.T) {
+	l := gate.DefaultLimits()
+	for _, n := range []gate.Notice{{Requests: 1, Tokens: -9}, {Requests: -1, Tokens: 1}, {Requests: 1, Tokens: 1}} {
+		p := begin(t, gate.Limits{})
+		p.step(gate.Heard{At: 0, Notice: n})
+		if p.g.Idle(0) {
+			t.Errorf("%+v: forgotten at once", n)
+		}
+		if at, ok := p.g.Next(); !ok || at != l.Forget {
+			t.Errorf("%+v: looked at again at %d, %v", n, at, ok)
+		}
+		p.step(gate.Ticked{At: l.Forget})
+		if !p.g.Idle(l.Forget) {
+			t.Errorf("%+v: it counts for ever", n)
+		}
+	}
+	p := begin(t, gate.Limits{})
+	p.step(gate.Ruled{At: 0, Requests: 60_000})
+	p.step(gate.Heard{At: 0, Notice: gate.Notice{Requests: 1}})
+	for i := range 50 {
+		p.queue(0, fmt.Sprint(i), "r")
+	}
+	if n := len(admitted(p.step(gate.Ticked{At: 10}))); n != 0 {
+		t.Errorf("%d more pass by the rate that was heard", n)
+	}
+	p.step(gate.Ticked{At: l.Forget})
+	if n := len(admitted(p.step(gate.Ticked{At: l.Forget + 100}))); n < 40 {
+		t.Errorf("%d pass by the gate's own rate", n)
+	}
+	if p.g.Idle(l.Forget) {
+		t.Error("it has a rate of its own")
+	}
+}
+
 // Rates are kept, by each node for its share.
 func TestRatesAreShared(t *testing.T) {
 	for _, nodes := range []int{1, 3} {

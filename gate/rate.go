@@ -65,6 +65,16 @@ func (g Gate) shared() Gate {
 	return g
 }
 
+// returned goes back to the rates that were set here, once those of another node
+// have counted long enough.
+func (g Gate) returned() Gate {
+	if g.lent == 0 || g.now < g.lent {
+		return g
+	}
+	g.requests.minute, g.tokens.minute, g.lent = g.own.Requests, g.own.Tokens, 0
+	return g.shared()
+}
+
 func (g Gate) spend(tokens int64) Gate {
 	if g.requests.minute > 0 {
 		g.requests.level--
@@ -89,6 +99,9 @@ func (g Gate) Next() (at int64, ok bool) {
 	for it := g.tickets.Iterator(); !it.Done(); {
 		_, t, _ := it.Next()
 		due(t.until)
+	}
+	if g.lent > 0 {
+		due(g.lent)
 	}
 	w, waits := g.queue.first()
 	switch {

@@ -97,7 +97,7 @@ func (g Gate) notice(why Verdict) Notice {
 // cuts its own window too, once for each pause.
 func (g Gate) heard(n Notice) Gate {
 	if n.Requests > 0 || n.Tokens > 0 {
-		g.requests.minute, g.tokens.minute = n.Requests, n.Tokens
+		g.requests.minute, g.tokens.minute, g.lent = max(0, n.Requests), max(0, n.Tokens), g.now+g.limits.Forget
 		g = g.shared()
 	}
 	switch {
@@ -122,7 +122,11 @@ func (g Gate) heard(n Notice) Gate {
 
 // ruled takes what the key allows in a minute.
 func (g Gate) ruled(e Ruled) (Gate, []Effect) {
-	if e.Requests < 0 || e.Tokens < 0 || e.Requests == g.requests.minute && e.Tokens == g.tokens.minute {
+	if e.Requests < 0 || e.Tokens < 0 {
+		return g, nil
+	}
+	g.own, g.lent = e, 0
+	if e.Requests == g.requests.minute && e.Tokens == g.tokens.minute {
 		return g, nil
 	}
 	g.requests.minute, g.tokens.minute = e.Requests, e.Tokens

@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // attach keeps a part of a file that is to come with the prompt of a run, before
@@ -20,9 +22,45 @@ func (c *Control) attach(ctx context.Context, r client.AttachRequest) (any, erro
 	if c.cfg.Blobs == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node keeps no blobs", Hint: "ask a node that runs agents"}
 	}
-	ref, err := c.cfg.Blobs.Put(ctx, r.RunID, r.Data)
+	done, err := c.only(ctx, r.RunID)
 	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := c.attachable(ctx, r); err != nil {
+		return nil, err
+	}
+	ref, err := c.cfg.Blobs.Put(ctx, r.RunID, r.Data)
+	switch {
+	case errors.Is(err, mailbox.ErrBlobRoom):
+		return nil, &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "attach less"}
+	case err != nil:
 		return nil, fmt.Errorf("gateway: attach: %w", err)
 	}
+	// Another node may have deleted the run meanwhile: its blobs first, or these.
+	if err := c.missing(ctx, r.RunID); !isNotFound(err) {
+		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
+	}
 	return client.Attached{Ref: ref, Size: int64(len(r.Data))}, nil
+}
+
+// attachable refuses what nobody would read, or remove: parts for a run that was
+// deleted, or that is there and does not have them, and those for which there is
+// no room (PROTOCOL P16).
+func (c *Control) attachable(ctx context.Context, r client.AttachRequest) error {
+	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	if listed {
+		_, _, err := c.cfg.Blobs.Get(ctx, r.RunID, mailbox.BlobRef(r.Data), 0, 1)
+		if errors.Is(err, mailbox.ErrNoBlob) {
+			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", r.RunID), Hint: "choose another run_id"}
+		}
+		return err
+	}
+	if err := c.missing(ctx, r.RunID); !isNotFound(err) {
+		return err
+	}
+	return c.room(ctx)
 }

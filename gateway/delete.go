@@ -90,12 +90,18 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 		return nil, err
 	}
 	super := mailbox.At(r.RunID, mailbox.Super)
+	if r.Unopened && (listed || ends[super] != nil && !ends[super].life.Buried) {
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there", r.RunID), Hint: "leave unopened out to delete the run"}
+	}
 	if !listed && ends[super] != nil && ends[super].life.Buried {
 		return client.Deleted{RunID: r.RunID, Already: true}, nil
 	}
 	if !listed && len(ends) == 0 { // what was attached to a run that was then refused is there all the same
 		if err := c.cfg.Blobs.Drop(ctx, r.RunID); err != nil {
 			return nil, err
+		}
+		if r.Unopened {
+			return client.Deleted{RunID: r.RunID}, nil
 		}
 		return nil, notFound(r.RunID)
 	}

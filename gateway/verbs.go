@@ -21,7 +21,7 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := bus.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
-	if r.Fork != "" || r.History != nil {
+	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.only(ctx, r.RunID)
 		if err != nil {
 			return nil, err

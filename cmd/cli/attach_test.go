@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -34,6 +37,45 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 	} {
 		if _, err := attachments(files); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
+// What was sent before a run that is refused does not stay, and a run that is there
+// keeps what it has, also where the same request is made again.
+func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
+	h, err := host.Start(t.Context(), host.Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := h.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := filepath.Join(t.TempDir(), "play.yaml")
+	if err := os.WriteFile(play, []byte(`default: [{text: "a cat"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, s, data := &app{}, &seat{Client: c, ctx: t.Context()}, []byte("\x89PNG\r\n\x1a\n....")
+	flags := func(run, route string) *runFlags {
+		return &runFlags{request: client.RunRequest{RunID: run, Prompt: "?", Model: route}, attached: []attached{{name: "a.png", mime: model.PNG, data: data}}}
+	}
+	run := client.NewID()
+	if _, err := a.begin(s, flags(run, "builtin/scout")); err == nil || !strings.Contains(err.Error(), "cannot be sent image/png") {
+		t.Fatal(err)
+	}
+	sent := client.Attachment{Name: "a.png", Type: model.PNG, Size: int64(len(data)), Parts: []string{mailbox.BlobRef(data)}}
+	if _, err := c.Run(t.Context(), client.RunRequest{RunID: run, Prompt: "?", Model: "script/" + play, Attach: []client.Attachment{sent}}); err == nil || !strings.Contains(err.Error(), "no such blob") {
+		t.Errorf("it is there after the run was refused: %v", err)
+	}
+	for range 2 {
+		if _, err := a.begin(s, flags(run, "script/"+play)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

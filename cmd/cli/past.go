@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -145,9 +146,38 @@ func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
 	for _, f := range flags.attached {
 		sent, err := s.Attach(s.ctx, r.RunID, f.name, f.mime, f.data)
 		if err != nil {
-			return client.RunAccepted{}, err
+			return client.RunAccepted{}, a.withdrawn(s, r.RunID, err)
 		}
 		r.Attach = append(r.Attach, sent)
 	}
-	return s.Run(s.ctx, r)
+	accepted, err := s.Run(s.ctx, r)
+	if sent := flags.recalled != nil || len(r.Attach) > 0; sent && refused(err) {
+		err = a.withdrawn(s, r.RunID, err)
+	}
+	return accepted, err
+}
+
+// refused: the answer is a no. Without an answer the run may be there.
+func refused(err error) bool {
+	var known *client.Error
+	return errors.As(err, &known) && known.Code != client.CodeInternal && known.Code != client.CodeUnavailable
+}
+
+// withdrawTime is how long it is tried to take back what was sent.
+const withdrawTime = 10 * time.Second
+
+// withdrawn takes back what was sent before a run that does not come. A run that is
+// there keeps what it has.
+func (a *app) withdrawn(s *seat, run string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), withdrawTime)
+	defer cancel()
+	err := s.Withdraw(ctx, run)
+	if known := (*client.Error)(nil); err == nil || errors.As(err, &known) && known.Code == client.CodeConflict {
+		return why
+	}
+	left := fmt.Sprintf("; what was sent before it stays in the store: %v", err)
+	if known := (*client.Error)(nil); errors.As(why, &known) { // only its own text is shown
+		return &client.Error{Code: known.Code, Text: known.Text + left, Hint: known.Hint}
+	}
+	return fmt.Errorf("%w%s", why, left)
 }

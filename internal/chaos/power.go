@@ -185,10 +185,13 @@ func own(play func(options) error) func(options) error {
 		}
 		err = passing(cmd)
 		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
+		if errors.As(err, &exit) {
+			os.Exit(exit.ExitCode()) // it has said why
+		}
+		if err != nil {
 			return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
 		}
-		return err
+		return nil
 	}
 }
 

@@ -121,12 +121,14 @@ func (h *Host) goHooks() map[string]hook.Func {
 	if all == nil {
 		all = map[string]hook.Func{}
 	}
-	all[approvalHook] = approve
+	all[approvalHook] = func(ctx context.Context, c hook.Call) (agent.HookAnswer, error) { return approve(ctx, c, confined) }
 	return all
 }
 
-// approve decides whether a call needs a person. It runs where the call would.
-func approve(ctx context.Context, c hook.Call) (agent.HookAnswer, error) {
+// approve decides whether a call needs a person. It runs where the call would, and
+// what a person reads names what this system does not enforce: where that is
+// something else, somebody is asked anew (agent.Manners.Reask).
+func approve(ctx context.Context, c hook.Call, confined func(context.Context) string) (agent.HookAnswer, error) {
 	var l leave
 	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {
 		return agent.HookAnswer{}, fmt.Errorf("its rules cannot be read: %w", err)
@@ -134,6 +136,11 @@ func approve(ctx context.Context, c hook.Call) (agent.HookAnswer, error) {
 	ask := func(why string) (agent.HookAnswer, error) {
 		if len(c.Data.Args) > askedBytesMax {
 			return agent.HookAnswer{Decision: agent.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), askedBytesMax)}, nil
+		}
+		if c.Data.Tool == shell.Name {
+			if missing := confined(ctx); missing != "" {
+				why += "; this system does not enforce: " + missing
+			}
 		}
 		return agent.HookAnswer{Decision: agent.HookAsk, Text: why}, nil
 	}
@@ -152,8 +159,8 @@ func approve(ctx context.Context, c hook.Call) (agent.HookAnswer, error) {
 	if !l.Yes {
 		return ask("no rule allows this command")
 	}
-	if missing := confined(ctx); missing != "" {
-		return ask("--yes does not count for commands here, because this system does not enforce: " + missing)
+	if confined(ctx) != "" {
+		return ask("--yes does not count for commands here")
 	}
 	return agent.HookAnswer{}, nil
 }

@@ -3,9 +3,11 @@ package host
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
@@ -36,6 +38,69 @@ func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
 	}
 	if _, err := c.Delete(within(t), run); err == nil {
 		t.Error("there is a run to delete")
+	}
+	if _, size, err := h.blobs.Get(within(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+		t.Errorf("%d bytes are left: %v", size, err)
+	}
+}
+
+// A deleted run takes no attachments any more, and one that is there only what it
+// has: nothing of them would ever be removed, or used. Who sends them again because
+// an answer was lost finds them kept.
+func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	run, data := client.NewID(), picture(t, 30, 20)
+	attach := func(data []byte) (client.Attachment, string) {
+		t.Helper()
+		a, err := c.Attach(within(t), run, "cat.png", model.PNG, data)
+		var refused *client.Error
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		} else if err != nil {
+			return a, refused.Code
+		}
+		return a, ""
+	}
+	a, _ := attach(data)
+	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Prompt: "?", Model: script(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}}); err != nil {
+		t.Fatal(err)
+	}
+	finished(t, c, run, agent.Completed)
+	if again, code := attach(data); code != "" || !slices.Equal(again.Parts, a.Parts) {
+		t.Errorf("sent again: %+v %s", again, code)
+	}
+	if _, code := attach([]byte("more")); code != client.CodeConflict {
+		t.Errorf("more for a run that is there: %q", code)
+	}
+	if err := c.Withdraw(within(t), run); err == nil {
+		t.Error("the attachments of a run that is there are withdrawn")
+	}
+	if _, err := c.Delete(within(t), run); err != nil {
+		t.Fatal(err)
+	}
+	if _, code := attach(data); code != client.CodeGone {
+		t.Errorf("to a deleted run: %q", code)
+	}
+	if _, size, err := h.blobs.Get(within(t), run, mailbox.BlobRef(data), 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+		t.Errorf("%d bytes are left: %v", size, err)
+	}
+}
+
+// What was sent before a run that does not come is taken back; to take back
+// nothing is no error.
+func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	run := client.NewID()
+	a, err := c.Attach(within(t), run, "a.txt", "text/plain", []byte("hello"))
+	for range 2 {
+		if err == nil {
+			err = c.Withdraw(within(t), run)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	if _, size, err := h.blobs.Get(within(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
 		t.Errorf("%d bytes are left: %v", size, err)

@@ -163,7 +163,7 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 	for own, want := range map[string]string{
 		"fallback: [nobody/x]":              "agent clerk: fallback \"nobody/x\": model: not a model name",
 		"require: {evidence: [fetch]}":      "agent clerk: a result of fetch is required, and there is no such tool",
-		"output_schema: none.json":          "clerk.md: agentfile: bad field: output_schema",
+		"output_schema: none.json":          "clerk.md:6: agentfile: bad field: output_schema",
 		"continue: {tokns: 3}":              "did you mean tokens?",
 		"output_schema: ../../finding.json": "output_schema",
 	} {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,8 +16,10 @@ import (
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/shell"
 )
 
 // hands are an agent that names the shell, one that names nothing, and one that
@@ -252,6 +255,37 @@ func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 	}
 	if _, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a person reads about a command says what the node that would run it does
+// not enforce, so that another node's question is another one, and the same where
+// it lacks the same (E3, F2).
+func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
+	asked := func(l leave, missing string) string {
+		t.Helper()
+		c := hook.Call{Hook: l.hook(shell.Name), Data: agent.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
+		a, err := approve(t.Context(), c, func(context.Context) string { return missing })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(a.Decision) + " " + a.Text)
+	}
+	for _, c := range []struct {
+		what          string
+		l             leave
+		missing, want string
+	}{
+		{"a rule counts everywhere", leave{Allow: []string{"touch:*"}}, "files", ""},
+		{"yes, where it is confined", leave{Yes: true}, "", ""},
+		{"yes, where it is not", leave{Yes: true}, "files", "ask --yes does not count for commands here; this system does not enforce: files"},
+		{"no rule", leave{}, "", "ask no rule allows this command"},
+		{"no rule, and no sandbox", leave{}, "network", "ask no rule allows this command; this system does not enforce: network"},
+		{"irreversible, and no sandbox", leave{Yes: true, Asked: []string{shell.Name}}, "network", "ask what it does cannot be undone; this system does not enforce: network"},
+	} {
+		if got := asked(c.l, c.missing); got != c.want {
+			t.Errorf("%s: %q", c.what, got)
+		}
 	}
 }
 

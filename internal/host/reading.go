@@ -96,6 +96,7 @@ const followPause = time.Second
 // they are found; and it stops reading what was lost, once no shell is left.
 func (h *Host) follow() {
 	due := map[int]struct{}{} // gained, and their runs not taken up
+	taking := attempts{first: openTimeout, most: takeUpMost}
 	var again <-chan time.Time
 	for {
 		select {
@@ -106,7 +107,8 @@ func (h *Host) follow() {
 		}
 		err := h.attach(due)
 		if err == nil && len(due) > 0 {
-			if err = h.takeUp(h.life, slices.Sorted(maps.Keys(due))); err == nil {
+			take := func(ctx context.Context) error { return h.takeUp(ctx, slices.Sorted(maps.Keys(due))) }
+			if err = taking.try(h.life, take); err == nil {
 				clear(due)
 			}
 		}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/client"
@@ -97,4 +98,28 @@ func (h *Host) takeUp(ctx context.Context, slots []int) error {
 		return fmt.Errorf("host: %w", err)
 	}
 	return nil
+}
+
+// takeUpMost is the longest that one attempt to take up runs may take.
+const takeUpMost = 10 * time.Minute
+
+// attempts are bounded: one log that nobody leads must not keep those from
+// being read that were gained meanwhile. What takes longer because it is much gets
+// twice the time at each attempt.
+type attempts struct {
+	first, most, now time.Duration
+}
+
+func (p *attempts) try(ctx context.Context, do func(context.Context) error) error {
+	limit := max(p.first, p.now)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(within)
+	switch {
+	case err == nil:
+		p.now = 0
+	case within.Err() != nil && ctx.Err() == nil:
+		p.now = min(2*limit, p.most)
+	}
+	return err
 }

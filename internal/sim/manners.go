@@ -55,6 +55,7 @@ func manners(d dice, p *plan) agent.Manners {
 		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, agent.PatienceMS, agent.PatienceMS)
 	}
 	m.Vouch = d.percent(80)
+	m.Reask = m.Vouch // they came together
 	if d.percent(60) {
 		m.ToolRetries = d.between(1, agent.ToolRetriesMax+1)
 	}

@@ -132,6 +132,7 @@ const (
 	TakeoverHooking
 	CancelHooking
 	TakeoverGated
+	AskedElsewhere
 	CancelGated
 	HookedLate
 	GateDenied
@@ -200,6 +201,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"refused by overrun",
 	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end",
 	"100,000 calls in a reply", "an entry that was too large", "takeover at a gate", "cancel at a gate", "takeover at the gate of a call",
+	"hooks are asked anew",
 	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",

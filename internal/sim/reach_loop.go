@@ -38,6 +38,9 @@ func (s *sim) reachManners(before, after *agent.State, f life.Fact) {
 		if i < len(before.Calls) && after.Calls[i].Tries > before.Calls[i].Tries {
 			s.reach.hit(ToolRetried)
 		}
+		if i < len(before.Calls) && after.Calls[i].Again > before.Calls[i].Again {
+			s.reach.hit(AskedElsewhere)
+		}
 	}
 	if after.Fold != before.Fold {
 		if before.Fold.Upto > 0 {

@@ -141,8 +141,11 @@ func (s *sim) watchAnswered(w *shadow, before, after *agent.State, e agent.Answe
 	clear(j.fails)
 	switch {
 	case e.Decision == "approve":
+		if j.denied[q.Call] == string(agent.HookAsk) {
+			j.agreed[q.Call] = j.asked[q.Call]
+		}
 		delete(j.denied, q.Call)
-		j.passed[q.Call] = true
+		j.passed[q.Call] = !after.Task.Manners.Reask || j.askedOn[q.Call] == after.Node
 	case e.Decision == "deny" && q.Call == "" && after.Phase != agent.Done:
 		s.fail("%s goes on, and a person said no", w.actor.id)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -18,6 +19,8 @@ type judgement struct {
 	open          map[string]agent.RunHooks // gates that were not answered
 	denied        map[string]string         // calls that may not run, and why
 	passed        map[string]bool           // calls whose hooks let them through
+	askedOn       map[string]string         // the node where the hooks of a call were asked last
+	asked, agreed map[string]string         // why a person was to be asked about a call, and agreed, with its arguments
 	resumes       int                       // lives since Submitted
 	blocks        int                       // stops sent back by hooks since the last proposal
 	unmet         int                       // completions sent back by the loop
@@ -50,7 +53,7 @@ type judgement struct {
 
 func newJudgement() judgement {
 	return judgement{open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{}, fails: map[string]int{},
-		due: map[string]int64{}, away: map[string]agent.ID{}}
+		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, due: map[string]int64{}, away: map[string]agent.ID{}}
 }
 
 // Bounds that the judge holds the loop to.
@@ -150,6 +153,9 @@ func (s *sim) watchLimits(w *shadow, before, after *agent.State, f life.Fact) {
 	j := &w.judge
 	if f.Kind == "resumed" {
 		j.resumes++
+		if after.Task.Manners.Reask && after.Node != before.Node {
+			clear(j.passed)
+		}
 	}
 	switch { // the clocks stand still while a person is asked
 	case before.Phase == "":
@@ -280,11 +286,16 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 	s.watchGate(w, after, gate, d)
 	switch gate.Point {
 	case agent.HookPreTool:
+		call := gate.Input.Call
+		j.askedOn[call], j.asked[call] = after.Node, reasons(gate, e.Answers)
+		if d == agent.HookAsk && j.agreed[call] == j.asked[call] && after.Task.Manners.Reask {
+			d = agent.HookPass
+		}
 		if d == agent.HookPass {
-			j.passed[gate.Input.Call] = true
-			delete(j.denied, gate.Input.Call)
+			j.passed[call] = true
+			delete(j.denied, call)
 		} else {
-			j.denied[gate.Input.Call] = string(d)
+			j.denied[call] = string(d)
 			s.reach.hit(GateDenied)
 		}
 	case agent.HookOutput:
@@ -292,6 +303,30 @@ func (s *sim) watchHooked(w *shadow, before, after *agent.State, e agent.Hooked)
 			j.withheld = append(j.withheld, text)
 		}
 	}
+}
+
+// reasons is why a person is asked, and about which arguments, by the judge's own
+// reading.
+func reasons(gate agent.RunHooks, answers []agent.HookAnswer) string {
+	args, why := "", ""
+	for i, h := range gate.Hooks {
+		a := agent.HookAnswer{Decision: h.Failing, Text: "no answer"}
+		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+			a = answers[i]
+		} else if i < len(answers) && answers[i].Hook == h.Name {
+			a.Text = "failed " + answers[i].Failed + string(answers[i].Decision) + answers[i].Args
+		}
+		if h.Report {
+			continue
+		}
+		if a.Decision == agent.HookAsk {
+			why += h.Name + "\x00" + strings.TrimSpace(a.Text) + "\x00"
+		}
+		if args == "" {
+			args = a.Args
+		}
+	}
+	return cmp.Or(args, gate.Input.Args) + "\x00" + why
 }
 
 // strictest is what answers at a gate come to, as far as it matters here: pass,

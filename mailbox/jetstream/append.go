@@ -1,9 +1,7 @@
 package jetstream
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,17 +24,6 @@ const (
 	// RetryPause is how long an append waits after the answer that nobody can
 	// store it now (no leader, stream not yet there).
 	RetryPause = 250 * time.Millisecond
-)
-
-// The codes of the JetStream API that say why an entry was not stored.
-const (
-	codeNoAccount   = 10002 // the account's storage is used up
-	codeNoResources = 10023
-	codeNoMemory    = 10028
-	codeNoStorage   = 10047
-	codeTooLarge    = 10054
-	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
-	codeBusy        = 10167 // too many appends wait: it passes
 )
 
 // ErrRefused: the server will not store the entry, for a reason that sending it
@@ -251,7 +238,12 @@ func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
 		return nil
 	}
 	follow = a.take(l)
-	tell := a.moves(err == nil)
+	var tell func()
+	if errors.Is(err, mailbox.ErrFull) {
+		tell = a.turnedAway(l, err, time.Now())
+	} else {
+		tell = a.moves(err == nil)
+	}
 	a.mu.Unlock()
 	tell()
 	a.end(l, place, err)
@@ -340,61 +332,4 @@ func (a *appender) answer(m *nats.Msg) {
 		return
 	}
 	a.send(a.settle(token, place, err)...)
-}
-
-// errLater: not stored, or not known to be, and worth sending again.
-var errLater = errors.New("jetstream: no answer yet")
-
-// errBusy: more is under way than the server takes, copies of this one perhaps.
-var errBusy = fmt.Errorf("%w: the server is busy", errLater)
-
-// parseAck reads {"stream":"…","seq":12}, or {"error":{…},…}. The first is
-// cut out by hand: there is one for every entry.
-func parseAck(m *nats.Msg) (uint64, error) {
-	if len(m.Data) == 0 {
-		return 0, fmt.Errorf("%w: nobody stores it now", errLater) // status 503: no responders
-	}
-	const key = `"seq":`
-	at := bytes.Index(m.Data, []byte(key))
-	if at < 0 || bytes.Contains(m.Data, []byte(`"error":`)) {
-		return 0, parseRefusal(m.Data)
-	}
-	var seq uint64
-	for _, c := range bytes.TrimLeft(m.Data[at+len(key):], " ") {
-		if c < '0' || c > '9' {
-			break
-		}
-		seq = seq*10 + uint64(c-'0')
-	}
-	if seq == 0 {
-		return 0, parseRefusal(m.Data)
-	}
-	return seq, nil
-}
-
-func parseRefusal(data []byte) error {
-	var ack struct {
-		Error *struct {
-			Code        int    `json:"code"`
-			ErrCode     int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(data, &ack); err != nil || ack.Error == nil {
-		return errLater
-	}
-	e := ack.Error
-	text := fmt.Sprintf("%s (%d)", e.Description, e.ErrCode)
-	switch e.ErrCode {
-	case codeNoAccount, codeNoResources, codeNoMemory, codeNoStorage, codeStoreFailed:
-		return fmt.Errorf("%w: %s", mailbox.ErrFull, text)
-	case codeTooLarge:
-		return fmt.Errorf("%w: %s", mailbox.ErrTooLarge, text)
-	case codeBusy:
-		return fmt.Errorf("%w: %s", errBusy, text)
-	}
-	if e.Code >= 500 {
-		return fmt.Errorf("%w: %s", errLater, text)
-	}
-	return fmt.Errorf("%w: %s", ErrRefused, text)
 }

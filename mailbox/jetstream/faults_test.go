@@ -521,6 +521,9 @@ func TestFull(t *testing.T) {
 	_, nc := serve(t)
 	cfg := quick()
 	cfg.BytesMax = 200_000
+	told := make(chan jetstream.Stall, 4)
+	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, 50*time.Millisecond
+	cfg.RetryAfter = patience // no answer is late here
 	p := open(t, nc, cfg)
 	var err error
 	for range 100 {
@@ -535,12 +538,27 @@ func TestFull(t *testing.T) {
 	if err != nil || most != 100_000 || used < most*mailbox.RoomPercent/100 {
 		t.Errorf("%d of %d, %v", used, most, err)
 	}
+	// As long as it goes on refusing somebody is told, once, that there is no room, and
+	// then that there is.
+	for len(told) == 0 {
+		if err := try(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); !errors.Is(err, mailbox.ErrFull) {
+			t.Fatal(err)
+		}
+	}
+	if s := <-told; s.Since.IsZero() || !strings.HasSuffix(s.Subject, "run.a") || !strings.Contains(s.Why, "maximum bytes exceeded") {
+		t.Errorf("%+v", s)
+	}
 	// What is there stays there: a full log refuses, it does not forget.
 	if got := stored(t, p, "run.a"); len(got) == 0 {
 		t.Error("nothing left")
 	}
-	if err := p.Purge(t.Context(), "run.a", 0); err != nil {
-		t.Fatal(err)
+	for len(told) == 0 {
+		if err := p.Purge(t.Context(), "run.a", 0); err != nil {
+			t.Fatal(err)
+		}
+		put(t, p, "run.a", "again")
 	}
-	put(t, p, "run.a", "again")
+	if s := <-told; !s.Since.IsZero() || len(told) > 0 {
+		t.Errorf("%+v, and %d more", s, len(told))
+	}
 }

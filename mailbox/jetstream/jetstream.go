@@ -69,7 +69,8 @@ type Config struct {
 	// same bytes are sent again. Default 5 s.
 	RetryAfter time.Duration
 	// Stalled is told, once each, when an append has waited for StallAfter (default
-	// DefaultStallAfter) and when none does any more. It must not block. Default: nobody.
+	// DefaultStallAfter), or appends were refused for want of room for so long, and when
+	// none is any more. It must not block. Default: nobody.
 	Stalled    func(Stall)
 	StallAfter time.Duration
 	// Shards and Streams are fixed for the life of a pool. Default 64 and 8.

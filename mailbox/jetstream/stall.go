@@ -8,11 +8,13 @@ import (
 // that is told.
 const DefaultStallAfter = 5 * time.Second
 
-// Stall says that appends find nobody who stores them: no leader, a broken disk,
-// no network. They wait, and nothing is begun that their entries would allow.
+// Stall says that appends find nobody who stores them: no leader, no room, a broken disk,
+// no network. They wait, or their makers do who were refused, and nothing is begun that
+// their entries would allow.
 type Stall struct {
-	// Since is when the append was made that has waited longest; zero: none waits
-	// any more.
+	// Since is when the append was made that has waited longest, or when the first was
+	// refused of those that were refused one after the other; zero: none waits any more,
+	// and none is refused.
 	Since time.Time
 	// Waiting is how many appends do, Subject where that one is to go, and Why what
 	// the server said of it last, "" where it says nothing.
@@ -25,8 +27,11 @@ type Stall struct {
 type stalls struct {
 	after time.Duration
 	tell  func(Stall)
-	told  bool // by what was decided last, of which left is still to be said
-	left  []Stall
+	// full and refused are when the first and the last append was refused for want of
+	// room, of refusals without a longer pause between them than after.
+	full, refused time.Time
+	told          bool // by what was decided last, of which left is still to be said
+	left          []Stall
 	// saying: somebody says what is left, and what comes to it meanwhile.
 	saying bool
 }
@@ -53,14 +58,33 @@ func (a *appender) waited(late []*letter, now time.Time) func() {
 	return a.say
 }
 
+// turnedAway decides, once, to tell that there is no room. Who makes an append makes it
+// again as a new one, so no letter grows old: what lasts are the refusals. mu is held;
+// what it returns says so, and is called without it.
+func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
+	if now.Sub(a.stalls.refused) > a.stalls.after {
+		a.stalls.full = now
+	}
+	a.stalls.refused = now
+	if a.stalls.told || a.stalls.tell == nil || now.Sub(a.stalls.full) < a.stalls.after {
+		return silent
+	}
+	a.stalls.told = true
+	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
+	return a.say
+}
+
 // moves decides to tell, once, when something was stored and nothing waits too long any
-// more, or nothing waits at all. mu is held; what it returns says so, and is called
-// without it.
+// more, or nothing waits at all, and none was refused for want of room lately. mu is held;
+// what it returns says so, and is called without it.
 func (a *appender) moves(stored bool) func() {
 	if !a.stalls.told || !stored && len(a.flying)+len(a.queue)-a.head > 0 {
 		return silent
 	}
 	now := time.Now()
+	if now.Sub(a.stalls.refused) <= a.stalls.after {
+		return silent
+	}
 	for _, l := range a.flying {
 		if now.Sub(l.born) >= a.stalls.after {
 			return silent

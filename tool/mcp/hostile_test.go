@@ -222,7 +222,8 @@ func TestAServerThatAsksWhoWeAreIsNamedWithTheRemedy(t *testing.T) {
 func TestANameOfADirectorysFileDoesNotLeadToAPrivateAddress(t *testing.T) {
 	for address, want := range map[string]bool{"8.8.8.8:443": true, "[2001:4860:4860::8888]:443": true, "127.0.0.1:80": false, "10.1.2.3:80": false, "192.168.0.1:80": false,
 		"169.254.169.254:80": false, "100.64.0.1:80": false, "[::1]:80": false, "[fe80::1%eth0]:80": false, "[fd00::1]:80": false, "[::ffff:127.0.0.1]:80": false,
-		"[64:ff9b::7f00:1]:80": false, "0.0.0.0:80": false, "224.0.0.1:80": false, "255.255.255.255:80": false, "x:80": false} {
+		"[64:ff9b::7f00:1]:80": false, "0.0.0.0:80": false, "224.0.0.1:80": false, "255.255.255.255:80": false, "x:80": false,
+		"192.0.2.1:80": false, "[::127.0.0.1]:80": false, "[fec0::1]:80": false, "[2001::1]:80": false} {
 		if got := publicOnly("tcp", address, nil) == nil; got != want {
 			t.Errorf("%s: %v", address, got)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/proc"
+	"github.com/troupe-run/troupe/tool/web"
 )
 
 // passedOn is what a server gets of the node's own environment: nothing that
@@ -125,20 +126,11 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAddress, err)
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrAddress, err)
-	}
-	ip = ip.WithZone("").Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return fmt.Errorf("%w: %s is a private address; only a file of the operator may name it", ErrAddress, ip)
+	if !web.Public(host) {
+		return fmt.Errorf("%w: %s is a private address; only a file of the operator may name it", ErrAddress, host)
 	}
 	return nil
 }
-
-var reserved = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("2002::/16")}
 
 // withHeaders adds the headers of the definition.
 type withHeaders struct {

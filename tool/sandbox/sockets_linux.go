@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets keeps what this thread starts from sockets with a name in the file
-// system: neither a network namespace nor Landlock before version 9 does, so the
-// session bus and the agents of a person would be within reach. Pairs are free.
+// sockets keeps what this thread starts from all sockets but those of its network
+// namespace. Neither that nor Landlock before version 9 keeps it from those with a
+// name in the file system, so the session bus and the agents of a person would be
+// within reach; and by AF_VSOCK the host of a virtual machine. Pairs are free.
 func sockets() error {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64}[runtime.GOARCH]
 	if !ok {
@@ -26,10 +27,10 @@ func sockets() error {
 		absent                          = 0x00050000 | uint32(unix.ENOSYS)
 	)
 	program := []unix.SockFilter{
-		{Code: load, K: architecture}, {Code: equal, Jf: 13, K: arch},
-		{Code: load, K: number}, {Code: atLeast, Jt: 11, K: x32}, {Code: equal, Jt: 10, K: unix.SYS_IO_URING_SETUP},
-		{Code: equal, Jt: 2, K: unix.SYS_SOCKET}, {Code: equal, Jt: 3, K: unix.SYS_SOCKETPAIR}, {Code: end, K: pass},
-		{Code: load, K: arg}, {Code: equal, Jt: 4, Jf: 3, K: unix.AF_UNIX},
+		{Code: load, K: architecture}, {Code: equal, Jf: 15, K: arch},
+		{Code: load, K: number}, {Code: atLeast, Jt: 13, K: x32}, {Code: equal, Jt: 12, K: unix.SYS_IO_URING_SETUP},
+		{Code: equal, Jt: 2, K: unix.SYS_SOCKET}, {Code: equal, Jt: 5, K: unix.SYS_SOCKETPAIR}, {Code: end, K: pass},
+		{Code: load, K: arg}, {Code: equal, Jt: 5, K: unix.AF_INET}, {Code: equal, Jt: 4, K: unix.AF_INET6}, {Code: equal, Jt: 3, Jf: 4, K: unix.AF_NETLINK},
 		{Code: load, K: arg1}, {Code: and, K: 0xf}, {Code: equal, Jt: 1, K: unix.SOCK_DGRAM}, // a pair of these can be connected anew
 		{Code: end, K: pass}, {Code: end, K: refuse}, {Code: end, K: absent},
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -88,6 +89,16 @@ func TestReachingFromInside(t *testing.T) {
 	t.Log("datagram:", os.NewSyscallError("socketpair", err))
 	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	t.Log("pair:", err)
+	for family := 1; family < unix.AF_MAX; family++ {
+		fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+		if err == nil {
+			_ = unix.Close(fd)
+		}
+		own := family == unix.AF_INET || family == unix.AF_INET6 || family == unix.AF_NETLINK // of its network namespace
+		if refused := errors.Is(err, unix.EACCES); refused == own {
+			t.Errorf("sockets of family %d: %v", family, err)
+		}
+	}
 	if c, err := net.Dial("unix", filepath.Join(dir, "s")); err == nil {
 		t.Error("it was reached: ", c.Close())
 	}

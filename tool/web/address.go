@@ -101,8 +101,9 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-// open reports whether an address is one of the public web.
-func open(host string) bool {
+// Public reports whether an address is one of the public web: not of this
+// machine, of its networks, or of what clouds tell their machines.
+func Public(host string) bool {
 	a, err := netip.ParseAddr(host)
 	if err != nil {
 		return false

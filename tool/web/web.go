@@ -185,7 +185,7 @@ func (g *getter) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("%q %w", address, ErrPrivate)
 	}
-	if open(host) {
+	if Public(host) {
 		return nil
 	}
 	for _, e := range g.private {

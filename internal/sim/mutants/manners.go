@@ -5,7 +5,9 @@ package main
 // again and what is not.
 var ofManners = []Mutant{
 	{"gate-not-waited-for", "A19: a call waits for the hooks before it", []Edit{
-		{gateGo, "	if c.Passed || len(s.hooksAt(HookPreTool, c.Name)) == 0 {", "	if c.Passed || len(s.hooksAt(HookPreTool, c.Name)) >= 0 {"}}},
+		{gateGo, "	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) == 0 {", "	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) >= 0 {"}}},
+	{"word-of-another-node-counts", "E3: what one node's hooks let through is asked about again on another", []Edit{
+		{reaskGo, "c.Passed && (!s.Task.Manners.Reask || c.Node == s.Node)", "c.Passed"}}},
 	{"denied-call-runs", "A19: what hooks deny never runs", []Edit{
 		{gateGo, "		c = c.fail(\"denied by \" + v.why())", "		c.Stage, c.Passed = Pending, true"}}},
 	{"skipped-call-runs", "A19: what hooks skip does not run", []Edit{
@@ -13,7 +15,7 @@ var ofManners = []Mutant{
 	{"answered-call-runs-too", "A19: a hook's result stands for the tool's", []Edit{
 		{gateGo, "			c = c.end(model.ToolResult{Text: cmp.Or(v.text, \"answered by \"+v.why()+\" instead of the tool\")})\n			break\n", ""}}},
 	{"prevented-call-runs", "A19: a hook that ends the run ends it", []Edit{
-		{gateGo, "		return halt(s.with(i, c.fail(\"never started: the run was ended by \"+v.why())), PolicyBlocked, v.why())", "		c.Stage, c.Passed = Pending, true"}}},
+		{gateGo, "		return halt(s.with(i, c.fail(c.unrun()+\": the run was ended by \"+v.why()).confessing()), PolicyBlocked, v.why())", "		c.Stage, c.Passed = Pending, true"}}},
 	{"call-to-ask-about-runs", "E3: what a person is to decide waits for the person", []Edit{
 		{gateGo, "		c = c.ask(v, s.Task.Manners.Ask)", "		c.Stage, c.Passed = Pending, true"}}},
 	{"nobody-to-ask-is-a-yes", "E3: where nobody can be asked, no", []Edit{

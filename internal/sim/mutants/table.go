@@ -39,6 +39,7 @@ const (
 	ladderGo   = "agent/ladder.go"
 	journalGo  = "agent/journal.go"
 	stateGo    = "agent/state.go"
+	reaskGo    = "agent/reask.go"
 	poolGo     = "budget/pool.go"
 	priceGo    = "budget/price.go"
 	moneyGo    = "supervisor/money.go"

@@ -324,7 +324,8 @@ func try(t *testing.T, d Dialect, f fault, at phase, over <-chan struct{}) {
 	server.CloseClientConnections()
 	busy.Wait()
 	judge(t, f, at, got, err)
-	if n := requests.Load(); n != 1 {
+	// A timer of an attempt may end before a busy machine has begun its request.
+	if n := requests.Load(); n > 1 || n == 0 && !f.quick {
 		t.Errorf("%d requests for one attempt", n)
 	}
 	follow(t, d, got)

@@ -1,0 +1,75 @@
+package actors
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// counted is a model that is not to be called.
+type counted struct{ calls atomic.Int32 }
+
+func (m *counted) Complete(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
+	m.calls.Add(1)
+	return model.Reply{UsageKnown: true}, nil
+}
+
+// Whoever waits at the gate may have been canceled, or have lost the log, by the
+// time it is let in: nothing is sent then, and the lease comes back unused (P4, P21).
+func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *shell, held *atomic.Bool)
+		calls  int32
+		kind   string
+	}{
+		"nothing has changed":         {func(*shell, *atomic.Bool) {}, 1, "replied"},
+		"the log is held by nobody":   {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "barred"},
+		"the run was canceled":        {func(s *shell, _ *atomic.Bool) { s.work.abort(leaseKey(1)) }, 0, "barred"},
+		"the shell has fallen silent": {func(s *shell, _ *atomic.Bool) { s.work.giveUp() }, 0, ""},
+	} {
+		system, client, at := newSystem(), &counted{}, mailbox.At("r1", "root")
+		asks, results := make(chan ask, 1), make(chan worked, 1)
+		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
+		var held atomic.Bool
+		held.Store(true)
+		s := &shell{ctx: t.Context(), life: life.New(at, "a", mailbox.Epoch{}, &life.Agent{Addr: at}), agent: &life.Agent{Addr: at}, work: world{busy: func(int) {}},
+			router: spawn(func(c actor.Context) {
+				if m, ok := c.Message().(worked); ok {
+					results <- m
+				}
+			})}
+		s.cfg = Config{Holds: func(mailbox.Address) (uint64, bool) { return 1, held.Load() }, Gate: func(route string) string { return route },
+			Model: func(string) (model.Client, string, error) { return client, "m", nil },
+			keeper: spawn(func(c actor.Context) {
+				if m, ok := c.Message().(ask); ok {
+					asks <- m
+				}
+			})}
+		system.Root.Send(spawn(func(c actor.Context) {
+			if _, ok := c.Message().(wake); ok {
+				s.callModel(c, agent.CallModel{Lease: 1, Model: "script/one"})
+			}
+		}), wake{at})
+		asked := <-asks
+		c.change(s, &held)
+		v := asked.begin(func() {})
+		if got := client.calls.Load(); got != c.calls || (v.as == gate.Neutral) != (c.calls == 0) {
+			t.Errorf("%s: the model was called %d times, the gate hears %q", what, got, v.as)
+		}
+		if c.kind == "" {
+			system.Root.Send(s.router, worked{kind: ""}) // all that was to come has come
+		}
+		if w := <-results; w.kind != c.kind {
+			t.Errorf("%s: %q is delivered, not %q", what, w.kind, c.kind)
+		}
+		system.Shutdown()
+	}
+}

@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+)
+
+// full are logs of which so much is in use.
+type full struct {
+	mailbox.Store
+	percent uint64
+}
+
+func (f full) Room(context.Context) (used, most uint64, err error) { return f.percent, 100, nil }
+
+// TestNothingIsAttachedWhereThereIsNoRoomForTheRun: what is sent before a run is
+// refused as the run would be, and nothing of it stays (PROTOCOL P16).
+func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs, data := memory.NewBlobs(), []byte("hello")
+	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
+		c := &Control{cfg: Config{Post: full{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs}}
+		run := client.NewID()
+		_, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: data})
+		var refused *client.Error
+		if errors.As(err, &refused) != (code != "") || refused != nil && refused.Code != code {
+			t.Errorf("%d %%: %v", percent, err)
+		}
+		_, _, err = blobs.Get(t.Context(), run, mailbox.BlobRef(data), 0, 10)
+		if kept := !errors.Is(err, mailbox.ErrNoBlob); kept != (code == "") {
+			t.Errorf("%d %%: kept %v, %v", percent, kept, err)
+		}
+	}
+}
