@@ -55,7 +55,7 @@ func cancelCalls(s State) (State, []Effect) {
 			}
 			s = s.with(i, c.ungated(s.never()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:
-			s = s.with(i, c.unbegun(s.never()))
+			s = s.with(i, s.unbegun(c, s.never()))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
@@ -74,7 +74,7 @@ func (s State) settleCalls(pending, running string) State {
 		case Gated:
 			s = s.with(i, c.ungated(pending))
 		case Pending, Starting, Retrying:
-			s = s.with(i, c.unbegun(pending))
+			s = s.with(i, s.unbegun(c, pending))
 		case Running:
 			text := running
 			if c.Name == askTool {

@@ -38,6 +38,24 @@ func (s State) decided(c Call, f Answered) Call {
 // lost: an attempt of the call has begun, and nobody knows what became of it.
 func (c Call) lost() bool { return c.Class != model.Read && c.Attempt > c.Tries }
 
+// begunBefore: a call whose next attempt has not begun is one of which another is lost.
+func (s State) begunBefore(c Call) bool {
+	if c.Stage != Starting {
+		return false
+	}
+	c.Attempt--
+	return s.Task.Manners.Reask && c.lost()
+}
+
+// unbegun ends a call whose next attempt has not begun; never is for one of which
+// no attempt has.
+func (s State) unbegun(c Call, never string) Call {
+	if s.begunBefore(c) {
+		return c.fail("killed while running: its outcome is unknown")
+	}
+	return c.unbegun(never)
+}
+
 // unrun is what a call is that is ended before it begins.
 func (c Call) unrun() string {
 	if c.lost() {

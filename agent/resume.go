@@ -139,7 +139,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.remote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.remote() {
+			if c.Stage == Running && !c.remote() || s.begunBefore(c) {
 				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
 				s = s.with(i, c.fail("never started: the run was canceled"))
