@@ -194,7 +194,7 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 		return // the replay and the tail overlap
 	}
 	s.last = m.Place
-	trap.At(trap.Read, string(m.To))
+	trap.At(trap.Read, string(m.To.Bare()))
 	if s.life.Phase == life.Alive { // else it is an old one, read again
 		trap.Entry(trap.OwnReading, m.Data)
 	}

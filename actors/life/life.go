@@ -231,6 +231,9 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 		l.Phase, l.Buried = Closed, true
 		return nil
 	}
+	if l.N == 1 && e.Items[0].Kind == "resumed" { // nobody wakes an actor of which nothing was said
+		out.Err = fmt.Errorf("%w: %s begins with a claim", ErrDamaged, l.Addr)
+	}
 	if e.Start == l.Start {
 		out.Own = e.Items[0].ID
 	}

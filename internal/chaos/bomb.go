@@ -181,7 +181,7 @@ func (t *theatre) judgeBomb(no int, sh shell, r *supervisor.Result, f *folded, a
 }
 
 // peak is the most of each that a run ever had, by its supervisor's log.
-type peak struct{ agents, children, deep int }
+type peak struct{ agents, children, deep, waiting int }
 
 // weigh takes one step of a supervisor: at none may more be spent and held than the
 // limit, and no cap may be exceeded.
@@ -189,7 +189,7 @@ func (f *folded) weigh(s *life.Supervisor) {
 	if !s.State.Pool.Within() {
 		f.bad("%s: more is spent and held than the limit: %+v", s.Addr, s.State.Pool)
 	}
-	f.peak.agents = max(f.peak.agents, s.State.Count())
+	f.peak.agents, f.peak.waiting = max(f.peak.agents, s.State.Count()), max(f.peak.waiting, s.State.Waiting())
 	s.State.Members(func(m supervisor.Member) {
 		f.peak.children, f.peak.deep = max(f.peak.children, m.Children), max(f.peak.deep, m.Depth+1)
 	})

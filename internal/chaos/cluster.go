@@ -106,7 +106,7 @@ func (o *options) settle() {
 		o.tokens = runTokens
 	}
 	switch {
-	case o.trees > 0:
+	case o.trees+o.purses > 0:
 		o.kills, o.runs = 0, 0
 	case o.bombs+o.watchers > 0:
 		o.kills = 0
@@ -229,6 +229,8 @@ func (t *theatre) scene() func() {
 		return t.playBusy
 	case t.o.watchers > 0:
 		return t.playWatchers
+	case t.o.purses > 0:
+		return t.playPurses
 	case t.o.bombs > 0:
 		return t.playBombs
 	case t.o.slow > 0:

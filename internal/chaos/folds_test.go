@@ -29,6 +29,7 @@ func made(t *testing.T, lines ...line) *folded {
 	t.Helper()
 	f := newFolded("r")
 	said := map[string]mailbox.Item{}
+	lines = append([]line{{from: mailbox.At("r", mailbox.Super), kind: "submitted", n: 1, body: agent.Submitted{}}}, lines...) // what woke it
 	for i, l := range lines {
 		raw, err := mailbox.Marshal(l.body)
 		if err != nil {

@@ -50,6 +50,10 @@
 // if a cap or the budget is exceeded at any step of their supervisors, if they do not
 // reach their caps, or if the ordinary runs take much longer than alone.
 //
+// With -purses 64 agents of a run reserve out of one limit while nodes die (purse.go).
+// It exits 1 if more is spent and held than the limit at any step, if the double counted
+// more than is charged, or if nobody ever had to wait.
+//
 // With -watchers half as many observers look on who do not read, then so many of whom
 // half do (watchers.go). It exits 1 if those that do not read make runs take twice as long,
 // or the server grows too much.
@@ -109,6 +113,7 @@ type options struct {
 	busy, leaks                int
 	poison                     bool
 	trees, bombs, watchers     int
+	purses                     int
 	look                       string
 	cancels                    int
 	tokens                     int64
@@ -149,6 +154,7 @@ func main() {
 	flag.IntVar(&o.trees, "trees", 0, "so many times a tree of 85 agents is canceled, and once more with a node cut off")
 	flag.IntVar(&o.bombs, "bombs", 0, "so many runs whose every agent wishes for more children than it may have, beside ordinary ones")
 	flag.IntVar(&o.watchers, "watchers", 0, "so many observers of all events, of which half read nothing and one a byte a second")
+	flag.IntVar(&o.purses, "purses", 0, "so many runs of 64 agents that spend one limit, while nodes die between reservation, call and settlement")
 	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY READERS")
 	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")

@@ -10,54 +10,129 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/trap"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// deathsMax is how many processes one entry may kill (PROTOCOL P18).
-const deathsMax = 3
+const (
+	// deathsMax is how many processes one entry may kill (PROTOCOL P18).
+	deathsMax = 3
+	// livesMax is how many lives such an actor may have: those that die, and the one
+	// that is given up.
+	livesMax = deathsMax + 1
+	// poisonCost is how much longer other runs may take (p99) beside entries that panic.
+	poisonCost = 2
+)
 
-// poisons are entries that whoever reads them does not survive.
-var poisons = []struct{ agent, action, what string }{
-	{"root", trap.Panic, "an agent's entry that panics whoever reads it"},
-	{"super", trap.Panic, "a supervisor's entry that panics whoever reads it"},
-	{"root", trap.KillAll, "an agent's entry that kills the process that reads it"},
-}
+// poison is an entry that whoever reads it does not survive.
+type poison struct{ agent, action, what string }
 
-// playPoison gives the nodes entries that nobody survives, one after the other,
-// while other runs go on. Those runs must be parked, and no others.
-func (t *theatre) playPoison() {
-	t.load.begin()
-	for _, p := range poisons {
-		id := client.NewID()
-		t.poison(trap.Read+"."+id+"."+p.agent, p.action)
-		began := time.Now()
-		ended := make(chan *supervisor.Result, 1)
-		t.load.wait.Go(func() { ended <- t.load.poisoned(id) })
-		died := 0
-		var result *supervisor.Result
-		for over := false; !over; {
-			select {
-			case result = <-ended:
-				over = true
-			case <-time.After(poll):
-				died += t.nodes.bury()
-			}
-		}
-		died += t.nodes.bury()
-		fmt.Printf("%s: %s after %v; %d nodes died\n", p.what, ending(result), time.Since(began).Round(time.Millisecond), died)
-		switch {
-		case result == nil:
-			t.found.of(id, "%s: its run has no end; it stands so: %s", p.what, t.load.stands(id))
-		case result.Reason != agent.ResumeUnsafe:
-			t.found.of(id, "%s: its run ended %s", p.what, ending(result))
-		}
-		if died > deathsMax || p.action == trap.Panic && died > 0 {
-			t.found.of(id, "%s: %d nodes died", p.what, died)
-		}
-		t.poison("", "")
+var (
+	panics = []poison{
+		{"root", trap.Panic, "an agent's entry that panics whoever reads it"},
+		{"super", trap.Panic, "a supervisor's entry that panics whoever reads it"},
 	}
+	killer = poison{"root", trap.KillAll, "an agent's entry that kills the process that reads it"}
+)
+
+// playPoison has runs go on alone, and then beside entries that panic, one after the
+// other: those runs must be parked, and no others, which must not feel it. Then comes
+// one that kills whole nodes.
+func (t *theatre) playPoison() {
+	runs := t.o.runs
+	t.volley(runs)
+	before := t.load.ended()
+	alone := t.load.between(0, before)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		t.volley(runs)
+	}()
+	dealt := 0
+	for going := true; going; dealt++ {
+		t.deal(panics[dealt%len(panics)])
+		select {
+		case <-over:
+			going = false
+		default:
+		}
+	}
+	beside := t.load.between(before, t.load.ended())
+	fmt.Printf("%d runs alone: p50 %v, p99 %v; %d beside %d entries that panic: p50 %v, p99 %v\n",
+		len(alone), part(alone, 0.5), part(alone, 0.99), len(beside), dealt, part(beside, 0.5), part(beside, 0.99))
+	if suffered(part(alone, 0.99), part(beside, 0.99)) {
+		t.found.add("runs took %v beside entries that panic (p99), and %v alone", part(beside, 0.99), part(alone, 0.99))
+	}
+	t.load.mu.Lock()
+	t.load.enough, t.load.begun, t.o.runs = false, 0, 0
+	t.load.mu.Unlock()
+	t.load.begin()
+	t.deal(killer)
 	t.nodes.settle()
 	t.load.finish()
+}
+
+func suffered(alone, beside time.Duration) bool { return beside > poisonCost*alone }
+
+// deal gives the nodes one such entry, and judges what came of it.
+func (t *theatre) deal(p poison) {
+	id := client.NewID()
+	t.poison(trap.Read+"."+id+"."+p.agent, p.action)
+	began := time.Now()
+	ended := make(chan *supervisor.Result, 1)
+	go func() { ended <- t.load.poisoned(id) }()
+	got := poisoning{kills: p.action == trap.KillAll}
+	for over := false; !over; {
+		select {
+		case got.result = <-ended:
+			over = true
+		case <-time.After(poll):
+			got.died += t.nodes.bury()
+		}
+	}
+	got.died += t.nodes.bury()
+	if err := t.post(func(post *jetstream.Post) error {
+		f, err := fold(post, id)
+		if err == nil {
+			got.lives = len(f.claims[string(mailbox.At(id, p.agent))])
+		}
+		return err
+	}); err != nil {
+		t.found.of(id, "%s: its logs: %v", p.what, err)
+	}
+	fmt.Printf("%s: %s after %v, in %d lives; %d nodes died\n", p.what, ending(got.result), time.Since(began).Round(time.Millisecond), got.lives, got.died)
+	for _, bad := range got.judge() {
+		t.found.of(id, "%s: %s", p.what, bad)
+	}
+	if got.result == nil {
+		t.found.of(id, "%s: its run stands so: %s", p.what, t.load.stands(id))
+	}
+	t.poison("", "")
+}
+
+// poisoning is what came of such an entry.
+type poisoning struct {
+	kills       bool // whole nodes, that is
+	result      *supervisor.Result
+	lives, died int
+}
+
+// judge says what of it breaks a promise.
+func (p poisoning) judge() (bad []string) {
+	switch {
+	case p.result == nil:
+		bad = append(bad, "its run has no end")
+	case p.result.Reason != agent.ResumeUnsafe:
+		bad = append(bad, "its run ended "+ending(p.result))
+	}
+	if p.died > deathsMax || !p.kills && p.died > 0 {
+		bad = append(bad, fmt.Sprintf("%d nodes died", p.died))
+	}
+	if p.lives > livesMax {
+		bad = append(bad, fmt.Sprintf("it had %d lives", p.lives))
+	}
+	return bad
 }
 
 // ending is how a run ended, for people.

@@ -95,7 +95,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 			taken++
 		}
 	}
-	if p.explode(w, body, taken, run) {
+	if p.explode(w, body, taken, run) || p.spend(w, body, taken, run) {
 		return
 	}
 	child := strings.Contains(string(req.System), "agent: helper")
@@ -151,6 +151,25 @@ func (p *provider) answer(w http.ResponseWriter, taken int, child bool, run stri
 	default:
 		tool(0, "count", fmt.Sprintf(`{"n":%d}`, taken))
 	}
+	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, stop, outputTokens))
+	say("message_stop", `{"type":"message_stop"}`)
+}
+
+// calls streams a reply that calls one tool, or none and ends.
+func (p *provider) calls(w http.ResponseWriter, taken int, name, args string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
+	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))
+	stop := "end_turn"
+	if name == "" {
+		say("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
+		say("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"done"}}`)
+	} else {
+		stop = "tool_use"
+		say("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_%d","name":%q,"input":{}}}`, taken, name))
+		say("content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":%q}}`, args))
+	}
+	say("content_block_stop", `{"type":"content_block_stop","index":0}`)
 	say("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, stop, outputTokens))
 	say("message_stop", `{"type":"message_stop"}`)
 }
