@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check sim mutants chaos cluster brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
+.PHONY: build check sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
@@ -36,6 +36,7 @@ bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4
 	go run ./internal/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
 watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s && \
 	go run ./internal/chaos -nodes $(NODES) -watchers 40 -runs 12 -at-once 6 -ttl 5s -control
+purses:   ; go run ./internal/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
 # slow needs strace.
 slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \
 	go run ./internal/chaos -nodes $(NODES) -slow 1ms -runs 6 -at-once 3 -ttl 3s -control $(CHAOS)
