@@ -127,8 +127,12 @@ func Serve(cfg Config) (*Control, error) {
 
 // Close stops answering, and ends what is being answered.
 func (c *Control) Close() error {
-	err := c.svc.Stop()
+	err := c.svc.Stop() // which drains: requests may still come
 	c.end()
+	// What holds the lock may begin, what takes it later sees the end: nothing
+	// begins while we wait.
+	c.mu.Lock()
+	c.mu.Unlock()
 	c.open.Wait()
 	return err
 }
@@ -164,7 +168,7 @@ func (c *Control) respond(verb string, serve verb) func(micro.Request) {
 			c.refuse(verb, r, &client.Error{Code: client.CodeLimit, Text: "too many requests at once", Hint: "ask again in a moment"})
 			return
 		}
-		c.open.Go(func() {
+		begun := c.begin(func() {
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 			defer cancel()
@@ -180,7 +184,24 @@ func (c *Control) respond(verb string, serve verb) func(micro.Request) {
 				c.refuse(verb, r, err)
 			}
 		})
+		if !begun {
+			<-slots
+			c.refuse(verb, r, errClosing)
+		}
 	}
+}
+
+var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
+
+// begin does work beside: false once Close has been called.
+func (c *Control) begin(work func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.open.Go(work)
+	return true
 }
 
 var errPanic = errors.New("gateway: the request met a bug; the node's log has it")

@@ -56,10 +56,17 @@ func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Messa
 }
 
 // Add begins to read shards: every entry appended to them after it returned is
-// delivered. With an error nothing has changed. Shards that are read go on.
+// delivered. With an error nothing has changed: mailbox.ErrClosed once the
+// Part has ended. Shards that are read go on.
 func (t *Part) Add(ctx context.Context, shards ...int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return fmt.Errorf("jetstream: read shards: %w", mailbox.ErrClosed)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)() // Close waits for us
 	last := map[int]uint64{}
 	for _, s := range shards {
 		n := s % len(t.streams)
@@ -70,6 +77,9 @@ func (t *Part) Add(ctx context.Context, shards ...int) error {
 			continue
 		}
 		at, err := t.pool.streams[n].last(ctx)
+		if t.ctx.Err() != nil {
+			err = mailbox.ErrClosed
+		}
 		if err != nil {
 			return fmt.Errorf("jetstream: read shard %d: %w", s, err)
 		}
@@ -90,6 +100,9 @@ func (t *Part) Add(ctx context.Context, shards ...int) error {
 func (t *Part) Remove(shards ...int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return
+	}
 	changed := map[int]struct{}{}
 	for _, s := range shards {
 		n := s % len(t.streams)
@@ -106,6 +119,10 @@ func (t *Part) Remove(shards ...int) {
 // Close ends all reading and waits for the last delivery.
 func (t *Part) Close() {
 	t.cancel()
+	// What holds the lock may start readers, what takes it later sees the end:
+	// nothing starts while we wait.
+	t.mu.Lock()
+	t.mu.Unlock()
 	t.ended.Wait()
 }
 

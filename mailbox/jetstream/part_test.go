@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -175,5 +176,42 @@ func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
 	h.await(t, addresses[0], want[len(want)-1])
 	if got := h.places(addresses[0]); !slices.Equal(got, want) {
 		t.Errorf("%d delivered of %d", len(got), len(want))
+	}
+}
+
+// TestAPartThatCloses: leases still come and go while a node ends. What is asked
+// of a Part after its Close starts nothing, and Close waits for all that runs.
+func TestAPartThatCloses(t *testing.T) {
+	_, nc := serve(t)
+	p := open(t, nc, jetstream.Config{Shards: 6, Streams: 2})
+	for range 30 {
+		part, err := p.Part(t.Context(), "", func(mailbox.Message) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, over := make(chan struct{}), make(chan error)
+		go func() {
+			for i := range 2000 {
+				if err := part.Add(t.Context(), i%6); err != nil {
+					over <- err
+					return
+				}
+				if i == 0 {
+					close(began)
+				}
+				part.Remove((i + 5) % 6)
+			}
+			over <- nil
+		}()
+		<-began
+		part.Close()
+		if err := <-over; !errors.Is(err, mailbox.ErrClosed) {
+			t.Fatalf("added after the end: %v", err)
+		}
+		readers := part.Readers()
+		part.Remove(0, 1, 2, 3, 4, 5)
+		if now := part.Readers(); now > readers {
+			t.Fatalf("%d readers after the end, and then %d", readers, now)
+		}
 	}
 }
