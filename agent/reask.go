@@ -40,20 +40,26 @@ func (c Call) lost() bool { return c.Class != model.Read && c.Attempt > c.Tries 
 
 // begunBefore: a call whose next attempt has not begun is one of which another is lost.
 func (s State) begunBefore(c Call) bool {
-	if c.Stage != Starting {
+	switch c.Stage {
+	case Starting:
+		c.Attempt--
+	case Pending, Retrying:
+	default:
 		return false
 	}
-	c.Attempt--
 	return s.Task.Manners.Reask && c.lost()
 }
 
 // unbegun ends a call whose next attempt has not begun; never is for one of which
 // no attempt has.
 func (s State) unbegun(c Call, never string) Call {
-	if s.begunBefore(c) {
-		return c.fail("killed while running: its outcome is unknown")
+	switch {
+	case !s.begunBefore(c):
+		return c.unbegun(never)
+	case c.Tries > 0: // what the last attempt said is kept
+		return c.unbegun(never).confessing()
 	}
-	return c.unbegun(never)
+	return c.fail("killed while running: its outcome is unknown")
 }
 
 // unrun is what a call is that is ended before it begins.
