@@ -42,7 +42,7 @@ type live struct {
 	secrets *mask.Masker  // of its definition
 	tokens  atomic.Int64
 	stale   atomic.Bool // it says that its list has changed
-	hear    sync.Map    // progress token -> func(*sdk.ProgressNotificationParams)
+	hear    sync.Map    // progress token -> *progress
 
 	turn    chan struct{} // of one: who has it may ask for the list
 	listing *Listing
