@@ -151,7 +151,10 @@ var errConfig = errors.New("configuration")
 
 // settle fills in the settings and checks what was given.
 func (n *node) settle(c *cobra.Command) error {
-	found, err := settings.Load(settings.Places{Dir: "."})
+	found, err := settings.Load(settings.Places{Dir: ".", Settled: func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}})
 	if err != nil {
 		return err
 	}
