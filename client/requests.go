@@ -39,7 +39,7 @@ type RunRequest struct {
 	AllowedTools    []string           `json:"allowed_tools,omitempty"`
 	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
 	Conversation    string             `json:"conversation,omitempty"`
-	Yes             bool               `json:"yes,omitempty"` // writes in the directory need no approval
+	Yes             bool               `json:"yes,omitempty"` // writes in the directory, and shell commands in the sandbox, need no approval
 	Caller          string             `json:"caller,omitempty"`
 	Constraints     []string           `json:"constraints,omitempty"`
 	Criteria        []string           `json:"criteria,omitempty"`

@@ -45,6 +45,8 @@ type Config struct {
 	Port int
 	// Lazy gives up durability against the death of the machine.
 	Lazy bool
+	// WatchOnly: on the embedded server, who has no password may watch and not ask.
+	WatchOnly bool
 	// Profile is what the server must be seen to promise, or the node does not
 	// start. Default: whichever profile it has, as far as it can be seen.
 	Profile bus.Profile
@@ -287,7 +289,7 @@ func (h *Host) connect() error {
 	}
 	if !h.cfg.Bus.Given() {
 		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
-			Lazy: h.cfg.Lazy, Names: h.names, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, WatchOnly: h.cfg.WatchOnly, Names: h.names, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}
