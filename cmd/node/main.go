@@ -150,9 +150,17 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 // errConfig marks what the operator must change.
 var errConfig = errors.New("configuration")
 
+// settled: a flag was given, or this program has none of the name.
+func settled(c *cobra.Command) func(string) bool {
+	return func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}
+}
+
 // settle fills in the settings and checks what was given.
 func (n *node) settle(c *cobra.Command) error {
-	found, err := settings.Load(settings.Places{Dir: "."})
+	found, err := settings.Load(settings.Places{Dir: ".", Settled: settled(c)})
 	if err != nil {
 		return err
 	}
