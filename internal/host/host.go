@@ -260,7 +260,7 @@ func (h *Host) open(ctx context.Context) error {
 		return nil // what it gains it takes up
 	}
 	if h.cfg.ResumeAll {
-		return h.takeUp(ctx, nil)
+		return h.takeUp(ctx)
 	}
 	return nil
 }

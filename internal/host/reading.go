@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,34 +21,52 @@ type reading struct {
 	tails atomic.Pointer[[]*jetstream.Part] // by pool
 	open  []atomic.Bool                     // slots that are read; nothing is held that is not
 	alive []atomic.Int64                    // shells by slot, those included that are about to start
+	lines []*line                           // by slot; as many as there are streams are different
+	index roll
 
-	mu     sync.Mutex
-	gained []int // and not looked at yet
+	mu sync.Mutex // of what each line has gained
+}
+
+// line is one stream of a pool and its shards. Each has its own goroutine: one
+// that nobody leads, for as long as its server is away, holds up no other.
+type line struct {
+	pool   int
+	first  int // slot of the pool's first shard
+	slots  []int
+	moved  chan struct{} // shards were gained or lost
+	gained []int         // and not looked at yet
 }
 
 func newReading(p pools) *reading {
 	return &reading{pools: p, open: make([]atomic.Bool, p.slots()), alive: make([]atomic.Int64, p.slots())}
 }
 
-// each calls do for every pool that has some of these slots, with the numbers of
-// its shards.
-func (p pools) each(slots []int, do func(pool int, shards []int) error) error {
+// shards are the numbers of some slots in their pool.
+func (l *line) shards(slots []int) []int {
+	list := make([]int, len(slots))
+	for i, s := range slots {
+		list[i] = s - l.first
+	}
+	return list
+}
+
+// draw makes the lines of all streams, once there are tails, and returns them.
+func (r *reading) draw() (all []*line) {
 	first := 0
-	for i, pool := range p {
-		var shards []int
-		for _, s := range slots {
-			if s >= first && s < first+pool.Shards {
-				shards = append(shards, s-first)
-			}
+	for i, pool := range r.pools {
+		of := make([]*line, (*r.tails.Load())[i].Streams())
+		for n := range of {
+			of[n] = &line{pool: i, first: first, moved: make(chan struct{}, 1)}
+		}
+		for n := range pool.Shards {
+			l := of[n%len(of)]
+			l.slots = append(l.slots, first+n)
+			r.lines = append(r.lines, l)
 		}
 		first += pool.Shards
-		if len(shards) > 0 {
-			if err := do(i, shards); err != nil {
-				return err
-			}
-		}
+		all = append(all, of...)
 	}
-	return nil
+	return all
 }
 
 // ours is the logs, with a tail that reads what the node holds.
@@ -79,22 +96,45 @@ func (o ours) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop fun
 }
 
 // changed follows the leases.
-func (h *Host) changed(gained, _ []int) {
+func (h *Host) changed(gained, lost []int) {
 	r := h.holding.reading
 	r.mu.Lock()
-	r.gained = append(r.gained, gained...)
+	for _, s := range gained {
+		r.lines[s].gained = append(r.lines[s].gained, s)
+	}
 	r.mu.Unlock()
+	for _, s := range slices.Concat(gained, lost) {
+		r.lines[s].look()
+	}
+}
+
+// lookAgain: of all that is read the runs are to be taken up again.
+func (r *reading) lookAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s, l := range r.lines {
+		if r.open[s].Load() {
+			l.gained = append(l.gained, s)
+			l.look()
+		}
+	}
+}
+
+func (l *line) look() {
 	select {
-	case h.holding.moved <- struct{}{}:
+	case l.moved <- struct{}{}:
 	default: // it is looked for them anyway
 	}
 }
 
-const followPause = time.Second
+const (
+	followPause   = time.Second
+	attachTimeout = 5 * time.Second // of one attempt to read shards of a stream
+)
 
-// follow reads what was gained and then takes up its unfinished runs, until
-// they are found; and it stops reading what was lost, once no shell is left.
-func (h *Host) follow() {
+// follow reads what was gained of a stream and then takes up its unfinished runs,
+// until they are found; and it stops reading what was lost, once no shell is left.
+func (h *Host) follow(l *line) {
 	due := map[int]struct{}{} // gained, and their runs not taken up
 	taking := attempts{first: openTimeout, most: takeUpMost}
 	var again <-chan time.Time
@@ -102,49 +142,47 @@ func (h *Host) follow() {
 		select {
 		case <-h.life.Done():
 			return
-		case <-h.holding.moved:
+		case <-l.moved:
 		case <-again:
 		}
-		err := h.attach(due)
+		err := h.attach(l, due)
 		if err == nil && len(due) > 0 {
-			take := func(ctx context.Context) error { return h.takeUp(ctx, slices.Sorted(maps.Keys(due))) }
-			if err = taking.try(h.life, take); err == nil {
-				clear(due)
-			}
+			err = taking.try(h.life, func(ctx context.Context) error { return h.takeUpOf(ctx, l, due) })
 		}
 		if err != nil && h.life.Err() == nil {
-			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "error", err)
+			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "pool", h.holding.pools[l.pool].Name,
+				"shards", l.shards(l.slots), "error", err)
 		}
 		again = nil
-		if h.detach() || err != nil {
+		if h.detach(l) || err != nil {
 			again = time.After(followPause)
 		}
 	}
 }
 
-// attach reads all shards that are held and adds to due those that are newly
-// held. The tail comes first, then the claims of the shells (PROTOCOL P17).
-func (h *Host) attach(due map[int]struct{}) error {
-	k, r := h.holding.keeper.Load(), h.holding.reading
+// attach reads all shards of a stream that are held and adds to due those that are
+// newly held. The tail comes first, then the claims of the shells (PROTOCOL P17).
+func (h *Host) attach(l *line, due map[int]struct{}) error {
+	r := h.holding.reading
 	r.mu.Lock()
-	for _, s := range r.gained {
+	for _, s := range l.gained {
 		due[s] = struct{}{}
 	}
-	r.gained = nil
+	l.gained = nil
 	r.mu.Unlock()
+	held := h.holding.keeper.Load().Held()
 	var fresh []int
-	for _, s := range k.Held() {
-		if !r.open[s].Load() {
+	for _, s := range l.slots {
+		if !r.open[s].Load() && slices.Contains(held, s) {
 			fresh = append(fresh, s)
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.life, openTimeout)
+	ctx, cancel := context.WithTimeout(h.life, attachTimeout)
 	defer cancel()
-	err := r.pools.each(fresh, func(pool int, shards []int) error { return (*r.tails.Load())[pool].Add(ctx, shards...) })
-	if err != nil {
+	if err := (*r.tails.Load())[l.pool].Add(ctx, l.shards(fresh)...); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	for _, s := range fresh {
@@ -154,13 +192,12 @@ func (h *Host) attach(due map[int]struct{}) error {
 	return nil
 }
 
-// detach stops reading what is not held any more and has no shell; more says
-// that some of it has one still.
-func (h *Host) detach() (more bool) {
-	k, r := h.holding.keeper.Load(), h.holding.reading
-	held := k.Held()
+// detach stops reading what is not held any more of a stream and has no shell; more
+// says that some of it has one still.
+func (h *Host) detach(l *line) (more bool) {
+	held, r := h.holding.keeper.Load().Held(), h.holding.reading
 	var over []int
-	for s := range r.open {
+	for _, s := range l.slots {
 		if !r.open[s].Load() || slices.Contains(held, s) {
 			continue
 		}
@@ -174,9 +211,6 @@ func (h *Host) detach() (more bool) {
 		}
 		over = append(over, s)
 	}
-	_ = r.pools.each(over, func(pool int, shards []int) error { // it has no errors
-		(*r.tails.Load())[pool].Remove(shards...)
-		return nil
-	})
+	(*r.tails.Load())[l.pool].Remove(l.shards(over)...)
 	return more
 }

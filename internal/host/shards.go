@@ -28,7 +28,6 @@ type holding struct {
 	busy    []atomic.Int64 // work under way, by slot
 	reading *reading
 	buckets *bus.Buckets
-	moved   chan struct{} // shards were gained or lost
 }
 
 // pools are those that this node takes shards of. A slot is the number of a
@@ -69,7 +68,7 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 		return err
 	}
 	l := &h.holding
-	l.buckets, l.moved = b, make(chan struct{}, 1)
+	l.buckets = b
 	l.busy, l.reading = make([]atomic.Int64, l.pools.slots()), newReading(l.pools)
 	cfg.Post = ours{h.logs(), l.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
@@ -117,6 +116,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lines := h.holding.reading.draw()
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: h.names, Pools: h.holding.pools, TTL: h.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(h.cfg.Name, h.cfg.Machine, "node"), Host: h.cfg.Machine, PID: os.Getpid(), Version: gateway.Version(),
 			Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Rules: h.cfg.Rules},
@@ -133,8 +133,10 @@ func (h *Host) keepShards(ctx context.Context) error {
 		return err
 	}
 	h.holding.keeper.Store(k)
-	h.changed(nil, nil) // what was taken before anybody could act on it
-	h.writing.Go(h.follow)
+	for _, l := range lines {
+		l.look() // for what was taken before anybody could act on it
+		h.writing.Go(func() { h.follow(l) })
+	}
 	h.writing.Go(h.watchPools)
 	return nil
 }

@@ -3,6 +3,9 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/actors/life"
@@ -14,17 +17,29 @@ import (
 // Unfinished lists the runs that have not ended. The index is written after
 // the log, so a run whose opener died in between is found by its log.
 func (h *Host) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
-	open, _, err := h.unfinished(ctx, nil)
+	logs, list, err := h.everything(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open, _, err := h.unfinished(ctx, list, logs)
 	return open, err
 }
 
-// unfinished lists the runs that have not ended, and the logs of some slots;
-// of all without any.
-func (h *Host) unfinished(ctx context.Context, slots []int) (open []client.RunInfo, logs []mailbox.Address, err error) {
-	list, err := h.runs.List(ctx)
-	if err != nil {
-		return nil, nil, err
+// everything lists the logs that there are, and the index.
+func (h *Host) everything(ctx context.Context) (logs []mailbox.Address, list []client.RunInfo, err error) {
+	list, err = h.runs.List(ctx)
+	if err == nil {
+		logs, err = h.post.Addresses(ctx, "")
 	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("host: %w", err)
+	}
+	return logs, list, nil
+}
+
+// unfinished lists the runs that have not ended, by the index and by some logs; of
+// those found are the ones that only their logs knew of.
+func (h *Host) unfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
 	known := map[string]bool{}
 	for _, i := range list {
 		known[i.RunID] = true
@@ -32,53 +47,77 @@ func (h *Host) unfinished(ctx context.Context, slots []int) (open []client.RunIn
 			open = append(open, i)
 		}
 	}
-	if len(slots) == 0 {
-		logs, err = h.post.Addresses(ctx, "")
-	}
-	held := h.holding.pools
-	if err == nil {
-		err = held.each(slots, func(pool int, shards []int) error {
-			some, err := h.post.AddressesIn(ctx, held[pool].Name, shards...)
-			logs = append(logs, some...)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("host: %w", err)
-	}
 	for _, at := range logs {
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}
 		if buried, err := gateway.Buried(ctx, h.post, at.Run()); err != nil {
-			return nil, nil, err
+			return nil, found, err
 		} else if buried {
 			continue // it was deleted
 		}
 		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
 		if err := h.runs.Put(ctx, row); err != nil {
-			return nil, nil, err
+			return nil, found, err
 		}
 		open = append(open, row)
+		found++
 	}
-	return open, logs, nil
+	return open, found, nil
 }
 
 // takeUp wakes the actors of all runs that have not ended, but for those who wait:
 // what the newest entry of a log says of its actor is enough to leave it at rest
 // (PROTOCOL P17, P19). It is one pass over the newest entries: one for each run
 // would cost a request to each stream. A supervisor that has ended, and whose run
-// the index does not know as over, says so again. With slots, it is those whose logs are there.
-func (h *Host) takeUp(ctx context.Context, slots []int) error {
-	open, _, err := h.unfinished(ctx, slots)
+// the index does not know as over, says so again.
+func (h *Host) takeUp(ctx context.Context) error {
+	open, err := h.Unfinished(ctx)
 	if err != nil {
 		return err
 	}
+	if err := h.post.Heads(ctx, h.wakes(open)); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	return nil
+}
+
+// takeUpOf is takeUp for those whose logs are in the shards of one stream that are
+// due. What was looked at is not due any more, whatever becomes of the others.
+func (h *Host) takeUpOf(ctx context.Context, l *line, due map[int]struct{}) error {
+	slots, pool := slices.Sorted(maps.Keys(due)), h.holding.pools[l.pool].Name
+	list, err := h.holding.reading.index.read(ctx, h.runs.List)
+	var logs []mailbox.Address
+	if err == nil {
+		logs, err = h.post.AddressesIn(ctx, pool, l.shards(slots)...)
+	}
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	open, found, err := h.unfinished(ctx, list, logs)
+	if found > 0 {
+		h.holding.reading.lookAgain() // whose logs were passed by, for nobody knew of their run
+	}
+	if err != nil {
+		return err
+	}
+	look := h.wakes(open)
+	for _, s := range slots {
+		if err := h.post.HeadsOf(ctx, pool, l.shards([]int{s}), look); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		delete(due, s)
+	}
+	return nil
+}
+
+// wakes wakes those of the open runs who do not wait, one at each call.
+func (h *Host) wakes(open []client.RunInfo) func(mailbox.Head) error {
 	live := map[string]bool{}
 	for _, i := range open {
 		live[i.RunID] = true
 	}
-	look := func(d mailbox.Head) error {
+	return func(d mailbox.Head) error {
 		switch st := life.Stands(d.To, d.Data, d.Entries); {
 		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
@@ -88,16 +127,39 @@ func (h *Host) takeUp(ctx context.Context, slots []int) error {
 		}
 		return nil
 	}
-	if len(slots) == 0 {
-		err = h.post.Heads(ctx, look)
-	} else {
-		held := h.holding.pools
-		err = held.each(slots, func(pool int, shards []int) error { return h.post.HeadsOf(ctx, held[pool].Name, shards, look) })
+}
+
+// roll is the index, read once for all who ask for it before it is begun: a node
+// gains shards of many streams at once, and each asks.
+type roll struct {
+	turn sync.Mutex // it is read by one at a time
+	mu   sync.Mutex
+	next *page // not begun yet
+}
+
+type page struct {
+	once sync.Once
+	list []client.RunInfo
+	err  error
+}
+
+// read gives what list says, which was asked after the caller came.
+func (r *roll) read(ctx context.Context, list func(context.Context) ([]client.RunInfo, error)) ([]client.RunInfo, error) {
+	r.mu.Lock()
+	if r.next == nil {
+		r.next = &page{}
 	}
-	if err != nil {
-		return fmt.Errorf("host: %w", err)
-	}
-	return nil
+	p := r.next
+	r.mu.Unlock()
+	p.once.Do(func() {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		r.mu.Lock()
+		r.next = nil
+		r.mu.Unlock()
+		p.list, p.err = list(ctx)
+	})
+	return p.list, p.err
 }
 
 // takeUpMost is the longest that one attempt to take up runs may take.

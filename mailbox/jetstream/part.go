@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -19,12 +20,13 @@ type Part struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
-	mu      sync.Mutex
 	streams []partStream
 }
 
-// partStream is what a Part reads of one stream.
+// partStream is what a Part reads of one stream. One that nobody leads keeps its
+// own lock while it is asked for its end, and no other waits for it.
 type partStream struct {
+	mu      sync.Mutex
 	from    map[int]uint64 // shard → the first place to deliver
 	readers map[int]*reader
 }
@@ -50,68 +52,94 @@ func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Messa
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Part{pool: pl, deliver: deliver, ctx: ctx, cancel: cancel, streams: make([]partStream, len(pl.streams))}
 	for n := range t.streams {
-		t.streams[n] = partStream{from: map[int]uint64{}, readers: map[int]*reader{}}
+		t.streams[n].from, t.streams[n].readers = map[int]uint64{}, map[int]*reader{}
 	}
 	return t, nil
 }
 
+// Streams is how many streams the pool has: shard s is in stream s modulo Streams.
+func (t *Part) Streams() int { return len(t.streams) }
+
 // Add begins to read shards: every entry appended to them after it returned is
-// delivered. With an error nothing has changed: mailbox.ErrClosed once the
-// Part has ended. Shards that are read go on.
+// delivered. Each stream is for itself: with an error nothing has changed of the
+// shards of those that it tells of, and those of the others are read.
+// mailbox.ErrClosed: the Part has ended. Shards that are read go on.
 func (t *Part) Add(ctx context.Context, shards ...int) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return fmt.Errorf("jetstream: read shards: %w", mailbox.ErrClosed)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)() // Close waits for us
-	last := map[int]uint64{}
+	var errs []error
+	for n, of := range t.byStream(shards) {
+		if err := t.add(ctx, n, of); err != nil {
+			errs = append(errs, fmt.Errorf("jetstream: read shards %v: %w", of, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// byStream sorts shards into their streams.
+func (t *Part) byStream(shards []int) map[int][]int {
+	by := map[int][]int{}
 	for _, s := range shards {
 		n := s % len(t.streams)
-		if _, read := t.streams[n].from[s]; read {
-			continue
-		}
-		if _, known := last[n]; known {
-			continue
-		}
-		at, err := t.pool.streams[n].last(ctx)
-		if t.ctx.Err() != nil {
-			err = mailbox.ErrClosed
-		}
-		if err != nil {
-			return fmt.Errorf("jetstream: read shard %d: %w", s, err)
-		}
-		last[n] = at
+		by[n] = append(by[n], s)
 	}
-	for _, s := range shards {
-		if n := s % len(t.streams); t.streams[n].from[s] == 0 {
-			t.streams[n].from[s] = last[n] + 1
+	return by
+}
+
+// add begins to read shards of one stream.
+func (t *Part) add(ctx context.Context, n int, shards []int) error {
+	s := &t.streams[n]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return mailbox.ErrClosed
+	}
+	var fresh []int
+	for _, shard := range shards {
+		if _, read := s.from[shard]; !read {
+			fresh = append(fresh, shard)
 		}
 	}
-	for n := range last {
-		t.arrange(n)
+	if len(fresh) == 0 {
+		return nil
 	}
+	last, err := t.pool.streams[n].last(ctx)
+	if t.ctx.Err() != nil {
+		err = mailbox.ErrClosed
+	}
+	if err != nil {
+		return err
+	}
+	for _, shard := range fresh {
+		s.from[shard] = last + 1
+	}
+	t.arrange(n)
 	return nil
 }
 
 // Remove ends the reading of shards: nothing of them is delivered after it returned.
 func (t *Part) Remove(shards ...int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	for n, of := range t.byStream(shards) {
+		t.remove(n, of)
+	}
+}
+
+func (t *Part) remove(n int, shards []int) {
+	s := &t.streams[n]
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if t.ctx.Err() != nil {
 		return
 	}
-	changed := map[int]struct{}{}
-	for _, s := range shards {
-		n := s % len(t.streams)
-		if _, read := t.streams[n].from[s]; read {
-			delete(t.streams[n].from, s)
-			changed[n] = struct{}{}
+	changed := false
+	for _, shard := range shards {
+		if _, read := s.from[shard]; read {
+			delete(s.from, shard)
+			changed = true
 		}
 	}
-	for n := range changed {
+	if changed {
 		t.arrange(n)
 	}
 }
@@ -119,27 +147,29 @@ func (t *Part) Remove(shards ...int) {
 // Close ends all reading and waits for the last delivery.
 func (t *Part) Close() {
 	t.cancel()
-	// What holds the lock may start readers, what takes it later sees the end:
+	// What holds a lock may start readers, what takes it later sees the end:
 	// nothing starts while we wait.
-	t.mu.Lock()
-	t.mu.Unlock()
+	for n := range t.streams {
+		t.streams[n].mu.Lock()
+		t.streams[n].mu.Unlock()
+	}
 	t.ended.Wait()
 }
 
 // Readers is how many readers there are now.
 func (t *Part) Readers() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := 0
-	for _, s := range t.streams {
-		n += len(s.readers)
+	sum := 0
+	for n := range t.streams {
+		t.streams[n].mu.Lock()
+		sum += len(t.streams[n].readers)
+		t.streams[n].mu.Unlock()
 	}
-	return n
+	return sum
 }
 
-// arrange makes the readers of a stream those that its shards ask for. mu is held.
+// arrange makes the readers of a stream those that its shards ask for. Its lock is held.
 func (t *Part) arrange(n int) {
-	s, names := t.streams[n], t.pool.post.cfg.Names
+	s, names := &t.streams[n], t.pool.post.cfg.Names
 	all := len(s.from) == t.pool.of(n)
 	for key, r := range s.readers {
 		_, still := s.from[key]

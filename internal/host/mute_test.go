@@ -1,0 +1,140 @@
+package host
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/shard"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// muteable is a server of others of whose interface a part can fall silent, as it
+// does for a stream that nobody leads.
+type muteable struct{ *server.Server }
+
+func newMuteable(t *testing.T) muteable {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return muteable{s}
+}
+
+// mute lets requests to a subject end where nobody answers.
+func (s muteable) mute(t *testing.T, subject, to string) {
+	t.Helper()
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if _, err := nc.Subscribe(to, func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.GlobalAccount().AddMapping(subject, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s muteable) join(t *testing.T, name string, roots ...string) *Host {
+	t.Helper()
+	return start(t, t.TempDir(), func(c *Config) {
+		c.Name, c.Roots, c.LeaseTTL, c.Bus = name, roots, shard.TTLMin, bus.Options{Servers: s.ClientURL()}
+	})
+}
+
+// TestAStreamThatNobodyLeadsHoldsUpNoOther: a node goes while one stream of eight
+// does not answer. What it had in the seven others goes on at the next one, whichever
+// of the requests to that stream is not answered (P17).
+func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
+	const mute = 1
+	stream := bus.Names{}.BoxStream(bus.DefaultPool, mute)
+	for what, subject := range map[string][2]string{
+		"its end":    {"$JS.API.STREAM.INFO." + stream, "nobody.info"},
+		"its newest": {"$JS.API.CONSUMER.CREATE." + stream + ".>", "nobody.consumer.>"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newMuteable(t)
+			model, gate, agents := held(t)
+			one := s.join(t, "one", agents)
+			spread(t, one)
+			c := connect(t, one)
+			inMute := func(at mailbox.Address) bool {
+				return mailbox.Shard(at, one.holding.pools[0].Shards)%one.post.Streams() == mute
+			}
+			var elsewhere []string // runs of which nothing is in that stream
+			for mutes := 0; len(elsewhere) < 4 || mutes == 0; {
+				id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
+				await(t, c, id, "tool.started", 1)
+				at, err := one.post.Addresses(within(t), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.ContainsFunc(at, inMute) {
+					mutes++
+					continue
+				}
+				elsewhere = append(elsewhere, id)
+			}
+			two := s.join(t, "two", agents)
+			s.mute(t, subject[0], subject[1])
+			if err := one.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range elsewhere {
+				eventually(t, "the run goes on at the other node", func() bool {
+					info, _, err := two.runs.Get(t.Context(), id)
+					return err == nil && info.State == gateway.Finished && info.Result.Reason == agent.Completed
+				})
+			}
+		})
+	}
+}
+
+// TestARunThatOnlyItsLogKnowsGoesOnInAllStreams: the opener died before it wrote the
+// index. Whichever stream is read first, all actors of the run are taken up.
+func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
+	s := newMuteable(t)
+	model, gate, agents := held(t)
+	one := s.join(t, "one", agents)
+	spread(t, one)
+	c := connect(t, one)
+	ids := make([]string, 6)
+	for i := range ids {
+		ids[i] = begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
+		await(t, c, ids[i], "tool.started", 1)
+		if err := one.runs.Remove(within(t), ids[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := s.join(t, "two", agents)
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		eventually(t, "the run goes on at the other node", func() bool {
+			info, _, err := two.runs.Get(t.Context(), id)
+			return err == nil && info.State == gateway.Finished && info.Result.Reason == agent.Completed
+		})
+	}
+}
