@@ -358,6 +358,7 @@ func (h *Host) Close() (err error) {
 	h.end()
 	h.giveShards()
 	h.writing.Wait()
+	errs = append(errs, h.places.close())
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
 	}

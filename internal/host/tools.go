@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/model"
@@ -14,34 +12,6 @@ import (
 	"github.com/troupe-run/troupe/tool/builtin"
 	"github.com/troupe-run/troupe/tool/kept"
 )
-
-// places keeps the tools of each directory: they hold it open.
-type places struct {
-	mu    sync.Mutex
-	known map[string][]tool.Tool
-	specs map[string][]model.ToolSpec
-}
-
-func (p *places) tools(dir string, writable []string) ([]tool.Tool, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	key := dir + "\x00" + strings.Join(writable, "\x00")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if tools, ok := p.known[key]; ok {
-		return tools, nil
-	}
-	tools, err := builtin.Dir(dir, builtin.Config{Writable: writable})
-	if err != nil {
-		return nil, err
-	}
-	if p.known == nil {
-		p.known = map[string][]tool.Tool{}
-	}
-	p.known[key] = tools
-	return tools, nil
-}
 
 // tools makes the set of one agent: the tools of its directory and the
 // commands of its agent file. What it may call was decided when it was
@@ -102,25 +72,23 @@ func (h *Host) keptSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 
 // specs describes the tools of a directory, and those of the program.
 func (h *Host) specs(dir string) ([]model.ToolSpec, error) {
-	h.places.mu.Lock()
-	specs, ok := h.places.specs[dir]
-	h.places.mu.Unlock()
-	if ok {
-		return slices.Clone(specs), nil
-	}
 	tools, err := h.places.tools(dir, writable(false))
 	if err != nil {
 		return nil, bad("name a directory that can be read", "dir: %v", err)
 	}
-	set, err := tool.NewSet(slices.Concat(tools, h.cfg.Own.Tools)...)
-	if err != nil {
-		return nil, fmt.Errorf("host: %w", err)
-	}
 	h.places.mu.Lock()
 	defer h.places.mu.Unlock()
-	if h.places.specs == nil {
-		h.places.specs = map[string][]model.ToolSpec{}
+	known := h.places.specs[dir != ""] // they are the same for all directories
+	if known == nil {
+		set, err := tool.NewSet(slices.Concat(tools, h.cfg.Own.Tools)...)
+		if err != nil {
+			return nil, fmt.Errorf("host: %w", err)
+		}
+		if h.places.specs == nil {
+			h.places.specs = map[bool][]model.ToolSpec{}
+		}
+		known = set.Specs()
+		h.places.specs[dir != ""] = known
 	}
-	h.places.specs[dir] = set.Specs()
-	return slices.Clone(h.places.specs[dir]), nil
+	return slices.Clone(known), nil
 }

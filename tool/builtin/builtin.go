@@ -55,13 +55,45 @@ type place struct {
 	cfg  Config
 }
 
-// Dir makes the tools of a directory: list_dir, read_file, grep, glob, git_log,
-// git_show, git_blame, git_numstat, write_file and edit_file. The directory stays open as
-// long as one of the tools is in use.
+// Directory is a directory that is held open, and its tools: list_dir, read_file,
+// grep, glob, git_log, git_show, git_blame, git_numstat, write_file and edit_file.
+type Directory struct {
+	Tools []tool.Tool
+	named string
+	root  *os.Root
+}
+
+// Current says that the directory is still what its name leads to. One that was
+// removed and made again is not. One that is only gone is: there is no other.
+func (d *Directory) Current() bool {
+	now, err := os.Stat(d.named)
+	if err != nil {
+		return true
+	}
+	then, err := d.root.Stat(".")
+	return err == nil && os.SameFile(now, then)
+}
+
+// Close ends the calls that come after it. Without it the directory is closed
+// once none of its tools is in use.
+func (d *Directory) Close() error { return d.root.Close() }
+
+// Dir makes the tools of a directory, see Directory. It stays open as long as one
+// of the tools is in use.
 func Dir(root string, cfg Config) ([]tool.Tool, error) {
-	abs, err := filepath.Abs(root)
+	d, err := Open(root, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return d.Tools, nil
+}
+
+// Open opens a directory and makes its tools.
+func Open(root string, cfg Config) (*Directory, error) {
+	named, err := filepath.Abs(root)
+	abs := named
 	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
+		abs, err = filepath.EvalSymlinks(named)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
@@ -77,15 +109,15 @@ func Dir(root string, cfg Config) ([]tool.Tool, error) {
 	w := &writer{p: p, mine: map[string]bool{}}
 	write := func() (tool.Tool, error) { return p.writeFile(w) }
 	edit := func() (tool.Tool, error) { return p.editFile(w) }
-	var tools []tool.Tool
+	d := &Directory{named: named, root: r}
 	for _, make := range []func() (tool.Tool, error){p.listDir, p.readFile, p.grep, p.glob, p.gitLog, p.gitShow, p.gitBlame, p.gitNumstat, write, edit} {
 		t, err := make()
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, r.Close())
 		}
-		tools = append(tools, t)
+		d.Tools = append(d.Tools, t)
 	}
-	return tools, nil
+	return d, nil
 }
 
 // reader makes a tool of the class read.

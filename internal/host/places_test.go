@@ -1,0 +1,118 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/tool"
+)
+
+// useTool calls one tool of a list.
+func useTool(t *testing.T, tools []tool.Tool, name string, args map[string]string) tool.Result {
+	t.Helper()
+	i := slices.IndexFunc(tools, func(t tool.Tool) bool { return t.Spec().Name == name })
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tools[i].Call(t.Context(), tool.Call{Args: raw})
+	if err != nil {
+		r.Text = err.Error()
+	}
+	return r
+}
+
+func putFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestADirectoryThatIsMadeAnew: a checkout is removed and comes again under the
+// same name. Who worked there, and who comes next, works in the new one, and what
+// is secret there is hidden.
+func TestADirectoryThatIsMadeAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkout")
+	putFile(t, filepath.Join(dir, "old.txt"), "old")
+	var p places
+	before, err := p.tools(dir, []string{"**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := useTool(t, before, "read_file", map[string]string{"path": "old.txt"}); !strings.Contains(r.Text, "old") {
+		t.Fatalf("%+v", r)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := useTool(t, before, "read_file", map[string]string{"path": "old.txt"}); strings.Contains(r.Text, dir) {
+		t.Errorf("it says where it was: %q", r.Text)
+	}
+	putFile(t, filepath.Join(dir, "new.txt"), "new: hunter2-hunter2")
+	putFile(t, filepath.Join(dir, ".env"), "API_KEY=hunter2-hunter2")
+	after, err := p.tools(dir, []string{"**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, tools := range map[string][]tool.Tool{"who worked there": before, "who comes next": after} {
+		if r := useTool(t, tools, "list_dir", nil); !strings.Contains(r.Text, "new.txt") {
+			t.Errorf("%s lists %q", who, r.Text)
+		}
+		if r := useTool(t, tools, "read_file", map[string]string{"path": "new.txt"}); !strings.Contains(r.Text, "new:") || strings.Contains(r.Text, "hunter2") {
+			t.Errorf("%s reads %q", who, r.Text)
+		}
+		// The second writes what the first wrote: they share what is their own.
+		useTool(t, tools, "write_file", map[string]string{"path": "report.txt", "content": who})
+		if data, err := os.ReadFile(filepath.Join(dir, "report.txt")); err != nil || string(data) != who {
+			t.Errorf("%s writes: %q, %v", who, data, err)
+		}
+	}
+}
+
+// TestDirectoriesThatAreHeldOpen: as many as placesMax wait for the next one. Who
+// works in one that fell out works on, and nothing is open once the node is closed.
+func TestDirectoriesThatAreHeldOpen(t *testing.T) {
+	var p places
+	all, first := t.TempDir(), []tool.Tool(nil)
+	for i := range placesMax + 3 {
+		dir := filepath.Join(all, fmt.Sprint(i))
+		putFile(t, filepath.Join(dir, "a.txt"), "text")
+		tools, err := p.tools(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = tools
+		}
+	}
+	if len(p.known) != placesMax || !strings.HasPrefix(p.known[0].key, filepath.Join(all, "3")+"\x00") {
+		t.Errorf("%d are held, the oldest is %q", len(p.known), p.known[0].key)
+	}
+	if r := useTool(t, first, "read_file", map[string]string{"path": "a.txt"}); !strings.Contains(r.Text, "text") {
+		t.Errorf("in what fell out: %q", r.Text)
+	}
+	if _, err := p.tools(filepath.Join(all, "5"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if newest := p.known[placesMax-1].key; !strings.HasPrefix(newest, filepath.Join(all, "5")+"\x00") {
+		t.Errorf("the newest in use is %q", newest)
+	}
+	held := p.known
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range held {
+		if r := useTool(t, k.Tools, "list_dir", nil); !strings.Contains(r.Text, "closed") {
+			t.Fatalf("%s is still open: %q", k.key, r.Text)
+		}
+	}
+}
