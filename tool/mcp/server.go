@@ -42,7 +42,7 @@ type live struct {
 	secrets *mask.Masker  // of its definition
 	tokens  atomic.Int64
 	stale   atomic.Bool // it says that its list has changed
-	hear    sync.Map    // progress token -> func(*sdk.ProgressNotificationParams)
+	hear    sync.Map    // progress token -> *progress
 
 	turn    chan struct{} // of one: who has it may ask for the list
 	listing *Listing
@@ -213,7 +213,7 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 	}
 	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
 	if l.link, err = reach(def, s.dir, s.hub.cfg.Trusted(s.def.Source)); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{}, // it may ask us for nothing
@@ -325,6 +325,16 @@ func (l *live) close() {
 // shown is what a server says, for a person: without its secrets, then short. A
 // secret that is cut would not be known again.
 func (l *live) shown(text string) string { return clip(l.secrets.Text(visible(text)), stderrShown) }
+
+// told is an error of which a person is shown another text.
+type told struct {
+	text string
+	error
+}
+
+func (t told) Error() string { return t.text }
+
+func (t told) Unwrap() error { return t.error }
 
 // last is what it has said on stderr in the end.
 func (l *live) last() string {
