@@ -17,6 +17,7 @@ import (
 // server is one that is started when it is needed, and again when it has died.
 type server struct {
 	hub  *Hub
+	key  string // in the hub
 	def  Server
 	dir  string
 	gone chan struct{} // closed with the hub
@@ -27,9 +28,9 @@ type server struct {
 	failures int           // in a row
 	retryAt  time.Time
 	why      error // of the last failure
-	users    int
-	idle     *time.Timer
-	closed   bool
+	users    int         // calls that have it, also those that wait for a start
+	idle     *time.Timer // to what happens if nobody comes
+	closed   bool        // with the hub, or forgotten by it
 }
 
 // live is a server that answers.
@@ -48,7 +49,17 @@ type live struct {
 	listing *Listing
 }
 
-// use is the server as it runs, started if need be. Who has it must leave.
+// take says that a call begins, which must leave; false: it is closed.
+func (s *server) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.users++
+	}
+	return !s.closed
+}
+
+// use is the server as it runs, started if need be, for who has taken it.
 func (s *server) use(ctx context.Context) (*live, error) {
 	for {
 		s.mu.Lock()
@@ -59,7 +70,6 @@ func (s *server) use(ctx context.Context) (*live, error) {
 			s.mu.Unlock()
 			return nil, ErrClosed
 		case s.live != nil:
-			s.users++
 			l := s.live
 			s.mu.Unlock()
 			return l, nil
@@ -119,24 +129,48 @@ func (s *server) await(ctx context.Context, started <-chan struct{}, pause time.
 func (s *server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users--; s.users > 0 || s.live == nil || s.closed {
+	s.users--
+	s.rest()
+}
+
+// rest is under the lock. It stops a server that nobody comes to for a while, and
+// lets the hub forget what is over; of what has failed only when a start would not
+// be waited for any more.
+func (s *server) rest() {
+	if s.users > 0 || s.starting != nil || s.closed {
 		return
 	}
 	if s.idle != nil {
 		s.idle.Stop()
 	}
-	l := s.live
-	s.idle = time.AfterFunc(s.hub.cfg.Idle, func() {
+	l, pause := s.live, s.hub.cfg.Idle
+	if l == nil {
+		pause = time.Until(s.retryAt.Add(BackoffMax))
+	}
+	if l == nil && (s.failures == 0 || pause <= 0) {
+		s.closed = true
+		s.hub.forget(s)
+		return
+	}
+	s.idle = time.AfterFunc(pause, func() {
 		s.mu.Lock()
-		rest := s.users == 0 && s.live == l && !s.closed
-		if rest {
+		over := s.users == 0 && s.live == l && !s.closed
+		if over {
 			s.live = nil
+			s.rest()
 		}
 		s.mu.Unlock()
-		if rest {
-			s.hub.do(l.close)
+		if over && l != nil {
+			s.end(l)
 		}
 	})
+}
+
+// end closes what is live no more: beside, or at once where the hub waits for it.
+func (s *server) end(l *live) {
+	if !s.hub.do(l.close) {
+		l.close()
+	}
 }
 
 // start makes one attempt. It is no part of the call that asked for it: others
@@ -158,6 +192,7 @@ func (s *server) start() {
 		s.live = l
 		s.hub.work.Go(func() { s.watch(l) })
 	}
+	s.rest() // who asked for it may have gone
 }
 
 // failed is under the lock.
@@ -199,6 +234,7 @@ func (s *server) watch(l *live) {
 		if !s.closed {
 			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.last()))
 		}
+		s.rest()
 	}
 	s.mu.Unlock()
 	l.close()
@@ -306,7 +342,7 @@ func (s *server) drop(l *live, why error) {
 	}
 	s.mu.Unlock()
 	if mine {
-		s.hub.do(l.close)
+		s.end(l)
 	}
 }
 
