@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/scout"
+	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -20,7 +21,7 @@ import (
 const (
 	ScoutTokens = 60_000
 	ModelTokens = 1_000_000
-	PaidNano    = 1_000_000_000 // one US dollar, for a paid key without a limit
+	PaidNano    = settings.DefaultUSD * usdNano // for a paid key without a limit
 	PromptMax   = 64 << 10
 	// NamedModelsMax is how many models a request may allow without a price.
 	NamedModelsMax = 64
@@ -185,7 +186,7 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 		}
 	}
 	paid := slices.ContainsFunc(chain, func(c pick.Choice) bool { return c.Paid })
-	if l.Nano == 0 && paid && r.MaxTokens == 0 && c.Price.Known {
+	if l.Nano == 0 && paid && (r.MaxTokens == 0 || r.PaidLimit) {
 		l.Nano = PaidNano
 	}
 	var a agent.Limits

@@ -27,7 +27,7 @@ type server struct {
 	starting chan struct{} // closed when the start under way is over; nil: none is
 	failures int           // in a row
 	retryAt  time.Time
-	why      error // of the last failure
+	why      error       // of the last failure
 	users    int         // calls that have it, also those that wait for a start
 	idle     *time.Timer // to what happens if nobody comes
 	closed   bool        // with the hub, or forgotten by it
