@@ -362,7 +362,7 @@ func (h *Host) Close() (err error) {
 		errs = append(errs, h.post.Close())
 	}
 	if h.teller != nil {
-		h.telling.burst()
+		h.telling.close()
 	}
 	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
 		if nc != nil {
