@@ -66,9 +66,11 @@ func (h *Hub) Close() {
 	h.servers = nil
 	h.mu.Unlock()
 	h.end()
+	var closing sync.WaitGroup // one that does not read its end takes seconds
 	for _, s := range all {
-		s.close()
+		closing.Go(s.close)
 	}
+	closing.Wait()
 	h.work.Wait()
 }
 
