@@ -139,7 +139,7 @@ func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) 
 // servers gives a run the tools of its MCP servers: those that are what the
 // operator has allowed.
 func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentfile.Definition, a *client.RunAccepted) error {
-	named, err := h.directory(r.MCPConfig)
+	named, err := h.rooted("mcp_config", r.MCPConfig)
 	if err != nil {
 		return err
 	}
