@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -173,7 +172,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
 	h.telling = newTelling(h.tell, cfg.Logger)
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Trusted: func(source string) bool { return filepath.Base(source) != mcp.FileName }, Logger: cfg.Logger})
+	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(h.denied(err), h.Close())
 	}

@@ -18,9 +18,6 @@ import (
 type Config struct {
 	// Getenv reads the variables that definitions name. Default os.Getenv.
 	Getenv func(string) string
-	// Trusted reports whether the operator wrote a file: only then may a name in
-	// it lead to a private address. Default: no file.
-	Trusted func(source string) bool
 	// Idle is how long a server without a call is kept. Default IdleMax.
 	Idle time.Duration
 	// Version is what we call ourselves. Default "dev".
@@ -45,9 +42,6 @@ type Hub struct {
 func New(cfg Config) *Hub {
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
-	}
-	if cfg.Trusted == nil {
-		cfg.Trusted = func(string) bool { return false }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -85,7 +79,7 @@ func (h *Hub) server(def Server, dir string) (*server, error) {
 }
 
 func (h *Hub) found(def Server, dir string) (*server, error) {
-	key := def.Source + "\x00" + def.Hash() + "\x00" + dir
+	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t", def.Source, def.Hash(), dir, def.Own)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -190,7 +190,7 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
-	if l.link, err = reach(def, s.dir, s.hub.cfg.Trusted(s.def.Source)); err != nil {
+	if l.link, err = reach(def, s.dir, s.def.Own); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
