@@ -169,7 +169,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
 	h.telling = newTelling(h.tell, cfg.Logger)
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
