@@ -17,7 +17,10 @@ import (
 	"github.com/troupe-run/troupe/bus"
 )
 
-const patience = 60 * time.Second
+const (
+	patience = 60 * time.Second
+	pause    = 10 * time.Millisecond // between two looks at what a test waits for
+)
 
 // estate is servers with an account for troupe and one for the system.
 type estate struct {
@@ -112,7 +115,7 @@ func (e *estate) furnish(replicas int, change func(*jetstream.StreamConfig)) *na
 	if change != nil {
 		change(&log)
 	}
-	for until := time.Now().Add(patience); ; {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		_, err := bus.OpenBuckets(e.t.Context(), js, bus.BucketConfig{Replicas: replicas})
 		if err == nil {
 			_, err = js.CreateOrUpdateStream(e.t.Context(), log)

@@ -64,8 +64,7 @@ func cluster(t *testing.T) *nats.Conn {
 func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
 	t.Helper()
 	cfg.Replicas = 3
-	until := time.Now().Add(patience)
-	for {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		p, err := jetstream.Open(t.Context(), nc, cfg)
 		if err == nil {
 			t.Cleanup(func() {
@@ -126,8 +125,7 @@ func TestCluster(t *testing.T) {
 // answers.
 func stepDown(t *testing.T, nc *nats.Conn, stream string) {
 	t.Helper()
-	until := time.Now().Add(patience)
-	for {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		m, err := nc.Request(native.DefaultAPIPrefix+"STREAM.LEADER.STEPDOWN."+stream, nil, time.Second)
 		if err == nil && strings.Contains(string(m.Data), `"success":true`) {
 			return

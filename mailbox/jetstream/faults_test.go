@@ -23,6 +23,9 @@ import (
 // patience ends a test that waits for something that does not come.
 const patience = 60 * time.Second
 
+// pause lies between two looks at what a test waits for.
+const pause = 10 * time.Millisecond
+
 // quick is a configuration whose timeouts come soon.
 func quick() jetstream.Config {
 	return jetstream.Config{
