@@ -29,10 +29,43 @@ type estate struct {
 }
 
 // found starts as many servers as there are words on whether each syncs. More
-// than one are a cluster.
+// than one are a cluster. Somebody else may get a port before its server has it:
+// then others are tried.
 func found(t *testing.T, synced ...bool) *estate {
 	t.Helper()
-	e := &estate{t: t}
+	for range 5 {
+		e := &estate{t: t, servers: gather(t, synced)}
+		t.Cleanup(e.end)
+		if slices.ContainsFunc(e.servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
+			e.end()
+			continue
+		}
+		for _, s := range e.servers {
+			account, err := s.LookupAccount("APP")
+			if err == nil {
+				err = account.EnableJetStream(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1}}, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e
+	}
+	t.Fatal("the servers never come up")
+	return nil
+}
+
+// end shuts the servers down, which may be so already.
+func (e *estate) end() {
+	for _, s := range e.servers {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// gather starts servers that are to be a cluster.
+func gather(t *testing.T, synced []bool) (servers []*server.Server) {
+	t.Helper()
 	var routes []*url.URL
 	var ports []int
 	for range synced {
@@ -61,27 +94,9 @@ func found(t *testing.T, synced ...bool) *estate {
 			t.Fatal(err)
 		}
 		s.Start()
-		e.servers = append(e.servers, s)
+		servers = append(servers, s)
 	}
-	t.Cleanup(func() {
-		for _, s := range e.servers {
-			s.Shutdown()
-			s.WaitForShutdown()
-		}
-	})
-	for _, s := range e.servers {
-		if !s.ReadyForConnections(patience) {
-			t.Fatal("a server is not ready")
-		}
-		account, err := s.LookupAccount("APP")
-		if err == nil {
-			err = account.EnableJetStream(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1}}, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return e
+	return servers
 }
 
 func (e *estate) as(user string) *nats.Conn {
