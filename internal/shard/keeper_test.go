@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	shards   = 16
 	// TTLs of leases: short where a test waits for the end of one, long where none may
 	// end by itself, however slow the machine is.
