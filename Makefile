@@ -8,9 +8,11 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
+.PHONY: build check cold sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
+# what a newcomer waits for, modules at hand
+cold:     ; d=$$(mktemp -d) && s=$$(date +%s) && GOCACHE=$$d CGO_ENABLED=0 go build -o $$d/ ./cmd/cli ./cmd/node && echo "$$(($$(date +%s) - s)) s" && ls -l $$d/cli $$d/node; rm -rf $$d
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)

@@ -134,3 +134,29 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 		t.Errorf("%d calls, %+v", client.calls.Load(), r)
 	}
 }
+
+// TestTheRatesOfAGateCountFromItsFirstRequest: a gate that has just been made
+// knows nothing else yet, and is not forgotten with its rates.
+func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
+	client := &crowded{free: make(chan struct{})}
+	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
+		Gates: gate.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+	for i, run := range []string{"r1", "r2"} {
+		if err := s.node.Open(t.Context(), opened(run)); err != nil {
+			t.Fatal(err)
+		}
+		s.waits(1, i)
+	}
+	stop := agent.Canceled{Why: "enough", Now: true}
+	if err := s.node.Command(t.Context(), mailbox.At("r2", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
+		t.Fatal(err)
+	}
+	s.result()
+	close(client.free)
+	s.result()
+	if n := client.calls.Load(); n != 1 {
+		t.Errorf("%d calls in a minute that has room for one", n)
+	}
+}

@@ -69,13 +69,13 @@ type EmbeddedConfig struct {
 	// Port on loopback. Default 0: DefaultPort, or else a free one. FreePort: a
 	// free one. Any other must be free.
 	Port int
-	// QuietObservers: who has no password may watch but not publish commands.
-	QuietObservers bool
 	// StateDir is the directory to own; made if it is not there. Required.
 	StateDir string
 	// StoreMax is the most bytes JetStream may keep. Default DefaultStoreMax;
 	// never more than the disk has, less DiskMargin.
 	StoreMax int64
+	// WatchOnly: who has no password may watch, and ask for nothing.
+	WatchOnly bool
 }
 
 // Embedded is a NATS server in this process and the ownership of its directory.

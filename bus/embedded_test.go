@@ -174,7 +174,7 @@ var may = []struct {
 
 func TestPermissions(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{DontListen: true})
-	quiet := start(t, bus.EmbeddedConfig{DontListen: true, QuietObservers: true})
+	quiet := start(t, bus.EmbeddedConfig{DontListen: true, WatchOnly: true})
 	for _, who := range []struct {
 		name string
 		on   *bus.Embedded

@@ -61,7 +61,7 @@ func (e *Embedded) permissions(role Role) *server.Permissions {
 			// What is gone does not come back: that takes the user's own credential.
 			publish.Deny = append(publish.Deny, names.verb("delete"), names.verb("prune"))
 		}
-		if role == RoleObserver && e.cfg.QuietObservers {
+		if role == RoleObserver && e.cfg.WatchOnly {
 			publish.Allow = []string{DiscoverySubjects}
 		}
 		subscribe.Allow = []string{names.Events(), HeartbeatSubjects, DiscoverySubjects, inbox(role)}

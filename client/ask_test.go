@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -51,5 +52,34 @@ func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 	list, err := client.New(nc, names).List(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestWhoMayOnlyWatchIsToldSo: the server tells the connection, after the fact;
+// whoever asked must not wait for an answer that cannot come.
+func TestWhoMayOnlyWatchIsToldSo(t *testing.T) {
+	t.Parallel()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true, WatchOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nc, err := e.Connect(bus.RoleObserver, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	names, err := bus.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.New(nc, names).Run(t.Context(), client.RunRequest{Prompt: "hello", Dir: t.TempDir()})
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code != client.CodeForbidden || refused.Hint == "" {
+		t.Errorf("an observer that starts a run: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,10 +80,20 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) (*nat
 		soon, cancel := context.WithTimeout(ctx, askAgainAfter)
 		m, err := c.nc.RequestWithContext(soon, subject, data)
 		cancel()
+		if err != nil && c.forbidden(subject) {
+			return nil, &Error{Code: CodeForbidden, Text: "this connection may not ask on " + subject,
+				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user"}
+		}
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return m, err
 		}
 	}
+}
+
+// forbidden: the server says so to the connection, and not to who asked.
+func (c *Client) forbidden(subject string) bool {
+	last := c.nc.LastError()
+	return errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), strconv.Quote(subject))
 }
 
 // Run starts a run, or finds the one that the same request started before. One

@@ -14,7 +14,7 @@ import (
 // about says what each setting is for.
 var about = map[string]string{
 	"model":           "model of a run that names none, PROVIDER/MODEL",
-	"store_dir":       "state directory; relative to this file",
+	"store_dir":       "state directory; relative to this file; only in your own file",
 	"color":           "auto, always or never",
 	"output":          "output of commands that can write it: table, json, jsonl, yaml, text, stream-json",
 	"max_turns":       "most turns of the first agent; 0 is the default",
@@ -24,10 +24,10 @@ var about = map[string]string{
 	"max_children":    "most live children of one agent; 0 is the default",
 	"max_messages":    "most messages between the agents of a run; 0 is the default",
 	"max_agents":      "most agents of the whole tree; 0 is the default",
-	"max_budget_usd":  "most US dollars of the whole tree; 0 is the default",
-	"allow_unbounded": "models that may be sent attachments though nobody has published what those cost at most",
-	"allow_unpriced":  "models that may be called under max_budget_usd though their price is unknown",
-	"pricing_file":    "prices and windows of models that go before those listed, in the form of models.dev or LiteLLM; relative to this file",
+	"max_budget_usd":  "most US dollars of the whole tree; 0 is the default. The file of a directory can only lower it",
+	"allow_unbounded": "models that may be sent attachments though nobody has published what those cost at most; only in your own file",
+	"allow_unpriced":  "models that may be called under max_budget_usd though their price is unknown; only in your own file",
+	"pricing_file":    "prices and windows of models that go before those listed, in the form of models.dev or LiteLLM; relative to this file; only in your own file",
 	"timeout":         "wall clock after which the agents sum up, such as 90s or 15m",
 	"hooks":           "commands that are asked or told at their points of the loop, in one's own file",
 	"fallback":        "models that are tried in order when the first fails for good",
@@ -175,7 +175,7 @@ func values(file string) (problems []error) {
 		return []error{err}
 	}
 	for _, s := range found {
-		if err := s.check(); err != nil {
+		if err := s.sound(file); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -196,7 +196,7 @@ func each(file string, n *yaml.Node) (problems []error) {
 		found, err := mapping(file, &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: n.Content[i : i+2]})
 		for _, s := range found {
 			if err == nil {
-				err = s.check()
+				err = s.sound(file)
 			}
 		}
 		if err != nil {

@@ -38,7 +38,7 @@ func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
 	for text, good := range map[string]bool{
 		"model: a/b\nmax_turns: 3\ncolor: never\n": true,
 		"timeout: 90s\n": true,
-		"timeout: 1h30m\nmax_budget_usd: 0.5\nstore_dir: state\n": true,
+		"timeout: 1h30m\nmax_budget_usd: 0.5\njson_schema: a.json\n": true,
 		"timeout: soon\n":         false,
 		"timeout: 90\n":           false,
 		"max_turns: -1\n":         false,

@@ -1,6 +1,7 @@
 // Package settings finds what a command was not told by a flag: in the
 // environment (TROUPE_*), in troupe.yaml of the directory, in the user's file,
-// in this order. Whatever it does not know it refuses, and says where and what
+// in this order. What protects the user's purse and state only the user can say:
+// see protected. Whatever it does not know it refuses, and says where and what
 // was probably meant.
 package settings
 
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,6 +59,9 @@ type Setting struct {
 	Key   string
 	Value string
 	From  string // TROUPE_MODEL, or troupe.yaml:3
+	// Raised: the directory's file says more than the user's own does, if that says
+	// anything. It is no word of the user's.
+	Raised bool
 }
 
 // Flag is the name of the flag that goes before the setting.
@@ -75,6 +80,9 @@ type Places struct {
 	User string
 	// Getenv reads the environment. Default os.Getenv.
 	Getenv func(string) string
+	// Settled reports whether a key needs no value: its flag (Setting.Flag) was
+	// given, or there is none. Default: none is.
+	Settled func(flag string) bool
 }
 
 // UserFile is the file of settings that is the user's own, whatever the directory.
@@ -95,23 +103,11 @@ func Load(p Places) (map[string]Setting, error) {
 		}
 		name := envPrefix + strings.ToUpper(key)
 		if v := p.Getenv(name); v != "" {
-			all[key] = Setting{key, v, name}
+			all[key] = Setting{Key: key, Value: v, From: name}
 		}
 	}
-	files := []string{p.User}
-	if p.Dir != "" {
-		files = []string{filepath.Join(p.Dir, FileName), p.User}
-	}
-	for _, file := range files {
-		found, err := read(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range found {
-			if _, ok := all[s.Key]; !ok {
-				all[s.Key] = s
-			}
-		}
+	if err := p.files(all); err != nil {
+		return nil, err
 	}
 	for _, s := range all {
 		if err := s.check(); err != nil {
@@ -119,6 +115,41 @@ func Load(p Places) (map[string]Setting, error) {
 		}
 	}
 	return all, nil
+}
+
+// files adds what the files say that nothing before them does.
+func (p Places) files(all map[string]Setting) error {
+	mine, err := read(p.User)
+	if err != nil {
+		return err
+	}
+	var theirs []Setting
+	if dir := filepath.Join(p.Dir, FileName); p.Dir != "" && !sameFile(dir, p.User) {
+		if theirs, err = read(dir); err != nil {
+			return err
+		}
+	}
+	user := map[string]Setting{}
+	for _, s := range mine {
+		user[s.Key] = s
+	}
+	for _, s := range theirs {
+		if _, ok := all[s.Key]; ok {
+			continue
+		}
+		own, known := user[s.Key]
+		if err := s.own(p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
+			return err
+		}
+		s.Raised = s.above(own, known, 0)
+		all[s.Key] = s
+	}
+	for _, s := range mine {
+		if _, ok := all[s.Key]; !ok {
+			all[s.Key] = s
+		}
+	}
+	return nil
 }
 
 // read reads one file; one that is not there says nothing.
@@ -178,7 +209,7 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 		if value.Value == "" || value.Tag == "!!null" {
 			continue
 		}
-		s := Setting{key.Value, value.Value, where}
+		s := Setting{Key: key.Value, Value: value.Value, From: where}
 		if form == path && !filepath.IsAbs(s.Value) {
 			s.Value = filepath.Join(filepath.Dir(file), s.Value)
 		}
@@ -206,7 +237,7 @@ func (s Setting) check() error {
 			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
 		}
 	case number:
-		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || v < 0 {
+		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
 			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
 		}
 	case duration:

@@ -19,24 +19,25 @@ func write(t *testing.T, path, text string) {
 func TestTheFirstPlaceWins(t *testing.T) {
 	dir := t.TempDir()
 	user := filepath.Join(dir, "user.yaml")
-	write(t, user, "model: user/m\nmax_turns: 3\ncolor: never\n")
-	write(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\nstore_dir: state\n")
+	write(t, user, "model: user/m\nmax_turns: 3\ncolor: never\nstore_dir: state\n")
+	write(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\njson_schema: answer.json\n")
 	env := map[string]string{"TROUPE_MODEL": "env/m"}
 	got, err := Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]Setting{
-		"model":     {"model", "env/m", "TROUPE_MODEL"},
-		"max_turns": {"max_turns", "5", filepath.Join(dir, FileName) + ":3"},
-		"color":     {"color", "never", user + ":3"},
-		"store_dir": {"store_dir", filepath.Join(dir, "state"), filepath.Join(dir, FileName) + ":4"},
+		"model":       {Key: "model", Value: "env/m", From: "TROUPE_MODEL"},
+		"max_turns":   {Key: "max_turns", Value: "5", From: filepath.Join(dir, FileName) + ":3", Raised: true},
+		"color":       {Key: "color", Value: "never", From: user + ":3"},
+		"store_dir":   {Key: "store_dir", Value: filepath.Join(dir, "state"), From: user + ":4"},
+		"json_schema": {Key: "json_schema", Value: filepath.Join(dir, "answer.json"), From: filepath.Join(dir, FileName) + ":4"},
 	} {
 		if got[key] != want {
 			t.Errorf("%s: %+v, want %+v", key, got[key], want)
 		}
 	}
-	if len(got) != 4 {
+	if len(got) != 5 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -66,6 +67,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"max_tokens: many\n":                    "is not a whole number",
 		"max_tokens: -1\n":                      "is not a whole number",
 		"max_budget_usd: cheap\n":               "is not an amount",
+		"max_budget_usd: nan\n":                 "is not an amount",
+		"max_budget_usd: 1e999\n":               "is not an amount",
 		"fallback: [[a]]\n":                     ":1: fallback: expected a list of texts",
 		"fallback: {a: b}\n":                    ":1: fallback: expected one value",
 		"watch: off\nwatch: off\n":              "watch is set twice",

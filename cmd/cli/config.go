@@ -23,7 +23,7 @@ import (
 
 func (a *app) configCommand() *cobra.Command {
 	c := a.group("config", "Show what is set and where, check a file of settings, print its schema",
-		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default.",
+		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default. The directory's file\nmay not say where state is or what models cost, and may only lower the limit in money.",
 		"  troupe config view\n  troupe config validate troupe.yaml")
 	c.AddCommand(a.configView(), a.configValidate(), a.configSchema())
 	return c
@@ -72,11 +72,7 @@ default.`,
 
 // settings are all settings as they count for a command.
 func (a *app) settings(c *cobra.Command) ([]setting, error) {
-	dir := "."
-	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
-		dir = f.Value.String()
-	}
-	found, err := settings.Load(settings.Places{Dir: dir, Getenv: a.getenv})
+	found, err := settings.Load(a.settingPlaces(c))
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err, hint: "troupe config schema shows what can be set"}
 	}
@@ -128,7 +124,7 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 	case "max_agents":
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":
-		return fmt.Sprintf("%g with a paid key and no --max-tokens, else none", float64(host.PaidNano)/nanoUSD)
+		return fmt.Sprintf("%g with a paid key and no --max-tokens of yours, else none", float64(host.PaidNano)/nanoUSD)
 	case "use_tokens":
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":

@@ -209,7 +209,7 @@ func (a *app) mcpTest() *cobra.Command {
 			if s.Off != "" {
 				return usage("troupe mcp allow "+s.Name, "the MCP server %s is off: %s", s.Name, s.Off)
 			}
-			now, err := a.askServer(c.Context(), s, g.dir)
+			now, err := a.askServer(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -223,10 +223,10 @@ func (a *app) mcpTest() *cobra.Command {
 }
 
 // askServer starts a server for as long as it takes to list its tools.
-func (a *app) askServer(ctx context.Context, s host.Server, dir string) (mcp.Listing, error) {
-	hub := mcp.New(mcp.Config{Getenv: a.getenv, Logger: a.logger(), Trusted: func(string) bool { return s.Trusted }})
+func (a *app) askServer(ctx context.Context, s host.Server) (mcp.Listing, error) {
+	hub := mcp.New(mcp.Config{Getenv: a.getenv, Logger: a.logger()})
 	defer hub.Close()
-	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, host.ServerDir(s.Source, dir))
+	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, host.ServerDir(s.Source))
 	if err != nil {
 		return now, &failure{code: exitFailed, err: err, hint: "try it by hand: " + term.Line(s.Line())}
 	}

@@ -163,13 +163,22 @@ func (a *app) prepare(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// apply sets the flags that were not given from the settings.
-func (a *app) apply(c *cobra.Command, can []string) error {
+// settingPlaces are where the settings of a command are. What a flag says, and
+// what the command does not use, needs none.
+func (a *app) settingPlaces(c *cobra.Command) settings.Places {
 	dir := "."
 	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
 		dir = f.Value.String()
 	}
-	found, err := settings.Load(settings.Places{Dir: dir, Getenv: a.getenv})
+	return settings.Places{Dir: dir, Getenv: a.getenv, Settled: func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}}
+}
+
+// apply sets the flags that were not given from the settings.
+func (a *app) apply(c *cobra.Command, can []string) error {
+	found, err := settings.Load(a.settingPlaces(c))
 	if err != nil {
 		return &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
 	}
@@ -184,6 +193,7 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 			a.model = s.Value // not as a flag: the node says where it was named
 			continue
 		}
+		a.raised = a.raised || s.Key == "max_tokens" && s.Raised
 		if err := f.Value.Set(s.Value); err != nil {
 			return &failure{code: exitUsage, err: s.Error(err.Error())}
 		}

@@ -32,6 +32,7 @@ type up struct {
 	bin   string
 	lazy  bool
 	port  int
+	watch bool
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -54,6 +55,7 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
 	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
+	f.BoolVar(&u.watch, "watch-only", false, "whoever is on this machine without the password of the state directory may watch, and not start, answer or end runs")
 	return c
 }
 
@@ -104,7 +106,7 @@ func (a *app) upServer(u up) (env, flags []string, done func() error, err error)
 	if a.conn.Given() {
 		return a.conn.environment(), flags, func() error { return nil }, nil
 	}
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, Monitor: true, Logger: a.logger()})
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, WatchOnly: u.watch, Monitor: true, Logger: a.logger()})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -106,6 +106,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may name, with all below; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
+	f.BoolVar(&n.cfg.WatchOnly, "watch-only", false, "on the embedded server: whoever is on this machine without the password of the state directory may watch, and not start, answer or end runs")
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process; of the server of -s: whether it must sync each write")
 	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "do not start unless the server is seen to be this: "+profileNames())
 	f.StringSliceVar(&n.cfg.Monitor, "monitor", nil, "monitoring addresses of the servers of -s (http://HOST:8222), which say whether they sync")
@@ -149,9 +150,17 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 // errConfig marks what the operator must change.
 var errConfig = errors.New("configuration")
 
+// settled: a flag was given, or this program has none of the name.
+func settled(c *cobra.Command) func(string) bool {
+	return func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}
+}
+
 // settle fills in the settings and checks what was given.
 func (n *node) settle(c *cobra.Command) error {
-	found, err := settings.Load(settings.Places{Dir: "."})
+	found, err := settings.Load(settings.Places{Dir: ".", Settled: settled(c)})
 	if err != nil {
 		return err
 	}

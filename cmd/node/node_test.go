@@ -151,6 +151,20 @@ func TestWhatANodeRefuses(t *testing.T) {
 	}
 }
 
+// The directory that a node is started in may be a repository that was cloned.
+func TestTheDirectoryOfANodeDoesNotSayWhereItsStateIs(t *testing.T) {
+	for line, says := range map[string]string{"store_dir: s": "troupe.yaml:1: store_dir: only you can set this", "pricing_file: p.json": "troupe.yaml:1: pricing_file: only you"} {
+		cmd := command(t)
+		if err := os.WriteFile(filepath.Join(cmd.Dir, "troupe.yaml"), []byte(line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.CombinedOutput()
+		if code := exitOf(t, err); code != 2 || !strings.Contains(string(out), says) {
+			t.Errorf("%s: exit %d\n%s", line, code, out)
+		}
+	}
+}
+
 // plain is a server without JetStream.
 func plain(t *testing.T) string {
 	t.Helper()

@@ -238,11 +238,14 @@ func (n *nodes) replace() {
 // drain stops a node in order. It must end well, and leave nothing undone.
 func (n *nodes) drain(m *member, b *blow) string {
 	if b.ask {
-		ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String())
-		ask.Env = append(os.Environ(), "HOME="+n.t.stage.home(), "XDG_CONFIG_HOME="+n.t.stage.home(), "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
-		ask.Env = append(ask.Env, variables(n.t.broker.options(bus.RoleClient, ""))...)
-		if out, err := ask.CombinedOutput(); err != nil {
-			n.t.found.add("troupe nodes drain %s: %v: %s", m.name, err, strings.TrimSpace(string(out)))
+		out, err := n.askToDrain(m)
+		// One that has just thawed is listed again with its next sign of life.
+		for until := time.Now().Add(2 * n.t.o.ttl); err != nil && strings.Contains(out, "there is no node") && time.Now().Before(until); {
+			time.Sleep(time.Second)
+			out, err = n.askToDrain(m)
+		}
+		if err != nil {
+			n.t.found.add("troupe nodes drain %s: %v: %s", m.name, err, strings.TrimSpace(out))
 		}
 	}
 	n.signal(m, syscall.SIGTERM)
@@ -259,6 +262,14 @@ func (n *nodes) drain(m *member, b *blow) string {
 		return "asked, then stopped"
 	}
 	return "stopped"
+}
+
+func (n *nodes) askToDrain(m *member) (said string, err error) {
+	ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String())
+	ask.Env = append(os.Environ(), "HOME="+n.t.stage.home(), "XDG_CONFIG_HOME="+n.t.stage.home(), "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
+	ask.Env = append(ask.Env, variables(n.t.broker.options(bus.RoleClient, ""))...)
+	out, err := ask.CombinedOutput()
+	return string(out), err
 }
 
 func (m *member) over(patience time.Duration) bool {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +26,6 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/model/catalog"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
@@ -45,6 +43,8 @@ type Config struct {
 	Port int
 	// Lazy gives up durability against the death of the machine.
 	Lazy bool
+	// WatchOnly: on the embedded server, who has no password may watch and not ask.
+	WatchOnly bool
 	// Profile is what the server must be seen to promise, or the node does not
 	// start. Default: whichever profile it has, as far as it can be seen.
 	Profile bus.Profile
@@ -169,10 +169,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
 	h.telling = newTelling(h.tell, cfg.Logger)
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Trusted: func(source string) bool { return filepath.Base(source) != mcp.FileName }, Logger: cfg.Logger})
+	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(h.denied(err), h.Close())
 	}
@@ -287,7 +287,7 @@ func (h *Host) connect() error {
 	}
 	if !h.cfg.Bus.Given() {
 		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
-			Lazy: h.cfg.Lazy, Names: h.names, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, WatchOnly: h.cfg.WatchOnly, Names: h.names, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}
@@ -316,30 +316,6 @@ type still struct{ cleanPost }
 
 func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
 	return func() {}, nil
-}
-
-// over writes the result into the index, beside the actor that says it.
-func (h *Host) over(run string, r supervisor.Result) {
-	h.writing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-		defer cancel()
-		err := h.runs.Change(ctx, run, func(i *client.RunInfo) { i.State, i.Result = gateway.Finished, &r })
-		if err == nil {
-			err = h.forget(ctx, run)
-		}
-		if err != nil {
-			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
-		}
-	})
-}
-
-// forget removes the row of a run that was deleted while it was written.
-func (h *Host) forget(ctx context.Context, run string) error {
-	buried, err := gateway.Buried(ctx, h.post, run)
-	if err == nil && buried {
-		err = h.runs.Remove(ctx, run)
-	}
-	return err
 }
 
 // Resume continues one run.
@@ -385,7 +361,7 @@ func (h *Host) Close() (err error) {
 		errs = append(errs, h.post.Close())
 	}
 	if h.teller != nil {
-		h.telling.burst()
+		h.telling.close()
 	}
 	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
 		if nc != nil {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +39,7 @@ type Server struct {
 func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
 	add := func(servers []mcp.Server, trusted bool) {
 		for _, s := range servers {
+			s.Own = operators(s.Source, dir)
 			f := Server{Server: s, Trusted: trusted}
 			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
 				if all[i].Hash() == s.Hash() {
@@ -139,7 +139,7 @@ func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) 
 // servers gives a run the tools of its MCP servers: those that are what the
 // operator has allowed.
 func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentfile.Definition, a *client.RunAccepted) error {
-	named, err := h.directory(r.MCPConfig)
+	named, err := h.rooted("mcp_config", r.MCPConfig)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentf
 	}
 	a.Notes = append(a.Notes, few(off, NotesAbout, "MCP servers are off; `troupe mcp list` shows them")...)
 	size := 0
-	for i, found := range h.ask(on, o.Workspace) {
+	for i, found := range h.ask(on) {
 		for _, text := range found.notes {
 			note("MCP server %s: %s", on[i].Name, text)
 		}
@@ -188,19 +188,19 @@ type offered struct {
 
 // ask asks all servers at once. Without a hub nothing is started, and what was
 // pinned counts.
-func (h *Host) ask(on []Server, dir string) []offered {
+func (h *Host) ask(on []Server) []offered {
 	out := make([]offered, len(on))
 	ctx, cancel := context.WithTimeout(context.Background(), serverWait)
 	defer cancel()
 	var all sync.WaitGroup
 	for i, s := range on {
-		all.Go(func() { out[i] = h.askOne(ctx, s, dir) })
+		all.Go(func() { out[i] = h.askOne(ctx, s) })
 	}
 	all.Wait()
 	return out
 }
 
-func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
+func (h *Host) askOne(ctx context.Context, s Server) offered {
 	var out offered
 	note := func(format string, args ...any) { out.notes = append(out.notes, fmt.Sprintf(format, args...)) }
 	var v mcp.Verdict
@@ -209,7 +209,7 @@ func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
 		v, err = h.allowed().Pinned(s.Server)
 	} else {
 		var now mcp.Listing
-		now, err = h.hub.List(ctx, s.Server, ServerDir(s.Source, dir))
+		now, err = h.hub.List(ctx, s.Server, ServerDir(s.Source))
 		slow := errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case err == nil:
@@ -241,15 +241,16 @@ func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
 
 var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "not there any more"}
 
-// ServerDir is where a server runs that does not say it. Only one that the
-// directory itself names runs in it: npx, uvx, python -m and make run what they
-// find where they are started, and a repository must not bring that.
-func ServerDir(source, workspace string) string {
-	if filepath.Base(source) != mcp.FileName {
-		return filepath.Dir(source)
-	}
-	return cmp.Or(workspace, os.TempDir())
+// operators: a file is not that of the directory of the run, which may come from
+// anybody. Where others are the operator has written or named them.
+func operators(source, workspace string) bool {
+	return workspace == "" || source != filepath.Join(workspace, mcp.FileName)
 }
+
+// ServerDir is where a server runs that does not say it: beside its file. Only one
+// that the directory of a run itself names runs in that: npx, uvx, python -m and
+// make run what they find where they are started, and a repository must not bring it.
+func ServerDir(source string) string { return filepath.Dir(source) }
 
 // share says which agents have the tools of servers: words of lists that mean
 // several become the names, an agent file that names servers has theirs, and the
@@ -325,14 +326,21 @@ func ownServers(d agentfile.Definition, workspace string) []agentfile.MCPServer 
 func (h *Host) remote(t agent.Task) []tool.Tool {
 	var tools []tool.Tool
 	for _, s := range t.Servers {
-		find := func() (mcp.Server, error) { return serverOf(s) }
+		find := func() (mcp.Server, error) { return found(s, t.Workspace) }
 		for _, spec := range t.Tools {
 			if s.Has(spec.Name) {
-				tools = append(tools, h.hub.Tool(spec, ServerDir(s.Source, t.Workspace), find))
+				tools = append(tools, h.hub.Tool(spec, ServerDir(s.Source), find))
 			}
 		}
 	}
 	return tools
+}
+
+// found is the server of a run in a directory, as it is now.
+func found(s agent.Server, workspace string) (mcp.Server, error) {
+	def, err := serverOf(s)
+	def.Own = operators(s.Source, workspace)
+	return def, err
 }
 
 // serverOf reads again how a server is reached: what a run was begun with may

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
@@ -107,9 +108,34 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 	if raw, err := os.ReadFile(mark); err == nil {
 		t.Errorf("%s ran", raw)
 	}
-	for source, want := range map[string]string{"/home/me/.config/troupe/mcp.json": "/home/me/.config/troupe", "/src/repo/.mcp.json": "/src/repo"} {
-		if got := ServerDir(source, "/src/repo"); got != want {
+	for source, want := range map[string]string{"/home/me/.config/troupe/mcp.json": "/home/me/.config/troupe", "/src/repo/.mcp.json": "/src/repo",
+		"/home/me/team/.mcp.json": "/home/me/team", "/src/repo/sub/.mcp.json": "/src/repo/sub"} {
+		if got := ServerDir(source); got != want {
 			t.Errorf("%s runs in %s", source, got)
+		}
+	}
+}
+
+// What a file is called does not say whose it is: only that of the directory of
+// the run is a stranger's.
+func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
+	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
+	definition := map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}}
+	named, brought := serverFile(t, filepath.Join(team, mcp.FileName), definition), serverFile(t, filepath.Join(dir, mcp.FileName), definition)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, team} })
+	opened(t, h, client.RunRequest{Dir: dir, MCPConfig: named})
+	if raw, err := os.ReadFile(mark); err == nil {
+		t.Errorf("%s ran", raw)
+	}
+	for file, own := range map[string]bool{named: true, brought: false, "": false} {
+		all, _, err := Servers(h.cfg, dir, file, "")
+		if err != nil || len(all) == 0 || all[0].Own != own || all[0].Trusted != (file != "") {
+			t.Errorf("%s: %+v %v", file, all, err)
+		}
+		def, err := found(agent.Server{Name: "x", Source: all[0].Source, Hash: all[0].Hash()}, dir)
+		if err != nil || def.Own != own {
+			t.Errorf("%s: a call finds %+v %v", file, def, err)
 		}
 	}
 }

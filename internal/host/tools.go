@@ -17,6 +17,8 @@ import (
 
 // places keeps the tools of each directory: they hold it open.
 type places struct {
+	tape string // a directory that is no part of them
+
 	mu    sync.Mutex
 	known map[string][]tool.Tool
 	specs map[string][]model.ToolSpec
@@ -32,7 +34,7 @@ func (p *places) tools(dir string, writable []string) ([]tool.Tool, error) {
 	if tools, ok := p.known[key]; ok {
 		return tools, nil
 	}
-	tools, err := builtin.Dir(dir, builtin.Config{Writable: writable})
+	tools, err := builtin.Dir(dir, builtin.Config{Writable: writable, Without: p.tape})
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ type provider struct {
 	client model.Client
 }
 
-// start starts the mock and makes both clients of it.
+// start starts the mock and makes four clients of it.
 func start(t *testing.T) (*mockprovider.Mock, []provider) {
 	t.Helper()
 	fixtures, err := os.ReadFile("testdata/fixtures.json")

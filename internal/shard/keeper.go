@@ -45,6 +45,7 @@ type Keeper struct {
 	calm   time.Time
 	heard  time.Time         // when the write of our own key was sent that succeeded last: a TTL later it may be gone
 	former map[int]struct{}  // shards whose leases ended by themselves
+	owed   map[int]struct{}  // let go, and the lease may still be there
 	vacant map[int]time.Time // since when nobody holds a shard
 	better map[int]time.Time // since when another node is the best one for a shard that is held
 	ends   map[int]ended     // how the last lease of a shard ended, as the watch had it
@@ -73,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{cfg: cfg, slots: slots, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
-		held: map[int]held{}, others: map[int]string{}, leases: map[Shard]string{}, nodes: map[string]Seen{}, giving: map[int]giving{}, former: map[int]struct{}{},
+		held: map[int]held{}, others: map[int]string{}, leases: map[Shard]string{}, nodes: map[string]Seen{}, giving: map[int]giving{}, former: map[int]struct{}{}, owed: map[int]struct{}{},
 		vacant: map[int]time.Time{}, better: map[int]time.Time{}, ends: map[int]ended{}}
 	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
 	k.cfg.Node.Started = time.Now().UnixMilli()

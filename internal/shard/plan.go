@@ -27,7 +27,7 @@ func (k *Keeper) plan(ctx context.Context) {
 	k.telling.Unlock()
 	freeing, enough := k.soon(ctx)
 	defer enough()
-	each(lost, func(s int) bool { return k.free(freeing, s) })
+	k.freeAll(freeing, lost)
 }
 
 // why this node gives shards away now.

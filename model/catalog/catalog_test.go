@@ -64,6 +64,24 @@ func TestBothFormsSayTheSame(t *testing.T) {
 	}
 }
 
+// A file may name its rates in both forms of models.dev: each tier of either counts,
+// and where both speak of one length, the dearer rate.
+func TestBothNamesOfATierAreRead(t *testing.T) {
+	table, err := catalog.Parse([]byte(`{"a":{"models":{"m":{"cost":{"input":1,"output":2,"cache_read":0.5,
+	"context_over_200k":{"input":2,"output":9,"cache_read":1},
+	"tiers":[{"input":3,"output":4,"cache_read":1,"tier":{"type":"context","size":200000}},{"input":5,"output":6,"tier":{"type":"context","size":500000}}]},
+	"limit":{"context":1000000}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := catalog.Facts{Window: 1_000_000, Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 500, CacheWrite: 1000,
+		Long:    budget.Tier{Above: 200_000, Input: 3000, Output: 9000, CacheRead: 1000, CacheWrite: 3000},
+		Longest: budget.Tier{Above: 500_000, Input: 5000, Output: 6000, CacheRead: 5000, CacheWrite: 5000}}}
+	if f, _ := table.Of("a", "m"); f != want {
+		t.Errorf("%+v, want %+v", f, want)
+	}
+}
+
 // A fourth rate is held for as the third, and the window ends where it begins (P22).
 func TestAFourthRateIsHeldFor(t *testing.T) {
 	table, err := catalog.Parse([]byte(`{"gemini/x":{"litellm_provider":"gemini","max_input_tokens":1000000,"input_cost_per_token":1e-6,"output_cost_per_token":1e-6,

@@ -18,10 +18,12 @@ type rates struct {
 	input, output, read, write, reasoning json.RawMessage
 }
 
-// tier is what it says of prompts above a length; 0 is any.
+// tier is what it says of prompts above a length; 0 is any. Where it says that
+// twice, in two forms, the dearer counts.
 type tier struct {
 	above int64
 	rates
+	again []rates
 }
 
 // price reads prices per so many tokens. A rate that is not named costs what the
@@ -34,6 +36,10 @@ func price(per int64, tiers []tier) (p budget.Price, end int64, err error) {
 			return p, 0, fmt.Errorf("%w: two rates for prompts above %d tokens", ErrEntry, t.above)
 		}
 		r, known, err := t.rates.read1(per, p)
+		for _, other := range t.again {
+			dear, _, bad := other.read1(per, p)
+			r, err = r.Dearer(dear), cmp.Or(err, bad)
+		}
 		if err != nil {
 			return p, 0, err
 		}
@@ -81,7 +87,7 @@ func (r rates) read1(per int64, base budget.Price) (p budget.Price, known bool, 
 	return p, p.Known, err
 }
 
-// sizeMax bounds the tiers of one model.
+// tiersMax bounds the tiers of one model.
 const tiersMax = 16
 
 // devModel is a model in the form of models.dev: dollars per million tokens.
@@ -125,7 +131,12 @@ func costs(m map[string]json.RawMessage) rates {
 }
 
 func (m devModel) facts() (f Facts, err error) {
-	tiers := []tier{{0, costs(m.Cost)}}
+	tiers := []tier{{rates: costs(m.Cost)}}
+	if raw, ok := m.Cost["tiers"]; ok {
+		if tiers, err = named(tiers, raw); err != nil {
+			return f, err
+		}
+	}
 	for key, raw := range m.Cost {
 		if k := overContext.FindStringSubmatch(key); k != nil {
 			var more map[string]json.RawMessage
@@ -133,12 +144,11 @@ func (m devModel) facts() (f Facts, err error) {
 				return f, fmt.Errorf("%w: %s: %w", ErrEntry, key, err)
 			}
 			above, _ := strconv.ParseInt(k[1], 10, 64) // six digits
-			tiers = append(tiers, tier{above * 1000, costs(more)})
-		}
-	}
-	if raw, ok := m.Cost["tiers"]; ok && len(tiers) == 1 {
-		if tiers, err = named(tiers, raw); err != nil {
-			return f, err
+			if i := slices.IndexFunc(tiers, func(t tier) bool { return t.above > 0 && t.above == above*1000 }); i > 0 {
+				tiers[i].again = append(tiers[i].again, costs(more))
+			} else {
+				tiers = append(tiers, tier{above: above * 1000, rates: costs(more)})
+			}
 		}
 	}
 	var end, input int64
@@ -174,7 +184,7 @@ func named(tiers []tier, raw json.RawMessage) ([]tier, error) {
 		if err != nil || above == 0 {
 			return nil, fmt.Errorf("%w: a tier of the size %.40s", ErrEntry, at.Size)
 		}
-		tiers = append(tiers, tier{above, costs(m)})
+		tiers = append(tiers, tier{above: above, rates: costs(m)})
 	}
 	return tiers, nil
 }
@@ -218,7 +228,7 @@ func liteFacts(m map[string]json.RawMessage) (f Facts, err error) {
 	}
 	var tiers []tier
 	for above, end := range found {
-		tiers = append(tiers, tier{above, rates{m["input_cost_per_token"+end], m["output_cost_per_token"+end], m["cache_read_input_token_cost"+end],
+		tiers = append(tiers, tier{above: above, rates: rates{m["input_cost_per_token"+end], m["output_cost_per_token"+end], m["cache_read_input_token_cost"+end],
 			m["cache_creation_input_token_cost"+end], m["output_cost_per_reasoning_token"+end]}})
 	}
 	var end int64

@@ -13,9 +13,12 @@ import (
 // request that lists the tool: what has no properties (OpenAI), or a choice
 // (Anthropic). Then the properties of all that may be chosen are told, and what is
 // demanded of them is not: arguments are checked with the whole schema anyway.
+//
+// It is never longer than what was written and bare together, since no more is
+// held for it (budget.Tools).
 func Schema(t model.ToolSpec) (json.RawMessage, error) {
 	if strings.TrimSpace(t.Schema) == "" {
-		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+		return json.RawMessage(bare), nil
 	}
 	if !IsObject(t.Schema) {
 		return nil, unsent("the schema of tool %q is not a JSON object", t.Name)
@@ -24,15 +27,40 @@ func Schema(t model.ToolSpec) (json.RawMessage, error) {
 	if plain(root) {
 		return json.RawMessage(t.Schema), nil
 	}
-	f := folder{root: root}
+	most := len(t.Schema) + len(bare)
+	copied, ok := folded(root, true, most)
+	if ok && len(object(copied)) > most {
+		copied = needed(copied)
+	}
+	if out := object(copied); ok && len(out) <= most {
+		return out, nil
+	}
+	moved, ok := folded(root, false, most) // nothing stands there twice
+	if out := object(moved); ok && len(out) <= most {
+		return out, nil
+	}
+	return json.RawMessage(bare), nil
+}
+
+// bare is a root without properties. It fits the tokens that are held for a
+// tool beyond its bytes.
+const bare = `{"type":"object","properties":{}}`
+
+// folded is a root as every API takes it; not ok if its properties have more
+// bytes than most. With copies, those of what is referred to are among them.
+func folded(root []member, copies bool, most int) (out []member, ok bool) {
+	f := folder{root: root, copies: copies, room: most}
 	f.add(root, 0)
-	out := []member{{"type", json.RawMessage(`"object"`)}, {"properties", object(f.properties)}}
+	if f.room < 0 {
+		return nil, false
+	}
+	out = []member{{"type", json.RawMessage(`"object"`)}, {"properties", object(f.properties)}}
 	for _, m := range root {
 		if m.key != "type" && m.key != "properties" && !slices.Contains(rootRefused, m.key) {
 			out = append(out, m)
 		}
 	}
-	return object(out), nil
+	return out, true
 }
 
 // rootRefused may not stand at the root of a schema.
@@ -57,14 +85,16 @@ func plain(root []member) bool {
 // folder gathers the properties of a root and of what stands in its place.
 type folder struct {
 	root, properties []member
-	nodes            int // that were looked at
+	copies           bool // of what is referred to
+	nodes            int  // that were looked at
+	room             int  // bytes that the properties may still have
 }
 
 // foldedMax bounds them: references can make few bytes many.
 const foldedMax = 1_000
 
 func (f *folder) add(node []member, depth int) {
-	if f.nodes++; depth > maxSchemaDepth || f.nodes > foldedMax {
+	if f.nodes++; depth > maxSchemaDepth || f.nodes > foldedMax || f.room < 0 {
 		return
 	}
 	for _, m := range node {
@@ -73,6 +103,7 @@ func (f *folder) add(node []member, depth int) {
 			for _, p := range members(m.value) {
 				if !slices.ContainsFunc(f.properties, func(q member) bool { return q.key == p.key }) {
 					f.properties = append(f.properties, p)
+					f.room -= len(p.key) + len(p.value)
 				}
 			}
 		case "anyOf", "oneOf", "allOf":
@@ -83,7 +114,9 @@ func (f *folder) add(node []member, depth int) {
 				}
 			}
 		case "$ref":
-			f.add(f.meant(m.value), depth+1)
+			if f.copies {
+				f.add(f.meant(m.value), depth+1)
+			}
 		}
 	}
 }
@@ -103,4 +136,71 @@ func (f *folder) meant(ref json.RawMessage) []member {
 		node = members(node[i].value)
 	}
 	return node
+}
+
+// definitions hold what references are to.
+var definitions = []string{"$defs", "definitions"}
+
+// needed leaves out the definitions that nothing refers to which is left.
+func needed(root []member) []member {
+	defs, kept := map[string]json.RawMessage{}, map[string]bool{}
+	var open []json.RawMessage
+	for _, m := range root {
+		if !slices.Contains(definitions, m.key) {
+			open = append(open, m.value)
+			continue
+		}
+		for _, d := range members(m.value) {
+			defs[m.key+"/"+d.key] = d.value
+		}
+	}
+	for ; len(open) > 0; open = open[1:] {
+		var node any
+		var names []string
+		if json.Unmarshal(open[0], &node) != nil || !references(node, &names) {
+			return root
+		}
+		for _, name := range names {
+			if !kept[name] && defs[name] != nil {
+				open = append(open, defs[name])
+			}
+			kept[name] = true
+		}
+	}
+	out := slices.Clone(root)
+	for i, m := range out {
+		if slices.Contains(definitions, m.key) && IsObject(string(m.value)) {
+			out[i].value = object(slices.DeleteFunc(members(m.value), func(d member) bool { return !kept[m.key+"/"+d.key] }))
+		}
+	}
+	return out
+}
+
+// references gathers the definitions that a schema refers to; false if one of
+// them may be anything.
+func references(node any, names *[]string) bool {
+	switch n := node.(type) {
+	case []any:
+		for _, v := range n {
+			if !references(v, names) {
+				return false
+			}
+		}
+	case map[string]any:
+		for key, v := range n {
+			to, text := v.(string)
+			if key == "$dynamicRef" || key == "$recursiveRef" || key == "$ref" && text {
+				group, name, ok := strings.Cut(strings.TrimPrefix(to, "#/"), "/")
+				if !ok || key != "$ref" || !strings.HasPrefix(to, "#/") || strings.Contains(to, "%") || !slices.Contains(definitions, group) {
+					return false
+				}
+				name, _, _ = strings.Cut(name, "/")
+				*names = append(*names, group+"/"+strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+			}
+			if !references(v, names) {
+				return false
+			}
+		}
+	}
+	return true
 }

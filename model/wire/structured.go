@@ -68,16 +68,17 @@ func members(raw []byte) []member {
 // object writes members as an object.
 func object(list []member) json.RawMessage {
 	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // or it would be longer than it was
 	b.WriteByte('{')
 	for i, m := range list {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := json.Marshal(m.key)
-		if err != nil {
+		if enc.Encode(m.key) != nil {
 			continue // a string always encodes
 		}
-		b.Write(key)
+		b.Truncate(b.Len() - 1) // the end of its line
 		b.WriteByte(':')
 		b.Write(m.value)
 	}

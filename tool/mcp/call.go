@@ -39,11 +39,11 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer s.leave()
 	l, err := s.use(ctx)
 	if err != nil {
 		return tool.Result{}, passing(ctx, err)
 	}
-	defer s.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.hub.life, func() { cancel(ErrClosed) })()

@@ -36,6 +36,9 @@ type Server struct {
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Timeout time.Duration     `json:"timeout,omitempty"` // of a call; 0: the default
+	// Own: the operator wrote the file. Only then may a name in it lead to a private
+	// address. No file says it of itself.
+	Own bool `json:"-"`
 }
 
 // form is a server in a file.

@@ -5,7 +5,9 @@ package mcp
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/proc"
 )
 
 // alive reports whether a process still runs (a zombie does not).
@@ -110,6 +113,36 @@ func TestAServerThatDiesAgainAndAgainIsLeftAloneForLonger(t *testing.T) {
 	}
 	if len(starts()) != before {
 		t.Error("it was started")
+	}
+}
+
+// What a variable held comes out of no way in which a start can fail, also where
+// it is the name of the program, its directory or the address.
+func TestNoErrorOfAStartHasTheValueOfAVariable(t *testing.T) {
+	const word = "kept-3f9a7c51d2"
+	file := filepath.Join(t.TempDir(), word)
+	if err := os.WriteFile(file, []byte("no program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		def  Server
+		want error
+	}{
+		"no program":      {Server{Command: "no-such-${WORD}"}, proc.ErrNotFound},
+		"a file":          {Server{Command: filepath.Dir(file) + "/${WORD}"}, fs.ErrPermission},
+		"no directory":    {Server{Command: "true", Dir: filepath.Dir(file) + "/below-${WORD}"}, fs.ErrNotExist},
+		"no address":      {Server{URL: "ftp://example.invalid/${WORD}"}, ErrAddress},
+		"a long one":      {Server{URL: "ftp://example.invalid/" + strings.Repeat("x", 80-22-8) + "${WORD}"}, ErrAddress},
+		"no URL":          {Server{URL: "http://[${WORD}"}, ErrAddress},
+		"a private one":   {Server{URL: "http://${WORD}.localhost:1/"}, nil},
+		"it is not there": {Server{URL: "http://127.0.0.1:1/${WORD}?key=${WORD}"}, nil},
+	} {
+		c.def.Name, c.def.Source = "stage", "user.json"
+		h := hub(t, func(c *Config) { c.Getenv = func(string) string { return word } })
+		_, err := h.List(within(t), c.def, "")
+		if !errors.Is(err, ErrStart) || strings.Contains(err.Error(), word[:8]) || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

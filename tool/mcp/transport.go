@@ -55,7 +55,8 @@ func (l link) last() string {
 
 const stderrShown = 600
 
-// reach makes the way to a server whose variables are expanded.
+// reach makes the way to a server whose variables are expanded. Its errors have
+// their values, uncut: they are for l.shown.
 func reach(s Server, dir string, trusted bool) (link, error) {
 	if s.URL != "" {
 		return reachWeb(s, trusted)
@@ -90,7 +91,7 @@ const (
 func reachWeb(s Server, trusted bool) (link, error) {
 	at, err := url.Parse(s.URL)
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return link{}, fmt.Errorf("%w: %.80q is no http or https URL", ErrAddress, s.URL)
+		return link{}, fmt.Errorf("%w: %q is no http or https URL", ErrAddress, s.URL)
 	}
 	if at.User != nil {
 		return link{}, fmt.Errorf("%w: a password has no place in a URL; write a header", ErrAddress)

@@ -47,7 +47,7 @@ func TestNoSocketWithANameIsReached(t *testing.T) {
 		copied(t, inside)
 		out, err := Run(t.Context(), Spec{Dir: inside, Less: less, Env: []string{reaching + "=" + dir}, Command: "./me -test.run '^TestReachingFromInside$' -test.v"})
 		text := string(out.Stdout)
-		if err != nil || out.Exit != 0 || !strings.Contains(text, "stream: socket: ") || !strings.Contains(text, "datagram: socketpair: ") || !strings.Contains(text, "pair: <nil>") {
+		if err != nil || out.Exit != 0 || !strings.Contains(text, "stream: socket: ") || strings.Count(text, "datagrams: socketpair: ") != len(paths) || !strings.Contains(text, "pairs: <nil>") {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
 	}
@@ -58,6 +58,14 @@ func TestNoSocketWithANameIsReached(t *testing.T) {
 	if len(reached) > 0 {
 		t.Error("a server outside was reached")
 	}
+}
+
+// paths are the kinds of pairs that can be led to another socket afterwards. A raw
+// one of AF_UNIX is one of datagrams, and no kind may hide behind a flag.
+var paths = []int{
+	unix.SOCK_DGRAM, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK,
+	unix.SOCK_RAW, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.SOCK_RAW | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
+	unix.SOCK_RDM, unix.SOCK_DCCP, unix.SOCK_PACKET,
 }
 
 // reaching tells this very test, run inside the sandbox, where the sockets are.
@@ -85,10 +93,16 @@ func TestReachingFromInside(t *testing.T) {
 	}
 	_, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	t.Log("stream:", os.NewSyscallError("socket", err))
-	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-	t.Log("datagram:", os.NewSyscallError("socketpair", err))
-	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	t.Log("pair:", err)
+	for _, kind := range paths {
+		pair, err := unix.Socketpair(unix.AF_UNIX, kind, 0)
+		t.Log("datagrams:", os.NewSyscallError("socketpair", err))
+		if err == nil {
+			t.Errorf("a pair of kind %#x sent to a name outside: %v", kind, unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(dir, "d")}))
+		}
+	}
+	_, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	_, err2 := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	t.Log("pairs:", errors.Join(err, err2))
 	for family := 1; family < unix.AF_MAX; family++ {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
 		if err == nil {

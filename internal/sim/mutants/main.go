@@ -47,7 +47,7 @@ func main() {
 	only := flag.String("only", "", "try only mutants with this in their name, or with one of several, separated by commas")
 	jobs := flag.Int("jobs", jobsDefault, "mutants at once")
 	verbose := flag.Bool("v", false, "say what each mutant did")
-	part := flag.String("part", "1/1", "try the K-th of N parts, as K/N: each takes its turn in CI")
+	part := flag.String("part", "1/1", "try the K-th of N parts, as K/N, without the program as it is: each takes its turn in CI, where the simulator itself has just run")
 	judge := flag.String("run", "TestSeeds$", "the test that has to notice")
 	flag.Parse()
 	root, err := moduleRoot()
@@ -83,7 +83,7 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(m.Name, part) }) {
 			continue
 		}
-		if i > 0 && i%parts != k-1 { // the first is the program as it is
+		if parts > 1 && (i == 0 || i%parts != k-1) { // the first is the program as it is
 			continue
 		}
 		wait.Go(func() {
@@ -152,7 +152,7 @@ func try(root, dir string, m Mutant, judge string, seeds int) (v verdict) {
 		return v
 	}
 	binary := filepath.Join(dir, "sim.test")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./internal/sim")
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./internal/sim")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)

@@ -1,0 +1,76 @@
+package shard_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/shard"
+)
+
+// forgetful are leases of which the first attempt to delete each gets no answer.
+type forgetful struct {
+	jetstream.KeyValue
+	mu   sync.Mutex
+	once map[string]bool
+}
+
+func (f *forgetful) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+	f.mu.Lock()
+	again := f.once[key]
+	f.once[key] = true
+	f.mu.Unlock()
+	if !again {
+		return context.DeadlineExceeded
+	}
+	return f.KeyValue.Delete(ctx, key, opts...)
+}
+
+// TestALeaseThatCouldNotBeGivenBackIsGivenBackAgain: nobody waits for the end of
+// a lease because one answer was lost while its node ended, and the node is no
+// longer listed.
+func TestALeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
+	e := server(t)
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := buckets(t, nc)
+	leases := b.Shards
+	b.Shards = &forgetful{KeyValue: leases, once: map[string]bool{}}
+	k, err := shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: names(t), Node: shard.Node{Name: "a"}, TTL: shard.TTLDefault,
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: func(int) bool { return false }, Quiet: func(_ int, _ uint64, done func()) { done() }, Changed: func(_, _ []int) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it holds all", func() bool { return len(k.Held()) == shards })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	k.Close(ctx)
+	for s := range shards {
+		if held, err := leases.Get(t.Context(), fmt.Sprintf("default.%d", s)); err == nil {
+			t.Errorf("the lease of %d is left behind: %s", s, held.Value())
+		}
+	}
+	if _, err := b.Nodes.Get(t.Context(), k.ID()); err == nil {
+		t.Error("the node is still listed")
+	}
+}
+
+func names(t *testing.T) bus.Names {
+	t.Helper()
+	n, err := bus.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DefaultUSD is the limit in money of a run with a paid key that names none.
+const DefaultUSD = 1.0
+
+// protected are the settings that are the user's own: where the state is (who is
+// asked for a run, and which programs were allowed, stands there), and what
+// models cost. A directory that is looked at may come from anybody, and could
+// have prompts sent elsewhere, programs started, or money spent by them.
+var protected = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true}
+
+// own refuses what the directory's file says and only the user may say. user is
+// what the user's own file says of the same key, if known.
+func (s Setting) own(userFile string, user Setting, known bool) error {
+	switch {
+	case protected[s.Key]:
+		return s.Error("only you can set this, not the directory that is looked at: take it out here; " + s.elsewhere(userFile))
+	case s.Key == "max_budget_usd" && s.above(user, known, DefaultUSD):
+		most := fmt.Sprintf("the default of %g", DefaultUSD)
+		if known {
+			most = "yours, " + user.Value + " of " + user.From
+		}
+		return s.Error(fmt.Sprintf("the directory that is looked at may not raise the limit in money: %s is above %s; for more, %s", s.Value, most, s.elsewhere(userFile)))
+	}
+	return nil
+}
+
+// elsewhere is where the user says it instead.
+func (s Setting) elsewhere(userFile string) string {
+	return fmt.Sprintf("write it in %s, set %s, or give --%s", userFile, envPrefix+strings.ToUpper(s.Key), s.Flag())
+}
+
+// above reports whether a limit goes beyond the user's own, or where there is
+// none beyond most. 0 is the default, which may be more than what the user says.
+func (s Setting) above(user Setting, known bool, most float64) bool {
+	v, err := strconv.ParseFloat(s.Value, 64)
+	if err != nil {
+		return false // check says what is wrong with it
+	}
+	if known {
+		if own, err := strconv.ParseFloat(user.Value, 64); err == nil && own > 0 {
+			return v == 0 || v > own
+		}
+	}
+	return v > most
+}
+
+// sameFile: the directory is the one in which the user's own file is.
+func sameFile(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// sound checks what a setting of a file says by itself, and whether the file may
+// say it: one of a directory may not say all.
+func (s Setting) sound(file string) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	user := UserFile()
+	if filepath.Base(file) != FileName || sameFile(file, user) {
+		return nil
+	}
+	mine, err := read(user)
+	if err != nil {
+		return nil // the check of that file says it
+	}
+	i := slices.IndexFunc(mine, func(m Setting) bool { return m.Key == s.Key })
+	if i < 0 {
+		return s.own(user, Setting{}, false)
+	}
+	return s.own(user, mine[i], true)
+}
