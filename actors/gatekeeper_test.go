@@ -3,7 +3,6 @@ package actors_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,7 +60,9 @@ func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.De
 // wait there.
 func (s *stage) waits(flying, waiting int) {
 	s.t.Helper()
-	for late := time.Now().Add(deadline); ; {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(deadline); ; <-tick.C {
 		shown := make(chan gate.Status, 1)
 		s.node.Gates(func(all map[string]gate.Status) {
 			var sum gate.Status
@@ -77,7 +78,6 @@ func (s *stage) waits(flying, waiting int) {
 		if time.Now().After(late) {
 			s.t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
 		}
-		runtime.Gosched()
 	}
 }
 
