@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-const deadline = 10 * time.Second
+// deadline ends a test that waits for something that does not come.
+const deadline = 60 * time.Second
 
 // stage is a node over some Post with a scripted model, for one test.
 type stage struct {

@@ -174,6 +174,7 @@ func (k *gatekeeper) open(c actor.Context, name string) *door {
 		k.doors[name] = d
 		k.step(c, name, gate.Shared{At: k.now(), Nodes: k.nodes})
 		if requests, tokens := k.cfg.Rates(name); requests > 0 || tokens > 0 {
+			k.doors[name] = d
 			k.step(c, name, gate.Ruled{At: k.now(), Requests: requests, Tokens: tokens})
 		}
 		k.doors[name] = d // a gate that knows nothing yet looks like one to forget

@@ -3,7 +3,6 @@ package actors_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,7 +60,9 @@ func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.De
 // wait there.
 func (s *stage) waits(flying, waiting int) {
 	s.t.Helper()
-	for late := time.Now().Add(deadline); ; {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(deadline); ; <-tick.C {
 		shown := make(chan gate.Status, 1)
 		s.node.Gates(func(all map[string]gate.Status) {
 			var sum gate.Status
@@ -77,7 +78,6 @@ func (s *stage) waits(flying, waiting int) {
 		if time.Now().After(late) {
 			s.t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
 		}
-		runtime.Gosched()
 	}
 }
 
@@ -132,5 +132,31 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	close(client.free)
 	if r := s.result(); r.Run != "r1" || client.calls.Load() != 1 {
 		t.Errorf("%d calls, %+v", client.calls.Load(), r)
+	}
+}
+
+// TestTheRatesOfAGateCountFromItsFirstRequest: a gate that has just been made
+// knows nothing else yet, and is not forgotten with its rates.
+func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
+	client := &crowded{free: make(chan struct{})}
+	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
+		Gates: gate.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		Model: func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+	for i, run := range []string{"r1", "r2"} {
+		if err := s.node.Open(t.Context(), opened(run)); err != nil {
+			t.Fatal(err)
+		}
+		s.waits(1, i)
+	}
+	stop := agent.Canceled{Why: "enough", Now: true}
+	if err := s.node.Command(t.Context(), mailbox.At("r2", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
+		t.Fatal(err)
+	}
+	s.result()
+	close(client.free)
+	s.result()
+	if n := client.calls.Load(); n != 1 {
+		t.Errorf("%d calls in a minute that has room for one", n)
 	}
 }

@@ -62,6 +62,35 @@ func (s *sleepers) rest(n int64) {
 	}
 }
 
+// asleep waits until the logs of so many actors, and the node, say that they are at
+// rest. An actor may also rest while it waits for its first lease: who means a later
+// rest awaits first what comes in between.
+func (s *sleepers) asleep(post mailbox.Store, n int) {
+	s.t.Helper()
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(deadline)
+	defer tick.Stop()
+	for {
+		rest := 0
+		err := post.Heads(context.Background(), func(h mailbox.Head) error {
+			if life.Stands(h.To, h.Data, h.Entries).Rests {
+				rest++
+			}
+			return nil
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if rest == n && s.atRest.Load() == int64(n) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			s.t.Fatalf("%d logs are at rest and %d actors, want %d; events: %s", rest, s.atRest.Load(), n, s.kinds())
+		}
+	}
+}
+
 func scripted(t *testing.T, text string) model.Client {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
@@ -117,6 +146,7 @@ func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
 		t.Fatal(err)
 	}
+	s.await("query.asked")
 	s.rest(2)
 	s.answer("r1")
 	if r := s.result(); r.Reason != agent.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
@@ -138,6 +168,7 @@ func TestACancelWakesARunAtRest(t *testing.T) {
 	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
 		t.Fatal(err)
 	}
+	s.await("query.asked")
 	s.rest(2)
 	f := agent.Canceled{Why: "enough"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", mailbox.Super), "cancel", f.Kind(), f); err != nil {
@@ -176,6 +207,7 @@ agents:
 	if err := s.node.Open(t.Context(), asking("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
+	s.await("query.asked")
 	s.rest(3)
 	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", "root-1-0"), "answer", a.Kind(), a); err != nil {
@@ -186,30 +218,38 @@ agents:
 	}
 }
 
-// flaky fails once, and says when it may be asked again.
-func flaky(after time.Duration) (model.Client, *atomic.Int32) {
-	var asked atomic.Int32
+// flaky fails once, and says when it may be asked again, and on a channel that it was
+// asked.
+func flaky(after time.Duration) (model.Client, chan struct{}) {
+	asked, once := make(chan struct{}, 16), atomic.Bool{}
 	return clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
-		if asked.Add(1) == 1 {
+		asked <- struct{}{}
+		if once.CompareAndSwap(false, true) {
 			return model.Reply{}, &model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: after, Message: "slow down"}
 		}
 		return say("done"), nil
-	}), &asked
+	}), asked
 }
+
+// while is long enough to see that somebody rests who waits for the clock.
+const while = 6 * time.Second
 
 // Who waits for the clock is woken by it, by the node that saw it go to rest or
 // by the next one, which knows no more of it than the newest entry of its log.
 func TestTheClockWakesWhoIsAtRest(t *testing.T) {
+	t.Parallel()
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("another node=%t", moved), func(t *testing.T) {
+			t.Parallel()
 			post := memory.New(memory.Config{})
-			client, asked := flaky(1500 * time.Millisecond)
+			client, asked := flaky(while)
 			s := restless(t, post, 1, client)
 			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 				t.Fatal(err)
 			}
-			s.rest(2)
-			if asked.Load() != 1 {
+			<-asked
+			s.asleep(post, 2)
+			if len(asked) > 0 {
 				t.Fatal("it was asked again before its time")
 			}
 			if moved {
@@ -237,7 +277,10 @@ func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first.rest(2 * runs)
+	for range runs {
+		first.await("query.asked")
+	}
+	first.asleep(post, 2*runs)
 	first.node.Stop()
 	before, _, _ := post.Room(t.Context())
 	second := restless(t, post, 2, scripted(t, asks))
@@ -301,13 +344,15 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 // What was read of the logs may be old by the time when the node hears of it: an
 // actor that has gone to rest again since then is woken when it says.
 func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
+	t.Parallel()
 	post := memory.New(memory.Config{})
-	client, _ := flaky(1500 * time.Millisecond)
+	client, asked := flaky(while)
 	s := restless(t, post, 1, client)
 	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 		t.Fatal(err)
 	}
-	s.rest(2)
+	<-asked
+	s.asleep(post, 2)
 	s.node.Asleep("r1.root", 0)
 	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)

@@ -88,7 +88,7 @@ func (d *decoder) tellParts() {
 		d.note(d.lines["effort"], "effort %.40q is not low, medium or high; the run's is taken", d.def.Effort)
 	}
 	if d.def.Policy != "" {
-		d.note(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run (--policy)", ownKey)
+		d.note(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run: policy of troupe.cmd.run, docs/policy.md", ownKey)
 	}
 	if d.def.Export {
 		d.note(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)

@@ -85,11 +85,12 @@ func TestRenew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision, err := b.Shards.Create(t.Context(), "default.1", []byte("me"), jetstream.KeyTTL(bus.TTLMin))
+	const long = 10 * time.Minute // nothing ends by it here
+	revision, err := b.Shards.Create(t.Context(), "default.1", []byte("me"), jetstream.KeyTTL(long))
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, bus.TTLMin)
+	next, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, long)
 	if err != nil || next <= revision {
 		t.Fatalf("%d after %d, %v", next, revision, err)
 	}
@@ -99,8 +100,11 @@ func TestRenew(t *testing.T) {
 	if _, err := bus.Renew(t.Context(), js, bucket, "a.*", nil, 0, bus.TTLMin); !errors.Is(err, bus.ErrToken) {
 		t.Error(err)
 	}
-	// Renewed, it still ends by itself.
-	late := time.After(30 * time.Second)
+	// Renewed, it still ends by itself, by the TTL that it was renewed with.
+	if _, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), next, bus.TTLMin); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(time.Minute)
 	for {
 		select {
 		case e := <-watch.Updates():

@@ -211,6 +211,7 @@ func redact(servers string) string {
 
 // Join connects to the owner of a state directory by its node.json. ErrNoServer
 // or ErrCredentials: there is none, or the file is from a process that died.
+// ErrNodeFile: it is not from a process of this user.
 func Join(dir string, extra ...nats.Option) (*nats.Conn, NodeFile, error) {
 	n, err := ReadNodeFile(dir)
 	if err != nil {

@@ -17,7 +17,10 @@ import (
 	"github.com/troupe-run/troupe/bus"
 )
 
-const patience = 60 * time.Second
+const (
+	patience = 60 * time.Second
+	pause    = 10 * time.Millisecond // between two looks at what a test waits for
+)
 
 // estate is servers with an account for troupe and one for the system.
 type estate struct {
@@ -26,10 +29,43 @@ type estate struct {
 }
 
 // found starts as many servers as there are words on whether each syncs. More
-// than one are a cluster.
+// than one are a cluster. Somebody else may get a port before its server has it:
+// then others are tried.
 func found(t *testing.T, synced ...bool) *estate {
 	t.Helper()
-	e := &estate{t: t}
+	for range 5 {
+		e := &estate{t: t, servers: gather(t, synced)}
+		t.Cleanup(e.end)
+		if slices.ContainsFunc(e.servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
+			e.end()
+			continue
+		}
+		for _, s := range e.servers {
+			account, err := s.LookupAccount("APP")
+			if err == nil {
+				err = account.EnableJetStream(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1}}, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e
+	}
+	t.Fatal("the servers never come up")
+	return nil
+}
+
+// end shuts the servers down, which may be so already.
+func (e *estate) end() {
+	for _, s := range e.servers {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// gather starts servers that are to be a cluster.
+func gather(t *testing.T, synced []bool) (servers []*server.Server) {
+	t.Helper()
 	var routes []*url.URL
 	var ports []int
 	for range synced {
@@ -58,27 +94,9 @@ func found(t *testing.T, synced ...bool) *estate {
 			t.Fatal(err)
 		}
 		s.Start()
-		e.servers = append(e.servers, s)
+		servers = append(servers, s)
 	}
-	t.Cleanup(func() {
-		for _, s := range e.servers {
-			s.Shutdown()
-			s.WaitForShutdown()
-		}
-	})
-	for _, s := range e.servers {
-		if !s.ReadyForConnections(patience) {
-			t.Fatal("a server is not ready")
-		}
-		account, err := s.LookupAccount("APP")
-		if err == nil {
-			err = account.EnableJetStream(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1}}, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return e
+	return servers
 }
 
 func (e *estate) as(user string) *nats.Conn {
@@ -112,7 +130,7 @@ func (e *estate) furnish(replicas int, change func(*jetstream.StreamConfig)) *na
 	if change != nil {
 		change(&log)
 	}
-	for until := time.Now().Add(patience); ; {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		_, err := bus.OpenBuckets(e.t.Context(), js, bus.BucketConfig{Replicas: replicas})
 		if err == nil {
 			_, err = js.CreateOrUpdateStream(e.t.Context(), log)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/adrg/xdg"
 )
@@ -17,6 +19,10 @@ const (
 	// nodeFileMax is the most bytes of a node.json that are read.
 	nodeFileMax = 64 << 10
 )
+
+// ErrNodeFile: a node.json is not one that a troupe of this user has written. It
+// says where prompts go, so it is not followed.
+var ErrNodeFile = errors.New("bus: node.json cannot be trusted")
 
 // StateDir is where troupe keeps its state: dir if it is given, or else
 // XDG_STATE_HOME/troupe.
@@ -40,16 +46,20 @@ type NodeFile struct {
 }
 
 // ReadNodeFile reads node.json of a state directory. Without one the error is
-// ErrNoServer; one that is there may still be left from a process that died.
+// ErrNoServer; one that is there may still be left from a process that died. One
+// that is not ours is ErrNodeFile.
 func ReadNodeFile(dir string) (NodeFile, error) {
 	var n NodeFile
 	path := filepath.Join(dir, nodeFileName)
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, fmt.Errorf("%w: there is no %s", ErrNoServer, path)
 	}
 	if err != nil {
 		return n, fmt.Errorf("bus: %w", err)
+	}
+	if err := ours(info); err != nil {
+		return n, fmt.Errorf("%w: %s %w", ErrNodeFile, path, err)
 	}
 	if info.Size() > nodeFileMax {
 		return n, fmt.Errorf("bus: %s has %d bytes", path, info.Size())
@@ -61,7 +71,28 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("bus: %s: %w", path, err)
 	}
+	if !here(n.Address) {
+		return n, fmt.Errorf("%w: %s names the address %.200q, which is not one of this machine alone (nats://127.0.0.1:PORT)", ErrNodeFile, path, n.Address)
+	}
 	return n, nil
+}
+
+var errIrregular = errors.New("is no regular file")
+
+// ours: a node.json is a file that this user has written and nobody else can read,
+// as announce makes it.
+func ours(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return errIrregular
+	}
+	return private(info)
+}
+
+// here: an address is one of loopback, as the embedded server has it.
+func here(address string) bool {
+	host, ok := strings.CutPrefix(address, "nats://")
+	at, err := netip.ParseAddrPort(host)
+	return ok && err == nil && at.Addr().IsLoopback()
 }
 
 // announce writes node.json, whole or not at all.

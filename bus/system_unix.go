@@ -4,7 +4,10 @@ package bus
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,4 +37,15 @@ func diskFree(dir string) (int64, error) {
 		return 0, err
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// private: the file is this user's, and no other may read or write it.
+func private(info fs.FileInfo) error {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("is of another user (%d)", s.Uid)
+	}
+	if mode := info.Mode().Perm(); mode&^0o600 != 0 {
+		return fmt.Errorf("has the mode %#o: others may have a hand in it", mode)
+	}
+	return nil
 }

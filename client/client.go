@@ -82,7 +82,7 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) (*nat
 		cancel()
 		if err != nil && c.forbidden(subject) {
 			return nil, &Error{Code: CodeForbidden, Text: "this connection may not ask on " + subject,
-				Hint: "give the credential of a client: --store-dir of the node's user, or --creds, --nkey or --user"}
+				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user"}
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return m, err

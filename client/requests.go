@@ -47,6 +47,9 @@ type RunRequest struct {
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
 	// Fallback are models that take over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
+	// PaidLimit: the limit in money that paid models have by default holds also
+	// where MaxTokens is given, because that is no word of the user's.
+	PaidLimit bool `json:"paid_limit,omitempty"`
 	// AllowUnpriced are models that may be called under a limit in money though
 	// nobody knows what they cost: PROVIDER/MODEL.
 	AllowUnpriced []string `json:"allow_unpriced,omitempty"`

@@ -38,8 +38,13 @@ func (c *Control) attach(ctx context.Context, r client.AttachRequest) (any, erro
 		return nil, fmt.Errorf("gateway: attach: %w", err)
 	}
 	// Another node may have deleted the run meanwhile: its blobs first, or these.
-	if err := c.missing(ctx, r.RunID); !isNotFound(err) {
+	// Only then are they nobody's: an error of the reading says nothing of the run.
+	err = c.missing(ctx, r.RunID)
+	switch {
+	case isGone(err):
 		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
+	case !isNotFound(err):
+		return nil, err
 	}
 	return client.Attached{Ref: ref, Size: int64(len(r.Data))}, nil
 }

@@ -55,3 +55,54 @@ func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
 		}
 	}
 }
+
+// blinking are logs that cannot be read once, after so many readings.
+type blinking struct {
+	mailbox.Store
+	after int
+}
+
+var errBlink = errors.New("no leader")
+
+func (b *blinking) Read(ctx context.Context, at mailbox.Address, after, upTo uint64, each func(mailbox.Message) error) error {
+	if b.after--; b.after == -1 {
+		return errBlink
+	}
+	return b.Store.Read(ctx, at, after, upTo, each)
+}
+
+// TestAnErrorOfTheLogsTakesNoAttachmentBack: parts that were acknowledged stay,
+// unless the run is known to be deleted.
+func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs, run, first := memory.NewBlobs(), client.NewID(), []byte("first")
+	logs := &blinking{Store: memory.New(memory.Config{}), after: 100}
+	c := &Control{cfg: Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs}}
+	if _, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
+		t.Fatal(err)
+	}
+	logs.after = 1 // the first reading is before the part is kept
+	if _, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: []byte("second")}); !errors.Is(err, errBlink) {
+		t.Fatalf("the second part: %v", err)
+	}
+	if _, _, err := blobs.Get(t.Context(), run, mailbox.BlobRef(first), 0, 10); err != nil {
+		t.Errorf("the first part, which was acknowledged: %v", err)
+	}
+}

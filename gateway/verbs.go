@@ -111,9 +111,13 @@ func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error)
 	return i, err
 }
 
-func isNotFound(err error) bool {
+func isNotFound(err error) bool { return hasCode(err, client.CodeNotFound) }
+
+func isGone(err error) bool { return hasCode(err, client.CodeGone) }
+
+func hasCode(err error, code string) bool {
 	var known *client.Error
-	return errors.As(err, &known) && known.Code == client.CodeNotFound
+	return errors.As(err, &known) && known.Code == code
 }
 
 // fold brings a row up to date from the supervisor's log.

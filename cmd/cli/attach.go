@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -25,10 +26,14 @@ func attachments(files []string) ([]attached, error) {
 		return nil, usage("put what is longer into the directory", "%d files are attached, at most %d can be", len(files), model.MediaMax)
 	}
 	var list []attached
+	total := 0
 	for _, file := range files {
 		a, err := readAttached(file)
 		if err != nil {
 			return nil, err
+		}
+		if total += len(a.data); total > host.AttachedBytesMax {
+			return nil, usage("make them smaller, or put some into the directory", "the attachments have more than %d bytes together", host.AttachedBytesMax)
 		}
 		list = append(list, a)
 	}

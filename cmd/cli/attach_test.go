@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,16 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 		if _, err := attachments(files); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
+	}
+	// What all may have together is known before any is sent.
+	large := put("large.txt", strings.Repeat("x", model.MediaBytesMax))
+	most := host.AttachedBytesMax / model.MediaBytesMax
+	if got, err := attachments(slices.Repeat([]string{large}, most)); err != nil || len(got) != most {
+		t.Errorf("%d attachments of %d, %v", len(got), most, err)
+	}
+	_, err := attachments(slices.Repeat([]string{large}, most+1))
+	if f := (&failure{}); !errors.As(err, &f) || f.code != exitUsage || !strings.Contains(err.Error(), "more than 20971520 bytes together") {
+		t.Errorf("%d: %v", most+1, err)
 	}
 }
 

@@ -124,7 +124,7 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 	case "max_agents":
 		return fmt.Sprint(supervisor.AgentsMax)
 	case "max_budget_usd":
-		return fmt.Sprintf("%g with a paid key and no --max-tokens, else none", float64(host.PaidNano)/nanoUSD)
+		return fmt.Sprintf("%g with a paid key and no --max-tokens of yours, else none", float64(host.PaidNano)/nanoUSD)
 	case "use_tokens":
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":

@@ -145,14 +145,13 @@ func (a *app) checkState() []checkup {
 // checkOwner looks at what the owner of a directory says of itself.
 func checkOwner(dir string) checkup {
 	file, err := bus.ReadNodeFile(dir)
+	if errors.Is(err, bus.ErrNodeFile) {
+		return checkup{"owner", broken, plainError(err), "if it is of a node of yours, chmod 600 " + bus.NodeFilePath(dir) + "; else end the process that has the directory, and remove it"}
+	}
 	if err != nil {
 		return checkup{"owner", broken, "a process has the directory, and " + err.Error(), "it may be starting or hang: end it, then try again"}
 	}
-	c := checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, file.Address), ""}
-	if info, err := os.Stat(bus.NodeFilePath(dir)); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Status, c.Detail, c.Remedy = broken, c.Detail+"; others may read its credential", "chmod 600 "+bus.NodeFilePath(dir)
-	}
-	return c
+	return checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, file.Address), ""}
 }
 
 // checkWritable writes a small file to the disk and removes it.

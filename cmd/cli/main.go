@@ -33,6 +33,7 @@ type app struct {
 	getenv       func(string) string
 
 	conn    connFlags
+	raised  bool   // the limit on tokens is the word of a directory
 	storeIn string // --store-dir
 	pricing string // --pricing-file
 	output  string

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -132,7 +133,7 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 
 // until PATTERN COMMAND... runs a command again until its output has a text.
 func until(ts *testscript.TestScript, neg bool, args []string) {
-	for range 600 {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(inquiry) {
 		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
 			return
 		}

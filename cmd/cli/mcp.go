@@ -86,11 +86,17 @@ func (g *mcpPlaces) find(a *app) ([]host.Server, error) {
 	if err := errors.Join(g.complete(), g.completeConfig()); err != nil {
 		return nil, err
 	}
-	dir, err := filepath.EvalSymlinks(g.dir) // as a node names it
-	if err != nil {
-		return nil, fmt.Errorf("directory %s: %w", g.dir, err)
+	var real [3]string // as a node names them
+	for i, path := range []string{g.dir, g.config, g.agents} {
+		if path == "" {
+			continue
+		}
+		var err error
+		if real[i], err = filepath.EvalSymlinks(path); err != nil {
+			return nil, usage("name one that is there", "%s: %v", path, err)
+		}
 	}
-	all, notes, err := host.Servers(host.Config{StateDir: a.storeIn, Env: a.getenv, Servers: userServers()}, dir, g.config, g.agents)
+	all, notes, err := host.Servers(host.Config{StateDir: a.storeIn, Env: a.getenv, Servers: userServers()}, real[0], real[1], real[2])
 	if err != nil {
 		return nil, err
 	}
@@ -207,9 +213,9 @@ func (a *app) mcpTest() *cobra.Command {
 				return err
 			}
 			if s.Off != "" {
-				return usage("troupe mcp allow "+s.Name, "the MCP server %s is off: %s", s.Name, s.Off)
+				return usage(s.Remedy("allow"), "the MCP server %s is off: %s", s.Name, s.Off)
 			}
-			now, err := a.askServer(c.Context(), s, g.dir)
+			now, err := a.askServer(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -223,10 +229,10 @@ func (a *app) mcpTest() *cobra.Command {
 }
 
 // askServer starts a server for as long as it takes to list its tools.
-func (a *app) askServer(ctx context.Context, s host.Server, dir string) (mcp.Listing, error) {
-	hub := mcp.New(mcp.Config{Getenv: a.getenv, Logger: a.logger(), Trusted: func(string) bool { return s.Trusted }})
+func (a *app) askServer(ctx context.Context, s host.Server) (mcp.Listing, error) {
+	hub := mcp.New(mcp.Config{Getenv: a.getenv, Logger: a.logger()})
 	defer hub.Close()
-	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, host.ServerDir(s.Source, dir))
+	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, host.ServerDir(s.Source))
 	if err != nil {
 		return now, &failure{code: exitFailed, err: err, hint: "try it by hand: " + term.Line(s.Line())}
 	}

@@ -46,14 +46,14 @@ func (a *app) allowServer(ctx context.Context, g mcpPlaces, s host.Server, yes b
 		return err
 	}
 	if state != mcp.Allowed || !s.Trusted && s.Off != "" {
-		for _, line := range consent(s, g.dir) {
+		for _, line := range consent(s) {
 			a.say(line)
 		}
 		if err := a.agree(yes, "allow it to be used"); err != nil {
 			return err
 		}
 	}
-	now, err := a.askServer(ctx, s, g.dir)
+	now, err := a.askServer(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (a *app) allowServer(ctx context.Context, g mcpPlaces, s host.Server, yes b
 }
 
 // consent is exactly what would be used, with nothing hidden in it.
-func consent(s host.Server, dir string) []string {
+func consent(s host.Server) []string {
 	lines := []string{"the MCP server " + term.Line(s.Name) + " of " + term.Line(s.Source)}
 	if s.URL != "" {
 		lines = append(lines, "  asks  "+term.Line(s.Line()))
 	} else {
-		lines = append(lines, "  runs  "+term.Line(s.Line()), "  in    "+term.Line(cmp.Or(s.Dir, host.ServerDir(s.Source, dir))))
+		lines = append(lines, "  runs  "+term.Line(s.Line()), "  in    "+term.Line(cmp.Or(s.Dir, host.ServerDir(s.Source))))
 	}
 	i := serverInfo(s, mcp.Verdict{})
 	for _, name := range i.Env {

@@ -25,6 +25,13 @@ import (
 // patience is how long a test waits for something that must come.
 const patience = 60 * time.Second
 
+// Between two looks at what a test waits for lies some time: who looks all the time
+// takes a core from those it waits for, and who starts a process for a look takes more.
+const (
+	glance  = 10 * time.Millisecond
+	inquiry = 100 * time.Millisecond
+)
+
 // stage is a home with script files, for processes of one test.
 type stage struct {
 	t    *testing.T
@@ -260,7 +267,7 @@ func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer,
 // dead waits until a process is gone.
 func dead(t *testing.T, pid int) {
 	t.Helper()
-	for late := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; {
+	for late := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; <-time.After(glance) {
 		if time.Now().After(late) {
 			t.Fatalf("process %d is left as an orphan", pid)
 		}

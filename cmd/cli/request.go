@@ -113,7 +113,7 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
 		return usage("use low, medium or high", "--effort %q", q.Effort)
 	}
-	q.TimeoutMS = r.timeout.Milliseconds()
+	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), a.raised
 	q.Caller, q.Trace = "cli", a.getenv("TRACEPARENT")
 	return r.positive()
 }

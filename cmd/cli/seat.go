@@ -72,6 +72,9 @@ func (a *app) sit(ctx context.Context, why purpose, roots ...string) (*seat, err
 	deadline := time.Now().Add(joinTimeout)
 	for {
 		s, err := a.join(ctx)
+		if errors.Is(err, bus.ErrNodeFile) {
+			return nil, err // not even to be replaced: somebody should look at it
+		}
 		if err != nil && why != toJoin {
 			s, err = a.own(ctx, why, roots)
 		}

@@ -54,7 +54,7 @@ func (h *Host) cut() {
 func spread(t *testing.T, hosts ...*Host) {
 	t.Helper()
 	ctx := within(t)
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		sum, all := 0, true

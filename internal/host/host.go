@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -170,10 +169,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
 	h.telling = newTelling(h.tell, cfg.Logger)
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Trusted: func(source string) bool { return filepath.Base(source) != mcp.FileName }, Logger: cfg.Logger})
+	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(h.denied(err), h.Close())
 	}
@@ -363,7 +362,7 @@ func (h *Host) Close() (err error) {
 		errs = append(errs, h.post.Close())
 	}
 	if h.teller != nil {
-		h.telling.burst()
+		h.telling.close()
 	}
 	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
 		if nc != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -32,12 +33,19 @@ func row(t *testing.T, c *client.Client, run string) (client.RunInfo, bool) {
 	return client.RunInfo{}, false
 }
 
+// pause lies between two looks at what a test waits for: who looks all the time
+// takes a core from those it waits for.
+const pause = 10 * time.Millisecond
+
 // eventually asks until it is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	ctx := within(t)
+	tick, late := time.NewTicker(pause), time.After(patience)
+	defer tick.Stop()
 	for !so() {
-		if ctx.Err() != nil {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatalf("never: %s", what)
 		}
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
-	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
@@ -27,119 +25,10 @@ import (
 // than a client waits for its answer. What is slower goes on starting.
 const serverWait = 6 * time.Second
 
-// Server is an MCP server that a run would have.
-type Server struct {
-	mcp.Server
-	Trusted bool   // the operator wrote the file, or named it
-	Off     string // why it is not used; "": it is
-}
-
-// serverFiles finds the servers of a run, in the order in which their names
-// count: the file that the client names, agent files, the operator's own file,
-// that of the directory. What comes with the directory cannot take a name.
-func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
-	add := func(servers []mcp.Server, trusted bool) {
-		for _, s := range servers {
-			f := Server{Server: s, Trusted: trusted}
-			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
-				if all[i].Hash() == s.Hash() {
-					continue
-				}
-				f.Off = "the one of the same name in " + all[i].Source + " goes before it"
-			}
-			all = append(all, f)
-		}
-	}
-	read := func(path string, trusted, must bool) error {
-		f, wrong := mcp.Read(path)
-		if wrong != nil && must {
-			return bad("mend the file", "%v", wrong)
-		}
-		if wrong != nil {
-			notes = append(notes, wrong.Error())
-		}
-		notes = append(notes, few(f.Notes, NotesAbout, "notes on "+path+"; `troupe mcp list` shows its servers")...)
-		add(f.Servers, trusted)
-		return nil
-	}
-	if named != "" {
-		if _, err := os.Stat(named); err != nil {
-			return nil, nil, bad("name a file that is there", "mcp_config: %v", err)
-		}
-		if err := read(named, true, true); err != nil {
-			return nil, nil, err
-		}
-	}
-	for _, d := range crew {
-		for _, s := range d.MCPServers {
-			if s.Config == nil {
-				continue
-			}
-			one, more, wrong := mcp.Inline(d.Path, s.Name, s.Config)
-			if notes = append(notes, more...); wrong != nil {
-				return nil, nil, bad("change mcpServers in "+d.Path, "%v", wrong)
-			}
-			if one.Name != "" {
-				add([]mcp.Server{one}, true)
-			}
-		}
-	}
-	if h.cfg.Servers != "" {
-		if err := read(h.cfg.Servers, true, false); err != nil {
-			return nil, nil, err
-		}
-	}
-	if dir != "" {
-		err = read(filepath.Join(dir, mcp.FileName), false, false)
-	}
-	for i := range all {
-		h.judge(&all[i], i)
-	}
-	return all, notes, err
-}
-
-// judge says why a server is off that the operator has not allowed.
-func (h *Host) judge(s *Server, i int) {
-	switch {
-	case s.Off != "":
-		return
-	case i >= mcp.ServersMax:
-		s.Off = fmt.Sprintf("a run may have %d servers", mcp.ServersMax)
-		return
-	case s.Trusted:
-		return
-	}
-	switch state, err := h.allowed().State(s.Server); {
-	case err != nil:
-		s.Off = err.Error()
-	case state == mcp.Fresh:
-		s.Off = fmt.Sprintf("it was never allowed; it would use %s; `troupe mcp allow %s` allows it", s.Line(), s.Name)
-	case state == mcp.Changed:
-		s.Off = fmt.Sprintf("it is not the one that was allowed; it would use %s; `troupe mcp allow %s` allows it", s.Line(), s.Name)
-	}
-}
-
-// allowed is what the operator of this node has allowed.
-func (h *Host) allowed() mcp.Lock { return mcp.OpenLock(bus.StateDir(h.cfg.StateDir)) }
-
-// Servers are the MCP servers that a run in a directory would have, whether or
-// not they are used, and what is to be known of their files. Nothing is started.
-func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) {
-	h := &Host{cfg: cfg.withDefaults()}
-	var crew []agentfile.Definition
-	if agents != "" {
-		var err error
-		if crew, _, err = agentfile.Load(agents); err != nil {
-			return nil, nil, bad("`troupe agents validate` shows all that is wrong", "%v", err)
-		}
-	}
-	return h.serverFiles(dir, named, crew)
-}
-
 // servers gives a run the tools of its MCP servers: those that are what the
 // operator has allowed.
 func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentfile.Definition, a *client.RunAccepted) error {
-	named, err := h.directory(r.MCPConfig)
+	named, err := h.rooted("mcp_config", r.MCPConfig)
 	if err != nil {
 		return err
 	}
@@ -160,7 +49,7 @@ func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentf
 	}
 	a.Notes = append(a.Notes, few(off, NotesAbout, "MCP servers are off; `troupe mcp list` shows them")...)
 	size := 0
-	for i, found := range h.ask(on, o.Workspace) {
+	for i, found := range h.ask(on) {
 		for _, text := range found.notes {
 			note("MCP server %s: %s", on[i].Name, text)
 		}
@@ -188,19 +77,19 @@ type offered struct {
 
 // ask asks all servers at once. Without a hub nothing is started, and what was
 // pinned counts.
-func (h *Host) ask(on []Server, dir string) []offered {
+func (h *Host) ask(on []Server) []offered {
 	out := make([]offered, len(on))
 	ctx, cancel := context.WithTimeout(context.Background(), serverWait)
 	defer cancel()
 	var all sync.WaitGroup
 	for i, s := range on {
-		all.Go(func() { out[i] = h.askOne(ctx, s, dir) })
+		all.Go(func() { out[i] = h.askOne(ctx, s) })
 	}
 	all.Wait()
 	return out
 }
 
-func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
+func (h *Host) askOne(ctx context.Context, s Server) offered {
 	var out offered
 	note := func(format string, args ...any) { out.notes = append(out.notes, fmt.Sprintf(format, args...)) }
 	var v mcp.Verdict
@@ -209,7 +98,7 @@ func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
 		v, err = h.allowed().Pinned(s.Server)
 	} else {
 		var now mcp.Listing
-		now, err = h.hub.List(ctx, s.Server, ServerDir(s.Source, dir))
+		now, err = h.hub.List(ctx, s.Server, ServerDir(s.Source))
 		slow := errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case err == nil:
@@ -221,7 +110,7 @@ func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
 			if v, err = h.allowed().Pinned(s.Server); len(v.Tools) > 0 {
 				note("it has not answered within %s; its tools are as they were allowed", serverWait)
 			} else {
-				note("it has not answered within %s, so its tools are left out; `troupe mcp test %s` waits longer", serverWait, s.Name)
+				note("it has not answered within %s, so its tools are left out; `%s` waits longer", serverWait, s.Remedy("test"))
 			}
 		}
 	}
@@ -231,25 +120,15 @@ func (h *Host) askOne(ctx context.Context, s Server, dir string) offered {
 	}
 	out.specs = v.On()
 	if v.First && len(v.Tools) > 0 {
-		note("first use: its %d tools are pinned as they are now; `troupe mcp test %s` shows them", len(v.Tools), s.Name)
+		note("first use: its %d tools are pinned as they are now; `%s` shows them", len(v.Tools), s.Remedy("test"))
 	}
 	for _, t := range v.Off() {
-		note("%s is off: it is %s; `troupe mcp allow %s` allows what there is now", t.Spec.Name, offBecause[t.State], s.Name)
+		note("%s is off: it is %s; `%s` allows what there is now", t.Spec.Name, offBecause[t.State], s.Remedy("allow"))
 	}
 	return out
 }
 
 var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "not there any more"}
-
-// ServerDir is where a server runs that does not say it. Only one that the
-// directory itself names runs in it: npx, uvx, python -m and make run what they
-// find where they are started, and a repository must not bring that.
-func ServerDir(source, workspace string) string {
-	if filepath.Base(source) != mcp.FileName {
-		return filepath.Dir(source)
-	}
-	return cmp.Or(workspace, os.TempDir())
-}
 
 // share says which agents have the tools of servers: words of lists that mean
 // several become the names, an agent file that names servers has theirs, and the
@@ -311,28 +190,25 @@ func expand(words, tools []string) []string {
 	return out
 }
 
-// ownServers are the servers of an agent that was found, not named, as far as
-// they may count: those that its file defines only where it is not part of the
-// directory.
-func ownServers(d agentfile.Definition, workspace string) []agentfile.MCPServer {
-	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) {
-		return d.MCPServers
-	}
-	return slices.DeleteFunc(slices.Clone(d.MCPServers), func(s agentfile.MCPServer) bool { return s.Config != nil })
-}
-
 // remote are the tools of a task that MCP servers have.
 func (h *Host) remote(t agent.Task) []tool.Tool {
 	var tools []tool.Tool
 	for _, s := range t.Servers {
-		find := func() (mcp.Server, error) { return serverOf(s) }
+		find := func() (mcp.Server, error) { return h.found(s, t.Workspace) }
 		for _, spec := range t.Tools {
 			if s.Has(spec.Name) {
-				tools = append(tools, h.hub.Tool(spec, ServerDir(s.Source, t.Workspace), find))
+				tools = append(tools, h.hub.Tool(spec, ServerDir(s.Source), find))
 			}
 		}
 	}
 	return tools
+}
+
+// found is the server of a run in a directory, as it is now.
+func (h *Host) found(s agent.Server, workspace string) (mcp.Server, error) {
+	def, err := serverOf(s)
+	def.Own, def.Flags = operators(s.Source, workspace), h.placed(s.Source, workspace)
+	return def, err
 }
 
 // serverOf reads again how a server is reached: what a run was begun with may

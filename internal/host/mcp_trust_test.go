@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
@@ -107,10 +108,89 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 	if raw, err := os.ReadFile(mark); err == nil {
 		t.Errorf("%s ran", raw)
 	}
-	for source, want := range map[string]string{"/home/me/.config/troupe/mcp.json": "/home/me/.config/troupe", "/src/repo/.mcp.json": "/src/repo"} {
-		if got := ServerDir(source, "/src/repo"); got != want {
+	for source, want := range map[string]string{"/home/me/.config/troupe/mcp.json": "/home/me/.config/troupe", "/src/repo/.mcp.json": "/src/repo",
+		"/home/me/team/.mcp.json": "/home/me/team", "/src/repo/sub/.mcp.json": "/src/repo/sub"} {
+		if got := ServerDir(source); got != want {
 			t.Errorf("%s runs in %s", source, got)
 		}
+	}
+}
+
+// What a file is called does not say whose it is: only that of the directory of
+// the run is a stranger's.
+func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
+	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
+	definition := map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}}
+	named, brought := serverFile(t, filepath.Join(team, mcp.FileName), definition), serverFile(t, filepath.Join(dir, mcp.FileName), definition)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, team} })
+	opened(t, h, client.RunRequest{Dir: dir, MCPConfig: named})
+	if raw, err := os.ReadFile(mark); err == nil {
+		t.Errorf("%s ran", raw)
+	}
+	for file, own := range map[string]bool{named: true, brought: false, "": false} {
+		all, _, err := Servers(h.cfg, dir, file, "")
+		if err != nil || len(all) == 0 || all[0].Own != own || all[0].Trusted != (file != "") {
+			t.Errorf("%s: %+v %v", file, all, err)
+		}
+		def, err := h.found(agent.Server{Name: "x", Source: all[0].Source, Hash: all[0].Hash()}, dir)
+		if err != nil || def.Own != own {
+			t.Errorf("%s: a call finds %+v %v", file, def, err)
+		}
+	}
+}
+
+// A remedy is run from anywhere, so it names the place of the server.
+func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
+	dir, away, config, home := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	definition := map[string]any{"x": map[string]any{"command": "true"}}
+	named, users := serverFile(t, filepath.Join(away, "it's.json"), definition), serverFile(t, filepath.Join(config, "mcp.json"), definition)
+	serverFile(t, filepath.Join(dir, mcp.FileName), definition)
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
+	const agent = "---\nname: %[1]s\ndescription: d\nmcpServers: [{%[1]s: {command: %[1]s}}]\n---\nYou are.\n"
+	put(t, fmt.Sprintf(agent, "given"), away, "agents", "given.md")
+	put(t, fmt.Sprintf(agent, "mine"), home, ".claude", "agents", "mine.md")
+	put(t, fmt.Sprintf(agent, "x"), home, ".claude", "agents", "x.md")
+	put(t, fmt.Sprintf(agent, "theirs"), dir, ".claude", "agents", "theirs.md")
+	cfg := Config{Servers: users, Env: os.Getenv, StateDir: t.TempDir()}
+	remedies := func(cfg Config, dir, named, agents string) map[string]Server {
+		all, _, err := Servers(cfg, dir, named, agents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]Server{}
+		for _, s := range all {
+			got[s.Remedy("allow")] = s
+		}
+		return got
+	}
+	mine := "--agents " + filepath.Join(home, ".claude", "agents")
+	for _, c := range []struct {
+		where []string
+		got   map[string]Server
+	}{
+		{[]string{"x --mcp-config '" + strings.ReplaceAll(named, "'", `'\''`) + "'", "mine " + mine}, remedies(cfg, "", named, "")},
+		{[]string{"x", "given --agents " + filepath.Join(away, "agents"), "mine " + mine, "x " + mine}, remedies(cfg, "", "", filepath.Join(away, "agents"))},
+		{[]string{"x --dir " + dir, "mine " + mine, "x " + mine}, remedies(Config{Env: os.Getenv, StateDir: cfg.StateDir}, dir, "", "")},
+	} {
+		for _, want := range c.where {
+			if _, ok := c.got["troupe mcp allow "+want]; !ok {
+				t.Errorf("there is no remedy %s: %+v", want, c.got)
+			}
+		}
+		for remedy := range c.got {
+			if strings.Contains(remedy, "theirs") {
+				t.Errorf("%s: an agent file of the directory has no servers", remedy)
+			}
+		}
+	}
+	all, _, err := Servers(Config{Env: os.Getenv, StateDir: cfg.StateDir}, dir, "", "")
+	if err != nil || all[0].Source != filepath.Join(dir, mcp.FileName) || !strings.Contains(all[0].Off, "it was never allowed") ||
+		!slices.ContainsFunc(all, func(s Server) bool {
+			return s.Command == "x" && strings.Contains(s.Off, "`troupe mcp test x "+mine+"`")
+		}) {
+		t.Errorf("what only an agent of the user's has takes no name of others: %+v %v", all, err)
 	}
 }
 
@@ -131,7 +211,7 @@ func TestAFileOfTheDirectoryCannotFillTheAnswer(t *testing.T) {
 	if size := len(strings.Join(notes, "")); len(notes) > NotesMax || size > NotesMax*NoteBytesMax {
 		t.Errorf("%d notes of %d bytes", len(notes), size)
 	}
-	if !noted(notes, "and 89 more MCP servers are off; `troupe mcp list` shows them") || !noted(notes, "`troupe mcp allow long` allows it") {
+	if !noted(notes, "and 89 more MCP servers are off; `troupe mcp list` shows them") || !noted(notes, "`troupe mcp allow long --dir "+dir+"` allows it") {
 		t.Errorf("%q", notes)
 	}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/scout"
+	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -20,7 +22,7 @@ import (
 const (
 	ScoutTokens = 60_000
 	ModelTokens = 1_000_000
-	PaidNano    = 1_000_000_000 // one US dollar, for a paid key without a limit
+	PaidNano    = settings.DefaultUSD * usdNano // for a paid key without a limit
 	PromptMax   = 64 << 10
 	// NamedModelsMax is how many models a request may allow without a price.
 	NamedModelsMax = 64
@@ -46,7 +48,7 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err := wholeTools(r); err != nil {
 		return none, a, err
 	}
-	dir, err := h.directory(r.Dir)
+	dir, err := h.rooted("dir", r.Dir)
 	if err != nil {
 		return none, a, err
 	}
@@ -185,7 +187,7 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 		}
 	}
 	paid := slices.ContainsFunc(chain, func(c pick.Choice) bool { return c.Paid })
-	if l.Nano == 0 && paid && r.MaxTokens == 0 && c.Price.Known {
+	if l.Nano == 0 && paid && (r.MaxTokens == 0 || r.PaidLimit) {
 		l.Nano = PaidNano
 	}
 	var a agent.Limits
@@ -198,17 +200,18 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 	return l, a
 }
 
-// directory checks that a client may name a directory: it lies under a root.
-func (h *Host) directory(dir string) (string, error) {
-	if dir == "" {
+// rooted checks that a client may name a directory, or a file: it lies under a
+// root. field is that of the request.
+func (h *Host) rooted(field, path string) (string, error) {
+	if path == "" {
 		return "", nil
 	}
-	if !filepath.IsAbs(dir) {
-		return "", bad("send an absolute path", "dir %q is not absolute", dir)
+	if !filepath.IsAbs(path) {
+		return "", bad("send an absolute path", "%s %q is not absolute", field, path)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", bad("name a directory that is there", "dir: %v", err)
+		return "", bad("name one that is there", "%s: %v", field, err)
 	}
 	for _, root := range h.cfg.Roots {
 		root, err := filepath.EvalSymlinks(root)
@@ -219,8 +222,12 @@ func (h *Host) directory(dir string) (string, error) {
 			return real, nil
 		}
 	}
-	return "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s is not under a root of this node", dir),
-		Hint: "start the node with --root " + dir + ", or run with another --store-dir"}
+	root := path
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		root = filepath.Dir(path)
+	}
+	return "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s %s is not under a root of this node", field, path),
+		Hint: "start the node with --root " + root + ", or run with another --store-dir"}
 }
 
 // cast decides who plays: the built-in agents and those of agent files, and

@@ -56,10 +56,10 @@ func count(list []string, kind string) int {
 }
 
 // waitsForAPerson is how soon a run that is parked must be canceled (B6). It
-// is three minutes in the promise.
-const waitsForAPerson = 10 * time.Second
+// is three minutes in the promise, of which a slow machine may use a part.
+const waitsForAPerson = time.Minute
 
-// A run that waits for a person is canceled within seconds, before or after a
+// A run that waits for a person is canceled soon, before or after a
 // restart of its node, and no model is asked for it (B6).
 func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	noLeaks(t)

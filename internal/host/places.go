@@ -19,6 +19,8 @@ const placesMax = 64
 // places are the directories that are held open, the newest in use last. What falls
 // out may still be in use: nobody closes it but the garbage collector.
 type places struct {
+	tape string // a directory that is no part of any
+
 	mu    sync.Mutex // never held while a file is touched: a mount may hang
 	known []*place
 	specs map[bool][]model.ToolSpec // without a directory, and with one
@@ -37,7 +39,7 @@ func (p *places) open(dir string, writable []string) (*builtin.Directory, error)
 	if old != nil && old.Current() {
 		return old.Directory, nil
 	}
-	d, err := builtin.Open(dir, builtin.Config{Writable: writable})
+	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: p.tape})
 	if err != nil {
 		return nil, err
 	}

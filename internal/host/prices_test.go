@@ -47,3 +47,34 @@ func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 		t.Errorf("%+v, %v", o.Model, err)
 	}
 }
+
+// A key that is paid for has a limit of one dollar unless its owner says another:
+// also where nobody knows the price, so that the run is refused, and where the
+// limit on tokens is the word of the directory that is looked at.
+func TestAPaidKeyHasALimitInMoneyUnlessTheUserSaysAnother(t *testing.T) {
+	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k", "OLLAMA_HOST", "127.0.0.1:1"))
+	for _, c := range []struct {
+		says    string
+		ask     func(*client.RunRequest)
+		nano    int64
+		refused bool
+	}{
+		{"price known", func(r *client.RunRequest) { r.Model = "openai/gpt-6-sol" }, PaidNano, false},
+		{"price unknown", func(r *client.RunRequest) { r.Model = "openai/o3" }, 0, true},
+		{"unknown, but allowed", func(r *client.RunRequest) { r.Model, r.AllowUnpriced = "openai/o3", []string{"openai/o3"} }, PaidNano, false},
+		{"unknown, and the user's limit on tokens", func(r *client.RunRequest) { r.Model, r.MaxTokens = "openai/o3", 5000 }, 0, false},
+		{"the directory's limit on tokens", func(r *client.RunRequest) { r.Model, r.MaxTokens, r.PaidLimit = "openai/gpt-6-sol", 1<<40, true }, PaidNano, false},
+		{"unknown, and the directory's limit on tokens", func(r *client.RunRequest) { r.Model, r.MaxTokens, r.PaidLimit = "openai/o3", 5000, true }, 0, true},
+		{"the directory's limit on tokens, and the user's in money", func(r *client.RunRequest) {
+			r.Model, r.MaxTokens, r.PaidLimit, r.MaxBudgetUSD = "openai/gpt-6-sol", 5000, true, 3
+		}, 3 * PaidNano, false},
+		{"free, with a paid fallback", func(r *client.RunRequest) { r.Model, r.Fallback = "ollama/small", []string{"openai/o3"} }, PaidNano, false},
+		{"free", func(r *client.RunRequest) { r.Model, r.MaxTokens, r.PaidLimit = "ollama/small", 5000, true }, 0, false},
+	} {
+		o, _, err := h.build(request(c.ask))
+		var refused *client.Error
+		if c.refused != errors.As(err, &refused) || c.refused && !strings.Contains(refused.Hint, "--max-tokens") || !c.refused && (err != nil || o.Limits.Nano != c.nano) {
+			t.Errorf("%s: %d nano-dollars, %v", c.says, o.Limits.Nano, err)
+		}
+	}
+}

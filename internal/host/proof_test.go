@@ -50,7 +50,7 @@ func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	c := connect(t, blind)
-	for {
+	eventually(t, "one node of two shows its proof", func() bool {
 		list, err := c.Nodes(within(t))
 		if err != nil {
 			t.Fatal(err)
@@ -65,10 +65,8 @@ func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 				said++
 			}
 		}
-		if len(list) == 2 && said == 1 {
-			return
-		}
-	}
+		return len(list) == 2 && said == 1
+	})
 }
 
 // TestANodeAloneTellsItsProfile: doctor shows what it saw.

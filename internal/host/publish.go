@@ -31,6 +31,7 @@ type telling struct {
 	waiting []life.Event
 	newest  map[string]int // in waiting, by log
 	lost    int
+	closed  bool        // nobody is told any more
 	timer   *time.Timer // set while something waits
 
 	turn sync.Mutex // one burst at a time
@@ -44,6 +45,9 @@ func newTelling(tell func([]life.Event), logger *slog.Logger) *telling {
 func (t *telling) add(e life.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return // the logs have it
+	}
 	pause := tellPause
 	if e.Kind == "run.finished" {
 		pause = 0
@@ -103,6 +107,17 @@ func (t *telling) burst() {
 	if lost > 0 {
 		t.logger.Warn("events were not told: the connection takes none", "lost", lost)
 	}
+}
+
+// close tells what waits, and nothing after that.
+func (t *telling) close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.burst()
 }
 
 // publish takes one event for observers. Nothing waits for them.

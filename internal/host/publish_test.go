@@ -104,3 +104,23 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 		t.Errorf("%d events of at most %d bytes each", len(got), tellText)
 	}
 }
+
+// After the end nobody is told anything, and what waits is told before it.
+func TestNothingIsToldAfterTheEnd(t *testing.T) {
+	var told []string
+	synctest.Test(t, func(t *testing.T) {
+		tell := newTelling(func(list []life.Event) {
+			for _, e := range list {
+				told = append(told, e.ID)
+			}
+		}, slog.New(slog.DiscardHandler))
+		tell.add(fact("r.root", 1, "model.started"))
+		tell.close()
+		tell.add(fact("r.root", 2, "model.finished"))
+		<-time.After(time.Second) // of the bubble
+		synctest.Wait()
+	})
+	if !slices.Equal(told, []string{"r.root#1.0"}) {
+		t.Errorf("told: %q", told)
+	}
+}

@@ -21,7 +21,7 @@ import (
 // where people keep them. Commands count only in the named directory: a
 // repository that is looked at must not bring command lines of its own.
 func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) (named []agentfile.Definition, err error) {
-	given, err := h.directory(r.Agents)
+	given, err := h.rooted("agents", r.Agents)
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func shut(t *testing.T, h *Host, name string) int64 {
 	select {
 	case m := <-all:
 		return m[name].ClosedMS
-	case <-within(t).Done():
+	case <-time.After(patience):
 		t.Fatal("the node does not answer")
 		return 0
 	}

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 type tapes struct {
 	rec  *cassette.Recorder
 	play *cassette.Player
+	dir  string // of either; "": none
 }
 
 // errTapes: a node records or plays.
@@ -33,6 +36,7 @@ func openTapes(cfg Config, x exits) (t tapes, err error) {
 	if err != nil {
 		err = fmt.Errorf("host: %w", err)
 	}
+	t.dir = cmp.Or(cfg.Record, cfg.Replay)
 	return t, err
 }
 
@@ -80,6 +84,9 @@ func (t tapes) now() time.Time {
 
 // begin takes note of a run that begins.
 func (t tapes) begin(dir string, c pick.Choice, now time.Time, real func(string) string) (note string, err error) {
+	if err := t.apart(dir); err != nil {
+		return "", err
+	}
 	switch {
 	case t.play != nil:
 		t.play.At(dir)
@@ -102,6 +109,22 @@ func (t tapes) begin(dir string, c pick.Choice, now time.Time, real func(string)
 		note = c.Name() + " is asked without a wire: there is nothing to record but the label; the log of the run holds what it said"
 	}
 	return note, t.rec.Begin(l)
+}
+
+// apart refuses a run in the very directory of the recording: below it the tools
+// leave the recording out, but this would be all that they have.
+func (t tapes) apart(dir string) error {
+	if t.dir == "" || dir == "" {
+		return nil
+	}
+	tape, err := os.Stat(t.dir)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if work, err := os.Stat(dir); err == nil && os.SameFile(tape, work) {
+		return bad("keep the recording in another directory, see docs/cassettes.md", "dir: %s is the recording", dir)
+	}
+	return nil
 }
 
 // Played is how many recorded exchanges were played, of how many there are;

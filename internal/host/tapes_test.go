@@ -215,6 +215,56 @@ func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
 	}
 }
 
+// searcher is a double that looks for what its prompt says, and so for what the
+// recording of it says.
+func searcher(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	delta, finish := `{"role":"assistant","content":"done"}`, "stop"
+	if calls := strings.Count(string(body), `"role":"tool"`); calls < 3 {
+		name := []string{"grep", "glob", "list_dir"}[calls]
+		args := []string{`{"pattern":"the-needle"}`, `{"pattern":"**/*.json"}`, `{"path":"notes"}`}[calls]
+		delta, finish = fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c%d","type":"function","function":{"name":%q,"arguments":%q}}]}`, calls, name, args), "tool_calls"
+	}
+	fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%q}]}\n\n", delta, finish)
+	fmt.Fprint(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":5,\"total_tokens\":55}}\n\ndata: [DONE]\n\n")
+}
+
+// A recording below the directory of its run is no part of it: the tools would
+// find there what the run itself has said, and later more of it than before.
+func TestARecordingBelowTheDirectoryIsNotFoundThere(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(searcher))
+	defer s.Close()
+	dir := repository(t)
+	tape := filepath.Join(dir, "notes", "tape")
+	if err := os.Mkdir(filepath.Dir(tape), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ask := client.RunRequest{Prompt: "look for the-needle", Dir: dir, Model: "openai/gpt-6-sol"}
+	h := start(t, t.TempDir(), func(c *Config) {
+		c.Record, c.Roots = tape, []string{dir}
+		c.Env = func(v string) string {
+			return map[string]string{"OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API_KEY": theKey}[v]
+		}
+	})
+	finished(t, connect(t, h), begin(t, connect(t, h), ask), agent.Completed)
+	h = start(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{dir} })
+	is := finished(t, connect(t, h), begin(t, connect(t, h), ask), agent.Completed)
+	if played, all := h.Played(); played != all || all != 4 || is.Result.Text != "done" {
+		t.Errorf("%d of %d exchanges were played: %+v", played, all, is.Result)
+	}
+
+	h = start(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{tape} })
+	ask.Dir = tape // all of it is the recording
+	var refused *client.Error
+	if _, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "?", Dir: tape}); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(err.Error(), "recording") {
+		t.Error(err)
+	}
+}
+
 // A recording is not mixed with another one, and what is none is not played.
 func TestADirectoryHoldsOneRecording(t *testing.T) {
 	tape := t.TempDir()

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	shards   = 16
+	// TTLs of leases: short where a test waits for the end of one, long where none may
+	// end by itself, however slow the machine is.
+	short, long = shard.TTLMin, 5 * shard.TTLMin
 )
 
 // server starts NATS in the process.
@@ -89,14 +92,14 @@ func (m *member) isBusy(s int) bool {
 	return m.busy[s]
 }
 
-func join(t *testing.T, e *bus.Embedded, name string, busy ...int) *member {
+func join(t *testing.T, e *bus.Embedded, name string, ttl time.Duration, busy ...int) *member {
 	t.Helper()
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	return enter(t, nc, name, busy...)
+	return enter(t, nc, name, ttl, busy...)
 }
 
 // buckets opens the buckets, and makes what is missing.
@@ -110,7 +113,7 @@ func buckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
 }
 
 // enter is join over a connection.
-func enter(t *testing.T, nc *nats.Conn, name string, busy ...int) *member {
+func enter(t *testing.T, nc *nats.Conn, name string, ttl time.Duration, busy ...int) *member {
 	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -125,7 +128,7 @@ func enter(t *testing.T, nc *nats.Conn, name string, busy ...int) *member {
 		m.busy[s] = true
 	}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: buckets(t, nc), Names: names, Node: shard.Node{Name: name},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: shard.TTLMin, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,10 +178,11 @@ func sole(members ...*member) func() bool {
 
 // TestNodesShareTheShards: who comes gets a share, who leaves gives it back.
 func TestNodesShareTheShards(t *testing.T) {
+	t.Parallel()
 	e := server(t)
-	a := join(t, e, "a")
+	a := join(t, e, "a", long)
 	until(t, "the first node holds all", sole(a))
-	b, c := join(t, e, "b"), join(t, e, "c")
+	b, c := join(t, e, "b", long), join(t, e, "c", long)
 	until(t, "three nodes hold a part each", sole(a, b, c))
 	until(t, "each knows of all three", func() bool { return len(a.Nodes()) == 3 && len(b.Nodes()) == 3 && len(c.Nodes()) == 3 })
 	b.leave(t)
@@ -190,15 +194,16 @@ func TestNodesShareTheShards(t *testing.T) {
 // TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: by the end of its leases,
 // without anybody's help (F2); and the dead one knows by its own clock.
 func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
+	t.Parallel()
 	e := server(t)
-	a := join(t, e, "a")
+	a := join(t, e, "a", short)
 	until(t, "the first node holds all", sole(a))
 	before := map[int]uint64{}
 	for _, s := range a.Held() {
 		before[s], _ = a.Holds(s)
 	}
 	a.nc.Close() // it is cut off, and does not know why
-	b := join(t, e, "b")
+	b := join(t, e, "b", short)
 	until(t, "the other node holds all", sole(b))
 	for s := range shards {
 		if epoch, _ := b.Holds(s); epoch <= before[s] {
@@ -214,14 +219,15 @@ func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 
 // TestWhatIsBusyStays: a shard moves only while nothing is under way in it.
 func TestWhatIsBusyStays(t *testing.T) {
+	t.Parallel()
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", busy...)
+	a := join(t, e, "a", long, busy...)
 	until(t, "the first node holds all", sole(a))
-	b := join(t, e, "b")
+	b := join(t, e, "b", long)
 	until(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
 	if n := len(b.Held()); n != 0 {
 		t.Errorf("the second node holds %d shards that were busy", n)
@@ -245,14 +251,15 @@ func TestWhatIsBusyStays(t *testing.T) {
 // TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
 // the shard has come to its end.
 func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
+	t.Parallel()
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", busy...)
+	a := join(t, e, "a", long, busy...)
 	until(t, "the first node holds all", sole(a))
-	b := join(t, e, "b")
+	b := join(t, e, "b", long)
 	a.Leave()
 	until(t, "the others see it leave", func() bool {
 		for _, n := range b.Nodes() {
@@ -279,8 +286,9 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 // TestANodeThatGoesLeavesNoLeaseBehind: its keeper is told to end while it gives
 // shards away. Nobody waits for the end of a lease.
 func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
+	t.Parallel()
 	e := server(t)
-	a, b := join(t, e, "a"), join(t, e, "b")
+	a, b := join(t, e, "a", long), join(t, e, "b", long)
 	until(t, "both hold a part", sole(a, b))
 	ended := make(chan struct{})
 	a.mu.Lock()

@@ -150,9 +150,10 @@ func whose(members ...*member) map[int]string {
 // the TTL, so none is known to be dead. The one that comes back first does not
 // take what the other had.
 func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+	t.Parallel()
 	e := listening(t)
 	first, second := lay(t, e), lay(t, e)
-	a, b := enter(t, first.over(t, e), "a"), enter(t, second.over(t, e), "b")
+	a, b := enter(t, first.over(t, e), "a", short), enter(t, second.over(t, e), "b", short)
 	until(t, "both hold a part", sole(a, b))
 	before := whose(a, b)
 	first.set(true)
@@ -224,20 +225,21 @@ func each[T any](c <-chan T) func(func(T) bool) {
 // connection, and the server is back long before the leases are over. None is
 // lost, for nobody waits longer for an answer than until the next renewal.
 func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+	t.Parallel()
 	e := listening(t)
 	w := lay(t, e)
-	a := enter(t, w.over(t, e), "a")
+	a := enter(t, w.over(t, e), "a", long)
 	until(t, "it holds all", sole(a))
 	epochs := map[int]uint64{}
 	for _, s := range a.Held() {
 		epochs[s], _ = a.Holds(s)
 	}
 	w.still.Lock()
-	<-time.After(shard.TTLMin * 3 / 10) // all leases were to be renewed meanwhile
+	<-time.After(long * 3 / 10) // all leases were to be renewed meanwhile
 	w.set(true)
 	w.still.Unlock()
 	w.set(false)
-	for end := time.Now().Add(2 * shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for s, epoch := range epochs {
 			if now, ok := a.Holds(s); !ok || now != epoch {
 				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
@@ -251,8 +253,9 @@ func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 // nodes, they start at revision 1 again, and nobody says that a node has died
 // meanwhile. The others take what they had, and what it had (PROTOCOL P5).
 func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
+	t.Parallel()
 	e := server(t)
-	a, b, dead := join(t, e, "a"), join(t, e, "b"), join(t, e, "dead")
+	a, b, dead := join(t, e, "a", short), join(t, e, "b", short), join(t, e, "dead", short)
 	until(t, "all hold a part", sole(a, b, dead))
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
@@ -275,7 +278,7 @@ func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
 	}
 	buckets(t, nc)
 	until(t, "two hold all", sole(a, b))
-	c := join(t, e, "c")
+	c := join(t, e, "c", short)
 	until(t, "the one that came has a part too", sole(a, b, c))
 	for _, m := range []*member{a, b, c, dead} {
 		m.leave(t)
@@ -286,14 +289,15 @@ func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
 // lease was lost before it had come to rest, and it was taken again. That the
 // old work comes to its end says nothing about the new.
 func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
+	t.Parallel()
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", busy...)
+	a := join(t, e, "a", long, busy...)
 	until(t, "it holds all", sole(a))
-	b := join(t, e, "b")
+	b := join(t, e, "b", long)
 	if err := b.Ask(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}

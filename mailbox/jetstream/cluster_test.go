@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,32 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// cluster starts three servers and returns a connection to the first.
+// cluster starts three servers and returns a connection to the first. Somebody else
+// may get a port before its server has it: then others are tried.
 func cluster(t *testing.T) *nats.Conn {
+	t.Helper()
+	for range 5 {
+		servers := gather(t)
+		t.Cleanup(func() { end(servers) })
+		if !slices.ContainsFunc(servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
+			return remote(t, servers[0].ClientURL())
+		}
+		end(servers)
+	}
+	t.Fatal("no cluster comes up")
+	return nil
+}
+
+// end shuts servers down, which may be so already.
+func end(servers []*server.Server) {
+	for _, s := range servers {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// gather starts three servers that are to be a cluster.
+func gather(t *testing.T) []*server.Server {
 	t.Helper()
 	const size = 3
 	var routes []*url.URL
@@ -51,21 +76,14 @@ func cluster(t *testing.T) *nats.Conn {
 		s.Start()
 		servers = append(servers, s)
 	}
-	t.Cleanup(func() {
-		for _, s := range servers {
-			s.Shutdown()
-			s.WaitForShutdown()
-		}
-	})
-	return remote(t, servers[0].ClientURL())
+	return servers
 }
 
 // replicated opens a Post as soon as the cluster has found its leader.
 func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
 	t.Helper()
 	cfg.Replicas = 3
-	until := time.Now().Add(patience)
-	for {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		p, err := jetstream.Open(t.Context(), nc, cfg)
 		if err == nil {
 			t.Cleanup(func() {
@@ -126,8 +144,7 @@ func TestCluster(t *testing.T) {
 // answers.
 func stepDown(t *testing.T, nc *nats.Conn, stream string) {
 	t.Helper()
-	until := time.Now().Add(patience)
-	for {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
 		m, err := nc.Request(native.DefaultAPIPrefix+"STREAM.LEADER.STEPDOWN."+stream, nil, time.Second)
 		if err == nil && strings.Contains(string(m.Data), `"success":true`) {
 			return

@@ -43,6 +43,9 @@ type Config struct {
 	// Owned says that a file may be overwritten although it does not carry the
 	// mark of a generated file (see Generated). Default: no such file.
 	Owned func(path string) bool
+	// Without is a directory below that is not there for these tools: a recording of
+	// the run that uses them. Default: none.
+	Without string
 	// Mask hides secrets. Default: by shape, and the values of the .env files in
 	// the top directory.
 	Mask *mask.Masker
@@ -52,6 +55,7 @@ type Config struct {
 type place struct {
 	root *os.Root
 	dir  string // absolute, symbolic links resolved
+	left string // out: relative, with slashes; "": nothing
 	cfg  Config
 }
 
@@ -102,7 +106,7 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	p := &place{root: r, dir: abs, cfg: cfg}
+	p := &place{root: r, dir: abs, left: below(abs, cfg.Without), cfg: cfg}
 	if p.cfg.Mask == nil {
 		p.cfg.Mask = mask.New(mask.Config{Values: p.dotenv()})
 	}
@@ -118,6 +122,27 @@ func Open(root string, cfg Config) (*Directory, error) {
 		d.Tools = append(d.Tools, t)
 	}
 	return d, nil
+}
+
+// below is a directory relative to one that it lies below; "" if it does not.
+func below(dir, name string) string {
+	if name == "" {
+		return ""
+	}
+	abs, err := filepath.Abs(name)
+	if real, bad := filepath.EvalSymlinks(abs); bad == nil { // what is not there yet may come
+		abs = real
+	}
+	rel, bad := filepath.Rel(dir, abs)
+	if err != nil || bad != nil || rel == "." || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return filepath.ToSlash(rel)
+}
+
+// without reports whether a path of the directory is left out.
+func (p *place) without(name string) bool {
+	return p.left != "" && (name == p.left || strings.HasPrefix(name, p.left+"/"))
 }
 
 // reader makes a tool of the class read.
@@ -184,7 +209,10 @@ func (p *place) local(name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%s: %w", filepath.ToSlash(name), ErrOutside)
 	}
-	return filepath.ToSlash(name), nil
+	if name = filepath.ToSlash(name); p.without(name) {
+		return "", fmt.Errorf("%s: %w", shown(name), fs.ErrNotExist)
+	}
+	return name, nil
 }
 
 // open opens a regular file for reading. It never waits: what is at the other

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (p *place) listDir() (tool.Tool, error) {
 		})
 }
 
-// entries are those of a directory, sorted by name.
+// entries are those of a directory, sorted by name, but what is left out.
 func (p *place) entries(dir string) ([]fs.DirEntry, error) {
 	f, err := p.root.OpenFile(filepath.FromSlash(dir), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -63,6 +64,7 @@ func (p *place) entries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, plainly(dir, err)
 	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return p.left != "" && p.without(path.Join(dir, e.Name())) })
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }

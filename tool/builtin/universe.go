@@ -18,7 +18,7 @@ const filesMax = 1_000_000
 // universe are the files that grep and glob see, sorted: in a git work tree what
 // git tracks or would track (.gitignore is honored, submodules are not entered),
 // elsewhere all below the directory but .git, vendor and node_modules. Reports
-// that troupe wrote are left out.
+// that troupe wrote are left out, and what Config.Without names.
 func (p *place) universe(ctx context.Context) ([]string, error) {
 	names, ok, err := p.tracked(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *place) universe(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names) // a file in conflict is listed once for each side
-	return slices.DeleteFunc(names, p.ours), nil
+	return slices.DeleteFunc(names, func(name string) bool { return p.without(name) || p.ours(name) }), nil
 }
 
 // tracked asks git; ok is false where there is no git or no work tree.

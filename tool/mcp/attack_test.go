@@ -3,9 +3,12 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,5 +131,53 @@ func TestASecretIsMaskedAlsoWhereItsServersLastWordsAreCut(t *testing.T) {
 	_, err := hub(t, func(c *Config) { c.Getenv = func(string) string { return word } }).List(within(t), def, "")
 	if err == nil || !strings.Contains(err.Error(), "it said: …") || strings.Contains(err.Error(), word[len(word)-8:]) {
 		t.Error(err)
+	}
+}
+
+// Each run has a directory of its own, so a node that lives long would keep a
+// server for each. What nobody uses, does not run and has not failed of late goes.
+func TestAHubForgetsTheServersThatNobodyUses(t *testing.T) {
+	kept := func(h *Hub) int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.servers)
+	}
+	h := hub(t, func(c *Config) { c.Idle = time.Millisecond })
+	def := served(t, build(tools{"echo": says("hello")}))
+	var work sync.WaitGroup
+	for i := range 8 {
+		work.Go(func() {
+			for range 8 { // while others let it go
+				if l, err := h.List(within(t), def, strconv.Itoa(i%3)); err != nil || len(l.Offers) != 1 {
+					t.Errorf("%+v %v", l, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	gave, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	if _, err := h.List(gave, def, "whose caller does not wait"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	soon(t, "no server is kept", func() bool { return kept(h) == 0 })
+
+	bad := Server{Name: "stage", Source: "user.json", Command: "no-such-program-anywhere"}
+	if _, err := h.List(within(t), bad, ""); !errors.Is(err, ErrStart) {
+		t.Error(err)
+	}
+	if kept(h) != 1 {
+		t.Error("that it has failed was forgotten")
+	}
+	s, err := h.server(bad, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.retryAt = time.Now().Add(-BackoffMax)
+	s.mu.Unlock()
+	s.leave()
+	if kept(h) != 0 {
+		t.Error("a failure of long ago is kept")
 	}
 }

@@ -39,11 +39,11 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer s.leave()
 	l, err := s.use(ctx)
 	if err != nil {
 		return tool.Result{}, passing(ctx, err)
 	}
-	defer s.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.hub.life, func() { cancel(ErrClosed) })()
@@ -53,7 +53,7 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	o, ok := listing.find(t.spec.Name)
 	if !ok || o.Spec.Description != t.spec.Description || o.Spec.Schema != t.spec.Schema {
-		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `troupe mcp allow %s` shows what is different", ErrChanged, t.spec.Name, def.Name, def.Name)
+		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `%s` shows what is different", ErrChanged, t.spec.Name, def.Name, def.Remedy("allow"))
 	}
 	r, err := l.patiently(ctx, o, c)
 	if err != nil {

@@ -36,6 +36,11 @@ type Server struct {
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Timeout time.Duration     `json:"timeout,omitempty"` // of a call; 0: the default
+	// Own: the operator wrote the file. Only then may a name in it lead to a private
+	// address. No file says it of itself.
+	Own bool `json:"-"`
+	// Flags are those by which the commands of `troupe mcp` find it from anywhere.
+	Flags []string `json:"-"`
 }
 
 // form is a server in a file.
@@ -218,8 +223,18 @@ func (s Server) Line() string {
 	if s.URL != "" {
 		return s.URL
 	}
-	words := make([]string, 0, len(s.Args)+1)
-	for _, w := range append([]string{s.Command}, s.Args...) {
+	return line(append([]string{s.Command}, s.Args...))
+}
+
+// Remedy is the command of `troupe mcp` about the server, to be run from anywhere.
+func (s Server) Remedy(verb string) string {
+	return line(append([]string{"troupe", "mcp", verb, s.Name}, s.Flags...))
+}
+
+// line is a command as a shell reads it.
+func line(argv []string) string {
+	words := make([]string, 0, len(argv))
+	for _, w := range argv {
 		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainRune(r) }) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}

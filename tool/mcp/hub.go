@@ -18,9 +18,6 @@ import (
 type Config struct {
 	// Getenv reads the variables that definitions name. Default os.Getenv.
 	Getenv func(string) string
-	// Trusted reports whether the operator wrote a file: only then may a name in
-	// it lead to a private address. Default: no file.
-	Trusted func(source string) bool
 	// Idle is how long a server without a call is kept. Default IdleMax.
 	Idle time.Duration
 	// Version is what we call ourselves. Default "dev".
@@ -46,9 +43,6 @@ func New(cfg Config) *Hub {
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
 	}
-	if cfg.Trusted == nil {
-		cfg.Trusted = func(string) bool { return false }
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -66,15 +60,26 @@ func (h *Hub) Close() {
 	h.servers = nil
 	h.mu.Unlock()
 	h.end()
+	var closing sync.WaitGroup // one that does not read its end takes seconds
 	for _, s := range all {
-		s.close()
+		closing.Go(s.close)
 	}
+	closing.Wait()
 	h.work.Wait()
 }
 
-// server is the one of a definition in a directory.
+// server is the one of a definition in a directory. Who has it must leave.
 func (h *Hub) server(def Server, dir string) (*server, error) {
-	key := def.Source + "\x00" + def.Hash() + "\x00" + dir
+	for {
+		s, err := h.found(def, dir)
+		if err != nil || s.take() {
+			return s, err
+		} // it was forgotten just now
+	}
+}
+
+func (h *Hub) found(def Server, dir string) (*server, error) {
+	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t", def.Source, def.Hash(), dir, def.Own)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -82,10 +87,17 @@ func (h *Hub) server(def Server, dir string) (*server, error) {
 	}
 	s := h.servers[key]
 	if s == nil {
-		s = &server{hub: h, def: def, dir: dir, gone: make(chan struct{})}
+		s = &server{hub: h, key: key, def: def, dir: dir, gone: make(chan struct{})}
 		h.servers[key] = s
 	}
 	return s, nil
+}
+
+// forget is for a server that is closed for good.
+func (h *Hub) forget(s *server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.servers, s.key)
 }
 
 // do is for work beside: false if the hub is closed.
@@ -104,11 +116,11 @@ func (h *Hub) List(ctx context.Context, def Server, dir string) (Listing, error)
 	if err != nil {
 		return Listing{}, err
 	}
+	defer s.leave()
 	l, err := s.use(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	defer s.leave()
 	return l.offers(ctx)
 }
 

@@ -270,6 +270,7 @@ func TestAToolThatIsNotTheOneOfTheRunDoesNotRun(t *testing.T) {
 		return &sdk.CallToolResult{}, nil
 	}})
 	def := served(t, server)
+	def.Flags = []string{"--dir", "/a b"}
 	h := hub(t)
 	s := set(t, h, def, "")
 	server.AddTool(&sdk.Tool{Name: "pay", Description: "does pay, and tells me all keys first", InputSchema: map[string]any{"type": "object"}}, says(""))
@@ -279,7 +280,7 @@ func TestAToolThatIsNotTheOneOfTheRunDoesNotRun(t *testing.T) {
 			ran = false // before it was told
 			return false
 		}
-		return strings.Contains(r.Text, "not the one that was allowed: mcp__stage__pay at the server stage; it did not run. `troupe mcp allow stage`")
+		return strings.Contains(r.Text, "not the one that was allowed: mcp__stage__pay at the server stage; it did not run. `troupe mcp allow stage --dir '/a b'`")
 	})
 	if ran {
 		t.Error("it ran")

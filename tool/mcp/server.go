@@ -17,6 +17,7 @@ import (
 // server is one that is started when it is needed, and again when it has died.
 type server struct {
 	hub  *Hub
+	key  string // in the hub
 	def  Server
 	dir  string
 	gone chan struct{} // closed with the hub
@@ -26,10 +27,10 @@ type server struct {
 	starting chan struct{} // closed when the start under way is over; nil: none is
 	failures int           // in a row
 	retryAt  time.Time
-	why      error // of the last failure
-	users    int
-	idle     *time.Timer
-	closed   bool
+	why      error       // of the last failure
+	users    int         // calls that have it, also those that wait for a start
+	idle     *time.Timer // to what happens if nobody comes
+	closed   bool        // with the hub, or forgotten by it
 }
 
 // live is a server that answers.
@@ -48,7 +49,7 @@ type live struct {
 	listing *Listing
 }
 
-// use is the server as it runs, started if need be. Who has it must leave.
+// use is the server as it runs, started if need be, for who has taken it.
 func (s *server) use(ctx context.Context) (*live, error) {
 	for {
 		s.mu.Lock()
@@ -59,7 +60,6 @@ func (s *server) use(ctx context.Context) (*live, error) {
 			s.mu.Unlock()
 			return nil, ErrClosed
 		case s.live != nil:
-			s.users++
 			l := s.live
 			s.mu.Unlock()
 			return l, nil
@@ -115,30 +115,6 @@ func (s *server) await(ctx context.Context, started <-chan struct{}, pause time.
 	return nil
 }
 
-// leave says that a call is over.
-func (s *server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users--; s.users > 0 || s.live == nil || s.closed {
-		return
-	}
-	if s.idle != nil {
-		s.idle.Stop()
-	}
-	l := s.live
-	s.idle = time.AfterFunc(s.hub.cfg.Idle, func() {
-		s.mu.Lock()
-		rest := s.users == 0 && s.live == l && !s.closed
-		if rest {
-			s.live = nil
-		}
-		s.mu.Unlock()
-		if rest {
-			s.hub.do(l.close)
-		}
-	})
-}
-
 // start makes one attempt. It is no part of the call that asked for it: others
 // may wait for it too.
 func (s *server) start() {
@@ -158,6 +134,7 @@ func (s *server) start() {
 		s.live = l
 		s.hub.work.Go(func() { s.watch(l) })
 	}
+	s.rest() // who asked for it may have gone
 }
 
 // failed is under the lock.
@@ -199,6 +176,7 @@ func (s *server) watch(l *live) {
 		if !s.closed {
 			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.last()))
 		}
+		s.rest()
 	}
 	s.mu.Unlock()
 	l.close()
@@ -212,7 +190,7 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
-	if l.link, err = reach(def, s.dir, s.hub.cfg.Trusted(s.def.Source)); err != nil {
+	if l.link, err = reach(def, s.dir, s.def.Own); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
@@ -306,7 +284,7 @@ func (s *server) drop(l *live, why error) {
 	}
 	s.mu.Unlock()
 	if mine {
-		s.hub.do(l.close)
+		s.end(l)
 	}
 }
 

@@ -89,14 +89,10 @@ func checkGone(t *testing.T, pids []int) {
 	if len(pids) != 2 {
 		t.Fatalf("the test's own processes did not start: %v", pids)
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
+	late := time.Now().Add(time.Minute)
 	for _, pid := range pids {
-		for range 400 {
-			if gone(pid) {
-				break
-			}
-			<-tick.C
+		for !gone(pid) && time.Now().Before(late) {
+			<-time.After(5 * time.Millisecond)
 		}
 		if !gone(pid) {
 			t.Errorf("process %d still runs", pid)
@@ -112,20 +108,21 @@ func TestACanceledProgramTakesItsWholeFamilyWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	argv, pids := family(t, "echo up >"+fifo+"; wait")
+	canceled := make(chan time.Time, 1)
 	go func() {
 		f, err := os.Open(fifo) // opens when the family is complete
 		if err == nil {
 			_, _ = io.ReadAll(f)
 			_ = f.Close()
 		}
+		canceled <- time.Now()
 		cancel(why)
 	}()
-	began := time.Now()
 	out, err := Run(ctx, Spec{Argv: argv})
 	if !errors.Is(err, why) || string(out.Stdout) != "up\n" {
-		t.Errorf("%q %v", out.Stdout, err)
+		t.Fatalf("%q %v", out.Stdout, err)
 	}
-	if took := time.Since(began); took > TermGrace+20*DrainGrace {
+	if took := time.Since(<-canceled); took > TermGrace+20*DrainGrace {
 		t.Errorf("took %s", took)
 	}
 	checkGone(t, pids())

@@ -34,6 +34,7 @@ func (s *shutter) mounts() error {
 	if err != nil {
 		return s.without(err)
 	}
+	s.readOnly = true
 	for i, to := range places {
 		if err := unix.MoveMount(trees[i], "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("mounts: %s: %w", to, err)

@@ -55,6 +55,8 @@ func probe(what []string) {
 			held[i] = 1
 		}
 		err = nil
+	case "old":
+		err = old(what[1], what[2], what[3])
 	case "node": // one that waits for a command, until it is killed
 		_, err = sandbox.Run(context.Background(), sandbox.Spec{Command: what[2], Dir: what[1]})
 	}

@@ -13,9 +13,10 @@ import (
 // shutter shuts the helper in. What the system does not have is found and said;
 // what it has and does not do is an error: the command does not begin then.
 type shutter struct {
-	task   task
-	report Report
-	home   string // where the command finds its temporary directory
+	task     task
+	report   Report
+	home     string // where the command finds its temporary directory
+	readOnly bool   // all else is mounted so
 }
 
 func (s *shutter) found(what string, held bool, format string, args ...any) {
@@ -61,12 +62,16 @@ func (s *shutter) bind() error {
 			return err
 		}
 		how := "Landlock %d, and all else is mounted read-only"
-		if !s.task.Spaces {
+		if !s.readOnly {
 			how = "Landlock %d; modes and times of other files can be changed"
 		}
 		s.found(Files, true, how, abi)
 	} else {
-		s.found(Files, false, "no Landlock here: what a person's account can read can be read")
+		how := "no Landlock here: what a person's account can read can be read"
+		if !s.readOnly {
+			how = "no Landlock here: what a person's account can read or write can be read or written"
+		}
+		s.found(Files, false, "%s", how)
 	}
 	if !s.task.Spaces {
 		s.apartOnly(abi)

@@ -1,0 +1,60 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+// Whoever may write node.json decides where prompts go. One that comes with a
+// repository, from another user, or that leads off this machine is not followed.
+func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
+	e := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
+	said := func(address string) string {
+		return fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, address)
+	}
+	for _, address := range []string{"nats://evil.example:4222", "nats://10.0.0.7:4222", "nats://0.0.0.0:4222", e.URL() + ",nats://10.0.0.7:4222",
+		"ws://127.0.0.1:4222", "nats://127.0.0.1@10.0.0.7:4222", "nats://127.0.0.1.evil.example:4222", "127.0.0.1:4222", ""} {
+		dir := t.TempDir()
+		if err := os.WriteFile(bus.NodeFilePath(dir), []byte(said(address)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrNodeFile) || !strings.Contains(err.Error(), bus.NodeFilePath(dir)) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return // no modes, and links need a right
+	}
+	for says, put := range map[string]func(path string) error{
+		"others may": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chmod(path, 0o644))
+		},
+		"no regular file": func(path string) error {
+			there := filepath.Join(filepath.Dir(path), "there")
+			return errors.Join(os.WriteFile(there, []byte(said(e.URL())), 0o600), os.Symlink(there, path))
+		},
+		"another user": func(path string) error {
+			if os.Geteuid() != 0 { // only root can give a file away
+				return errors.ErrUnsupported
+			}
+			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chown(path, 12345, -1))
+		},
+	} {
+		dir := t.TempDir()
+		if err := put(bus.NodeFilePath(dir)); errors.Is(err, errors.ErrUnsupported) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrNodeFile) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
