@@ -64,7 +64,7 @@ func TestSummariesAreWrittenByACheapModel(t *testing.T) {
 		t.Errorf("summaries by %+v", s)
 	}
 	for _, name := range []string{"builtin/scout", "anthropic/claude-haiku-5-5", "anthropic/unlisted"} {
-		if m, _, _ := keyed(t, client.RunRequest{Model: name}); m.Context.Model != nil {
+		if m, _, _ := keyed(t, client.RunRequest{Model: name, AllowUnpriced: []string{"anthropic/unlisted"}}); m.Context.Model != nil {
 			t.Errorf("%s: summaries by %+v", name, m.Context.Model)
 		}
 	}

@@ -38,7 +38,7 @@ func ByName(cfg Config) ([]model.ToolSpec, error) {
 	h := &Host{cfg: cfg.withDefaults()}
 	var o supervisor.Opened
 	for _, name := range byName {
-		t, err := h.power(name, "")
+		t, err := h.power(name, "", "")
 		if err != nil {
 			return nil, fmt.Errorf("host: tools: %s: %w", name, err)
 		}
@@ -47,14 +47,14 @@ func ByName(cfg Config) ([]model.ToolSpec, error) {
 	return o.Tools, h.classify(&o, &client.RunAccepted{})
 }
 
-// power makes one as this node has it.
-func (h *Host) power(name, dir string) (tool.Tool, error) {
+// power makes one as this node has it, for the agent of a file.
+func (h *Host) power(name, dir, source string) (tool.Tool, error) {
 	rule := h.rule(name)
 	switch name {
 	case shell.Name:
 		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, Timeout: rule.Timeout})
 	case skill.Name:
-		return skill.Tool(h.skillPlaces(dir))
+		return skill.Tool(h.skillPlaces(dir, source))
 	}
 	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
 }
@@ -62,7 +62,7 @@ func (h *Host) power(name, dir string) (tool.Tool, error) {
 // checkPowers refuses rules that say nothing before anything is started.
 func (c Config) checkPowers() error {
 	for _, name := range powers {
-		if _, err := (&Host{cfg: c}).power(name, ""); err != nil {
+		if _, err := (&Host{cfg: c}).power(name, "", ""); err != nil {
 			return fmt.Errorf("host: tools: %s: %w", name, err)
 		}
 	}
@@ -84,7 +84,7 @@ func (h *Host) empower(o *supervisor.Opened, r client.RunRequest) error {
 		if !named && !all || specOf(o.Tools, name) >= 0 || name == shell.Name && o.Workspace == "" {
 			continue
 		}
-		t, err := h.power(name, o.Workspace)
+		t, err := h.power(name, o.Workspace, "")
 		if err != nil {
 			return fmt.Errorf("host: tools: %w", err)
 		}
@@ -120,7 +120,7 @@ func (h *Host) ownPowers(t agent.Task) ([]tool.Tool, error) {
 		if specOf(t.Tools, name) < 0 || isCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
 			continue
 		}
-		made, err := h.power(name, t.Workspace)
+		made, err := h.power(name, t.Workspace, t.Source)
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}

@@ -195,7 +195,7 @@ func ServerDir(source string) string { return filepath.Dir(source) }
 // they may count: those that its file defines only where it is not part of the
 // directory.
 func ownServers(d agentfile.Definition, workspace string) []agentfile.MCPServer {
-	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) {
+	if !brought(d.Path, workspace) {
 		return d.MCPServers
 	}
 	return slices.DeleteFunc(slices.Clone(d.MCPServers), func(s agentfile.MCPServer) bool { return s.Config != nil })

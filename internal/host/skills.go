@@ -12,14 +12,22 @@ import (
 	"github.com/troupe-run/troupe/tool/skill"
 )
 
-// skillPlaces are where the skills of a run are: in its directory, and where the
-// user of this node keeps them.
-func (h *Host) skillPlaces(dir string) skill.Places {
+// skillPlaces are where the skills of an agent are: in the directory of the run,
+// and where the user of this node keeps them. Those go first if the agent's file,
+// source, is no part of the directory: a repository that is looked at must not
+// put words of its own into the user's agents.
+func (h *Host) skillPlaces(dir, source string) skill.Places {
 	home, config := h.cfg.Env("HOME"), h.cfg.Env("XDG_CONFIG_HOME")
 	if config == "" && home != "" {
 		config = filepath.Join(home, ".config")
 	}
-	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config)}
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config), Mine: !brought(source, dir)}
+}
+
+// brought: a file came with the directory of the run. Of no file it did not.
+func brought(file, dir string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return dir != "" && file != "" && err == nil && filepath.IsLocal(rel)
 }
 
 // skilled gives an agent that names skills, or the tool, their descriptions in its
@@ -30,7 +38,7 @@ func (h *Host) skilled(o *supervisor.Opened, def *supervisor.Definition, d agent
 	if !named && len(d.Skills) == 0 {
 		return nil
 	}
-	found, problems := skill.Find(h.skillPlaces(o.Workspace))
+	found, problems := skill.Find(h.skillPlaces(o.Workspace, d.Path))
 	wrong := make([]string, len(problems))
 	for i, p := range problems {
 		wrong[i] = p.Error()
@@ -47,6 +55,13 @@ func (h *Host) skilled(o *supervisor.Opened, def *supervisor.Definition, d agent
 	if len(found) == 0 {
 		return nil
 	}
+	var hidden []string
+	for _, s := range found {
+		if s.Hides != "" {
+			hidden = append(hidden, fmt.Sprintf("%s: the skill %s is that in %s; the one in %s is not used", d.Path, s.Name, s.Dir, s.Hides))
+		}
+	}
+	a.Notes = append(a.Notes, few(hidden, NotesAbout, "skills have the name of another")...)
 	if def.Tools != nil && !named {
 		def.Tools = append(def.Tools, skill.Name)
 	}

@@ -70,7 +70,7 @@ func (h *Host) toolVersions(dir string, further []string) (map[string]string, er
 		return nil, err
 	}
 	for _, name := range further {
-		t, err := h.power(name, dir)
+		t, err := h.power(name, dir, "")
 		if err != nil {
 			return nil, err
 		}

@@ -49,15 +49,22 @@ type Skill struct {
 	Name, Description string
 	// Dir is its directory: relative to the directory of the run where it lies in
 	// that, else absolute.
-	Dir   string
+	Dir string
+	// Hides is the directory of the first one of the same name that does not count
+	// because this one is the directory's and that a user's own, or the other way
+	// about; "" is none.
+	Hides string
 	local bool
 }
 
 // Places are where skills are looked for: in a directory, then in a user's own.
-// The first of a name counts.
+// The first of a name counts, also one that is left out: what the user has does
+// not become the directory's because it is broken, nor the other way about.
 type Places struct {
 	Dir  string // "" is none
 	User []string
+	// Mine: the user's own go first, since who asks is the user's.
+	Mine bool
 }
 
 var localPlaces = []string{".troupe/skills", ".agents/skills", ".claude/skills"}
@@ -77,30 +84,51 @@ func UserPlaces(home, config string) []string {
 // Find returns the skills of all places, by name, and what is wrong with those
 // that are left out.
 func Find(p Places) (found []Skill, problems []error) {
+	broken := map[string]bool{} // by name, whether it is the directory's
 	add := func(s Skill, err error) {
+		local, known := broken[s.Name]
+		i := slices.IndexFunc(found, func(other Skill) bool { return other.Name == s.Name })
 		switch {
 		case err != nil:
 			problems = append(problems, err)
-		case slices.ContainsFunc(found, func(known Skill) bool { return known.Name == s.Name }):
+			if !known {
+				broken[s.Name] = s.local
+			}
+		case i >= 0:
+			if found[i].local != s.local && found[i].Hides == "" {
+				found[i].Hides = s.Dir
+			}
+		case known && local != s.local:
 		case len(found) == Max:
 			problems = append(problems, fmt.Errorf("%w: %s is left out, at most %d are offered", ErrMany, s.Name, Max))
 		default:
 			found = append(found, s)
 		}
 	}
-	if p.Dir != "" {
-		if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
-			for _, place := range localPlaces {
-				scan(root.FS(), place, place, true, add)
-			}
-			_ = root.Close()
-		}
+	if !p.Mine {
+		p.local(add)
 	}
 	for _, place := range p.User {
 		scan(os.DirFS(place), ".", place, false, add)
 	}
+	if p.Mine {
+		p.local(add)
+	}
 	slices.SortFunc(found, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	return found, problems
+}
+
+// local reads the skills of the directory.
+func (p Places) local(add func(Skill, error)) {
+	if p.Dir == "" {
+		return
+	}
+	if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
+		for _, place := range localPlaces {
+			scan(root.FS(), place, place, true, add)
+		}
+		_ = root.Close()
+	}
 }
 
 // scan reads the skills of one place. One that is not there has none.
@@ -124,6 +152,7 @@ func scan(dir fs.FS, at, shown string, local bool, add func(Skill, error)) {
 			err = fmt.Errorf("its name is %.80q; it must be that of its directory", s.Name)
 		}
 		if err != nil {
+			s.Name = e.Name()
 			err = fmt.Errorf("%w: %s: %w", ErrSkill, filepath.Join(where, fileName), err)
 		}
 		add(s, err)

@@ -124,3 +124,29 @@ func TestOnlySoManySkillsAreOffered(t *testing.T) {
 		t.Errorf("%d, %v", len(found), problems)
 	}
 }
+
+// Whose agent asks decides whose skill a name means, also where that one is broken.
+func TestTheUsersSkillsGoFirstForTheUsersAgents(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, "")}
+	put(t, filepath.Join(dir, ".claude/skills"), "review", about("review", "Theirs."))
+	put(t, filepath.Join(dir, ".claude/skills"), "broken", about("broken", "Theirs."))
+	put(t, filepath.Join(home, ".claude/skills"), "review", about("review", "Mine."))
+	put(t, filepath.Join(home, ".agents/skills"), "review", about("review", "Mine, too."))
+	put(t, filepath.Join(home, ".claude/skills"), "broken", "# nothing")
+	mine, theirs := filepath.Join(home, ".agents/skills/review"), filepath.Join(".claude", "skills", "review")
+	for first, want := range map[bool]string{
+		false: "broken Theirs. (.claude/skills/broken, not ); review Theirs. (" + theirs + ", not " + mine + ")",
+		true:  "review Mine, too. (" + mine + ", not " + theirs + ")",
+	} {
+		p.Mine = first
+		found, problems := skill.Find(p)
+		var got []string
+		for _, s := range found {
+			got = append(got, fmt.Sprintf("%s %s (%s, not %s)", s.Name, s.Description, s.Dir, s.Hides))
+		}
+		if strings.Join(got, "; ") != want || len(problems) != 1 {
+			t.Errorf("%v: %q %v", first, got, problems)
+		}
+	}
+}
