@@ -5,16 +5,18 @@ package main
 import (
 	"os"
 	"sync"
+	"time"
 
 	"github.com/troupe-run/troupe/term"
 	"github.com/troupe-run/troupe/tool/mask"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:], joinTimeout)) }
 
-// run is main with an exit code.
-func run(args []string) int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+// run is main with an exit code. join is how long a state directory may be owned by
+// somebody who does not answer.
+func run(args []string, join time.Duration) int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, patience: join}
 	a.hidden = sync.OnceValue(a.secrets)
 	root := a.root()
 	root.SetArgs(args)
@@ -31,6 +33,7 @@ func run(args []string) int {
 type app struct {
 	in, out, err *os.File
 	getenv       func(string) string
+	patience     time.Duration // with an owner of the state directory that does not answer
 
 	conn    connFlags
 	raised  bool   // the limit on tokens is the word of a directory

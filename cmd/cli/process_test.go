@@ -166,7 +166,7 @@ agents:
 // next owner, and its run goes on from its logs.
 func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last, delay: 1s}]"})
+	s := newStage(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last, delay: 10s}]"})
 	begin := func(script, ready string) (*exec.Cmd, *watched, *bytes.Buffer) {
 		cmd, stdout := s.command("run", "-o", "json", "-m", "script/"+script, "wait"), &bytes.Buffer{}
 		cmd.Stdout = stdout
@@ -395,7 +395,7 @@ func TestTheSecondInterruptKills(t *testing.T) {
 // On a terminal the tree is redrawn in place, and stays when the run is over.
 func TestTheTreeOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": strings.Replace(slowScript, "10m", "1s", 1)})
+	s := newStage(t, map[string]string{"slow.yaml": strings.Replace(slowScript, "10m", "3s", 1)})
 	cmd := s.command("run", "-m", "script/slow.yaml", "wait")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
 	if err != nil {

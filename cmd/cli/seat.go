@@ -19,7 +19,7 @@ import (
 
 const (
 	// joinTimeout is how long a state directory may be owned by somebody who
-	// does not answer.
+	// does not answer; main gives it to app.
 	joinTimeout = 15 * time.Second
 	joinPause   = 50 * time.Millisecond
 	pingTimeout = 2 * time.Second
@@ -69,7 +69,7 @@ func (a *app) sit(ctx context.Context, why purpose, roots ...string) (*seat, err
 		}
 		return &seat{Client: c, ctx: ctx, url: c.URL()}, nil
 	}
-	deadline := time.Now().Add(joinTimeout)
+	deadline := time.Now().Add(a.patience)
 	for {
 		s, err := a.join(ctx)
 		if errors.Is(err, bus.ErrNodeFile) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
@@ -20,14 +21,15 @@ import (
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
-// upNode is a node of `troupe up`, with short leases.
+// upNode is a node of `troupe up`. Its leases are short, for one test waits for the end of
+// some, but a slow machine has the time to renew them.
 func upNode() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	f := flag.NewFlagSet("upnode", flag.ExitOnError)
 	name, root, durability, monitor := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", ""), f.String("monitor", "", "")
 	_ = f.Parse(os.Args[1:]) // it exits
-	h, err := host.Start(ctx, host.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: shard.TTLMin,
+	h, err := host.Start(ctx, host.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
 		Lazy: *durability == "lazy", Monitor: []string{*monitor},
 		Bus:   bus.Options{}.FromEnv(os.Getenv),
 		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
@@ -60,7 +62,7 @@ func (s stage) nodes() []client.NodeInfo {
 // shared waits until so many nodes hold all shards together.
 func (s stage) shared(n int) []client.NodeInfo {
 	s.t.Helper()
-	for range 2000 {
+	for end := time.Now().Add(2 * patience); time.Now().Before(end); <-time.After(inquiry) {
 		list, sum := s.nodes(), 0
 		for _, i := range list {
 			sum += len(i.Shards)
@@ -87,16 +89,17 @@ func (s stage) proven(nodes []client.NodeInfo) {
 	}
 }
 
-// atTools waits until so many tools of each run have started.
+// atTools waits until so many tools of each run have started, or more: one starts again
+// where its node was taken for dead.
 func (s stage) atTools(runs []string, tools int) {
 	s.t.Helper()
 	for _, id := range runs {
-		for asked := 0; ; asked++ {
+		for end := time.Now().Add(2 * patience); ; <-time.After(inquiry) {
 			events, err := s.command("events", id, "-o", "jsonl").Output()
-			if err == nil && strings.Count(string(events), `"tool.started"`) == tools {
+			if err == nil && strings.Count(string(events), `"tool.started"`) >= tools {
 				break
 			}
-			if asked == 500 {
+			if time.Now().After(end) {
 				s.t.Fatalf("run %s never came to its tools: %v\n%s", id, err, events)
 			}
 		}

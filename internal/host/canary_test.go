@@ -67,8 +67,11 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// informer is a double of a provider whose replies and errors are full of secrets.
+// informer is a double of a provider whose replies and errors are full of secrets. It
+// replies only once the run was steered: a run that is over is not.
 type informer struct {
+	steered chan struct{}
+
 	mu     sync.Mutex
 	asked  int
 	bodies bytes.Buffer
@@ -88,6 +91,11 @@ func (p *informer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After-Ms", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, `{"error":{"type":"api_error","message":%s}}`, asJSON(payload("provider-error")+r.Header.Get("Authorization")))
+		return
+	}
+	select {
+	case <-p.steered:
+	case <-r.Context().Done():
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -201,9 +209,11 @@ func (e *ear) bytes() []byte {
 // and looks for it at every exit: 0 are found. A mark that came in beside each
 // secret is found, so the look is worth something.
 func TestNoSecretComesOut(t *testing.T) {
-	double := &informer{}
+	double := &informer{steered: make(chan struct{})}
 	server := httptest.NewServer(double)
 	defer server.Close()
+	steered := sync.OnceFunc(func() { close(double.steered) })
+	defer steered()
 	s, state, tape := newScene(t), t.TempDir(), filepath.Join(t.TempDir(), "tape")
 	address, err := url.Parse(server.URL + "/v1")
 	if err != nil {
@@ -234,6 +244,7 @@ func TestNoSecretComesOut(t *testing.T) {
 	if err := c.Steer(within(t), client.SteerRequest{RunID: run, Request: client.NewID(), Text: payload("steering")}); err != nil {
 		t.Fatal(err)
 	}
+	steered()
 	info := finished(t, c, run, agent.Completed)
 	exits := map[string][]byte{"answers": answers(t, c, run, info), "refusal": fmt.Append(nil, refused), "events": nil, "log": nil,
 		"requests to the model": double.bodies.Bytes()}

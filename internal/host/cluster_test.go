@@ -33,12 +33,13 @@ func shared(t *testing.T) *bus.Embedded {
 	return e
 }
 
-// join starts a node on a shared server.
-func join(t *testing.T, e *bus.Embedded, name string, roots ...string) *Host {
+// join starts a node on a shared server. Its leases are short where a test waits for
+// the end of some, and long where none may end because the machine is slow.
+func join(t *testing.T, e *bus.Embedded, name string, ttl time.Duration, roots ...string) *Host {
 	t.Helper()
 	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
-		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, shard.TTLMin, 20*time.Millisecond
+		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, ttl, 20*time.Millisecond
 		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
 	})
 }
@@ -79,7 +80,7 @@ func spread(t *testing.T, hosts ...*Host) {
 func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := held(t)
-	hosts := []*Host{join(t, e, "one", agents), join(t, e, "two", agents), join(t, e, "three", agents)}
+	hosts := []*Host{join(t, e, "one", shard.TTLMin, agents), join(t, e, "two", shard.TTLMin, agents), join(t, e, "three", shard.TTLMin, agents)}
 	spread(t, hosts...)
 	c := connect(t, hosts[1])
 	var ids []string
@@ -121,7 +122,7 @@ func working(h *Host) int64 {
 // TestANodeThatLeavesGivesItsShardsAtOnce: nobody waits for the end of a lease.
 func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 	e := shared(t)
-	one, two := join(t, e, "one"), join(t, e, "two")
+	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
 	spread(t, one, two)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 // named gives what it holds.
 func TestADrainedNodeHoldsNothing(t *testing.T) {
 	e := shared(t)
-	one, two := join(t, e, "one"), join(t, e, "two")
+	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
 	spread(t, one, two)
 	c := connect(t, two)
 	if _, err := c.Drain(within(t), client.DrainRequest{Node: "nobody"}); err == nil {
@@ -160,7 +161,7 @@ func TestADrainedNodeHoldsNothing(t *testing.T) {
 // as the place for its answer gets none, whatever the node's credentials allow.
 func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 	e := shared(t)
-	one := join(t, e, "one")
+	one := join(t, e, "one", shard.TTLDefault)
 	spread(t, one)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
@@ -195,7 +196,7 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range hosts {
 			wait.Go(func() {
-				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLMin,
+				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault,
 					Bus: bus.Options{Servers: e.URL(), User: user, Password: password}})
 			})
 		}
@@ -217,7 +218,7 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := heldBy(t, "effect")
-	one := join(t, e, "one", agents)
+	one := join(t, e, "one", shard.TTLDefault, agents)
 	spread(t, one)
 	c := connect(t, one)
 	ids := []string{begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}),
@@ -225,7 +226,7 @@ func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
 	for _, id := range ids {
 		await(t, c, id, "tool.started", 2)
 	}
-	two := join(t, e, "two", agents)
+	two := join(t, e, "two", shard.TTLDefault, agents)
 	drained := make(chan error, 1)
 	go func() { drained <- one.Drain(within(t)) }()
 	eventually(t, "the other node sees it leave", func() bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/shard"
 )
 
 // TestWhyAShardMovedIsTold: whoever watches learns which node took what, from
@@ -51,10 +52,10 @@ func TestWhyAShardMovedIsTold(t *testing.T) {
 			return told[what] > 0
 		})
 	}
-	one := join(t, e, "one")
+	one := join(t, e, "one", shard.TTLMin)
 	spread(t, one)
 	says("one shard.taken started")
-	two := join(t, e, "two")
+	two := join(t, e, "two", shard.TTLMin)
 	spread(t, one, two)
 	says("one shard.released rebalanced")
 	says("two shard.taken rebalanced")
@@ -63,7 +64,7 @@ func TestWhyAShardMovedIsTold(t *testing.T) {
 	}
 	says("two shard.released drained")
 	says("one shard.taken drained")
-	three := join(t, e, "three")
+	three := join(t, e, "three", shard.TTLMin)
 	spread(t, one, three)
 	three.cut()
 	says("one shard.taken expired")

@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
-// joinAs is join for a node of some pools and a machine.
+// joinAs is join for a node of some pools and a machine, with long leases.
 func joinAs(t *testing.T, e *bus.Embedded, name string, change func(*Config)) *Host {
 	t.Helper()
 	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
-		c.Name, c.Machine, c.ResumeAll, c.LeaseTTL = name, name, true, shard.TTLMin
+		c.Name, c.Machine, c.ResumeAll, c.LeaseTTL = name, name, true, shard.TTLDefault
 		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
 		change(c)
 	})
@@ -94,14 +94,14 @@ func nodeOf(info client.RunInfo, id agent.ID) (node, pool string) {
 func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := placedAgents(t)
-	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots = []string{"default"}, []string{agents} })
+	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots, c.LeaseTTL = []string{"default"}, []string{agents}, shard.TTLMin })
 	c := connect(t, one)
 	_, err := c.RunOn(within(t), "one", client.RunRequest{RunID: "refused", Prompt: "dig", Model: model, Agents: agents, Agent: "boss"})
 	var refused *client.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Text, "pool gpu") {
 		t.Fatalf("a run whose agent nobody could ever run: %v", err)
 	}
-	two := joinAs(t, e, "two", func(c *Config) { c.Pools = []string{"gpu"} })
+	two := joinAs(t, e, "two", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "default", one)
 	holdsAll(t, "gpu", two)
 	id := client.NewID()
@@ -113,7 +113,7 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 		t.Error(err)
 	}
 	two.cut()
-	three := joinAs(t, e, "three", func(c *Config) { c.Pools = []string{"gpu"} })
+	three := joinAs(t, e, "three", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "gpu", three)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 	e := shared(t)
 	model, _, agents := heldBy(t, "idempotent")
-	soon := func(c *Config) { c.PoolPatience = 3 * shard.TTLMin }
+	soon := func(c *Config) { c.PoolPatience, c.LeaseTTL = 3*shard.TTLMin, shard.TTLMin }
 	one := joinAs(t, e, "one", soon)
 	two := joinAs(t, e, "two", func(c *Config) { soon(c); c.Roots = []string{agents} })
 	holdsAll(t, "default", one, two)

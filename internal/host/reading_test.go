@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/shard"
 )
 
 // readsWhatItHolds reports whether a node reads its own shards and no others.
@@ -23,12 +24,12 @@ func readsWhatItHolds(h *Host) bool {
 // whose actors live on several nodes end whichever of them is asked (P17).
 func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
 	e := shared(t)
-	one := join(t, e, "one")
+	one := join(t, e, "one", shard.TTLDefault)
 	spread(t, one)
 	eventually(t, "one node reads whole streams", func() bool {
 		return readsWhatItHolds(one) && (*one.holding.reading.tails.Load())[0].Readers() == one.post.Streams()
 	})
-	two, three := join(t, e, "two"), join(t, e, "three")
+	two, three := join(t, e, "two", shard.TTLDefault), join(t, e, "three", shard.TTLDefault)
 	spread(t, one, two, three)
 	hosts := []*Host{one, two, three}
 	model := script(t, "agents:\n  coordinator:\n    - text: hi\n")

@@ -2,8 +2,8 @@ package host
 
 import (
 	"os"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
@@ -26,36 +26,25 @@ func TestOldAndNewNodesSideBySide(t *testing.T) {
 	}
 	old, young := node("old", 1), node("young", 2)
 	spread(t, old, young)
-	if n := young.rules(); n != 1 {
-		t.Fatalf("a new run would get rules %d, and a node knows only 1", n)
-	}
+	eventually(t, "a new run gets rules 1, which are all that a node knows", func() bool { return young.rules() == 1 })
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
 	spread(t, young)
-	if n := young.rules(); n != 2 {
-		t.Fatalf("rules %d, and all nodes know 2", n)
-	}
+	eventually(t, "a new run gets rules 2, which all nodes know", func() bool { return young.rules() == 2 })
 	c := connect(t, young)
 	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 	await(t, c, id, "tool.started", 2)
 	late := node("late", 1)
 	young.cut() // the old one is alone with a run that it does not know
 	c = connect(t, late)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for avoids := 0; avoids == 0; {
+	eventually(t, "the old node says what it leaves alone", func() bool {
 		list, err := c.Nodes(within(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range list {
-			if n.Name == "late" {
-				avoids = len(n.Avoids)
-			}
-		}
-		<-tick.C
-	}
+		return slices.ContainsFunc(list, func(n client.NodeInfo) bool { return n.Name == "late" && len(n.Avoids) > 0 })
+	})
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

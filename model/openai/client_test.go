@@ -86,7 +86,10 @@ func accepted(body []byte) error {
 	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), strict.OpenAI(body))
 }
 
-func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	wiretest.Run(t, dialect())
+}
 
 // complete sends a request to a server that answers with events, and returns
 // what the server was sent.

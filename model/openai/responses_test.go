@@ -102,7 +102,10 @@ func responsesDialect() wiretest.Dialect {
 	}
 }
 
-func TestResponsesConformance(t *testing.T) { wiretest.Run(t, responsesDialect()) }
+func TestResponsesConformance(t *testing.T) {
+	t.Parallel()
+	wiretest.Run(t, responsesDialect())
+}
 
 // respond sends a request by the Responses API to a server that answers with
 // events, and returns what the server was sent.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,22 +20,23 @@ import (
 // stream, and of every fault of the suite. with makes an adapter that sends its
 // requests by a transport.
 func RunRecorded(t *testing.T, d Dialect, with func(root string, t wire.Timeouts, by http.RoundTripper) (model.Client, error)) {
-	tries := 0
+	var tries atomic.Int64
+	t.Cleanup(func() { // when all parts of the suite are over
+		if tries.Load() == 0 {
+			t.Error("nothing was played again")
+		}
+	})
 	d.New = func(root string, timeouts wire.Timeouts) (model.Client, error) {
 		return &recorded{t: t, make: func(by http.RoundTripper) (model.Client, error) { return with(root, timeouts, by) }, tries: &tries}, nil
 	}
 	Run(t, d)
-	if tries == 0 {
-		t.Error("nothing was played again")
-	}
 }
 
 // recorded is a client whose every attempt is made twice.
 type recorded struct {
 	t     *testing.T
 	make  func(http.RoundTripper) (model.Client, error)
-	mu    sync.Mutex // of tries
-	tries *int
+	tries *atomic.Int64
 }
 
 // heard is everything that comes of an attempt.
@@ -99,9 +100,7 @@ func (r *recorded) again(ctx context.Context, dir string, req model.Request, was
 	if diff := cmp.Diff(was, is); diff != "" {
 		r.t.Errorf("%s: played again it is not the same (-was +is): %s", r.t.Name(), diff)
 	}
-	r.mu.Lock()
-	*r.tries++
-	r.mu.Unlock()
+	r.tries.Add(1)
 }
 
 // scrubKey stands for the scrubber of a node: it knows one value. Adapters write

@@ -66,7 +66,7 @@ var wantCalls = []model.ToolCall{
 	{Name: "grep", Args: `{"pattern":"x y","glob":"*.go"}`},
 }
 
-// Run runs the suite.
+// Run runs the suite. Much of it waits, so its parts run side by side.
 func Run(t *testing.T, d Dialect) {
 	for _, c := range []struct {
 		name string
@@ -78,7 +78,10 @@ func Run(t *testing.T, d Dialect) {
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
 		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, d)
+		})
 	}
 }
 
