@@ -74,3 +74,17 @@ func names(t *testing.T) bus.Names {
 	}
 	return n
 }
+
+// TestACloseWithoutAConnectionDoesNotWait: nothing can be given back over one that
+// was closed, and no other comes.
+func TestACloseWithoutAConnectionDoesNotWait(t *testing.T) {
+	a := join(t, server(t), "a", shard.TTLMin)
+	until(t, "it holds all", func() bool { return len(a.Held()) == shards })
+	a.nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	a.Close(ctx)
+	if ctx.Err() != nil {
+		t.Error("the end waited for as long as it might")
+	}
+}

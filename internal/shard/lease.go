@@ -309,7 +309,7 @@ func (k *Keeper) Close(ctx context.Context) {
 	k.say(ctx) // or the others would take it that these shards are better off elsewhere
 	again := time.NewTicker(freePause)
 	defer again.Stop()
-	for k.freeAll(ctx, k.letAllGo(k.Held(), Drained)) > 0 && ctx.Err() == nil {
+	for k.freeAll(ctx, k.letAllGo(k.Held(), Drained)) > 0 && ctx.Err() == nil && !k.cfg.JS.Conn().IsClosed() {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
