@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,8 @@ type places struct {
 	specs map[bool][]model.ToolSpec // without a directory, and with one
 }
 
+var errMoved = errors.New("host: the directory of the run is another one now: a link has taken its place")
+
 type place struct {
 	key string
 	*builtin.Directory
@@ -38,6 +41,11 @@ func (p *places) open(dir string, writable []string) (*builtin.Directory, error)
 	old := p.use(key, nil)
 	if old != nil && old.Current() {
 		return old.Directory, nil
+	}
+	// Who asked for the run named this directory, and it was under a root. Whoever may
+	// write beside it must not lead the tools elsewhere.
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+		return nil, errMoved
 	}
 	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: p.tape})
 	if err != nil {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,5 +115,30 @@ func TestDirectoriesThatAreHeldOpen(t *testing.T) {
 		if r := useTool(t, k.Tools, "list_dir", nil); !strings.Contains(r.Text, "closed") {
 			t.Fatalf("%s is still open: %q", k.key, r.Text)
 		}
+	}
+}
+
+// TestALinkInThePlaceOfADirectoryIsNotFollowed: the directory was under a root when
+// the run began. Who may write beside it must not lead the tools of others elsewhere.
+func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
+	dir, elsewhere := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
+	putFile(t, filepath.Join(dir, "mine.txt"), "mine")
+	putFile(t, filepath.Join(elsewhere, "theirs.txt"), "theirs")
+	var p places
+	before, err := p.tools(dir, []string{"**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := useTool(t, before, "read_file", map[string]string{"path": "theirs.txt"}); !strings.Contains(r.Text, "a link has taken its place") {
+		t.Errorf("who worked there reads %q", r.Text)
+	}
+	if _, err := p.tools(dir, []string{"**"}); !errors.Is(err, errMoved) {
+		t.Errorf("who comes next: %v", err)
 	}
 }

@@ -4,7 +4,9 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,13 +20,18 @@ const Name = "shell"
 
 // Config of the tool.
 type Config struct {
-	// Dir is where commands run, and what they may change.
+	// Dir is where commands run, and what they may change. A link that comes in its
+	// place later is not followed.
 	Dir string
 	// Read are further files and directories that they may read and run programs of.
 	Read []string
 	// Timeout of a call. Default tool.TimeoutDefault.
 	Timeout time.Duration
 }
+
+// ErrMoved: the name of the directory leads elsewhere than when the tool was made.
+// Whoever could change that would have commands write where they may not.
+var ErrMoved = errors.New("the directory is another one now: a link has taken its place")
 
 type args struct {
 	Command string `json:"command"`
@@ -36,9 +43,16 @@ type args struct {
 // the result, as what a command printed is its first. So is what this system does
 // not enforce of the sandbox.
 func Tool(cfg Config) (tool.Tool, error) {
+	real, err := filepath.EvalSymlinks(cfg.Dir)
+	if err != nil {
+		real = cfg.Dir // each call says what is wrong with it
+	}
 	return tool.New(Name, "Run a command with /bin/sh in the directory. It is in a sandbox: it writes only there and in $TMPDIR, has no network, and ends with all that it started.",
 		model.Effect, func(ctx context.Context, in args, c tool.Call) (string, error) {
-			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: cfg.Dir, Read: cfg.Read, Output: tool.WholeBytesMax,
+			if now, err := filepath.EvalSymlinks(cfg.Dir); err == nil && now != real {
+				return "", ErrMoved
+			}
+			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {

@@ -107,3 +107,38 @@ func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
 		t.Error("* is any command, and nothing is none")
 	}
 }
+
+// Who may write beside the directory must not lead commands elsewhere.
+func TestALinkInThePlaceOfTheDirectoryIsNotFollowed(t *testing.T) {
+	above, elsewhere := t.TempDir(), t.TempDir()
+	dir := filepath.Join(above, "w")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	one, err := shell.Tool(shell.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() tool.Result {
+		return set.Call(t.Context(), shell.Name, tool.Call{Run: "r", Agent: "a", ID: "1-0", Key: "k", Args: json.RawMessage(`{"command":"echo x > file"}`)})
+	}
+	if r := write(); r.Error {
+		t.Fatalf("%+v", r)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := write(); !r.Error || !strings.Contains(r.Text, "another one now") {
+		t.Errorf("%+v", r)
+	}
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		t.Errorf("written through the link: %v, %v", left, err)
+	}
+}
