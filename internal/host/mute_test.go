@@ -138,7 +138,9 @@ func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
 func finishedAt(t *testing.T, h *Host, id string) {
 	t.Helper()
 	limit := within(t)
-	for {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
 		info, _, err := h.runs.Get(limit, id)
 		switch {
 		case err == nil && info.State == gateway.Finished && info.Result.Reason == agent.Completed:
@@ -146,6 +148,5 @@ func finishedAt(t *testing.T, h *Host, id string) {
 		case err == nil && info.State == gateway.Finished, limit.Err() != nil:
 			t.Fatalf("the run %s: %s %+v, %v; it holds %d shards", id, info.State, info.Result, err, len(h.holding.keeper.Load().Held()))
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
