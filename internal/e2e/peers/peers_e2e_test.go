@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,7 +158,9 @@ func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Clien
 	}
 }
 
-func finished(t *testing.T, c *client.Client, run string) client.RunInfo {
+// finished waits for the end of a run, and until all that it told has come: the
+// index may say so first.
+func finished(t *testing.T, c *client.Client, run string, events func() []client.Event) client.RunInfo {
 	t.Helper()
 	var info client.RunInfo
 	soon(t, "the run is over", func() bool {
@@ -168,6 +171,9 @@ func finished(t *testing.T, c *client.Client, run string) client.RunInfo {
 	if info.Result.Reason != agent.Completed {
 		t.Errorf("%+v", info.Result)
 	}
+	soon(t, "the end is told", func() bool {
+		return slices.ContainsFunc(events(), func(e client.Event) bool { return e.Kind == "run.finished" })
+	})
 	return info
 }
 
@@ -207,7 +213,7 @@ func TestTheReferenceServersServeADelegatedChildOverBothTransports(t *testing.T)
 		`{name: mcp__here__echo, args: {message: 7}}`,
 	)
 	t.Logf("notes: %q", a.Notes)
-	finished(t, c, a.RunID)
+	finished(t, c, a.RunID, events)
 	all := results(t, events())
 	want := []struct {
 		error bool
@@ -254,7 +260,7 @@ func TestAReferenceServerThatIsKilledInACallGivesAnErrorResultAndIsStartedAgain(
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	finished(t, c, a.RunID)
+	finished(t, c, a.RunID, events)
 	all := results(t, events())
 	if len(all) != 2 || !all[0].Error || !strings.Contains(all[0].Text, "the server ended during the call") || !strings.Contains(all[0].Text, "its last word was: ") {
 		t.Fatalf("%+v", all)
