@@ -5,11 +5,48 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
+
+// embedded is a server of this test alone, which only this process reaches.
+func embedded(t *testing.T) *bus.Embedded {
+	t.Helper()
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// dial connects in a role.
+func dial(t *testing.T, e *bus.Embedded, role bus.Role) *nats.Conn {
+	t.Helper()
+	nc, err := e.Connect(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func bucketsOf(t *testing.T, e *bus.Embedded) *bus.Buckets {
+	t.Helper()
+	b, err := bus.ConnectBuckets(t.Context(), dial(t, e, bus.RoleNode), bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 // full are logs of which so much is in use.
 type full struct {
@@ -22,24 +59,7 @@ func (f full) Room(context.Context) (used, most uint64, err error) { return f.pe
 // TestNothingIsAttachedWhereThereIsNoRoomForTheRun: what is sent before a run is
 // refused as the run would be, and nothing of it stays (PROTOCOL P16).
 func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	buckets := bucketsOf(t, embedded(t))
 	blobs, data := memory.NewBlobs(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
 		c := &Control{cfg: Config{Post: full{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs}}
@@ -74,24 +94,7 @@ func (b *blinking) Read(ctx context.Context, at mailbox.Address, after, upTo uin
 // TestAnErrorOfTheLogsTakesNoAttachmentBack: parts that were acknowledged stay,
 // unless the run is known to be deleted.
 func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	buckets := bucketsOf(t, embedded(t))
 	blobs, run, first := memory.NewBlobs(), client.NewID(), []byte("first")
 	logs := &blinking{Store: memory.New(memory.Config{}), after: 100}
 	c := &Control{cfg: Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs}}

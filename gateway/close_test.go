@@ -16,25 +16,10 @@ import (
 // answered or refused, none begins after Close has returned, and the race
 // detector sees nothing.
 func TestACloseWithRequestsUnderWay(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	asks, err := e.Connect(bus.RoleClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asks.Close()
+	e := embedded(t)
+	asks := dial(t, e, bus.RoleClient)
 	for range 20 {
-		serves, err := e.Connect(bus.RoleService)
-		if err != nil {
-			t.Fatal(err)
-		}
+		serves := dial(t, e, bus.RoleService)
 		c, err := Serve(Config{Conn: serves, Names: bus.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
 		if err != nil {
 			t.Fatal(err)
@@ -69,6 +54,9 @@ func flooded(t *testing.T, asks *nats.Conn, c *Control) {
 	}
 	if err := c.Close(); err != nil {
 		t.Errorf("close: %v", err)
+	}
+	if c.begin(func() { t.Error("a request began after the end") }) {
+		t.Error("the end does not keep requests from beginning")
 	}
 	cancel()
 	all.Wait()
