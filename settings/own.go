@@ -73,7 +73,7 @@ func (s Setting) sound(file string) error {
 	}
 	mine, err := read(user)
 	if err != nil {
-		return nil // the check of that file says it
+		mine = nil // what is wrong there is said by the check of that file
 	}
 	i := slices.IndexFunc(mine, func(m Setting) bool { return m.Key == s.Key })
 	if i < 0 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/adrg/xdg"
 )
 
 // looked loads the settings of a directory that brings a file.
@@ -115,5 +117,21 @@ func TestValidateKnowsWhoseFileItIs(t *testing.T) {
 		if problems := Validate(file); len(problems) != whose[file] {
 			t.Errorf("%s: %v", file, problems)
 		}
+	}
+}
+
+// A user's file that cannot be read gives a directory no more rights.
+func TestValidateRefusesWhatIsTheUsersAlsoBesideABrokenUsersFile(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	xdg.Reload()
+	t.Cleanup(xdg.Reload)
+	if err := os.MkdirAll(filepath.Dir(UserFile()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, UserFile(), "{")
+	file := filepath.Join(t.TempDir(), FileName)
+	write(t, file, "store_dir: s\nmax_budget_usd: 50\n")
+	if problems := Validate(file); len(problems) != 2 {
+		t.Errorf("%v", problems)
 	}
 }
