@@ -111,7 +111,7 @@ func payable(o supervisor.Opened, a *client.RunAccepted) error {
 	case o.Model.Price.Allowed:
 		a.Notes = append(a.Notes, "the price of "+name+" is unknown: the limit in money does not hold for its calls")
 	default:
-		return bad("give --max-tokens instead of --max-budget-usd, its price with --pricing-file, or --allow-unpriced "+name,
+		return bad("give --max-tokens instead of a limit in money, its price with --pricing-file, or --allow-unpriced "+name,
 			"the price of %s is unknown, so a limit in money cannot be kept", name)
 	}
 	return nil
