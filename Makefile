@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check cold sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture
+.PHONY: build check cold sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
 check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
@@ -48,5 +48,7 @@ full:     ; go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...
+# Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
+attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
 eval:     ; go run ./cmd/cli eval evals
 picture:  build ; sh docs/picture.sh
