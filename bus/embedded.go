@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -41,6 +42,9 @@ const (
 	PendingMax = 512 << 20
 
 	readyTimeout = 30 * time.Second
+	// inProcessWait is how often a connection inside the process looks for the server
+	// while it is started again.
+	inProcessWait = 50 * time.Millisecond
 )
 
 var (
@@ -55,6 +59,9 @@ type EmbeddedConfig struct {
 	// DontListen: no port is opened and no node.json written; only this process
 	// can connect. For tests.
 	DontListen bool
+	// Disk is told when the disk of StateDir becomes low or fails, and when it is well
+	// again: by then the server was started again. It must not block. Default: nobody.
+	Disk func(Disk)
 	// Lazy: writes are synced every two minutes, not each before it is
 	// acknowledged. It survives the death of the process, not of the machine.
 	Lazy bool
@@ -81,10 +88,14 @@ type EmbeddedConfig struct {
 // Embedded is a NATS server in this process and the ownership of its directory.
 type Embedded struct {
 	cfg      EmbeddedConfig
-	server   *server.Server
+	server   atomic.Pointer[server.Server] // replaced after its disk failed
 	lock     *lockFile
 	secrets  map[Role]string
 	storeMax int64
+	lowAt    int64 // free bytes below which the disk is low
+	disk     *diskWatch
+	// port and monitor are where it listens: a server that takes its place listens there.
+	port, monitor int
 
 	closing sync.Once
 	closed  error
@@ -108,13 +119,14 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{cfg: cfg, lock: lock, secrets: map[Role]string{}}
+	e := &Embedded{cfg: cfg, lock: lock, secrets: map[Role]string{}, disk: newDiskWatch(), monitor: FreePort}
 	for _, role := range roles {
 		e.secrets[role] = rand.Text()
 	}
 	if err := e.start(); err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
+	go e.watchDisk()
 	if !cfg.DontListen {
 		if err := e.announce(); err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -126,6 +138,9 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 func (e *Embedded) start() error {
 	var err error
 	e.storeMax, err = storeMax(e.cfg.StateDir, e.cfg.StoreMax)
+	if err == nil {
+		e.lowAt, err = lowAt(e.cfg.StateDir)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -137,8 +152,10 @@ func (e *Embedded) start() error {
 	if port == 0 {
 		port = DefaultPort
 	}
+	e.port = port
 	err = e.serve(port)
 	if errors.Is(err, errPort) && e.cfg.Port == 0 {
+		e.port = FreePort
 		err = e.serve(FreePort)
 	}
 	return err
@@ -148,7 +165,7 @@ var errPort = errors.New("bus: cannot listen")
 
 // serve starts the server on a port.
 func (e *Embedded) serve(port int) error {
-	log := &serverLog{Logger: e.cfg.Logger}
+	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.suspect}
 	if !e.cfg.DontListen && port > 0 {
 		// The server would notice only after it has opened its store.
 		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, fmt.Sprint(port))); err != nil {
@@ -181,7 +198,7 @@ func (e *Embedded) serve(port int) error {
 		}
 		return err
 	}
-	e.server = s
+	e.server.Store(s)
 	return nil
 }
 
@@ -190,7 +207,7 @@ const loopback = "127.0.0.1"
 func (e *Embedded) options(port int) *server.Options {
 	monitor := 0
 	if e.cfg.Monitor {
-		monitor = FreePort
+		monitor = e.monitor
 	}
 	return &server.Options{
 		HTTPHost:               loopback,
@@ -219,12 +236,12 @@ func (e *Embedded) URL() string {
 	if e.cfg.DontListen {
 		return ""
 	}
-	return e.server.ClientURL()
+	return e.running().ClientURL()
 }
 
 // MonitorURL is where the server says how it stores, "" without EmbeddedConfig.Monitor.
 func (e *Embedded) MonitorURL() string {
-	if a := e.server.MonitorAddr(); a != nil {
+	if a := e.running().MonitorAddr(); a != nil {
 		return "http://" + a.String()
 	}
 	return ""
@@ -250,16 +267,22 @@ func (e *Embedded) Credential(role Role) (user, password string) {
 	return string(role), e.secrets[role]
 }
 
+// running is the server of now.
+func (e *Embedded) running() *server.Server { return e.server.Load() }
+
+// InProcessConn connects to the server of now.
+func (e *Embedded) InProcessConn() (net.Conn, error) { return e.running().InProcessConn() }
+
 // Connect makes a connection inside the process in a role. Only RoleNode may
 // touch logs and leases; what answers requests from outside must use
 // RoleService.
 func (e *Embedded) Connect(role Role, options ...nats.Option) (*nats.Conn, error) {
 	user, password := e.Credential(role)
 	all := append([]nats.Option{
-		nats.InProcessServer(e.server),
+		nats.InProcessServer(e),
 		nats.UserInfo(user, password),
 		nats.CustomInboxPrefix(InboxPrefix(role)),
-		nats.MaxReconnects(-1),
+		nats.MaxReconnects(-1), nats.ReconnectWait(inProcessWait), nats.ReconnectJitter(0, 0),
 		nats.Name(e.cfg.Names.Prefix() + " " + user),
 	}, options...)
 	nc, err := nats.Connect("", all...)
@@ -277,8 +300,9 @@ func (e *Embedded) Close() error {
 		if !e.cfg.DontListen {
 			errs = append(errs, removeNodeFile(e.cfg.StateDir))
 		}
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
+		e.disk.close()
+		e.running().Shutdown()
+		e.running().WaitForShutdown()
 		e.closed = errors.Join(append(errs, e.lock.release())...)
 	})
 	return e.closed
@@ -311,8 +335,17 @@ func storeMax(dir string, want int64) (int64, error) {
 // it would have died of.
 type serverLog struct {
 	*slog.Logger
-	mu   sync.Mutex
-	last string
+	failed func(error) // hears of a store that is off
+	mu     sync.Mutex
+	last   string
+}
+
+// hear passes on what says that the store is off.
+func (l *serverLog) hear(line string) string {
+	if storeFailed(line) {
+		l.failed(errors.New(line))
+	}
+	return line
 }
 
 func (l *serverLog) fatal() string {
@@ -326,9 +359,9 @@ func (l *serverLog) Warnf(format string, v ...any) {
 	if strings.HasPrefix(format, "Plaintext passwords") {
 		return // ours are random, new at each start, and never leave this machine
 	}
-	l.Warn(fmt.Sprintf(format, v...))
+	l.Warn(l.hear(fmt.Sprintf(format, v...)))
 }
-func (l *serverLog) Errorf(format string, v ...any) { l.Error(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Errorf(format string, v ...any) { l.Error(l.hear(fmt.Sprintf(format, v...))) }
 func (l *serverLog) Debugf(string, ...any)          {}
 func (l *serverLog) Tracef(string, ...any)          {}
 

@@ -171,8 +171,8 @@ func (e *Embedded) Seen() string { return "in this process" }
 
 // Look implements Witness.
 func (e *Embedded) Look(context.Context, []string) ([]ServerFacts, error) {
-	f := ServerFacts{Name: e.server.Name(), Version: server.VERSION}
-	if c := e.server.JetStreamConfig(); c != nil {
+	f := ServerFacts{Name: e.running().Name(), Version: server.VERSION}
+	if c := e.running().JetStreamConfig(); c != nil {
 		f.JetStream, f.Synced, f.SyncEvery = true, c.SyncAlways, c.SyncInterval
 	}
 	return []ServerFacts{f}, nil
