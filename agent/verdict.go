@@ -102,8 +102,10 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 			continue
 		}
 		if v.decision != HookPass && j.answer.Decision == v.decision || v.decision == HookPass && j.answer.Args != "" {
-			v.by = append(v.by, j.hook.Name)
-			if j.answer.Text != "" {
+			if !slices.Contains(v.by, j.hook.Name) { // a parent's approval rules stand beside the child's own
+				v.by = append(v.by, j.hook.Name)
+			}
+			if j.answer.Text != "" && !slices.Contains(texts, j.answer.Text) {
 				texts = append(texts, j.answer.Text)
 			}
 		}

@@ -26,6 +26,7 @@ func opened(s State, f Opened) (State, []Effect) {
 	m := Member{ID: agent.Root, Name: def.Name, Pool: s.Run.Place(def)}
 	m.Rights, m.Deny = s.rights(nil, nil, def)
 	t := s.task(m, def, f.Goal)
+	m.binding = bindingHooks(t)
 	first := agent.FirstAsk(t)
 	first.Input += f.Past.bound()
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
@@ -198,8 +199,11 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 		}
 		t.Manners.Require.Schema = f.Schema
 	}
-	above := s.Pool.Account(string(from)).Limit // a child never has more than its parent
-	t.Limits = tighter(t.Limits, agent.Limits{Tokens: above.Tokens, Nano: above.Nano, Calls: int(above.Calls)})
+	t, why := s.bindChild(t, m, parent)
+	if why != "" {
+		return refuse("%s", why)
+	}
+	m.binding = bindingHooks(t)
 	first := agent.FirstAsk(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
 		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
@@ -275,73 +273,6 @@ func show(s supervisor.State) string {
 		out += fmt.Sprintf("%+v %+v %+v\n", m, query, s.Pool.Account(string(m.ID)))
 	})
 	return out
-}
-
-// TestChildHasNoMore: whatever the definitions say, a child's tools, rights,
-// caps and depth are at most its parent's, all the way down (E6).
-func TestChildHasNoMore(t *testing.T) {
-	names := []string{"search", "charge", "write", "delegate", "shell"}
-	some := func(t *rapid.T, label string) []string {
-		if rapid.IntRange(0, 3).Draw(t, label+" given") == 0 {
-			return nil
-		}
-		return rapid.SliceOfDistinct(rapid.SampledFrom(names), func(s string) string { return s }).Draw(t, label)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: supervisor.Limits{Depth: 5}}
-		for _, n := range names {
-			o.Tools = append(o.Tools, model.ToolSpec{Name: n})
-		}
-		agents := []string{"a", "b", "c", "d"}
-		for _, name := range agents {
-			d := supervisor.Definition{Name: name, Tools: some(t, "tools"), Deny: some(t, "deny"), Offer: some(t, "offer")}
-			d.Limits.Tokens = rapid.SampledFrom([]int64{0, 0, 5000, 20000, 90000}).Draw(t, "tokens")
-			d.Limits.Calls = rapid.SampledFrom([]int{0, 0, 3, 50}).Draw(t, "calls")
-			o.Definitions = append(o.Definitions, d)
-		}
-		s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: o})
-		ids := []agent.ID{agent.Root}
-		for i := range rapid.IntRange(1, 12).Draw(t, "delegations") {
-			from := rapid.SampledFrom(ids).Draw(t, "from")
-			child := agent.ID(fmt.Sprintf("%s-%d-0", from, i))
-			next, effects := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
-				Name: rapid.SampledFrom(agents).Draw(t, "agent"), Goal: "Look."}})
-			for _, fx := range effects {
-				if tell, ok := fx.(supervisor.Tell); ok && tell.To == child {
-					atMost(t, next, from, child, tell.Fact.(agent.Submitted).Task)
-					ids = append(ids, child)
-				}
-			}
-			s = next
-		}
-	})
-}
-
-func atMost(t *rapid.T, s supervisor.State, from, child agent.ID, task agent.Task) {
-	p, _ := s.Member(from)
-	c, _ := s.Member(child)
-	for _, right := range c.Rights {
-		if !slices.Contains(p.Rights, right) || slices.Contains(p.Deny, right) {
-			t.Fatalf("%s has %q, its parent has %v and is denied %v", child, right, p.Rights, p.Deny)
-		}
-	}
-	for _, tool := range task.Tools {
-		if !slices.Contains(c.Rights, tool.Name) {
-			t.Fatalf("%s is offered %q, its rights are %v", child, tool.Name, c.Rights)
-		}
-	}
-	for _, denied := range p.Deny {
-		if !slices.Contains(c.Deny, denied) {
-			t.Fatalf("%s may have %q again, which was denied above it", child, denied)
-		}
-	}
-	above, own := s.Pool.Account(string(from)).Limit, s.Pool.Account(string(child)).Limit
-	if above.Tokens > 0 && (own.Tokens == 0 || own.Tokens > above.Tokens) || above.Calls > 0 && (own.Calls == 0 || own.Calls > above.Calls) {
-		t.Fatalf("%s may spend %+v, its parent %+v", child, own, above)
-	}
-	if c.Depth != p.Depth+1 || c.Depth >= 5 {
-		t.Fatalf("%s is at depth %d under %d", child, c.Depth, p.Depth)
-	}
 }
 
 // TestSubtypes: every stop reason has the word that scripts read (A7).

@@ -1,6 +1,11 @@
 package supervisor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+)
 
 // rights is the meet of the parent's rights and the definition's; denies unite.
 func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
@@ -34,4 +39,91 @@ func (s State) forbidden(m Member) []string {
 		}
 	}
 	return list
+}
+
+// HooksBytesMax bounds the hooks of one child together with those of its
+// ancestors, so that its task fits an entry.
+const HooksBytesMax = 32 << 10
+
+// bindingPoints are where the hooks of a parent bind its descendants too: around
+// model calls and tool calls. A hook on context, stop or stop_failure is about one
+// agent's own prompt or own end.
+var bindingPoints = []agent.HookPoint{agent.HookInput, agent.HookOutput, agent.HookSampled, agent.HookPreTool, agent.HookToolError, agent.HookPostTool}
+
+// bindingHooks are the hooks of a task that bind the children of its agent. A hook
+// whose author wrote "of: root" binds the root alone.
+func bindingHooks(t agent.Task) []agent.Hook {
+	var list []agent.Hook
+	for _, h := range t.Manners.Hooks {
+		if h.Of != agent.OfRoot && slices.Contains(bindingPoints, h.Point) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// inheritHooks adds the hooks that bind a parent's children to those of a child;
+// equal hooks count once. Approval rules are hooks too, and the strictest answer
+// counts: the child may do unasked what every one of its ancestors may.
+//
+// In another pool the directory of the parent does not exist, so its command hooks
+// cannot run there: a gate then counts as closed instead of absent.
+func inheritHooks(own, bound []agent.Hook, elsewhere bool) []agent.Hook {
+	own = slices.Clone(own)
+	for _, h := range bound {
+		at := slices.Index(own, h)
+		if at < 0 {
+			own, at = append(own, h), len(own)
+		}
+		if elsewhere && h.Command != "" && h.Failing == agent.HookPass && h.Point.Knows(agent.HookDeny) {
+			own[at].Failing = agent.HookDeny
+		}
+	}
+	return own
+}
+
+// bindChild takes from the task of a child what its parent does not have. why says
+// what keeps the child from being admitted.
+func (s State) bindChild(t agent.Task, child, parent Member) (bound agent.Task, why string) {
+	t.Manners.Hooks = inheritHooks(t.Manners.Hooks, parent.binding, child.Pool != parent.Pool)
+	if why := tooManyHooks(t.Manners.Hooks); why != "" && len(parent.binding) > 0 {
+		return t, why
+	}
+	left, spent := remaining(s.Pool.Account(string(parent.ID)))
+	if spent {
+		return t, "the rest of its parent's own budget does not cover another agent"
+	}
+	t.Limits = tighter(t.Limits, left)
+	return t, ""
+}
+
+// tooManyHooks says why a child cannot keep to its hooks and those of its
+// ancestors; "" if it can.
+func tooManyHooks(hooks []agent.Hook) string {
+	size := 0
+	for _, h := range hooks {
+		size += len(h.Name) + len(h.Tools) + len(h.Command) + len(h.Rules)
+	}
+	switch {
+	case len(hooks) > agent.HooksMax:
+		return "it has more hooks, with those of its parents, than one agent may have"
+	case size > HooksBytesMax:
+		return "its hooks, with those of its parents, are too large for one task"
+	}
+	return ""
+}
+
+// remaining is what an account may still spend; spent says that nothing is left of
+// a component that is limited.
+func remaining(a budget.Account) (left agent.Limits, spent bool) {
+	rest := func(limit, used int64) int64 {
+		if limit == 0 {
+			return 0 // no limit
+		}
+		spent = spent || used >= limit
+		return max(limit-used, 1)
+	}
+	left.Tokens, left.Nano = rest(a.Limit.Tokens, a.Spent.Tokens), rest(a.Limit.Nano, a.Spent.Nano)
+	left.Calls = int(rest(a.Limit.Calls, a.Spent.Calls))
+	return left, spent
 }

@@ -216,6 +216,8 @@ type Member struct {
 	Query      *agent.Park
 	Outcome    agent.Outcome
 	waits      uint64 // key in the queue, 0: none
+	// binding are those hooks of its task that bind its children.
+	binding []agent.Hook
 }
 
 type waiter struct {

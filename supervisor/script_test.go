@@ -205,6 +205,7 @@ func submitted(t agent.Task) string {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
 	}
+	out += hooksShown(t.Manners.Hooks)
 	if t.Workspace != "" {
 		out += " in=" + t.Workspace
 	}
@@ -365,7 +366,7 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 	return o
 }
 
-// definition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) tokens=N calls=N turns=N`.
+// definition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) hooks=(NAME@POINT, NAME@POINT@OF) tokens=N calls=N turns=N`.
 func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.Definition {
 	t.Helper()
 	name, args, err := datadriven.ParseLine(line)
@@ -384,7 +385,7 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		return arg.Vals
 	}
 	def := supervisor.Definition{Name: name, Pool: value(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
-	def.Manners.Require.Schema = value(t, in, "schema")
+	def.Manners.Require.Schema, def.Manners.Hooks = value(t, in, "schema"), readHooks(list("hooks"))
 	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
 		Calls: number(t, in, "calls", 0)}
 	if m := value(t, in, "model"); m != "" {

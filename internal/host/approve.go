@@ -94,9 +94,15 @@ func (h *Host) approvals(o *supervisor.Opened, r client.RunRequest) {
 			}
 			return true
 		})
+		// Hooks of a parent bind its children. One that may only pass the shell on has
+		// no rules about it, so it does not take away those of the child's own file.
+		passesOn := func(name string) bool {
+			return name == shell.Name && !slices.Contains(asked, name) && d.Offer != nil && !slices.Contains(d.Offer, name)
+		}
+		about := slices.DeleteFunc(slices.Clone(tools), passesOn)
 		has := func(name string) bool { return d.Tools == nil || slices.Contains(d.Tools, name) }
-		if slices.ContainsFunc(tools, has) {
-			hooks = append(hooks, mine.hook(slices.Clone(tools)...))
+		if slices.ContainsFunc(about, has) {
+			hooks = append(hooks, mine.hook(about...))
 		}
 		o.Definitions[i].Manners.Hooks = hooks
 	}

@@ -27,6 +27,7 @@ type ledger struct {
 	gates     map[gateKey]int            // hooks run
 	stopping  map[agent.ID]bool          // canceled by name
 	vetoes    map[agent.ID]int           // in a row
+	tasks     map[agent.ID]agent.Task    // as the supervisor sent them
 	queue     []agent.ID                 // who waits for money, in order
 	excess    budget.Amount              // over a limit that was lowered below what was committed
 	crowd     budget.Amount              // the same, with what is kept for closing turns
@@ -54,7 +55,7 @@ func newLedger() ledger {
 	return ledger{called: map[leaseKey]int{}, barred: map[leaseKey]bool{}, grants: map[leaseKey]budget.Amount{}, begun: map[callKey]int{},
 		started: map[callKey]bool{}, approved: map[callKey]bool{}, bills: map[agent.ID]int64{}, questions: map[question]int{},
 		gates: map[gateKey]int{}, agreed: map[agent.ID][]string{}, sent: map[callKey]int{},
-		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}}
+		stopping: map[agent.ID]bool{}, vetoes: map[agent.ID]int{}, tasks: map[agent.ID]agent.Task{}}
 }
 
 func (l *ledger) asked(who agent.ID, query string) int { return l.questions[question{who, query}] }

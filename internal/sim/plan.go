@@ -198,6 +198,9 @@ func opened(d dice, p *plan) supervisor.Opened {
 	if !o.Manners.Kin {
 		o.Tools = tools[:len(tools)-1]
 	}
+	if len(o.Manners.Hooks) > 0 { // one that only lead's file has
+		o.Definitions[0].Manners.Hooks = []agent.Hook{{Name: "lead/gate", Point: agent.HookPreTool, Tools: "pay|wipe"}}
+	}
 	if p.on(Hostile) { // it lets no run end by itself
 		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
 	}

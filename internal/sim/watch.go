@@ -172,6 +172,7 @@ func (s *sim) watchSuper(w *shadow, before supervisor.State, f life.Fact, key le
 				s.fail("the child %s begins after the cancel", id)
 			}
 			s.watchBirth(after, id)
+			s.watchRights(after, id, t)
 		}
 	}
 	s.watchQueue(&before, after, f)

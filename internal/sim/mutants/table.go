@@ -44,6 +44,7 @@ const (
 	priceGo    = "budget/price.go"
 	moneyGo    = "supervisor/money.go"
 	membersGo  = "supervisor/members.go"
+	rightsGo   = "supervisor/rights.go"
 	superGo    = "supervisor/cancel.go"
 	shellGo    = "internal/sim/shell.go"
 )
@@ -186,6 +187,12 @@ var ofLoop = []Mutant{
 
 // ofRun are the rules of the supervisor and the pool.
 var ofRun = []Mutant{
+	{"hooks-not-inherited", "E6: the hooks of a parent bind its children", []Edit{
+		{rightsGo, "	t.Manners.Hooks = inheritHooks(", "	_ = inheritHooks("}}},
+	{"hooks-not-passed-on", "E6: they bind the children of its children too", []Edit{
+		{membersGo, "	m.binding = bindingHooks(t)\n	first := agent.FirstAsk(t)\n	if first", "	first := agent.FirstAsk(t)\n	if first"}}},
+	{"denies-not-united", "E6: what is denied above stays denied", []Edit{
+		{rightsGo, "slices.Concat(deny, def.Deny)", "slices.Clone(def.Deny)"}}},
 	{"lost-call-is-free", "P21: unknown is spent", []Edit{
 		{poolGo, "	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}\n", "	lost := Amount{}\n"}}},
 	{"unseen-settlement-ignored", "P21: settling a lease that was never seen closes it for good", []Edit{

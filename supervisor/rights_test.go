@@ -1,0 +1,182 @@
+package supervisor_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// trees is how many random trees TestChildHasNoMore grows.
+var trees = flag.Int("rights.trees", 3000, "random trees of agents whose rights are compared")
+
+// grower grows one random run, seed by seed.
+type grower struct{ *rand.Rand }
+
+func (g grower) pick(words ...string) string { return words[g.IntN(len(words))] }
+
+func (g grower) some(words []string) []string {
+	if g.IntN(4) == 0 {
+		return nil
+	}
+	list := []string{}
+	for _, w := range words {
+		if g.IntN(2) == 0 {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+func (g grower) hooks() []agent.Hook {
+	var list []agent.Hook
+	for range g.IntN(4) {
+		list = append(list, agent.Hook{Name: g.pick("approval", "gate", "audit"), Rules: g.pick("", "{}", `{"allow":["ls"]}`), Command: g.pick("", "", "./check"),
+			Point: agent.HookPoint(g.pick("pre_tool", "pre_tool", "input", "output", "post_tool", "tool_error", "post_sampling", "context", "stop", "stop_failure")),
+			Tools: g.pick("", "shell", "write|charge"), Of: g.pick("", "", agent.OfRoot, agent.OfChild), Report: g.IntN(5) == 0,
+			Failing: agent.HookDecision(g.pick("", "", "deny"))})
+	}
+	return list
+}
+
+var rightsOfTrees = []string{"search", "charge", "write", "delegate", "shell", "mcp__git__push", "mcp__web__get"}
+
+func (g grower) opened() supervisor.Opened {
+	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: supervisor.Limits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
+		Workspace: g.pick("", "/work"), Pool: g.pick("", "home"), Writable: []string{"report.md"},
+		Servers: []agent.Server{{Name: "git"}, {Name: "web"}}, Commands: []agent.Command{{Name: "charge", Line: "./charge"}}}
+	o.Manners.Hooks = g.hooks()
+	for _, n := range rightsOfTrees {
+		o.Tools = append(o.Tools, model.ToolSpec{Name: n})
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		d := supervisor.Definition{Name: name, Tools: g.some(rightsOfTrees), Deny: g.some(rightsOfTrees[:g.IntN(3)]), Offer: g.some(rightsOfTrees), Pool: g.pick("", "", "gpu")}
+		if d.Tools != nil && g.IntN(3) > 0 {
+			d.Tools = append(d.Tools, "delegate")
+		}
+		d.Manners.Hooks = g.hooks()
+		d.Limits.Tokens, d.Limits.Calls = []int64{0, 0, 20000, 90000}[g.IntN(4)], []int{0, 0, 3, 50}[g.IntN(4)]
+		o.Definitions = append(o.Definitions, d)
+	}
+	return o
+}
+
+// tree grows one tree and compares each child with its parent.
+func (g grower) tree() error {
+	o := g.opened()
+	s, fx := supervisor.Step(supervisor.State{}, supervisor.Event{N: 1, Fact: o})
+	tasks := map[agent.ID]agent.Task{}
+	keep := func(fx []supervisor.Effect) {
+		for _, e := range fx {
+			if tell, ok := e.(supervisor.Tell); ok {
+				if f, ok := tell.Fact.(agent.Submitted); ok {
+					tasks[tell.To] = f.Task
+				}
+			}
+		}
+	}
+	keep(fx)
+	ids := []agent.ID{agent.Root}
+	for i := range 1 + g.IntN(12) {
+		from := ids[g.IntN(len(ids))]
+		if lease := s.Pool.Account(string(from)).Closed + 1; g.IntN(3) == 0 { // it spends something of its own
+			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Reserve{Lease: lease, Turn: lease,
+				Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100, Calls: 2}}})
+			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Settle{Lease: lease, Turn: lease, Used: budget.Amount{Tokens: 500, Calls: 1}}})
+		}
+		child := agent.ID(fmt.Sprintf("%s-%d-0", from, i))
+		next, fx := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
+			Name: g.pick("", "a", "b", "c", "d"), Goal: "Look.", Background: g.IntN(3) == 0}})
+		keep(fx)
+		if t, born := tasks[child]; born {
+			if err := atMost(s, next, tasks[from], t); err != nil {
+				return fmt.Errorf("%s under %s: %w", child, from, err)
+			}
+			ids = append(ids, child)
+		}
+		s = next
+	}
+	return nil
+}
+
+// TestChildHasNoMore: whatever the definitions say, each field of a child's rights
+// is at most its parent's, all the way down, and what is denied above stays denied
+// (E6). `go test ./supervisor -run TestChildHasNoMore -rights.trees 1000000` grows more.
+func TestChildHasNoMore(t *testing.T) {
+	for seed := range uint64(*trees) {
+		if err := (grower{rand.New(rand.NewPCG(seed, 7))}).tree(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// atMost compares the recorded task of a child with that of its parent.
+func atMost(before, after supervisor.State, parent, child agent.Task) error {
+	p, _ := before.Member(parent.ID)
+	c, _ := after.Member(child.ID)
+	for _, right := range c.Rights {
+		if !slices.Contains(p.Rights, right) || slices.Contains(p.Deny, right) || slices.Contains(parent.Forbidden, right) {
+			return fmt.Errorf("it has %q, its parent has %v and is denied %v", right, p.Rights, p.Deny)
+		}
+	}
+	for _, tool := range child.Tools {
+		if !slices.Contains(c.Rights, tool.Name) {
+			return fmt.Errorf("it is offered %q, its rights are %v", tool.Name, c.Rights)
+		}
+	}
+	for _, denied := range slices.Concat(p.Deny, parent.Forbidden) {
+		if !slices.Contains(child.Forbidden, denied) || slices.Contains(p.Deny, denied) && !slices.Contains(c.Deny, denied) {
+			return fmt.Errorf("it may have %q again, which was denied above it", denied)
+		}
+	}
+	for _, server := range child.Servers {
+		if !slices.ContainsFunc(p.Rights, server.Has) {
+			return fmt.Errorf("it reaches the MCP server %s, its parent has %v", server.Name, p.Rights)
+		}
+	}
+	for _, command := range child.Commands {
+		if !slices.Contains(p.Rights, command.Name) {
+			return fmt.Errorf("it has the command %s, its parent has %v", command.Name, p.Rights)
+		}
+	}
+	if child.Workspace != "" && child.Workspace != before.Run.Workspace || !reflect.DeepEqual(child.Writable, parent.Writable) {
+		return fmt.Errorf("it works in %q and writes %v", child.Workspace, child.Writable)
+	}
+	account, own := before.Pool.Account(string(parent.ID)), after.Pool.Account(string(child.ID)).Limit
+	if more(own.Tokens, account.Limit.Tokens, account.Spent.Tokens) || more(own.Calls, account.Limit.Calls, account.Spent.Calls) {
+		return fmt.Errorf("it may spend %+v, its parent %+v and has spent %+v", own, account.Limit, account.Spent)
+	}
+	if child.Depth != parent.Depth+1 || child.Depth >= before.Run.Limits.Depth {
+		return fmt.Errorf("it is at depth %d", child.Depth)
+	}
+	return bound(parent, child)
+}
+
+func more(own, limit, spent int64) bool { return limit > 0 && (own == 0 || own > limit-spent) }
+
+// bound: each hook around calls that binds the parent binds the child, as strict or
+// stricter where it fails. This list of points is written anew, on purpose.
+func bound(parent, child agent.Task) error {
+	for _, h := range parent.Manners.Hooks {
+		own := h.Point == agent.HookContext || h.Point == agent.HookStop || h.Point == agent.HookStopFailure
+		if own || h.Of == agent.OfRoot {
+			continue
+		}
+		if !slices.ContainsFunc(child.Manners.Hooks, func(k agent.Hook) bool {
+			if k.Failing == agent.HookDeny && h.Failing == "" {
+				k.Failing = ""
+			}
+			return k == h
+		}) {
+			return fmt.Errorf("the hook %+v of its parent does not bind it: %+v", h, child.Manners.Hooks)
+		}
+	}
+	return nil
+}
