@@ -182,6 +182,9 @@ func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, valu
 	if Conflict(err) {
 		return 0, fmt.Errorf("bus: renew %s: %w: %w", key, ErrRevision, err)
 	}
+	if err == nil {
+		err = CheckAck(ack, "KV_"+bucket, revision)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("bus: renew %s: %w", key, err)
 	}
@@ -194,7 +197,11 @@ func PutFor(ctx context.Context, js jetstream.JetStream, bucket, key string, val
 	if err != nil {
 		return fmt.Errorf("bus: put: %w", err)
 	}
-	if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value}, jetstream.WithMsgTTL(max(ttl, TTLMin))); err != nil {
+	ack, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value}, jetstream.WithMsgTTL(max(ttl, TTLMin)))
+	if err == nil {
+		err = CheckAck(ack, "KV_"+bucket, 0)
+	}
+	if err != nil {
 		return fmt.Errorf("bus: put %s: %w", key, err)
 	}
 	return nil

@@ -51,7 +51,8 @@ type Options struct {
 	User, Password, Token string
 	// TLSCert, TLSKey and TLSCA are paths of PEM files.
 	TLSCert, TLSKey, TLSCA string
-	// InboxPrefix is where answers come. Default: "_INBOX".
+	// InboxPrefix is where answers come. Default: "_INBOX". Each connection has inboxes
+	// of its own below it, which nobody can guess.
 	InboxPrefix string
 	// Name is how the server lists the connection. Default "troupe".
 	Name string
@@ -128,10 +129,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	if o.TLSCA != "" {
 		options = append(options, nats.RootCAs(o.TLSCA))
 	}
-	if o.InboxPrefix != "" {
-		options = append(options, nats.CustomInboxPrefix(o.InboxPrefix))
-	}
-	return append(options, o.servers()), nil
+	return append(options, privateInbox(o.InboxPrefix), o.servers()), nil
 }
 
 // servers goes before the URL of a context, if there is one.

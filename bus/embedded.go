@@ -281,7 +281,7 @@ func (e *Embedded) Connect(role Role, options ...nats.Option) (*nats.Conn, error
 	all := append([]nats.Option{
 		nats.InProcessServer(e),
 		nats.UserInfo(user, password),
-		nats.CustomInboxPrefix(InboxPrefix(role)),
+		privateInbox(InboxPrefix(role)),
 		nats.MaxReconnects(-1), nats.ReconnectWait(inProcessWait), nats.ReconnectJitter(0, 0),
 		nats.Name(e.cfg.Names.Prefix() + " " + user),
 	}, options...)

@@ -176,7 +176,7 @@ var may = []struct {
 	{"$SRV.INFO.troupe", "s", "ps", "ps", "ps"},
 	{"_INBOX.abc.1", "p", "", "s", "s"},
 	{"_INBOX_client.abc.1", "p", "s", "", ""},
-	{"_INBOX_node.abc.1", "p", "", "", ""},
+	{"_INBOX_node.abc.1", "", "", "", ""},
 	{"_INBOX_service.abc.1", "s", "", "", ""},
 	{"other", "", "", "", ""},
 	{">", "", "", "", ""},
@@ -284,7 +284,7 @@ func TestAnswerIntoALog(t *testing.T) {
 	if err = errors.Join(err, service.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []bus.Role{bus.RoleObserver, bus.RoleClient, bus.RoleNode} {
+	for _, role := range []bus.Role{bus.RoleObserver, bus.RoleClient} {
 		if _, err := dial(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}

@@ -11,8 +11,9 @@ const (
 	// RoleNode is the owner: it may do everything.
 	RoleNode Role = "node"
 	// RoleService answers requests from outside. A request names the subject of
-	// its own answer, so this role may publish to inboxes only: or an observer
-	// would have the node write into a log by asking for the answer there.
+	// its own answer, so this role may publish to the inboxes of clients and observers
+	// only: an observer who asks for the answer in a log would write an entry, one who
+	// asks for it in an inbox of the node would acknowledge an entry.
 	RoleService Role = "service"
 	// RoleClient is a later command of the same user, by node.json.
 	RoleClient Role = "client"
@@ -51,7 +52,7 @@ func (e *Embedded) permissions(role Role) *server.Permissions {
 	case RoleNode:
 		return nil
 	case RoleService:
-		publish.Allow = []string{inbox(RoleObserver), inbox(RoleClient), inbox(RoleNode), HeartbeatSubjects}
+		publish.Allow = []string{inbox(RoleObserver), inbox(RoleClient), HeartbeatSubjects}
 		subscribe.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects, inbox(RoleService)}
 	default:
 		publish.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects}

@@ -89,12 +89,6 @@ func (n Names) Prefix() string {
 	return n.prefix
 }
 
-// Reserved reports whether a subject is where logs, events, commands, leases or
-// the server's own interfaces are: no answer to a request belongs there.
-func (n Names) Reserved(subject string) bool {
-	return strings.HasPrefix(subject, n.Prefix()+".") || strings.HasPrefix(subject, "$")
-}
-
 // Box is the log subject of an address.
 func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
 	at = at.Bare()

@@ -12,6 +12,9 @@ import (
 	"github.com/troupe-run/troupe/bus"
 )
 
+// ErrInbox: no node would answer to the inboxes that were asked for.
+var ErrInbox = errors.New("client: inbox prefix")
+
 // Dial connects to a server elsewhere, and reconnects for ever. The caller must
 // Close the client. Who names no credential is an observer, and hears answers
 // where all of them do.
@@ -25,6 +28,9 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 		role = bus.RoleObserver
 	}
 	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(role))
+	if !bus.Answerable(o.InboxPrefix + ".x") {
+		return nil, fmt.Errorf("%w %q: nodes answer below _INBOX, _INBOX_client and _INBOX_client_NAME only", ErrInbox, o.InboxPrefix)
+	}
 	nc, err := bus.Connect(o)
 	if err != nil {
 		return nil, err

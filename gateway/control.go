@@ -242,14 +242,14 @@ func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error 
 	if r.Reply() == "" {
 		return nil // nobody wants to know
 	}
-	if c.cfg.Names.Reserved(r.Reply()) {
+	if !bus.Answerable(r.Reply()) {
 		return fmt.Errorf("%w: %q", errReply, r.Reply())
 	}
 	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Clean(data)})
 }
 
-// errReply: a request asks for its answer where logs, leases or events are.
-var errReply = errors.New("gateway: no answer is sent to a subject of ours")
+// errReply: a request asks for its answer elsewhere than in an inbox of a client.
+var errReply = errors.New("gateway: answers go to the inboxes of clients and observers only")
 
 // errorBytesMax is the most of an error's text that is sent: it may quote the
 // request.

@@ -331,10 +331,13 @@ func (h *Host) URL() string {
 
 // Client is a client inside the process.
 func (h *Host) Client() (*client.Client, error) {
+	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient) }
 	if h.embedded == nil {
-		return client.New(h.owner, h.names), nil
+		o := h.cfg.Bus
+		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.NodeClientInbox)
+		connect = func() (*nats.Conn, error) { return bus.Connect(o) }
 	}
-	nc, err := h.embedded.Connect(bus.RoleClient)
+	nc, err := connect()
 	if err != nil {
 		return nil, err
 	}

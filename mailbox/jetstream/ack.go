@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,6 +21,15 @@ const (
 	codeTooLarge    = 10054
 	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
 	codeBusy        = 10167 // too many appends wait: it passes
+
+	// All codes of the API lie between these.
+	codeFirst, codeLast     = 10000, 19999
+	statusFirst, statusLast = 400, 599
+)
+
+const (
+	headerStatus       = "Status"
+	statusNoResponders = "503"
 )
 
 // errLater: not stored, or not known to be, and worth sending again.
@@ -28,44 +38,83 @@ var errLater = errors.New("jetstream: no answer yet")
 // errBusy: more is under way than the server takes, copies of this one perhaps.
 var errBusy = fmt.Errorf("%w: the server is busy", errLater)
 
-// parseAck reads {"stream":"…","seq":12}, or {"error":{…},…}. The first is
-// cut out by hand: there is one for every entry.
-func parseAck(m *nats.Msg) (uint64, error) {
-	if len(m.Data) == 0 {
-		return 0, fmt.Errorf("%w: nobody stores it now", errLater) // status 503: no responders
-	}
-	const key = `"seq":`
-	at := bytes.Index(m.Data, []byte(key))
-	if at < 0 || bytes.Contains(m.Data, []byte(`"error":`)) {
-		return 0, parseRefusal(m.Data)
-	}
-	var seq uint64
-	for _, c := range bytes.TrimLeft(m.Data[at+len(key):], " ") {
-		if c < '0' || c > '9' {
-			break
-		}
-		seq = seq*10 + uint64(c-'0')
-	}
-	if seq == 0 {
-		return 0, parseRefusal(m.Data)
-	}
-	return seq, nil
+// errForeign: a message in the inbox of acknowledgements that the stream did not
+// send. It is ignored and counted: it says nothing about the append.
+var errForeign = errors.New("jetstream: not an acknowledgement of this append")
+
+// acker is who acknowledges an append: a stream, in the domain of its server.
+type acker struct {
+	stream, domain string
+	// head is how the server begins each acknowledgement.
+	head []byte
 }
 
-func parseRefusal(data []byte) error {
+func newAcker(stream, domain string) acker {
+	head := fmt.Appendf(nil, `{"stream":%q,"seq":`, stream)
+	if domain != "" {
+		head = fmt.Appendf(nil, `{"stream":%q,"domain":%q,"seq":`, stream, domain)
+	}
+	return acker{stream, domain, head}
+}
+
+// parse reads what the stream answers to an append: {"stream":"…","seq":12}, or
+// {"error":{…},"stream":"…","seq":0}. The first is cut out by hand: there is one
+// for every entry. Any other message is errForeign.
+func (a *acker) parse(m *nats.Msg) (uint64, error) {
+	if len(m.Data) == 0 {
+		if m.Header.Get(headerStatus) == statusNoResponders {
+			return 0, fmt.Errorf("%w: no stream stores it now", errLater)
+		}
+		return 0, errForeign
+	}
+	if rest, ok := bytes.CutPrefix(m.Data, a.head); ok {
+		if digits, ok := bytes.CutSuffix(rest, []byte("}")); ok {
+			if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil && seq > 0 && digits[0] != '0' && digits[0] != '+' {
+				return seq, nil
+			}
+		}
+	}
+	return a.decode(m.Data)
+}
+
+// decode reads what is not written as head has it. A field that is not known, a
+// duplicate among them (no append has an id for the broker), is errForeign.
+func (a *acker) decode(data []byte) (uint64, error) {
 	var ack struct {
-		Error *struct {
-			Code        int    `json:"code"`
-			ErrCode     int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
+		Stream string      `json:"stream"`
+		Domain string      `json:"domain"`
+		Seq    uint64      `json:"seq"`
+		Error  *storeError `json:"error"`
 	}
-	if err := json.Unmarshal(data, &ack); err != nil || ack.Error == nil {
-		return errLater
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&ack); err != nil || d.InputOffset() != int64(len(data)) {
+		return 0, errForeign
 	}
-	e := ack.Error
-	text := fmt.Sprintf("%s (%d)", e.Description, e.ErrCode)
-	switch e.ErrCode {
+	refused := ack.Error != nil
+	switch {
+	case ack.Stream != a.stream, refused != (ack.Seq == 0), refused && !ack.Error.known(), !refused && ack.Domain != a.domain:
+		return 0, errForeign
+	case refused:
+		return 0, ack.Error.err()
+	}
+	return ack.Seq, nil
+}
+
+// storeError is why the stream did not store an entry.
+type storeError struct {
+	Code        int    `json:"code"`
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (r *storeError) known() bool {
+	return r.Code >= statusFirst && r.Code <= statusLast && r.ErrCode >= codeFirst && r.ErrCode <= codeLast
+}
+
+func (r *storeError) err() error {
+	text := fmt.Sprintf("%s (%d)", r.Description, r.ErrCode)
+	switch r.ErrCode {
 	case codeNoAccount, codeNoResources, codeNoMemory, codeNoStorage, codeStoreFailed:
 		return fmt.Errorf("%w: %s", mailbox.ErrFull, text)
 	case codeTooLarge:
@@ -73,7 +122,7 @@ func parseRefusal(data []byte) error {
 	case codeBusy:
 		return fmt.Errorf("%w: %s", errBusy, text)
 	}
-	if e.Code >= 500 {
+	if r.Code >= 500 {
 		return fmt.Errorf("%w: %s", errLater, text)
 	}
 	return fmt.Errorf("%w: %s", ErrRefused, text)

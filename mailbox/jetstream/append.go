@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,8 @@ const (
 	// RetryPause is how long an append waits after the answer that nobody can
 	// store it now (no leader, stream not yet there).
 	RetryPause = 250 * time.Millisecond
+
+	tokenBase = 36 // of the last token of a reply subject
 )
 
 // ErrRefused: the server will not store the entry, for a reason that sending it
@@ -33,6 +36,7 @@ var ErrRefused = errors.New("jetstream: append refused")
 // letter is one append under way.
 type letter struct {
 	subject string
+	from    *acker // of its acknowledgement
 	data    []byte
 	done    func(uint64, error)
 	ctx     context.Context
@@ -67,10 +71,12 @@ type appender struct {
 	head   int
 	closed bool
 	stalls stalls
+	// ignored counts messages that were no acknowledgements.
+	ignored uint64
 }
 
 func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
-	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + ".", flying: map[uint64]*letter{},
+	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", flying: map[uint64]*letter{},
 		stalls: stalls{after: cfg.StallAfter, tell: cfg.Stalled}}
 	a.due.prev, a.due.next = &a.due, &a.due
 	a.timer = time.AfterFunc(time.Hour, a.overdue)
@@ -120,8 +126,8 @@ func (a *appender) end(l *letter, place uint64, err error) {
 	l.done(place, err)
 }
 
-func (a *appender) append(ctx context.Context, subject string, data []byte, done func(uint64, error)) {
-	l := &letter{subject: subject, data: data, done: done, ctx: ctx, born: time.Now()}
+func (a *appender) append(ctx context.Context, from *acker, subject string, data []byte, done func(uint64, error)) {
+	l := &letter{subject: subject, from: from, data: data, done: done, ctx: ctx, born: time.Now()}
 	if len(data) > mailbox.EntryBytesMax {
 		a.end(l, 0, fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge))
 		return
@@ -214,7 +220,7 @@ func (a *appender) send(letters ...*letter) {
 
 // publish returns only errors that are definite.
 func (a *appender) publish(l *letter) error {
-	err := a.nc.PublishRequest(l.subject, a.inbox+strconv.FormatUint(l.token, 36), l.data)
+	err := a.nc.PublishRequest(l.subject, a.inbox+strconv.FormatUint(l.token, tokenBase), l.data)
 	switch {
 	case err == nil:
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -313,14 +319,30 @@ func (a *appender) again() {
 	}
 }
 
-// answer takes one acknowledgement.
+// answer takes one message to the inbox. Only an acknowledgement by the stream of an
+// append that waits for it counts; one that comes late or twice settles nothing.
 func (a *appender) answer(m *nats.Msg) {
-	token, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 36, 64)
-	if err != nil {
+	text := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	token, err := strconv.ParseUint(text, tokenBase, 64)
+	if err != nil || strconv.FormatUint(token, tokenBase) != text {
+		a.ignore(m, "no token")
 		return
 	}
-	place, err := parseAck(m)
-	if errors.Is(err, errLater) {
+	a.mu.Lock()
+	l, flies := a.flying[token]
+	sent := token <= a.token
+	a.mu.Unlock()
+	if !flies {
+		if !sent {
+			a.ignore(m, "no append has this token")
+		}
+		return // the answer to a copy that was sent again
+	}
+	place, err := l.from.parse(m)
+	switch {
+	case errors.Is(err, errForeign):
+		a.ignore(m, "not from the stream of the append")
+	case errors.Is(err, errLater):
 		a.mu.Lock()
 		if l, ok := a.flying[token]; ok {
 			l.said = err.Error()
@@ -329,7 +351,19 @@ func (a *appender) answer(m *nats.Msg) {
 			}
 		}
 		a.mu.Unlock()
-		return
+	default:
+		a.send(a.settle(token, place, err)...)
 	}
-	a.send(a.settle(token, place, err)...)
+}
+
+// ignore counts a message that is no acknowledgement, and logs the 1st, 2nd, 4th, …:
+// whoever can send one can send many.
+func (a *appender) ignore(m *nats.Msg, why string) {
+	a.mu.Lock()
+	a.ignored++
+	count := a.ignored
+	a.mu.Unlock()
+	if count&(count-1) == 0 {
+		a.logger.Warn("forged acknowledgement ignored", "why", why, "count", count, "bytes", len(m.Data))
+	}
 }

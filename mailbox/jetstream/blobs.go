@@ -179,7 +179,11 @@ func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named 
 	info.ObjectMeta = jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(b.chunk)}}
 	for rest := data; len(rest) > 0 || info.Chunks == 0; info.Chunks++ {
 		n := min(len(rest), b.chunk)
-		if _, err := b.js.Publish(ctx, b.names.BlobChunks(id), rest[:n]); err != nil {
+		ack, err := b.js.Publish(ctx, b.names.BlobChunks(id), rest[:n])
+		if err == nil {
+			err = bus.CheckAck(ack, b.names.BlobStream(), 0)
+		}
+		if err != nil {
 			return false, err
 		}
 		rest = rest[n:]
@@ -191,8 +195,11 @@ func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named 
 	if err != nil {
 		return false, err
 	}
-	_, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: b.names.BlobMeta(name), Data: meta,
+	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: b.names.BlobMeta(name), Data: meta,
 		Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+	if err == nil {
+		err = bus.CheckAck(ack, b.names.BlobStream(), 0)
+	}
 	var refused *jetstream.APIError
 	return !errors.As(err, &refused), err
 }

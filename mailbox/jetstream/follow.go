@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,7 +79,7 @@ func (f *follower) attach(ctx context.Context) error {
 	}
 	f.drop()
 	nc := f.post.cfg.Reader
-	inbox, name := nc.NewInbox(), nuid.Next()
+	inbox, name := nc.NewInbox()+"."+rand.Text(), nuid.Next()
 	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) { f.handle(name, m) })
 	if err != nil {
 		return fmt.Errorf("subscribe: %w", err)

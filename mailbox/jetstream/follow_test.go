@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -74,36 +75,20 @@ func withDomain(m *nats.Msg) *nats.Msg {
 // TestWhatPassesIsSentAgain: what the server could not take now it is sent again,
 // for an earlier copy may be on its way still; what will not change is said.
 func TestWhatPassesIsSentAgain(t *testing.T) {
+	from := newAcker("X", "")
 	for data, want := range map[string]error{
-		``:         errLater, // nobody is there
-		`nonsense`: errLater,
 		`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`: errLater,
 		`{"error":{"code":429,"err_code":10167,"description":"too many requests"}}`:       errLater,
 		`{"error":{"code":400,"err_code":10054,"description":"too large"}}`:               mailbox.ErrTooLarge,
 		`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`:  mailbox.ErrFull,
 		`{"error":{"code":400,"err_code":10060,"description":"other stream"}}`:            ErrRefused,
 	} {
-		if _, err := parseAck(&nats.Msg{Data: []byte(data)}); !errors.Is(err, want) {
+		data = strings.TrimSuffix(data, "}") + `,"stream":"X","seq":0}`
+		if _, err := from.parse(&nats.Msg{Data: []byte(data)}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", data, err, want)
 		}
 	}
-}
-
-func TestParseAck(t *testing.T) {
-	for data, want := range map[string]uint64{
-		`{"stream":"TROUPE_BOX_DEFAULT_0","seq":12}`:                   12,
-		`{"stream":"X", "seq": 18446744073709551615,"duplicate":true}`: 18446744073709551615,
-		`{"stream":"X","domain":"hub","seq":7}`:                        7,
-		``:                                                             0,
-		`{}`:                                                           0,
-		`nonsense`:                                                     0,
-		`{"stream":"X","seq":0}`:                                       0,
-		`{"error":{"code":503,"err_code":10077,"description":"full"},"stream":"X","seq":0}`:  0,
-		`{"error":{"code":400,"err_code":10060,"description":"other"},"stream":"X","seq":9}`: 0,
-	} {
-		got, err := parseAck(&nats.Msg{Data: []byte(data)})
-		if got != want || (err == nil) != (want > 0) {
-			t.Errorf("%s: %d, %v", data, got, err)
-		}
+	if _, err := from.parse(&nats.Msg{Header: nats.Header{"Status": {"503"}}}); !errors.Is(err, errLater) {
+		t.Errorf("no responders: %v", err)
 	}
 }

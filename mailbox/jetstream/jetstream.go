@@ -123,6 +123,8 @@ type Post struct {
 	js   jetstream.JetStream
 	base *pool
 	out  *appender
+	// domain is that of the server's JetStream, named in each acknowledgement.
+	domain string
 
 	// closing ends what Close must wait for.
 	closing context.Context
@@ -149,6 +151,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
 	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}, pools: map[string]*pool{}}
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: open: domain of the server: %w", err)
+	}
+	p.domain = account.Domain
 	if p.base, err = p.make(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
 		return nil, err
 	}
@@ -284,12 +291,20 @@ func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done
 }
 
 func (p *Post) append(ctx context.Context, pl *pool, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	subject, _, err := pl.home(to)
+	subject, s, err := pl.home(to)
 	if err != nil {
 		done(0, fmt.Errorf("jetstream: append: %w", err))
 		return
 	}
-	p.out.append(ctx, subject, data, done)
+	p.out.append(ctx, &s.acks, subject, data, done)
+}
+
+// ForgedAcks is how many messages came where acknowledgements are awaited that no
+// stream sent. They were ignored.
+func (p *Post) ForgedAcks() uint64 {
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	return p.out.ignored
 }
 
 // Room implements mailbox.Store: the figures of the fullest stream.

@@ -31,6 +31,7 @@ type pool struct {
 type stream struct {
 	jetstream.Stream
 	pool *pool
+	acks acker // of what is appended to it
 }
 
 // Make makes the streams of a pool, or opens those that are there: then their
@@ -89,7 +90,7 @@ func (p *Post) make(ctx context.Context, name string, shards, streams int) (*poo
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: open pool %s: %w", name, err)
 		}
-		pl.streams = append(pl.streams, &stream{s, pl})
+		pl.streams = append(pl.streams, &stream{s, pl, newAcker(s.CachedInfo().Config.Name, p.domain)})
 	}
 	return p.keep(pl), nil
 }
