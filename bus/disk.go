@@ -108,6 +108,12 @@ func ProbeDisk(dir string) error {
 	return nil
 }
 
+// DiskRemedy is what to do about an error of ProbeDisk.
+func DiskRemedy(dir string, err error) string {
+	_, remedy := explainDisk(dir, err)
+	return remedy
+}
+
 // storeFailures are the lines in which nats-server says that it stores no more: it
 // tells nobody who publishes, and stays so until it is started again.
 var storeFailures = []string{"ritical write error", "disabling JetStream", "will be DISABLED"}

@@ -181,6 +181,7 @@ const (
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"
+	CodeJournal     = "507" // the node's logs cannot be written now: a full disk, a server whose store is off
 )
 
 // ErrUnavailable: no node answered.
@@ -232,8 +233,22 @@ type NodeInfo struct {
 	Profile  string           `json:"profile,omitempty"`
 	Unproven string           `json:"unproven,omitempty"`
 	Proof    *bus.Proof       `json:"proof,omitempty"`
+	// Journal is there while the node that answers cannot write its logs, or has
+	// little room left for them.
+	Journal *JournalInfo `json:"journal,omitempty"`
 	// Warning says what will not happen as asked.
 	Warning string `json:"warning,omitempty"`
+}
+
+// JournalInfo says why a node cannot write its logs, or that their disk is Low: then
+// live runs go on, and new ones are refused.
+type JournalInfo struct {
+	Since     string `json:"since,omitempty"`
+	Why       string `json:"why"`
+	Remedy    string `json:"remedy"`
+	Path      string `json:"path,omitempty"`
+	FreeBytes int64  `json:"free_bytes,omitempty"`
+	Low       bool   `json:"low,omitempty"`
 }
 
 // Held is how many shards a node holds.

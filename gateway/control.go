@@ -45,6 +45,9 @@ type Config struct {
 	// Name of the node, and of the machine: runs are also opened by requests to the
 	// nodes of one machine.
 	Name, Machine string
+	// Journal says whether the node can write its logs: nil while it can, and has
+	// room. Default: it can.
+	Journal func() *client.JournalInfo
 	// Bare leaves out of events what people, models and tools said.
 	Bare bool
 	// Clean takes secrets out of what is asked and answered. Default: nothing is.
@@ -181,7 +184,7 @@ func (c *Control) respond(verb string, serve verb) func(micro.Request) {
 				err = c.reply(r, nil, data)
 			}
 			if err != nil {
-				c.refuse(verb, r, err)
+				c.refuse(verb, r, c.truly(err))
 			}
 		})
 		if !begun {

@@ -137,6 +137,9 @@ func (c *Control) unopened(ctx context.Context, run string) error {
 
 // room refuses new runs where the logs are too full for them to end.
 func (c *Control) room(ctx context.Context) error {
+	if i := c.journal(); i != nil {
+		return refuseJournal(i)
+	}
 	used, most, err := c.cfg.Post.Room(ctx)
 	if err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
 		return &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "`troupe prune` removes old runs; or give the streams more room"}

@@ -209,6 +209,9 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	case info.State == Finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
 	}
+	if err := c.unwritable(); err != nil {
+		return nil, err
+	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 

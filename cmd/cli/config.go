@@ -129,6 +129,8 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":
 		return took(agent.SoftDefaultMS)
+	case "journal_patience":
+		return journalPatience.String()
 	}
 	return "none"
 }

@@ -157,13 +157,8 @@ func checkOwner(dir string) checkup {
 // checkWritable writes a small file to the disk and removes it.
 func checkWritable(dir string) checkup {
 	began := time.Now()
-	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err == nil {
-		_, err = f.WriteString("troupe doctor\n")
-		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
-	}
-	if err != nil {
-		return checkup{"writing", broken, err.Error(), "make it writable, or name another with --store-dir"}
+	if err := bus.ProbeDisk(dir); err != nil {
+		return checkup{"writing", broken, plainError(err), bus.DiskRemedy(dir, err) + ", or name another with --store-dir"}
 	}
 	return checkup{"writing", proven, "a file was written and synced in " + time.Since(began).Round(10*time.Microsecond).String(), ""}
 }

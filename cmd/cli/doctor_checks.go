@@ -119,6 +119,13 @@ func provenBy(ctx context.Context, s *seat) []checkup {
 		if n.Proof == nil {
 			continue
 		}
+		if j := n.Journal; j != nil {
+			c := checkup{"logs", broken, j.Why, j.Remedy}
+			if j.Low {
+				c.Status = unproven
+			}
+			list = append(list, c)
+		}
 		for _, f := range n.Proof.Findings {
 			list = append(list, checkup{f.Check, string(f.Status), f.Detail, f.Remedy})
 		}

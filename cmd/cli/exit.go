@@ -126,7 +126,7 @@ func refusalCode(code string) int {
 	switch code {
 	case client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeGone:
 		return exitUsage
-	case client.CodeUnavailable:
+	case client.CodeUnavailable, client.CodeJournal:
 		return exitNoNode
 	}
 	return exitFailed

@@ -42,6 +42,8 @@ type follower struct {
 	drawn  time.Time
 	asked  time.Time // last look at whether the run is parked
 	person *person   // nil: nobody can be asked
+
+	journal *journalWatch
 }
 
 // item is one event on its way to the screen.
@@ -51,7 +53,7 @@ type item struct {
 }
 
 func newFollower(a *app, run string, sig *signals) *follower {
-	f := &follower{app: a, run: run, sig: sig, seen: places{}}
+	f := &follower{app: a, run: run, sig: sig, seen: places{}, journal: newJournalWatch(&runFlags{patience: journalPatience})}
 	tty := term.Is(a.err, a.getenv) && a.getenv("NO_COLOR") == "" && a.color != "never"
 	if tty && !a.quiet && !a.verbose && a.output != "stream-json" {
 		f.live = &term.Live{Out: a.err, Size: func() (int, int) { return term.Size(a.err) }}
@@ -70,7 +72,10 @@ func (f *follower) mayWait(s *seat) bool {
 	if s.joined > 0 {
 		return true // the next owner is joined or made at once
 	}
-	return f.accepted && time.Since(f.lost) < takeoverTimeout
+	if s.host != nil && !f.accepted {
+		return time.Since(f.lost) < joinTimeout // its server is being started again
+	}
+	return f.accepted && (f.journal.down != nil || time.Since(f.lost) < takeoverTimeout)
 }
 
 // watch follows the run on one node until its end.
@@ -88,6 +93,10 @@ func (f *follower) watch(s *seat) (ending, error) {
 			}
 		})
 	}()
+	news, err := f.journal.listen(ctx, s)
+	if err != nil {
+		return ending{}, err
+	}
 	stop := newStopper(f, s)
 	defer stop.close()
 	tick := time.NewTicker(drawPause)
@@ -104,13 +113,23 @@ func (f *follower) watch(s *seat) (ending, error) {
 				return ending{}, err
 			}
 			return f.result(s)
+		case n := <-news:
+			if text := f.journal.take(n, time.Now()); text != "" {
+				f.note(text)
+			}
 		case <-tick.C:
+			if err := f.journal.over(f.run, time.Now()); err != nil {
+				return ending{}, err
+			}
 			if parked, err := f.look(s); parked || err != nil {
 				return ending{f.parkedResult(s), true}, err
 			}
 		case <-stop.signal:
+			if f.journal.down != nil {
+				return ending{}, f.journal.interrupted(f.run, f.sig.code())
+			}
 			if err := stop.next(); err != nil {
-				return ending{}, err
+				return ending{}, f.journal.untold(f.run, f.sig.code(), err)
 			}
 		case <-stop.timer:
 			if err := stop.next(); err != nil {
@@ -154,6 +173,9 @@ func (f *follower) take(it item) {
 		return
 	}
 	f.tree.Take(it.event)
+	if it.event.Seq > 0 {
+		f.journal.heard(time.Now())
+	}
 	f.dirty = true
 	switch {
 	case f.app.output == "stream-json":

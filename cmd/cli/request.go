@@ -28,6 +28,7 @@ type runFlags struct {
 	request     client.RunRequest
 	goal        goalFlags
 	timeout     time.Duration
+	patience    time.Duration // with a log that cannot be written
 	temperature float64
 	resume      string
 	history     string
@@ -124,7 +125,7 @@ func (r *runFlags) positive() error {
 	q := r.request
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "journal-patience": int64(r.patience), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return usage("leave it out for the default", "--%s must not be negative", name)
 		}

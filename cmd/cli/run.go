@@ -50,6 +50,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 	flags.add(c.Flags())
 	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run")
 	a.tapes.add(c.Flags())
+	c.Flags().DurationVar(&flags.patience, "journal-patience", journalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
 	c.Flags().BoolVar(&flags.detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
@@ -111,6 +112,7 @@ func (a *app) follow(flags *runFlags) error {
 	sig := catch()
 	defer sig.stop()
 	f := newFollower(a, flags.request.RunID, sig)
+	f.journal = newJournalWatch(flags)
 	var s *seat
 	for {
 		if s == nil {
@@ -132,13 +134,16 @@ func (a *app) follow(flags *runFlags) error {
 			return f.finish(s, end)
 		}
 		f.rest()
+		if err := f.journal.over(f.run, time.Now()); err != nil {
+			return errors.Join(err, s.Close())
+		}
 		if !s.gone(err) || !f.mayWait(s) {
 			return errors.Join(err, s.Close())
 		}
-		if f.accepted {
+		if f.accepted && f.journal.down == nil {
 			f.note("the node is gone; waiting for the next one")
 		}
-		if s.elsewhere() {
+		if s.joined == 0 {
 			if err := pause(sig.starting, takeoverPause); err != nil {
 				return err
 			}
@@ -164,6 +169,9 @@ func (a *app) attend(s *seat, f *follower, flags *runFlags) (ending, error) {
 	}
 	if !f.accepted {
 		f.head(a.header(s, accepted))
+	}
+	if !f.accepted {
+		f.journal.accepted = time.Now()
 	}
 	f.accepted, f.lost = true, time.Time{}
 	return f.watch(s)

@@ -137,6 +137,7 @@ type Host struct {
 	holding  holding
 	gates    *gates
 	census   census
+	journal  journal               // whether the logs can be written
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
 	life     context.Context       // until Close
@@ -171,6 +172,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
 	h.telling = newTelling(h.tell, cfg.Logger)
+	h.journal.h = h
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	if err := h.open(ctx); err != nil {
@@ -215,7 +217,7 @@ func (h *Host) open(ctx context.Context) error {
 		logs, blobs = h.embedded.Shares() // of a disk that may be small
 	}
 	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Stalled: h.stalled(), Logger: h.cfg.Logger}); err != nil {
+	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Stalled: h.journal.stalled, Logger: h.cfg.Logger}); err != nil {
 		return err
 	}
 	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
@@ -251,7 +253,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.logs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
+		Build: h.build, Journal: h.journal.info, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -287,7 +289,7 @@ func (h *Host) connect() error {
 	}
 	if !h.cfg.Bus.Given() {
 		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
-			Lazy: h.cfg.Lazy, WatchOnly: h.cfg.WatchOnly, Names: h.names, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, WatchOnly: h.cfg.WatchOnly, Names: h.names, Disk: h.journal.diskStands, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}

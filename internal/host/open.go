@@ -163,6 +163,9 @@ func sane(r client.RunRequest) error {
 	return nil
 }
 
+// HardLimitMS is the wall clock that ends a run whose agents are to sum up after soft.
+func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
+
 func route(c pick.Choice, r client.RunRequest) agent.Model {
 	return along(agent.Model{Temperature: r.Temperature, Effort: r.Effort}, c, r.AllowUnpriced)
 }
@@ -195,7 +198,7 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 		a.Output = min(agent.OutputDefault, c.MaxOutput)
 	}
 	if d := r.TimeoutMS; d > 0 {
-		a.SoftMS, a.HardMS = d, d+max(hardGraceMS, d/3)
+		a.SoftMS, a.HardMS = d, HardLimitMS(d)
 	}
 	return l, a
 }

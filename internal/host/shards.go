@@ -170,7 +170,7 @@ func (h *Host) cluster() *gateway.Cluster {
 		for _, n := range k.Nodes() {
 			i := tellNode(n)
 			if n.ID == k.ID() {
-				i.Proof = &h.proof
+				i.Proof, i.Journal = &h.proof, h.journal.info()
 				i.Live, i.Resting = h.census.count()
 			}
 			list = append(list, i)

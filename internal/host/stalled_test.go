@@ -1,0 +1,79 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+)
+
+// TestNodeWhoseServerStoresNothingSaysSo: a server whose store is off tells nobody who
+// appends. The node refuses what it could not keep, with the reason and at once, and
+// goes on by itself when the server stores again.
+func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
+	s := newMuteable(t)
+	h := s.join(t, "one")
+	c := connect(t, h)
+	told := make(chan *client.JournalInfo, 64)
+	stop, err := c.WatchJournals(func(_ string, i *client.JournalInfo) { told <- i })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	s.mute(t, "troupe.box.>", "nobody.box.>")
+	ask := func() error {
+		_, err := c.Run(t.Context(), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
+		return err
+	}
+	first := ask()
+	var refused *client.Error
+	if !errors.As(first, &refused) || refused.Code != client.CodeJournal || refused.Hint == "" {
+		t.Errorf("while nothing is stored a run is answered with %v", first)
+	}
+	if i := <-told; i == nil || i.Why == "" && i.Path != "" {
+		t.Errorf("it is told as %+v", i)
+	}
+	began := time.Now()
+	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || time.Since(began) > 5*time.Second {
+		t.Errorf("the second is answered after %v with %v", time.Since(began), err)
+	}
+	nodes, err := c.Nodes(t.Context())
+	if err != nil || len(nodes) != 1 || nodes[0].Journal == nil || nodes[0].Journal.Since == "" {
+		t.Errorf("the node says of itself %+v: %v", nodes, err)
+	}
+	if err := s.GlobalAccount().RemoveMapping("troupe.box.>"); !err {
+		t.Fatal("the mapping was not there")
+	}
+	for i := range told {
+		if i == nil {
+			break
+		}
+	}
+	if err := ask(); err != nil {
+		t.Errorf("the server stores again: %v", err)
+	}
+}
+
+// TestLowDiskRefusesNewRuns: a disk that shrinks is told of before it is full; new
+// runs are refused with a remedy that works, and live ones go on (PROTOCOL P16).
+func TestLowDiskRefusesNewRuns(t *testing.T) {
+	h := start(t, t.TempDir(), func(*Config) {})
+	c := connect(t, h)
+	ask := func() error {
+		_, err := c.Run(context.WithoutCancel(t.Context()), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
+		return err
+	}
+	h.journal.diskStands(bus.Disk{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
+	var refused *client.Error
+	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || !strings.Contains(refused.Text, "nearly full") || strings.Contains(refused.Hint, "prune") {
+		t.Errorf("on a low disk a run is answered with %v", err)
+	}
+	h.journal.diskStands(bus.Disk{Path: "/x", Free: 1 << 40})
+	if err := ask(); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+}
