@@ -171,7 +171,8 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 
 // cancel stops a run whose caller has gone.
 func (n *Node) cancel(ctx context.Context, run string) error {
-	return n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "its caller has gone"})
+	_, err := n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "its caller has gone", WaitMS: -1})
+	return err
 }
 
 // Client speaks to the node: it lists, watches, steers, cancels and answers.

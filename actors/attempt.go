@@ -21,7 +21,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 	w := s.own("replied", k, nil)
 	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
 	emit := s.deltas(e)
-	find, counts, holds, at := s.cfg.Model, s.agent.State.Counts(), s.cfg.Holds, s.life.Addr
+	find, counts, mayBegin, at := s.cfg.Model, s.agent.State.Counts(), s.mayBegin(), s.life.Addr
 	blobs, run := s.cfg.Blobs, s.agent.State.Task.Run
 	barred := func(afterMS int64, why string) {
 		if ending(ctx) {
@@ -31,7 +31,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 		deliver(w)
 	}
 	begin := func(streams func()) verdict {
-		if _, ok := holds(at); !ok || ctx.Err() != nil { // it has waited for its turn
+		if !mayBegin() || ctx.Err() != nil { // it has waited for its turn
 			barred(0, "not begun")
 			return verdict{as: gate.Neutral}
 		}
@@ -42,6 +42,10 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			req := e.Request
 			req.Model = name
 			if req.Messages, err = shown(ctx, blobs, run, req.Messages); err == nil {
+				if !mayBegin() { // the blobs may have taken longer than the lease lasted
+					barred(0, "not begun")
+					return verdict{as: gate.Neutral}
+				}
 				reply, err = complete(ctx, client, req, first(streams, emit))
 			}
 		}

@@ -40,7 +40,7 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
 		var held atomic.Bool
 		held.Store(true)
-		s := &shell{ctx: t.Context(), life: life.New(at, "a", mailbox.Epoch{}, &life.Agent{Addr: at}), agent: &life.Agent{Addr: at}, work: world{busy: func(int) {}},
+		s := &shell{ctx: t.Context(), life: life.New(at, "a", mailbox.Epoch{}, &life.Agent{Addr: at}), agent: &life.Agent{Addr: at}, under: 1, work: world{busy: func(int) {}},
 			router: spawn(func(c actor.Context) {
 				if m, ok := c.Message().(worked); ok {
 					results <- m

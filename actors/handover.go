@@ -137,6 +137,10 @@ func (s *shell) whileFrozen(c actor.Context) {
 		if m.start == s.life.Start {
 			s.work.done(m.key)
 		}
+	case unbegun: // the next activation begins it
+		if m.start == s.life.Start {
+			s.work.done(m.key)
+		}
 	case posted:
 		s.posted(c, m)
 	case repost:

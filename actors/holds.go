@@ -28,6 +28,11 @@ type (
 	spent struct{ start, key string }
 	// certain: it is looked again whether postponed effects may be done.
 	certain struct{}
+	// unbegun: the lease had ended just before a call was to begin, so it did not.
+	unbegun struct {
+		start, key string
+		effect     any
+	}
 )
 
 // silentPause keeps two nodes that both believe in a lease, as after a sleep of
@@ -88,6 +93,46 @@ func (s *shell) holds() bool {
 	return ok
 }
 
+// mayBegin returns the check that is made just before a call begins (PROTOCOL P27):
+// the lease must still hold, and be the one under which this activation was last
+// seen to be in force. Between the decision and the call the process may have been
+// frozen; if the lease was lost and taken again meanwhile, somebody else may have
+// claimed the log in between, and that claim may not have been read yet. The check
+// may be called from any goroutine.
+func (s *shell) mayBegin() func() bool {
+	holds, at, under := s.cfg.Holds, s.life.Addr, s.under
+	return func() bool {
+		lease, ok := holds(at)
+		return ok && lease == under
+	}
+}
+
+// sendUnbegun returns what tells the shell that a call did not begin.
+func (s *shell) sendUnbegun(c actor.Context, key string, effect any) func() {
+	self, root, start := c.Self(), c.ActorSystem().Root, s.life.Start
+	return func() { root.Send(self, unbegun{start, key, effect}) }
+}
+
+// unbegun postpones a call that did not begin until the activation is proven again.
+func (s *shell) unbegun(c actor.Context, m unbegun) {
+	if m.start == s.life.Start {
+		s.work.done(m.key)
+		s.postpone(c, m.effect)
+	}
+	s.after(c)
+}
+
+// postpone keeps effects until the lease holds and the activation is proven.
+func (s *shell) postpone(c actor.Context, effects ...any) {
+	if s.life.Phase != life.Alive || s.leaving {
+		return
+	}
+	if len(s.postponed) == 0 {
+		s.later(c, certain{})
+	}
+	s.postponed = append(s.postponed, effects...)
+}
+
 // fallSilent makes the shell decide and begin nothing more. A model call is
 // given up, for nobody would read its answer; a tool comes to its end, and what
 // it returned is posted as evidence.
@@ -118,27 +163,26 @@ func (s *shell) begin(c actor.Context, effects []any) {
 	if len(effects) == 0 || s.leaving { // what never begins here, the next life begins
 		return
 	}
-	if len(s.postponed) == 0 && s.holds() {
+	if len(s.postponed) == 0 && s.mayBegin()() {
 		for _, effect := range effects {
 			s.do(c, effect)
 		}
 		return
 	}
-	if len(s.postponed) == 0 {
-		s.later(c, certain{})
-	}
-	s.postponed = append(s.postponed, effects...)
+	s.postpone(c, effects...)
 }
 
 // certain looks whether the log is held again. Somebody else may have claimed it
 // meanwhile, and that may not have been read yet: an entry of our own is sent
 // after it, and what was postponed waits until that one has come round.
 func (s *shell) certain(c actor.Context) {
+	lease, held := s.cfg.Holds(s.life.Addr)
 	switch {
 	case len(s.postponed) == 0 || s.life.Phase != life.Alive:
-	case !s.holds():
+	case !held:
 		s.later(c, certain{})
 	default:
+		s.proving = lease
 		w := s.own("checkpoint", "held-"+strconv.FormatUint(s.life.N, 10), agent.Checkpoint{})
 		s.proof = s.id(w)
 		s.append(c, w)
@@ -148,6 +192,26 @@ func (s *shell) certain(c actor.Context) {
 // proven does what was postponed: nobody claimed the log before this place.
 func (s *shell) proven(c actor.Context) {
 	effects := s.postponed
-	s.proof, s.postponed = "", nil
-	s.begin(c, effects)
+	s.proof, s.postponed, s.under = "", nil, s.proving
+	s.begin(c, s.withoutAborted(c, effects))
+}
+
+// withoutAborted removes tool calls that were aborted while they were postponed:
+// they never begin, and the log says so.
+func (s *shell) withoutAborted(c actor.Context, effects []any) []any {
+	aborted := map[string]bool{}
+	for _, effect := range effects {
+		if e, ok := effect.(agent.AbortTool); ok {
+			aborted[e.Call] = true
+		}
+	}
+	return slices.DeleteFunc(effects, func(effect any) bool {
+		e, ok := effect.(agent.CallTool)
+		if !ok || !aborted[e.Call] {
+			return false
+		}
+		s.append(c, s.own("returned", key(e.Call, e.Attempt), agent.Returned{Call: e.Call, Attempt: e.Attempt, Killed: true, Error: true,
+			Text: "never began: it was aborted while the node did not hold the log"}))
+		return true
+	})
 }

@@ -20,7 +20,12 @@ func (s *shell) runHooks(c actor.Context, e agent.RunHooks) {
 	w := s.own("hooked", k, nil)
 	about := hook.Call{Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Name: t.Name, Depth: t.Depth, Workspace: t.Workspace}
 	ctx, deliver, runner := s.work.begin(s.ctx, k), s.deliver(c), s.cfg.hooks
+	mayBegin, unbegun := s.mayBegin(), s.sendUnbegun(c, k, e)
 	go func() {
+		if !mayBegin() {
+			unbegun()
+			return
+		}
 		answers := runner.Run(ctx, about, e)
 		if ctx.Err() != nil {
 			return // aborted, or the process is ending

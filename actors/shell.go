@@ -84,6 +84,8 @@ type shell struct {
 
 	postponed []any  // effects that wait for the lease: see holds.go
 	proof     string // id of the entry after which they are done
+	under     uint64 // the lease under which this shell was last seen to be in force
+	proving   uint64 // the lease at the time when proof was sent
 	work      world
 }
 
@@ -105,7 +107,7 @@ func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox
 	}
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	s.life = life.New(at, nonce(), epoch, machine)
-	s.life.Rules = cfg.Rules
+	s.life.Rules, s.under = cfg.Rules, epoch.Lease
 	return s
 }
 
@@ -165,6 +167,8 @@ func (s *shell) Receive(c actor.Context) {
 		s.after(c)
 	case certain:
 		s.certain(c)
+	case unbegun:
+		s.unbegun(c, m)
 	case spent:
 		s.spent(c, m)
 	case freeze:

@@ -176,9 +176,14 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool) {
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.progress(e)}
 	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
+	mayBegin, unbegun := s.mayBegin(), s.sendUnbegun(c, e.Call, e)
 	go func() {
 		began := time.Now()
 		trap.At(trap.ToolBefore, call.Key)
+		if !mayBegin() {
+			unbegun()
+			return
+		}
 		r := set.Call(ctx, e.Name, call)
 		trap.At(trap.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}

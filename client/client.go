@@ -56,7 +56,11 @@ func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply
 	}
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	m, err := c.request(ctx, subject, data)
+	again := askAgainAfter
+	if r, ok := request.(CancelRequest); ok { // its answer may take so long
+		again += r.Wait()
+	}
+	m, err := c.request(ctx, subject, data, again)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
@@ -75,9 +79,9 @@ func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply
 	return nil
 }
 
-func (c *Client) request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+func (c *Client) request(ctx context.Context, subject string, data []byte, again time.Duration) (*nats.Msg, error) {
 	for {
-		soon, cancel := context.WithTimeout(ctx, askAgainAfter)
+		soon, cancel := context.WithTimeout(ctx, again)
 		m, err := c.nc.RequestWithContext(soon, subject, data)
 		cancel()
 		if err != nil && c.forbidden(subject) {
@@ -156,10 +160,23 @@ func (c *Client) Drain(ctx context.Context, r DrainRequest) ([]NodeInfo, error) 
 	return l, err
 }
 
-// Cancel asks a run to stop. It returns once the request is in the log.
-func (c *Client) Cancel(ctx context.Context, r CancelRequest) error {
+// Cancel asks a run to stop. It returns once the request is in the log, and its agents
+// have stopped or the time for that is over: the reply says who has.
+func (c *Client) Cancel(ctx context.Context, r CancelRequest) (CancelReply, error) {
 	r.Request = orNew(r.Request)
-	return c.ask(ctx, "cancel", r, nil)
+	wait := r.Wait()
+	var asked, waited CancelReply
+	// First without waiting: a node that is frozen must not keep the request from the
+	// log for as long as another one might have waited for the agents.
+	r.WaitMS = -1
+	if err := c.ask(ctx, "cancel", r, &asked); err != nil || wait == 0 || len(asked.Pending) == 0 {
+		return asked, err
+	}
+	r.WaitMS = wait.Milliseconds()
+	if err := c.ask(ctx, "cancel", r, &waited); err != nil {
+		return asked, nil // it is in the log all the same
+	}
+	return waited, nil
 }
 
 // Steer sends a user's message to a running agent.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
@@ -105,6 +106,56 @@ type CancelRequest struct {
 	Agent   string `json:"agent,omitempty"`
 	Now     bool   `json:"now,omitempty"`
 	Why     string `json:"why,omitempty"`
+	// WaitMS is how long the acknowledgement may wait for the agents to stop, at most
+	// CancelWaitMax. 0 is CancelWaitDefault; negative: it does not wait.
+	WaitMS int64 `json:"wait_ms,omitempty"`
+}
+
+const (
+	// CancelWaitDefault is how long the acknowledgement of a cancel waits for the agents
+	// to stop, if the request does not say.
+	CancelWaitDefault = 5 * time.Second
+	// CancelWaitMax is the longest that it may wait: requests end soon after.
+	CancelWaitMax = 10 * time.Second
+)
+
+// Wait is how long the acknowledgement waits.
+func (r CancelRequest) Wait() time.Duration {
+	switch {
+	case r.WaitMS < 0:
+		return 0
+	case r.WaitMS == 0:
+		return CancelWaitDefault
+	}
+	return time.Duration(min(r.WaitMS, CancelWaitMax.Milliseconds())) * time.Millisecond
+}
+
+// CancelReply is the acknowledgement of a cancel. The request is in the log of the run
+// in any case. An agent that counts as stopped begins nothing any more.
+type CancelReply struct {
+	Agents  int `json:"agents"`   // that the cancel is for
+	Stopped int `json:"stopped"`  // by their own word
+	GivenUp int `json:"given_up"` // nobody knows of them
+	// Pending are those that have not stopped yet, by the node that they were last
+	// heard of on.
+	Pending []PendingOn `json:"pending"`
+	// Text is such a sentence: "17 of 17 stopped".
+	Text string `json:"text"`
+}
+
+// PendingOn is how many agents have not stopped yet on one node.
+type PendingOn struct {
+	// Node is "" for agents that no node has taken up yet: they have begun nothing.
+	Node   string `json:"node"`
+	Agents int    `json:"agents"`
+	// Unreachable: the node missed a renewal of its lease. It may be frozen, cut off or
+	// dead.
+	Unreachable bool `json:"unreachable"`
+	// HeardMS is for how long the node has not been heard of.
+	HeardMS int64 `json:"heard_ms"`
+	// LeaseMS is after how many milliseconds its lease ends unless it is heard of again:
+	// from then on nothing begins there. 0: it has ended.
+	LeaseMS int64 `json:"lease_ms"`
 }
 
 // SteerRequest sends a user's message to an agent; "" is the root.
@@ -214,6 +265,8 @@ type NodeInfo struct {
 	State string `json:"state"`
 	// Heard is when it last said that it lives, by the clock of the server.
 	Heard string `json:"heard,omitempty"`
+	// HeardMS is for how long the node that answers has not heard of it, by its own clock.
+	HeardMS int64 `json:"heard_ms,omitempty"`
 	// Live is how many actors it runs, Busy the calls that those have under way, and
 	// Resting how many wait in logs that it holds, without a process of their own: for
 	// a person, another agent, or the clock.

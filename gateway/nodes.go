@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/troupe-run/troupe/client"
 )
@@ -13,6 +14,8 @@ import (
 type Cluster struct {
 	// Nodes lists the live nodes.
 	Nodes func() []client.NodeInfo
+	// TTL is how long a lease lasts after it was renewed.
+	TTL time.Duration
 	// Ask asks the nodes of a name to leave, or to stay.
 	Ask func(ctx context.Context, name string, leave bool) error
 }

@@ -215,11 +215,6 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 
-func (c *Control) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
-	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: agent.ID(r.Agent)}
-	return c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f)
-}
-
 func (c *Control) steer(ctx context.Context, r client.SteerRequest) (any, error) {
 	f := agent.Steered{Text: r.Text}
 	return c.command(ctx, r.RunID, r.Request, cmp.Or(agent.ID(r.Agent), agent.Root), "", f.Kind(), f)

@@ -18,17 +18,22 @@ import (
 
 func (a *app) cancelCommand() *cobra.Command {
 	var r client.CancelRequest
+	var wait time.Duration
 	c := &cobra.Command{
 		Use: "cancel RUN", Args: exactly("RUN"),
 		Short: "Stop a run, wait for its end, and say who stopped",
 		Long: `Stop a run at its next safe boundary: model calls and tools that are under way come
-to their end. --now aborts them. The run ends with a result either way.`,
-		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
+to their end. --now aborts them. The run ends with a result either way.
+
+An agent that counts as stopped begins nothing any more. If not all have stopped within
+--wait, the command fails and says how many agents are on which node, and which nodes are
+unreachable: nothing begins there once the lease of the node has ended.`,
+		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now --wait 10s 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			r.RunID, r.Why = args[0], "canceled by a person"
 			// Without a node one is needed: only a run that lives can end.
-			c := canceling{CancelRequest: r}
+			c := canceling{CancelRequest: r, wait: wait}
 			do := func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, &c) }
 			err := a.visit(toRun, do)
 			if c.asked && errors.Is(err, client.ErrUnavailable) { // it ended, and its process with it
@@ -39,31 +44,42 @@ to their end. --now aborts them. The run ends with a result either way.`,
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort what is under way")
 	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and what is below it")
+	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only asks, and says who has stopped already")
 	return c
 }
 
 // canceled is what cancel prints.
 type canceled struct {
-	Run     string             `json:"run_id"`
-	Agent   string             `json:"agent,omitempty"`
-	Stopped []string           `json:"stopped"`
-	Orphans []string           `json:"orphans"`
-	Already bool               `json:"already_finished"`
-	Result  *supervisor.Result `json:"result,omitempty"`
+	Run     string   `json:"run_id"`
+	Agent   string   `json:"agent,omitempty"`
+	Stopped []string `json:"stopped"`
+	Orphans []string `json:"orphans"`
+	Already bool     `json:"already_finished"`
+	// Account is the acknowledgement, where the end was not waited for.
+	Account *client.CancelReply `json:"account,omitempty"`
+	Result  *supervisor.Result  `json:"result,omitempty"`
 }
 
 // cancelTimeout is how long the end of a run is waited for; tools may take a minute.
 const cancelTimeout = 90 * time.Second
 
+// accountTimeout is how long a node may take to answer.
+const accountTimeout = 10 * time.Second
+
 // canceling is a cancel that may outlive the node that took it.
 type canceling struct {
 	client.CancelRequest
+	wait  time.Duration
 	asked bool     // it is in a log
 	live  []string // agents before it
 }
 
 func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
-	ctx, end := context.WithTimeout(ctx, cancelTimeout)
+	if s.host != nil && r.wait <= 0 { // nobody else ends it
+		r.wait = cancelTimeout
+	}
+	began := time.Now()
+	ctx, end := context.WithTimeout(ctx, max(r.wait, accountTimeout)) // somebody has to be asked, however short the wait
 	defer end()
 	before, err := s.Get(ctx, r.RunID)
 	if err != nil {
@@ -78,10 +94,17 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 	if !r.asked {
 		r.live = alive(before.Result, r.Agent)
 	}
-	if err := s.Cancel(ctx, r.CancelRequest); err != nil {
+	if r.WaitMS = min(r.wait, client.CancelWaitMax).Milliseconds(); r.wait < time.Millisecond || s.host != nil {
+		r.WaitMS = -1 // of a node that is not awake yet
+	}
+	account, err := s.Cancel(ctx, r.CancelRequest)
+	if err != nil {
 		return err
 	}
 	r.asked = true
+	if r.wait <= 0 {
+		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Account: &account})
+	}
 	if s.host != nil {
 		// The cancel is in the log before the run wakes up.
 		if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {
@@ -91,8 +114,8 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 	for {
 		info, err := s.Get(ctx, r.RunID)
 		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return &failure{exitFailed, fmt.Errorf("%s did not stop within %s: %s", r.RunID, cancelTimeout, awaited(before.Result, r.Agent)),
+		case errors.Is(err, context.DeadlineExceeded), err == nil && info.State != "finished" && time.Since(began) >= r.wait:
+			return &failure{exitFailed, fmt.Errorf("%s did not stop within %s: %s", r.RunID, r.wait, r.account(s, awaited(before.Result, r.Agent))),
 				"--now aborts what is under way; who lives on a node that is gone stops when another node takes it over: cancel again to count anew"}
 		case err != nil:
 			return err
@@ -106,6 +129,19 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 			return err
 		}
 	}
+}
+
+// account asks who has stopped, once the time to wait is over; known is what was known
+// before.
+func (r *canceling) account(s *seat, known string) string {
+	ctx, end := context.WithTimeout(context.Background(), accountTimeout)
+	defer end()
+	request := r.CancelRequest
+	request.WaitMS = -1
+	if reply, err := s.Cancel(ctx, request); err == nil {
+		return reply.Text
+	}
+	return known
 }
 
 func has(r *supervisor.Result, id string) bool {
@@ -174,6 +210,9 @@ func (a *app) sayCanceled(c canceled) error {
 	}
 	if a.output != "table" {
 		return a.printData(c)
+	}
+	if c.Account != nil {
+		return a.print(term.Line(c.Account.Text))
 	}
 	if c.Already {
 		return a.print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))

@@ -33,11 +33,13 @@ func (st *stopper) next() error {
 		st.f.note("stopping at the next safe boundary; again to kill")
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
-		return st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why})
+		_, err := st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
+		return err
 	case 2:
 		st.f.note("stopping now")
 		st.clock.Reset(endWait)
-		return st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why, Now: true})
+		_, err := st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why, Now: true, WaitMS: -1})
+		return err
 	}
 	return errNoResult
 }

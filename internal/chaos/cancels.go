@@ -33,7 +33,10 @@ func (l *load) cancels(ctx context.Context, r *ran) {
 				return
 			}
 			for range 1 + rand.IntN(3) {
-				if err := again(ctx, func() error { return l.t.client.Cancel(ctx, client.CancelRequest{RunID: r.id, Request: id}) }); err != nil && !over(err) && ctx.Err() == nil {
+				if err := again(ctx, func() error {
+					_, err := l.t.client.Cancel(ctx, client.CancelRequest{RunID: r.id, Request: id})
+					return err
+				}); err != nil && !over(err) && ctx.Err() == nil {
 					l.t.found.of(r.id, "run %s could not be canceled: %v", r.id, err)
 				}
 			}

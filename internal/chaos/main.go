@@ -67,10 +67,12 @@
 //
 // With -for the blows and the runs go on for so long, in the given proportions.
 //
-// With -trees N trees of 85 agents over all nodes are canceled while their leaves
-// are in a model call, N times with all nodes well and N times with one of them
-// cut off (it is frozen, or with -servers its wires are cut, and it comes back). It prints how long it took until all had
-// stopped, and exits 1 if one did not say so or a model call began after the cancel.
+// With -trees N trees of 85 agents over all nodes are canceled while they grow, and while
+// their leaves are in a model call, each N times with all nodes well, with the wires of
+// one node cut (with -servers), with one frozen, and with one dead. It prints what the
+// cancel was answered and how long it took until all had stopped. It exits 1 if one did
+// not say so, or if a model call began after the acknowledgement: on a node that the
+// acknowledgement names as unreachable, after the end of its lease.
 //
 // The nodes are built with the tag chaos (internal/trap), so that they can be struck
 // at named places: -points kills them around every append, letter and call, -zombies

@@ -27,7 +27,7 @@ type provider struct {
 	of       map[string]int       // requests by the run that their first message names
 	last     map[string]time.Time // when the last of them came
 	held     held
-	begun    []time.Time // model calls of trees
+	begun    []treeCall // model calls of trees
 	slow     time.Duration
 }
 
@@ -84,7 +84,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":`+fmt.Sprintf("%q", err.Error())+`}}`, http.StatusBadRequest)
 		return
 	}
-	if p.fork(w, body, run) {
+	if p.fork(w, body, run, asker(r)) {
 		return
 	}
 	time.Sleep(p.thought())

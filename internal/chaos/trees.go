@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
@@ -46,13 +48,13 @@ agent: forker
 var forks = regexp.MustCompile(`fork ([0-9]) for ` + tag)
 
 // fork answers an agent of a tree that has to delegate. A leaf is left to think.
-func (p *provider) fork(w http.ResponseWriter, body []byte, run string) bool {
+func (p *provider) fork(w http.ResponseWriter, body []byte, run, node string) bool {
 	found := forks.FindSubmatch(body)
 	if found == nil {
 		return false
 	}
 	p.mu.Lock()
-	p.begun = append(p.begun, time.Now())
+	p.begun = append(p.begun, treeCall{time.Now(), node})
 	p.mu.Unlock()
 	level, err := strconv.Atoi(string(found[1]))
 	if err != nil || level == 0 {
@@ -66,21 +68,37 @@ func (p *provider) fork(w http.ResponseWriter, body []byte, run string) bool {
 	return true
 }
 
-// since counts the model calls of trees that began after a moment, by the clock of the double.
-func (p *provider) since(t time.Time) int {
+// treeCall is a model call of a tree, by the clock of the double.
+type treeCall struct {
+	at   time.Time
+	node string
+}
+
+// since counts the model calls of trees that nodes began after a moment that each of
+// them has.
+func (p *provider) since(moment func(node string) time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
-	for _, at := range p.begun {
-		if at.After(t) {
+	for _, c := range p.begun {
+		if c.at.After(moment(c.node)) {
 			n++
 		}
 	}
 	return n
 }
 
-// playTrees cancels trees over all nodes while their leaves are in a model call:
-// half of them with one node cut off, which comes back later.
+// forked is how many model calls of trees began after a moment.
+func (p *provider) forked(t time.Time) int {
+	return p.since(func(string) time.Time { return t })
+}
+
+// treeBlows are what is done to a node before a tree is canceled: nothing, its wires
+// are cut, it is frozen, or it dies.
+var treeBlows = []string{"", cutNode, stopped, killed}
+
+// playTrees cancels trees over all nodes, while they grow or while their leaves are in
+// a model call: some of them with one node cut off, frozen or dead.
 func (t *theatre) playTrees() {
 	for name, text := range map[string]string{filepath.Join(t.stage.dir, "agents", "forker.md"): forker, t.stage.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -91,22 +109,43 @@ func (t *theatre) playTrees() {
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
 	fmt.Printf("seed %d: trees of %d agents on %d nodes, TTL %v\n", t.o.seed, treeAgents, t.o.nodes, t.o.ttl)
 	for n := range t.o.trees {
-		for _, cut := range []bool{false, true} {
-			if err := t.tree(n+1, cut, random); err != nil {
-				t.found.add("tree %d: %v", n+1, err)
-				return
+		for _, kind := range treeBlows {
+			for _, grown := range []bool{true, false} {
+				if err := t.tree(n+1, kind, grown, random); err != nil {
+					t.found.add("tree %d: %v", n+1, err)
+					return
+				}
 			}
 		}
 	}
 }
 
-// tree lets one tree grow, cancels it, and looks who stopped.
-func (t *theatre) tree(no int, cut bool, random *rand.Rand) error {
+// strike deals the blow of a tree.
+func (t *theatre) strike(kind string, random *rand.Rand) *blow {
+	if kind == "" {
+		return nil
+	}
+	m := t.nodes.victim(random)
+	if kind == cutNode && t.harm == nil { // there are no wires
+		kind = stopped
+	}
+	b := &blow{no: len(t.blows) + 1, kind: kind, node: m.name, at: time.Now(), frozen: t.o.ttl*2 + 2*time.Second}
+	t.blows = append(t.blows, b)
+	if kind == cutNode {
+		t.harm.sever(m, b)
+	} else {
+		t.nodes.deal(m, b)
+	}
+	return b
+}
+
+// tree lets one tree grow, cancels it, and looks who stopped and what began later.
+func (t *theatre) tree(no int, kind string, grown bool, random *rand.Rand) error {
 	id := client.NewID()
 	ctx, end := context.WithTimeout(context.Background(), 3*treePatience)
 	defer end()
 	t.p.hold()
-	released := false
+	planted, released := time.Now(), false
 	defer func() {
 		if !released {
 			t.p.release()
@@ -118,23 +157,20 @@ func (t *theatre) tree(no int, cut bool, random *rand.Rand) error {
 	if err := again(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
 		return err
 	}
-	if err := t.until(treePatience, func() bool { return t.p.waiting() >= treeLeaves }); err != nil {
+	enough := func() bool { return t.p.waiting() >= treeLeaves }
+	if !grown {
+		calls := 1 + treeWide + random.IntN(treeLeaves)
+		enough = func() bool { return t.p.forked(planted) >= calls }
+	}
+	if err := t.until(treePatience, enough); err != nil {
 		return fmt.Errorf("%d of %d leaves are at work: %w; it stands so: %s", t.p.waiting(), treeLeaves, err, t.load.stands(id))
 	}
-	var b *blow
-	if cut {
-		m := t.nodes.victim(random)
-		b = &blow{no: len(t.blows) + 1, kind: stopped, node: m.name, at: time.Now(), frozen: t.o.ttl*2 + 2*time.Second}
-		t.blows = append(t.blows, b)
-		if t.harm != nil {
-			t.harm.sever(m, b)
-		} else {
-			t.nodes.deal(m, b)
-		}
-	}
+	b := t.strike(kind, random)
 	asked := time.Now()
-	if err := again(ctx, func() error {
-		return t.client.Cancel(ctx, client.CancelRequest{RunID: id, Request: "tree-" + id, Why: "enough", Now: true})
+	var account client.CancelReply
+	if err := again(ctx, func() (err error) {
+		account, err = t.client.Cancel(ctx, client.CancelRequest{RunID: id, Request: "tree-" + id, Why: "enough", Now: true})
+		return err
 	}); err != nil {
 		return err
 	}
@@ -156,7 +192,8 @@ func (t *theatre) tree(no int, cut bool, random *rand.Rand) error {
 	if err := pause(ctx, t.o.ttl); err != nil {
 		return err
 	}
-	t.judgeTree(no, result, b, took, early, t.p.since(canceled))
+	late := t.p.since(func(node string) time.Time { return t.o.stillBegins(account, b, node, canceled) })
+	t.judgeTree(no, grown, result, b, account, took, early, late)
 	return t.post(func(post *jetstream.Post) error {
 		f, err := fold(post, id)
 		if err != nil {
@@ -189,10 +226,27 @@ func (t *theatre) stopped(ctx context.Context, id string) (r *supervisor.Result,
 	}
 }
 
-func (t *theatre) judgeTree(no int, r *supervisor.Result, b *blow, took time.Duration, early string, late int) {
-	how := "all nodes well"
+// stillBegins is until when a node may begin something: until the cancel was
+// acknowledged, or until its lease has ended if the acknowledgement names it as one whose
+// agents have not stopped.
+func (o options) stillBegins(account client.CancelReply, b *blow, node string, canceled time.Time) time.Time {
+	named := slices.ContainsFunc(account.Pending, func(p client.PendingOn) bool { return p.Node == node })
+	if !named || b == nil || b.node != node {
+		return canceled
+	}
+	if end := b.at.Add(o.ttl); end.After(canceled) {
+		return end
+	}
+	return canceled
+}
+
+func (t *theatre) judgeTree(no int, grown bool, r *supervisor.Result, b *blow, account client.CancelReply, took time.Duration, early string, late int) {
+	how := map[bool]string{true: "grown", false: "growing"}[grown] + ", all nodes well"
 	if b != nil {
-		how = fmt.Sprintf("%s cut off for %v (%s)", b.node, b.frozen, map[bool]string{true: "its wires", false: "frozen"}[b.kind == cutNode])
+		how = strings.TrimSuffix(how, "all nodes well") + b.node + " " + b.kind
+		if b.kind != killed {
+			how += fmt.Sprintf(" for %v", b.frozen)
+		}
 	}
 	on := map[string]int{}
 	for _, a := range r.Agents {
@@ -202,13 +256,13 @@ func (t *theatre) judgeTree(no int, r *supervisor.Result, b *blow, took time.Dur
 		}
 	}
 	c := r.Cancel
-	if c == nil || c.Agents != treeAgents || c.Stopped != treeAgents || len(c.Pending)+len(c.Orphans) > 0 {
+	if c == nil || c.Stopped != c.Agents || grown && c.Agents != treeAgents || len(c.Pending)+len(c.Orphans) > 0 {
 		t.found.add("tree %d: the account of the cancel is %+v", no, c)
 		return
 	}
 	if late > 0 {
-		t.found.add("tree %d: %d model calls began after the cancel", no, late)
+		t.found.add("tree %d: %d model calls began after %q", no, late, account.Text)
 	}
-	fmt.Printf("tree %d, %s: %s in %v (first account: %s); %d model calls begun after; agents by the node that ended them %v\n",
-		no, how, c.Text, took.Round(time.Millisecond), early, late, on)
+	fmt.Printf("tree %d, %s: acknowledged %q; %s in %v (first account: %s); %d model calls begun after; agents by the node that ended them %v\n",
+		no, how, account.Text, c.Text, took.Round(time.Millisecond), early, late, on)
 }

@@ -266,7 +266,7 @@ func TestAParkedRunSaysSo(t *testing.T) {
 	if err := c.Steer(within(t), client.SteerRequest{RunID: id, Text: "more"}); !errors.As(err, &refused) || refused.Code != client.CodeConflict {
 		t.Errorf("steer: %v", err)
 	}
-	if err := c.Cancel(within(t), client.CancelRequest{RunID: id}); err != nil {
+	if _, err := c.Cancel(within(t), client.CancelRequest{RunID: id}); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 }

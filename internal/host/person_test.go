@@ -77,7 +77,7 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	}
 	cancel := func(id string) {
 		began := time.Now()
-		if err := c.Cancel(within(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
+		if _, err := c.Cancel(within(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
 			t.Fatal(err)
 		}
 		await(t, c, id, "run.finished", 1)

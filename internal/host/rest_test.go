@@ -50,7 +50,7 @@ func TestWaitingRunsAreLeftAtRest(t *testing.T) {
 	c = connect(t, second)
 	wakeOne(t, c, ids[1])
 	await(t, c, ids[1], "run.finished", 1)
-	if err := c.Cancel(within(t), client.CancelRequest{RunID: ids[3], Why: "enough"}); err != nil {
+	if _, err := c.Cancel(within(t), client.CancelRequest{RunID: ids[3], Why: "enough"}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, c, ids[3], "run.finished", 1)

@@ -165,7 +165,7 @@ func (h *Host) cluster() *gateway.Cluster {
 	if k == nil {
 		return nil
 	}
-	return &gateway.Cluster{Ask: k.Ask, Nodes: func() []client.NodeInfo {
+	return &gateway.Cluster{Ask: k.Ask, TTL: cmp.Or(h.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
 			i := tellNode(n)
@@ -182,7 +182,7 @@ func (h *Host) cluster() *gateway.Cluster {
 // tellNode is a node as clients see it.
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
-		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano),
+		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
 		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"

@@ -48,7 +48,8 @@ func (n Node) Serves(pool string) bool {
 // Seen is a node as it was last heard of.
 type Seen struct {
 	Node
-	Heard time.Time
+	Heard time.Time // by the clock of the server
+	Came  time.Time // when that came here, by the clock of this node
 	Holds []Shard
 }
 

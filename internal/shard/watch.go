@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -140,7 +141,7 @@ func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 		delete(k.nodes, e.Key())
 		return
 	}
-	k.nodes[n.ID] = Seen{Node: n, Heard: e.Created()}
+	k.nodes[n.ID] = Seen{Node: n, Heard: e.Created(), Came: time.Now()}
 }
 
 func (k *Keeper) seeLease(e jetstream.KeyValueEntry) {

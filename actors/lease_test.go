@@ -1,0 +1,179 @@
+package actors_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// frozen is a node that is frozen at one place, for longer than its lease lasts. The
+// lease is there again once it has been asked for twice in vain.
+type frozen struct {
+	lease  atomic.Uint64
+	inVain atomic.Int32
+	again  uint64       // the lease after the freeze
+	wrong  atomic.Int32 // calls that began without a lease
+	calls  atomic.Int32
+}
+
+// freeze ends the lease.
+func (f *frozen) freeze() { f.lease.Store(0) }
+
+func (f *frozen) holds(mailbox.Address) (uint64, bool) {
+	lease := f.lease.Load()
+	if lease == 0 && f.inVain.Add(1) == 2 {
+		f.lease.Store(f.again)
+	}
+	return lease, lease > 0
+}
+
+// begun notes a call that began.
+func (f *frozen) begun() {
+	f.calls.Add(1)
+	if f.lease.CompareAndSwap(0, f.again) { // what comes after it goes on
+		f.wrong.Add(1)
+	}
+}
+
+// frozenStage starts a node that calls at whenever work of the root begins, with the
+// number of that work: after the decision to begin it, and before it begins.
+func frozenStage(t *testing.T, f *frozen, post mailbox.Post, text string, at func(no int32)) (*stage, tool.Tool) {
+	t.Helper()
+	sc, err := script.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := echo{name: "work", class: model.Effect, call: func(context.Context, tool.Call) (tool.Result, error) {
+		f.begun()
+		return tool.Result{Text: "worked"}, nil
+	}}
+	set, err := tool.NewSet(work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.lease.Store(1)
+	var no atomic.Int32
+	return stageOf(t, actors.Config{Name: "owner", Post: post, Holds: f.holds,
+		Busy: func(_ mailbox.Address, change int) {
+			if change > 0 {
+				at(no.Add(1))
+			}
+		},
+		Model: func(string) (model.Client, string, error) {
+			at(-no.Load()) // the client is asked for when the call is about to begin
+			client := sc.Client("")
+			return clientFunc(func(ctx context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
+				f.begun()
+				return client.Complete(ctx, r, emit)
+			}), "m", nil
+		},
+		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }}), work
+}
+
+const workOnce = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`
+
+// TestNothingBeginsAfterAFreezeThatOutlivedTheLease: the process is frozen between the
+// decision to call a tool or a model, and the call. When it thaws, its lease has ended:
+// the call does not begin until the node holds the log again and nobody else has
+// claimed it (PROTOCOL P27). Nothing is lost by that, and nobody is asked.
+func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
+	for name, place := range map[string]int32{"tool": 2, "model": -1, "model after the tool": -3} {
+		for what, again := range map[string]uint64{"the same lease": 1, "another lease": 2} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				f := &frozen{again: again}
+				s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
+					if no == place && f.inVain.Load() == 0 {
+						f.freeze()
+					}
+				})
+				s.open("r1", work)
+				r := s.result()
+				if f.wrong.Load() != 0 {
+					t.Errorf("%d calls began without a lease", f.wrong.Load())
+				}
+				if r.Reason != agent.Completed || f.calls.Load() != 3 || s.asked() != 0 {
+					t.Errorf("%d calls, %d questions, result: %+v", f.calls.Load(), s.asked(), r)
+				}
+			})
+		}
+	}
+}
+
+// claims is logs in which somebody else claims an actor just after its first Started.
+type claims struct {
+	mailbox.Post
+	t    *testing.T
+	once atomic.Bool
+	then func()
+}
+
+func (p *claims) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
+	p.Post.Append(ctx, to, data, done)
+	e, err := mailbox.Decode(data)
+	if err != nil || len(e.Items) != 1 || e.Items[0].Kind != "started" || !p.once.CompareAndSwap(false, true) {
+		return
+	}
+	claim, err := life.New(to, "stranger", mailbox.Epoch{Lease: 2}, &life.Agent{Addr: to}).Claim("elsewhere", "")
+	if err == nil {
+		data, err = mailbox.Encode(claim)
+	}
+	if err == nil {
+		_, err = mailbox.Put(ctx, p.Post, to, data)
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
+	p.then()
+}
+
+// TestALeaseThatWasLostAndTakenAgainIsProvenFirst: the node was frozen with a Started
+// that it had not read yet. Meanwhile somebody else claimed the log and died, and the
+// lease is ours again, under another epoch. The tool is not called: that the claim has
+// not been read yet does not mean that there is none (PROTOCOL P27).
+func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
+	f := &frozen{}
+	var s *stage
+	post := &claims{Post: memory.New(memory.Config{}), t: t, then: func() { f.lease.Store(3) }}
+	s, work := frozenStage(t, f, post, workOnce, func(int32) {})
+	s.open("r1", work)
+	s.await("query.asked") // whether the stranger called it nobody knows
+	if n := f.calls.Load(); n != 1 {
+		t.Errorf("%d calls, and the tool is not to be called", n)
+	}
+}
+
+// TestAPostponedCallThatIsCanceledNeverBegins: the lease ended just before the tool was
+// to be called, and the run was canceled before the lease was back.
+func TestAPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
+	f, ended := &frozen{}, make(chan struct{})
+	s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
+		if no == 2 {
+			f.freeze()
+			close(ended)
+		}
+	})
+	s.open("r1", work)
+	<-ended
+	canceled := agent.Canceled{Why: "enough", Now: true}
+	if err := s.node.Command(t.Context(), "r1.super", "cancel", canceled.Kind(), canceled); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.node.Command(t.Context(), "r1.root", "cancel", canceled.Kind(), canceled); err != nil { // as its supervisor does, which has no lease either
+		t.Fatal(err)
+	}
+	f.lease.Store(1) // what proves the lease comes after the cancel in the log
+	r := s.result()
+	if f.wrong.Load() != 0 || f.calls.Load() != 1 || r.Reason != agent.AbortedTools {
+		t.Errorf("%d calls, result: %+v", f.calls.Load(), r)
+	}
+}
