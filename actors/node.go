@@ -56,6 +56,11 @@ type Config struct {
 	// Alive is told of a shell that is about to start (+1), before Holds is asked for
 	// it, and of one that is gone (-1). It must not block. Default: nobody asks.
 	Alive func(at mailbox.Address, change int)
+	// Serves reports whether a node that takes shards of a pool lives. A child that has
+	// given no sign of life is not given up meanwhile: its node may be slow, or be taking
+	// up others first. It must not block. Default: nobody knows, and the child is given up
+	// when its time is over.
+	Serves func(pool string) bool
 	// Model finds the client behind "provider/model", and the name that the
 	// provider knows the model by. Called for every attempt; it must be cheap.
 	Model func(route string) (client model.Client, name string, err error)
@@ -150,6 +155,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Alive == nil {
 		cfg.Alive = func(mailbox.Address, int) {}
+	}
+	if cfg.Serves == nil {
+		cfg.Serves = func(string) bool { return false }
 	}
 	cfg.hooks = hook.NewRunner(cfg.Hooks)
 	if cfg.Tools == nil {

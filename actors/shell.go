@@ -87,6 +87,8 @@ type shell struct {
 	under     uint64 // the lease under which this shell was last seen to be in force
 	proving   uint64 // the lease at the time when proof was sent
 	work      world
+
+	awaited map[string]bool // timers of members that were given more time: see signs.go
 }
 
 type heldNotes struct {
@@ -177,6 +179,9 @@ func (s *shell) Receive(c actor.Context) {
 		s.rest(c)
 	case due:
 		s.work.fired(m.timer)
+		if s.awaitsSign(c, m.timer) {
+			return
+		}
 		s.append(c, s.own("woke", m.timer, agent.Woke{Timer: m.timer}))
 	case flush:
 		s.holding = false

@@ -42,6 +42,14 @@ func (s State) seen(m Member, fx []Effect) (State, []Effect) {
 	return s.put(m), append(fx, Disarm{Timer: signTimer + string(m.ID)})
 }
 
+// Unseen reports whether a timer is that of a member that has given no sign of life
+// yet, and in which pool it lives.
+func (s State) Unseen(timer string) (pool string, ok bool) {
+	id, sign := strings.CutPrefix(timer, signTimer)
+	m, known := s.Member(agent.ID(id))
+	return cmp.Or(m.Pool, DefaultPool), sign && known && !m.Seen && !m.Done
+}
+
 // woke takes a timer. A member without any sign of life is given up: its
 // parent must not wait for ever.
 func woke(s State, f agent.Woke) (State, []Effect) {

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/shard"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -44,11 +45,10 @@ func (h *Host) lookAtPools(away map[string]time.Time, told map[mailbox.Address]b
 	if err != nil {
 		return err
 	}
-	served := map[string]bool{bus.DefaultPool: true} // supervisors are there: without them nobody decides
-	for _, n := range h.holding.keeper.Load().Nodes() {
-		for _, pool := range n.Pools {
-			served[pool] = true
-		}
+	served, known := servedPools(h.holding.keeper.Load().Nodes(), h.holding.keeper.Load().ID())
+	if !known {
+		clear(away) // who was away while this node saw nobody, it cannot say
+		return nil
 	}
 	for _, pool := range pools {
 		since, known := away[pool]
@@ -58,12 +58,33 @@ func (h *Host) lookAtPools(away map[string]time.Time, told map[mailbox.Address]b
 		case !known:
 			away[pool] = time.Now()
 		case time.Since(since) >= h.cfg.PoolPatience:
+			now, err := h.holding.keeper.Load().ReadNodes(ctx)
+			if err != nil {
+				return err
+			}
+			if served, _ := servedPools(now, ""); served[pool] { // the view was behind
+				delete(away, pool)
+				continue
+			}
 			if err := h.giveUpPool(ctx, pool, told); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// servedPools are the pools that live nodes serve; not known if a node does not see
+// itself: then it does not see the others either.
+func servedPools(nodes []shard.Seen, self string) (served map[string]bool, known bool) {
+	served = map[string]bool{bus.DefaultPool: true} // supervisors are there: without them nobody decides
+	for _, n := range nodes {
+		known = known || n.ID == self
+		for _, pool := range n.Pools {
+			served[pool] = true
+		}
+	}
+	return served, known
 }
 
 // giveUpPool tells the supervisors that this node holds of their agents in a pool.

@@ -115,7 +115,11 @@ func (h *Host) known(ctx context.Context, pool, who string) error {
 
 // serving lists the nodes that live, stay, and take shards of a pool.
 func (h *Host) serving(pool string) (ids []string) {
-	for _, n := range h.holding.keeper.Load().Nodes() {
+	k := h.holding.keeper.Load()
+	if k == nil { // it is about to begin
+		return nil
+	}
+	for _, n := range k.Nodes() {
 		if n.Serves(pool) && !n.Leaving {
 			ids = append(ids, n.ID)
 		}

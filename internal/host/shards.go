@@ -62,6 +62,7 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 			return err
 		}
 		cfg.Lease = lease
+		cfg.Serves = func(string) bool { return true } // this node is all pools
 		return nil
 	}
 	if err := h.openPools(ctx); err != nil {
@@ -87,6 +88,7 @@ func (h *Host) hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) err
 		}
 	}
 	cfg.Alive, cfg.Busy = count(l.reading.alive), count(l.busy)
+	cfg.Serves = func(pool string) bool { return len(h.serving(pool)) > 0 }
 	return nil
 }
 

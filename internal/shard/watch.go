@@ -87,6 +87,22 @@ func (k *Keeper) lookAgain(ctx context.Context, watching func()) func() {
 	return again
 }
 
+// ReadNodes reads the live nodes from the leader: the view of the watch may be behind.
+func (k *Keeper) ReadNodes(ctx context.Context) (list []Seen, err error) {
+	w, err := k.cfg.Buckets.Nodes.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, fmt.Errorf("shard: read the nodes: %w", err)
+	}
+	defer func() { _ = w.Stop() }() // its consumer is ephemeral
+	err = first(ctx, w, func(e jetstream.KeyValueEntry) {
+		var n Node
+		if json.Unmarshal(e.Value(), &n) == nil && n.ID == e.Key() {
+			list = append(list, Seen{Node: n, Heard: e.Created(), Came: time.Now()})
+		}
+	})
+	return list, err
+}
+
 // first reads what a bucket holds now.
 func first(ctx context.Context, w jetstream.KeyWatcher, see func(jetstream.KeyValueEntry)) error {
 	for {
