@@ -17,3 +17,9 @@ func GrepText(pattern, text string) []string {
 	}
 	return lines
 }
+
+// WithoutSandbox starts git without the sandbox until the result is called.
+func WithoutSandbox() func() {
+	unconfined.Store(true)
+	return func() { unconfined.Store(false) }
+}

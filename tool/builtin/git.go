@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/troupe-run/troupe/tool/proc"
+	"github.com/troupe-run/troupe/tool/sandbox"
 )
 
 // gitBytesMax bounds what is kept of the output of one git command.
@@ -18,77 +21,135 @@ const gitBytesMax = 64 << 20
 // gitSmall is enough for a hash or a flag.
 const gitSmall = 8 << 10
 
-// What there is to say instead of an answer. These are results, not errors.
+// What there is to say instead of an answer. These are results, not errors. Nothing that git itself says is
+// ever passed on: its errors quote files.
 const (
 	noCommits    = "[no commits]"
 	noRepository = "[not a git repository]"
 	noGit        = "[git is not installed]"
+	elsewhere    = "[the git directory of this tree, or a part of it, lies elsewhere and does not link back to it: the history is not read]"
+	borrowed     = "[this repository borrows objects of another one: the history is not read; `git repack -a -d` and removing .git/objects/info/alternates make it whole]"
+	reftable     = "[this repository keeps its refs as a reftable: the history is not read]"
 )
 
 var (
-	errNoRepository = errors.New("not a git repository")
-	errRevision     = errors.New("a revision is a commit, branch or tag, such as HEAD~2 or v1.0")
+	errRevision = errors.New("a revision is a commit, branch or tag, such as HEAD~2 or v1.0")
+	errGit      = errors.New("git could not read this part of the history; git fsck in the directory says why")
 )
 
-// gitOptions come before every command. A repository is data that somebody else
-// wrote: nothing in it may run a program, change an index, or reach the network.
-var gitOptions = []string{"--no-pager", "--no-optional-locks",
-	"-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never", "-c", "core.quotePath=false",
-	"-c", "log.showSignature=false", "-c", "diff.external=", "-c", "core.untrackedCache=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}
+// gitOptions come before every command.
+var gitOptions = []string{"--no-pager", "--no-optional-locks", "--no-replace-objects"}
 
 type gitOutput struct {
 	text []byte
 	cut  bool
 }
 
-// git runs one git command in the directory. A failure is an error with the end
-// of what git said, errNoRepository, or proc.ErrNotFound. When ctx ends, what
-// had been printed comes with its cause.
-func (p *place) git(ctx context.Context, keep int, args ...string) (gitOutput, error) {
-	argv := append([]string{"git"}, gitOptions...)
-	if args[0] != "check-ignore" { // which refuses it
-		argv = append(argv, "--literal-pathspecs")
-	}
-	out, err := proc.Run(ctx, proc.Spec{
-		Argv:      append(argv, args...),
-		Dir:       p.dir,
-		Env:       gitEnv(),
-		StdoutMax: keep,
-		HeadOnly:  true,
-	})
+// unconfined starts git without the sandbox, to see that the checks hold alone: for tests.
+var unconfined atomic.Bool
+
+// history is what there is to read of commits. The caller must remove it.
+func (p *place) history(ctx context.Context) (*view, error) {
+	r, err := findRepository(ctx, p.dir)
 	if err != nil {
-		return gitOutput{out.Stdout, true}, err
+		return nil, err
 	}
-	if out.Exit != 0 {
-		said := strings.TrimSpace(strings.ToValidUTF8(string(out.Stderr), "\uFFFD"))
-		if strings.Contains(said, "not a git repository") || strings.Contains(said, "must be run in a work tree") {
-			return gitOutput{}, errNoRepository
+	return newView(r, false)
+}
+
+// log runs a git command about the history. It has no work tree, and finds none: only the view and the objects.
+func (v *view) log(ctx context.Context, keep int, args ...string) (gitOutput, error) {
+	return v.git(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))
+}
+
+// list runs a git command about the files of the work tree, in a directory of it.
+func (v *view) list(ctx context.Context, dir string, args ...string) (gitOutput, error) {
+	spec := sandbox.Spec{Dir: dir, Output: gitBytesMax, Env: []string{"GIT_WORK_TREE=" + v.repo.top}, Read: []string{v.dir}}
+	if index := filepath.Join(v.repo.dir, "index"); regular(index) {
+		spec.Env = append(spec.Env, "GIT_INDEX_FILE="+index)
+		spec.Read = append(spec.Read, index)
+	}
+	for at := dir; at != v.repo.top; {
+		at = filepath.Dir(at)
+		if ignore := filepath.Join(at, ".gitignore"); regular(ignore) {
+			spec.Read = append(spec.Read, ignore)
 		}
-		said = strings.ReplaceAll(said, p.dir, ".")
-		return gitOutput{}, fmt.Errorf("git %s: %s", command(args), said[max(0, len(said)-gitErrorShown):])
+	}
+	return v.git(ctx, spec, args)
+}
+
+func regular(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// git runs one git command where nothing can be written and no network is reached. Where this system has no
+// sandbox, what was checked before is all there is. A failure is errGit or proc.ErrNotFound. When ctx ends,
+// what had been printed comes with its cause.
+func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
+	spec.Argv = append(append([]string{"git"}, gitOptions...), args...)
+	spec.ReadOnly, spec.HeadOnly = true, true
+	spec.Env = append(spec.Env, v.env()...)
+	spec.Read = append(spec.Read, v.repo.objects())
+	spec.Read = append(spec.Read, gitPlaces()...)
+	out, err := runGit(ctx, spec)
+	switch {
+	case errors.Is(err, proc.ErrNotFound):
+		return gitOutput{}, err
+	case ctx.Err() != nil:
+		return gitOutput{out.Stdout, true}, context.Cause(ctx)
+	case err != nil:
+		return gitOutput{}, fmt.Errorf("git did not run: %w", err)
+	case out.Exit != 0:
+		return gitOutput{}, errGit
 	}
 	return gitOutput{out.Stdout, out.Cut}, nil
 }
 
-// command is the name of the command among arguments that may begin with -c x=y.
-func command(args []string) string {
-	for len(args) > 2 && args[0] == "-c" {
-		args = args[2:]
+func runGit(ctx context.Context, spec sandbox.Spec) (proc.Output, error) {
+	if !unconfined.Load() {
+		out, err := sandbox.Run(ctx, spec)
+		if !errors.Is(err, proc.ErrStart) {
+			return out.Output, err
+		}
 	}
-	return args[0]
+	home, err := os.MkdirTemp("", "troupe-git-home-")
+	if err != nil {
+		return proc.Output{}, err
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	env := append(spec.Env, "HOME="+home)
+	for _, name := range []string{"PATH", "TMPDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return proc.Run(ctx, proc.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: env, StdoutMax: spec.Output, HeadOnly: true})
 }
 
-const gitErrorShown = 600
+// gitPlaces is where git's own files are, if it is not a part of the system.
+func gitPlaces() []string {
+	path, err := exec.LookPath("git")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if above := filepath.Dir(dir); filepath.Base(dir) == "bin" && filepath.Dir(above) != above {
+		return []string{above}
+	}
+	return []string{dir}
+}
 
-// gitEnv has nothing of the environment that could point git elsewhere. No
-// protocol is allowed here and not only by an option, which the settings of a
-// repository go over.
-func gitEnv() []string {
-	env := []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_PAGER=cat"}
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
+// env has the view, the objects, and nothing that could point git elsewhere.
+func (v *view) env() []string {
+	env := []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + v.repo.objects(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C"}
+	for _, name := range []string{"SYSTEMROOT", "USERPROFILE"} { // Windows starts nothing without the first
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
 		}
 	}
 	return env
@@ -96,75 +157,53 @@ func gitEnv() []string {
 
 // answer turns what is no answer into the line that says so.
 func answer(text string, err error) (string, error) {
-	switch {
-	case errors.Is(err, proc.ErrNotFound):
-		return noGit, nil
-	case errors.Is(err, errNoRepository):
-		return noRepository, nil
-	case errors.Is(err, errNoCommits):
-		return noCommits, nil
+	for cause, line := range map[error]string{proc.ErrNotFound: noGit, errNoRepository: noRepository, errNoCommits: noCommits, errElsewhere: elsewhere, errBorrowed: borrowed,
+		errReftable: reftable} {
+		if errors.Is(err, cause) {
+			return line, nil
+		}
 	}
 	return text, err
 }
 
-var errNoCommits = errors.New("no commits")
-
-// repository is what there is to know before history is read.
-type repository struct {
-	shallow bool
-	prefix  string // of the directory in the work tree; "" at its top
-}
-
-// history checks that there are commits.
-func (p *place) history(ctx context.Context) (repository, error) {
-	out, err := p.git(ctx, gitSmall, "rev-parse", "--is-shallow-repository", "--show-prefix")
-	if err != nil {
-		return repository{}, err
+// path is a path of the directory as the repository has it.
+func (v *view) path(path string) string {
+	if path == "." {
+		return strings.TrimSuffix(v.repo.prefix, "/")
 	}
-	if _, err := p.git(ctx, gitSmall, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		if ctx.Err() != nil {
-			return repository{}, err
-		}
-		return repository{}, errNoCommits
-	}
-	shallow, prefix, _ := strings.Cut(string(out.text), "\n")
-	return repository{shallow: shallow == "true", prefix: strings.TrimSpace(prefix)}, nil
+	return v.repo.prefix + path
 }
 
 // scope limits a command to a path, or to the directory where that is only a
 // part of a repository. At the top nothing is said: a pathspec would leave out
 // commits that change nothing.
-func (r repository) scope(path string) []string {
-	if path == "." && r.prefix == "" {
-		return []string{"--"}
+func (v *view) scope(path string) []string {
+	if path = v.path(path); path != "" {
+		return []string{"--", path}
 	}
-	return []string{"--", path}
+	return []string{"--"}
 }
 
-// roots says to take the commits at the border of a shallow clone for what they
-// are: not the ones that added every file.
-func (r repository) roots() []string {
-	if r.shallow {
-		return []string{"-c", "log.showRoot=false"}
+// relative names files as the directory has them, and leaves out those that it does not have.
+func (v *view) relative() []string {
+	if v.repo.prefix == "" {
+		return nil
 	}
-	return nil
+	return []string{"--relative=" + v.repo.prefix}
 }
 
 var revisionForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
 
 // revision checks a revision that a model wrote and gives the hash of its commit.
-func (p *place) revision(ctx context.Context, rev string) (string, error) {
+func (v *view) revision(ctx context.Context, rev string) (string, error) {
 	if !revisionForm.MatchString(rev) || strings.Contains(rev, "..") {
 		return "", fmt.Errorf("%.60q: %w", rev, errRevision)
 	}
-	out, err := p.git(ctx, gitSmall, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
-	if err != nil {
-		if errors.Is(err, proc.ErrNotFound) || errors.Is(err, errNoRepository) || ctx.Err() != nil {
-			return "", err
-		}
+	out, err := v.log(ctx, gitSmall, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	if errors.Is(err, errGit) {
 		return "", fmt.Errorf("no commit %s", rev)
 	}
-	return strings.TrimSpace(string(out.text)), nil
+	return strings.TrimSpace(string(out.text)), err
 }
 
 // gitPath is a path for a git command: relative to the directory, in it, and

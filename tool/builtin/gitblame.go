@@ -3,6 +3,7 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,10 +42,12 @@ func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.history(ctx); err != nil {
+	v, err := p.history(ctx)
+	if err != nil {
 		return "", err
 	}
-	text, err := p.committed(ctx, path)
+	defer v.remove()
+	text, err := p.committed(ctx, v, path)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +60,7 @@ func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
 	if from > to {
 		return fmt.Sprintf("[lines 0-0 of %d]", len(text)), nil
 	}
-	out, err := p.git(ctx, gitBytesMax, "blame", "--line-porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", from, to), "HEAD", "--", path)
+	out, err := v.log(ctx, gitBytesMax, "blame", "--line-porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", from, to), "HEAD", "--", v.path(path))
 	if err != nil {
 		return "", err
 	}
@@ -68,10 +71,13 @@ func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
 }
 
 // committed are the lines of a file as it is in HEAD, masked.
-func (p *place) committed(ctx context.Context, path string) ([]string, error) {
-	out, err := p.git(ctx, blameFileMax, "cat-file", "blob", "HEAD:./"+path)
-	if err != nil {
+func (p *place) committed(ctx context.Context, v *view, path string) ([]string, error) {
+	out, err := v.log(ctx, blameFileMax, "cat-file", "blob", "HEAD:"+v.path(path))
+	if errors.Is(err, errGit) {
 		return nil, fmt.Errorf("%s is not a file of the last commit", shown(path))
+	}
+	if err != nil {
+		return nil, err
 	}
 	if binary(out.text) {
 		return nil, fmt.Errorf("binary file: %d bytes", len(out.text))

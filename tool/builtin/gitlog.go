@@ -45,16 +45,17 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	repo, err := p.history(ctx)
+	v, err := p.history(ctx)
 	if err != nil {
 		return "", err
 	}
+	defer v.remove()
 	limit := min(in.Limit, logCommitsMax)
 	if limit <= 0 {
 		limit = logCommitsDefault
 	}
 	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD"}
-	out, slow, err := p.patiently(ctx, append(args, repo.scope(path)...)...)
+	out, slow, err := v.patiently(ctx, append(args, v.scope(path)...)...)
 	if err != nil {
 		return "", err
 	}
@@ -68,8 +69,8 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], field(f[1]), field(f[2]), field(f[3]))
 		n++
 	}
-	fmt.Fprintf(&b, "[%d commits shown of %s", n, p.count(ctx, repo, path, n, n < limit && !slow))
-	if repo.shallow {
+	fmt.Fprintf(&b, "[%d commits shown of %s", n, v.count(ctx, path, n, n < limit && !slow))
+	if v.shallow {
 		b.WriteString("; shallow clone")
 	}
 	b.WriteString("]")
@@ -77,12 +78,12 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 }
 
 // count is how many commits there are, as text; all says that n is all of them.
-func (p *place) count(ctx context.Context, repo repository, path string, n int, all bool) string {
+func (v *view) count(ctx context.Context, path string, n int, all bool) string {
 	if all {
 		return strconv.Itoa(n)
 	}
 	args := []string{"rev-list", "--count", "--max-count=" + strconv.Itoa(logCountMax), "HEAD"}
-	out, slow, err := p.patiently(ctx, append(args, repo.scope(path)...)...)
+	out, slow, err := v.patiently(ctx, append(args, v.scope(path)...)...)
 	total, wrong := strconv.Atoi(strings.TrimSpace(string(out.text)))
 	if err != nil || slow || wrong != nil {
 		return strconv.Itoa(n) + " or more"
@@ -95,10 +96,10 @@ func (p *place) count(ctx context.Context, repo repository, path string, n int, 
 
 // patiently runs a git command for a limited time; slow says that it was ended
 // then, and that what it printed is a beginning.
-func (p *place) patiently(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
+func (v *view) patiently(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
 	defer cancel()
-	out, err = p.git(limited, gitBytesMax, args...)
+	out, err = v.log(limited, gitBytesMax, args...)
 	if errors.Is(err, errSlow) && ctx.Err() == nil {
 		return out, true, nil
 	}

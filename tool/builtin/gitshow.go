@@ -47,15 +47,16 @@ func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	repo, err := p.history(ctx)
+	v, err := p.history(ctx)
 	if err != nil {
 		return "", err
 	}
-	hash, err := p.revision(ctx, in.Rev)
+	defer v.remove()
+	hash, err := v.revision(ctx, in.Rev)
 	if err != nil {
 		return "", err
 	}
-	head, err := p.git(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", hash)
+	head, err := v.log(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", hash)
 	if err != nil {
 		return "", err
 	}
@@ -69,9 +70,9 @@ func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
 	if in.Path != "" {
 		what = []string{"--patch", "--src-prefix=a/", "--dst-prefix=b/"}
 	}
-	args := append(repo.roots(), "show", "--format=", "-m", "--first-parent", "-M", "--relative", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules")
-	args = append(append(args, what...), hash)
-	out, err := p.git(ctx, showReadMax, append(args, repo.scope(path)...)...)
+	args := []string{"show", "--format=", "-m", "--first-parent", "-M", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules"}
+	args = append(append(append(args, v.relative()...), what...), hash)
+	out, err := v.log(ctx, showReadMax, append(args, v.scope(path)...)...)
 	if err != nil {
 		return "", err
 	}

@@ -57,17 +57,19 @@ type fileChange struct {
 }
 
 func (p *place) numstatText(ctx context.Context, in numstatArgs) (string, error) {
-	repo, err := p.history(ctx)
+	v, err := p.history(ctx)
 	if err != nil {
 		return "", err
 	}
+	defer v.remove()
 	limit := min(in.Limit, numstatCommitsMax)
 	if limit <= 0 {
 		limit = numstatCommitsDefault
 	}
-	args := append(repo.roots(), "log", "-z", "-M", "--numstat", "--no-merges", "--relative", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
-		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD")
-	out, slow, err := p.patiently(ctx, append(args, repo.scope(".")...)...)
+	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
+		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit)}
+	args = append(append(args, v.relative()...), "HEAD")
+	out, slow, err := v.patiently(ctx, append(args, v.scope(".")...)...)
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +82,7 @@ func (p *place) numstatText(ctx context.Context, in numstatArgs) (string, error)
 	b.WriteString("# large commits\n")
 	largeCommits(&b, changes)
 	fmt.Fprintf(&b, "[%d commits", len(changes))
-	if repo.shallow {
+	if v.shallow {
 		b.WriteString("; shallow clone")
 	}
 	if slow || out.cut {

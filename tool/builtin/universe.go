@@ -36,7 +36,18 @@ func (p *place) universe(ctx context.Context) ([]string, error) {
 
 // tracked asks git; ok is false where there is no git or no work tree.
 func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error) {
-	out, err := p.git(ctx, gitBytesMax, "ls-files", "-z", "-co", "--exclude-standard")
+	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow) // a pipe may stand where git looks for a file
+	defer cancel()
+	r, err := findRepository(limited, p.dir)
+	if err != nil {
+		return nil, false, ctx.Err()
+	}
+	v, err := newView(r, true)
+	if err != nil {
+		return nil, false, err
+	}
+	defer v.remove()
+	out, err := v.list(limited, p.dir, "ls-files", "-z", "-co", "--exclude-standard")
 	if err != nil {
 		return nil, false, ctx.Err()
 	}
@@ -48,15 +59,15 @@ func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error
 	if out.cut && len(names) > 0 {
 		names = names[:len(names)-1] // the last name may be a part of one
 	}
-	if len(names) == 0 && p.ignored(ctx) {
+	if len(names) == 0 && p.ignored(limited, v) {
 		return nil, false, ctx.Err()
 	}
 	return names, true, nil
 }
 
 // ignored reports whether the directory lies in a work tree that ignores it.
-func (p *place) ignored(ctx context.Context) bool {
-	_, err := p.git(ctx, gitSmall, "check-ignore", "-q", ".")
+func (p *place) ignored(ctx context.Context, v *view) bool {
+	_, err := v.list(ctx, p.dir, "check-ignore", "-q", ".")
 	return err == nil
 }
 

@@ -111,16 +111,28 @@ func start(t task, say *json.Encoder) (child int, err error) {
 			err = say.Encode(told{Report: s.report})
 		}
 		if err == nil {
-			var p *os.Process
-			if p, err = os.StartProcess("/bin/sh", []string{"sh", "-c", t.Command}, &os.ProcAttr{Dir: t.Dir, Env: s.env(),
-				Files: []*os.File{os.Stdin, os.Stdout, os.Stdout}}); err == nil {
-				child = p.Pid
-			}
+			child, err = s.exec()
 		}
 		done <- err
 	}()
 	err = <-done
 	return child, err
+}
+
+// exec starts the program from this thread, with three descriptors.
+func (s *shutter) exec() (pid int, err error) {
+	stderr := os.Stdout
+	if s.task.Quiet {
+		if stderr, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+			return 0, err
+		}
+		defer func() { _ = stderr.Close() }()
+	}
+	p, err := os.StartProcess(s.task.Path, s.task.Argv, &os.ProcAttr{Dir: s.task.Dir, Env: s.env(), Files: []*os.File{os.Stdin, os.Stdout, stderr}})
+	if err != nil {
+		return 0, err
+	}
+	return p.Pid, nil
 }
 
 // reap takes the ends of all that is or becomes our child, and tells of one.

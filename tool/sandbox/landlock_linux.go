@@ -71,11 +71,15 @@ func (s *shutter) landlock(abi int) error {
 		return fmt.Errorf("landlock: %w", errno)
 	}
 	defer func() { _ = unix.Close(int(set)) }()
+	dir := attr.Handled_access_fs
+	if s.task.ReadOnly {
+		dir = landlockRead
+	}
 	rules := []struct {
 		paths  []string
 		rights uint64
 	}{
-		{[]string{s.task.Dir, s.home}, attr.Handled_access_fs},
+		{[]string{s.task.Dir}, dir}, {[]string{s.home}, attr.Handled_access_fs},
 		{systemPlaces, landlockRead}, {s.task.Read, landlockRead}, {filepath.SplitList(os.Getenv("PATH")), landlockRead},
 		{devices, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | attr.Handled_access_fs&unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +18,16 @@ func (s *shutter) mounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
 	}
-	places := []string{s.task.Temp, s.task.Dir}
-	if !under("/tmp", s.task.Dir) && !under(s.task.Dir, "/tmp") {
-		places, s.home = []string{"/tmp", s.task.Dir}, "/tmp"
+	writable := []string{s.task.Temp, s.task.Dir}
+	if s.task.ReadOnly {
+		writable = writable[:1]
+	}
+	places := slices.Clone(writable)
+	if !under(s.task.Dir, "/tmp") && !slices.ContainsFunc(append(s.task.Read, s.task.Dir), func(path string) bool { return under("/tmp", path) }) {
+		places[0], s.home = "/tmp", "/tmp"
 	}
 	trees := make([]int, len(places))
-	for i, from := range []string{s.task.Temp, s.task.Dir} { // writable still
+	for i, from := range writable {
 		tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
 			return s.without(err)

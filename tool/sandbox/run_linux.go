@@ -19,8 +19,11 @@ import (
 // task is what the helper is told. It comes through a pipe whose other end stays
 // open as long as the one who waits lives.
 type task struct {
-	Command   string   `json:"command"`
+	Argv      []string `json:"argv"`
+	Path      string   `json:"path"`  // of the program
+	Quiet     bool     `json:"quiet"` // its stderr is dropped
 	Dir       string   `json:"dir"`
+	ReadOnly  bool     `json:"read_only"`
 	Temp      string   `json:"temp"`
 	Read      []string `json:"read"`
 	Env       []string `json:"env"`
@@ -89,12 +92,15 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if spec.Processes <= 0 {
 		spec.Processes = ProcessesMax
 	}
-	t := task{Command: spec.Command, Dir: spec.Dir, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
+	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: spec.Dir, ReadOnly: spec.ReadOnly, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
 		Landlock: !spec.Less.Landlock, Why: "namespaces are left out"}
+	if len(spec.Argv) > 0 {
+		t.Argv, t.Path, t.Quiet = spec.Argv, spec.path, true
+	}
 	if !spec.Less.Namespaces {
 		for _, s := range spaces() {
 			t.Spaces, t.User = true, s.user
-			out, err := begin(ctx, t, s.attr, proc.TermGrace, spec.Output)
+			out, err := begin(ctx, t, s.attr, proc.TermGrace, spec)
 			if !errors.Is(err, proc.ErrStart) && !errors.Is(err, errSpaces) {
 				if len(out.Report) > 0 {
 					spaced.Store(true)
@@ -108,11 +114,11 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 		}
 	}
 	t.Spaces, t.User = false, false
-	return begin(ctx, t, &syscall.SysProcAttr{Setsid: true}, endGrace, spec.Output)
+	return begin(ctx, t, &syscall.SysProcAttr{Setsid: true}, endGrace, spec)
 }
 
 // begin starts the helper and waits for it.
-func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Duration, keep int) (Output, error) {
+func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Duration, spec Spec) (Output, error) {
 	hear, say, err := os.Pipe()
 	if err != nil {
 		return Output{}, fmt.Errorf("sandbox: %w", err)
@@ -126,7 +132,7 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 	defer func() { _ = write.Close() }() // its end tells the helper that nobody waits any more
 	go func() { _ = json.NewEncoder(write).Encode(t) }()
 	out, err := proc.Run(ctx, proc.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: t.Dir, Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
-		Grace: grace, StdoutMax: keep})
+		Grace: grace, StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	_ = read.Close()
 	_ = say.Close()
 	if err != nil && errors.Is(err, proc.ErrStart) {

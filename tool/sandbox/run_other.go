@@ -13,7 +13,11 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	why := "there is no sandbox for " + runtime.GOOS
 	o := Output{Report: Report{{Files, false, why}, {Network, false, why}, {Leftovers, false, "only the process group is killed"}, {Isolation, false, why},
 		{Privileges, false, why}, {Memory, false, why}, {Processes, false, why}}}
-	out, err := proc.Run(ctx, proc.Spec{Argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + spec.Command}, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output})
+	argv := []string{"/bin/sh", "-c", "exec 2>&1\n" + spec.Command}
+	if len(spec.Argv) > 0 {
+		argv = append([]string{spec.path}, spec.Argv[1:]...)
+	}
+	out, err := proc.Run(ctx, proc.Spec{Argv: argv, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	o.Output = out
 	return o, err
 }

@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/tool/proc"
@@ -37,8 +39,11 @@ var ErrCommand = errors.New("sandbox: bad command")
 type Spec struct {
 	// Command is given to /bin/sh -c.
 	Command string
-	// Dir is where it runs; it may write there and below.
-	Dir string
+	// Argv is a program and its arguments, in place of a Command. Its stderr is dropped.
+	Argv []string
+	// Dir is where it runs; it may write there and below, unless ReadOnly says no.
+	Dir      string
+	ReadOnly bool
 	// Read are further files and directories that it may read and run programs of.
 	Read []string
 	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
@@ -50,8 +55,12 @@ type Spec struct {
 	Processes int
 	// Output is the most that is kept of what it prints. Default: as package proc.
 	Output int
+	// HeadOnly keeps the beginning of what it prints, instead of both ends.
+	HeadOnly bool
 	// Less makes a system do without, to see what is left then: for tests.
 	Less Less
+
+	path string // of the program
 }
 
 // Less says what is not used although the system has it.
@@ -109,11 +118,19 @@ type Output struct {
 // of ctx. Stdout and stderr come as one. When Run returns, nothing of the command
 // runs any more as far as the Report says so.
 func Run(ctx context.Context, spec Spec) (Output, error) {
-	if strings.TrimSpace(spec.Command) == "" || strings.ContainsRune(spec.Command, 0) {
+	program := len(spec.Argv) > 0
+	if !program && strings.TrimSpace(spec.Command) == "" || strings.ContainsRune(spec.Command, 0) {
 		return Output{}, fmt.Errorf("%w: it is empty or has a NUL byte", ErrCommand)
 	}
 	if len(spec.Command) > CommandBytesMax {
 		return Output{}, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrCommand, len(spec.Command), CommandBytesMax)
+	}
+	if program {
+		path, err := exec.LookPath(spec.Argv[0])
+		if err != nil {
+			return Output{}, fmt.Errorf("%w: %s", proc.ErrNotFound, spec.Argv[0])
+		}
+		spec.path = path
 	}
 	dir, err := filepath.EvalSymlinks(spec.Dir)
 	if err != nil {
@@ -157,7 +174,8 @@ var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ"}
 func environment(more []string, home string) []string {
 	env := []string{"TERM=dumb", "HOME=" + home, "TMPDIR=" + home}
 	for _, name := range passedOn {
-		if v, ok := os.LookupEnv(name); ok {
+		given := slices.ContainsFunc(more, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		if v, ok := os.LookupEnv(name); ok && !given {
 			env = append(env, name+"="+v)
 		}
 	}

@@ -1,0 +1,198 @@
+//go:build unix
+
+package builtin_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/tool/builtin"
+)
+
+// canary stands in a repository or file that belongs to a person and lies outside of the directory.
+const canary = "canary-of-a-person"
+
+// victim is a repository of a person, and the hash of its one commit.
+func victim(t *testing.T) (*box, string) {
+	v := repo(t, map[string]string{"secret": canary + "\n"})
+	v.commit(canary)
+	return v, v.git("rev-parse", "HEAD")
+}
+
+// asks calls each tool that starts git and fails the test if an answer has the canary.
+func (b *box) asks(hash string) {
+	b.t.Helper()
+	for _, call := range [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_show", `{"rev":"` + hash + `"}`}, {"git_show", `{"rev":"` + hash + `","path":"secret"}`},
+		{"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`}, {"git_blame", `{"path":"a"}`}, {"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}} {
+		if got := b.call(call[0], "%s", call[1]); strings.Contains(got, canary) || strings.Contains(got, "secret\n") {
+			b.t.Errorf("%v told of another place: %s", call, got)
+		}
+	}
+}
+
+func (b *box) put(name, text string) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, name)
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, []byte(text), 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *box) link(to, name string) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, name)
+	if err := os.RemoveAll(file); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.Symlink(to, file); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// confined runs a test with the sandbox and without it: each line of defense is to hold alone.
+func confined(t *testing.T, test func(t *testing.T)) {
+	t.Run("sandbox", test)
+	t.Run("checks alone", func(t *testing.T) {
+		defer builtin.WithoutSandbox()()
+		test(t)
+	})
+}
+
+func TestAttackGitDirectoryElsewhereIsNotRead(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		v, hash := victim(t)
+		other := filepath.Join(v.dir, ".git")
+		for name, plant := range map[string]func(b *box){
+			"git file": func(b *box) { b.put(".git", "gitdir: "+other+"\n") },
+			"git link": func(b *box) { b.link(other, ".git") },
+			"objects link": func(b *box) {
+				b.git("init", "-q")
+				b.link(other+"/objects", ".git/objects")
+				b.put(".git/HEAD", hash+"\n")
+			},
+			"fanout link": func(b *box) {
+				b.git("init", "-q")
+				b.link(other+"/objects/"+hash[:2], ".git/objects/"+hash[:2])
+				b.put(".git/HEAD", hash+"\n")
+			},
+			"object link": func(b *box) {
+				b.git("init", "-q")
+				if err := os.MkdirAll(b.dir+"/.git/objects/"+hash[:2], 0o755); err != nil {
+					t.Fatal(err)
+				}
+				b.link(other+"/objects/"+hash[:2]+"/"+hash[2:], ".git/objects/"+hash[:2]+"/"+hash[2:])
+				b.put(".git/HEAD", hash+"\n")
+			},
+			"refs link":  func(b *box) { b.git("init", "-q"); b.link(other+"/refs", ".git/refs") },
+			"index link": func(b *box) { b.git("init", "-q"); b.link(other+"/index", ".git/index") },
+			"alternates": func(b *box) {
+				b.git("init", "-q")
+				b.put(".git/objects/info/alternates", other+"/objects\n")
+				b.put(".git/HEAD", hash+"\n")
+			},
+			"common directory": func(b *box) { b.git("init", "-q"); b.put(".git/commondir", other+"\n") },
+			"own worktree with a common directory elsewhere": func(b *box) {
+				b.put(".git", "gitdir: fake\n")
+				b.put("fake/gitdir", b.dir+"/.git\n")
+				b.put("fake/commondir", other+"\n")
+				b.put("fake/HEAD", hash+"\n")
+			},
+			"settings":          func(b *box) { b.git("init", "-q"); b.git("config", "core.worktree", v.dir) },
+			"included settings": func(b *box) { b.git("init", "-q"); b.git("config", "include.path", other+"/config") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				b := dir(t, map[string]string{"a": "x\n"})
+				plant(b)
+				b.asks(hash)
+			})
+		}
+	})
+}
+
+// TestAttackSettingsOfARepositoryReadNoFile: git tells the first line of a file it cannot parse, or uses what is in it.
+func TestAttackSettingsOfARepositoryReadNoFile(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, []byte(canary+" <a@b>\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"blame.ignoreRevsFile", "diff.orderFile", "mailmap.file", "core.attributesFile", "core.excludesFile", "include.path", "gpg.ssh.allowedSignersFile",
+			"core.hooksPath", "commit.template", "fetch.fsck.skipList", "fsck.skipList"} {
+			b := repo(t, map[string]string{"a": "x\n"})
+			b.git("config", key, file)
+			b.asks("HEAD")
+			if got := b.call("git_blame", `{"path":"a"}`); !strings.Contains(got, "Ann\t2024-05-01\t1\tx\n[lines 1-1 of 1]") {
+				t.Errorf("%s: %s", key, got)
+			}
+		}
+		b := repo(t, map[string]string{"a": "x\n"})
+		b.link(file, ".mailmap")
+		b.link(file, ".gitattributes")
+		b.link(file, ".git/info/grafts")
+		b.link(file, ".git/shallow")
+		b.link(file, ".git/packed-refs")
+		b.asks("HEAD")
+	})
+}
+
+// TestAttackErrorsOfGitAreNotPassedOn: what git says of a broken repository may be text of the one who broke it.
+func TestAttackErrorsOfGitAreNotPassedOn(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		b := repo(t, map[string]string{"a": "x\n"})
+		b.put(".git/config", "["+canary+"\n")
+		b.put(".git/index", canary)
+		b.put(".git/refs/heads/"+canary, canary)
+		b.asks("HEAD")
+		b.put(".git/HEAD", "ref: refs/heads/"+canary+"\n")
+		b.asks("HEAD")
+		b.put(".git/HEAD", canary+"\n")
+		b.asks("HEAD")
+	})
+}
+
+// TestAttackGitWaitsForNoPipe: a file of git that never ends or never comes ends the call all the same.
+func TestAttackGitWaitsForNoPipe(t *testing.T) {
+	for _, name := range []string{".git/HEAD", ".git/index", ".git/packed-refs", ".git/objects/info/alternates", ".git/objects/pack/pack-1.pack", ".git/commondir"} {
+		b := repo(t, map[string]string{"a": "x\n"})
+		file := filepath.Join(b.dir, name)
+		_ = os.Remove(file) // it need not be there
+		if err := syscall.Mkfifo(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		b.asks("HEAD")
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Errorf("%s: %s", name, took)
+		}
+	}
+}
+
+func TestGitToolsReadALinkedWorktreeAndASubmodule(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		inner := repo(t, map[string]string{"x": "inner\n"})
+		b := repo(t, map[string]string{"a": "outer\n"})
+		b.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.dir, "sub")
+		b.commit("add sub")
+		tree := dir(t, nil)
+		b.git("worktree", "add", "-q", tree.dir+"/w")
+		b.git("pack-refs", "--all")
+		for at, want := range map[string]string{tree.dir + "/w": "add sub", b.dir + "/sub": "first", b.dir: "add sub"} {
+			in := &box{t: t, dir: at}
+			in.open(builtin.Config{})
+			if got := in.call("git_log", `{}`); !strings.Contains(got, want+"\n") || strings.Contains(got, "error") {
+				t.Errorf("%s: %s", at, got)
+			}
+			if got := in.call("glob", `{"pattern":"**"}`); !strings.Contains(got, " files, ") || strings.Contains(got, ".git/") {
+				t.Errorf("%s: %s", at, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package builtin
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Limits of refs.
+const (
+	refsMax        = 1_000_000
+	packedRefsMax  = 256 << 20 // bytes
+	symbolicRefMax = 5         // refs that lead to refs
+)
+
+// view is a git directory that we wrote: with settings of ours, the refs as we read them, and nothing that
+// git would run, include or follow. Git sees it in place of that of the repository and reads no more of
+// the repository than its objects, and its index where files are listed.
+type view struct {
+	repo    *repository
+	dir     string
+	shallow bool
+}
+
+// viewConfig are all settings that git knows: those of the repository, the user and the system are not read.
+const viewConfig = `[core]
+	repositoryformatversion = %d
+	bare = %t
+	ignorecase = %t
+	precomposeunicode = %t
+	fsmonitor = false
+	untrackedCache = false
+	hooksPath = %[5]s
+	attributesFile = %[5]s
+	excludesFile = %[5]s
+	quotePath = false
+	pager = cat
+[log]
+	showSignature = false
+	showRoot = %[6]t
+[protocol]
+	allow = never
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[submodule]
+	recurse = false
+[extensions]
+	objectFormat = %[7]s
+`
+
+// newView makes a view; tree says that it is for listing the files of the work tree, which takes no refs. The
+// caller must remove it.
+func newView(r *repository, tree bool) (*view, error) {
+	dir, err := os.MkdirTemp("", "troupe-git-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("git: %w", err)
+	}
+	v := &view{repo: r, dir: dir}
+	if err := v.fill(tree); err != nil {
+		v.remove()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *view) remove() { _ = os.RemoveAll(v.dir) }
+
+func (v *view) fill(tree bool) error {
+	files := map[string]string{"HEAD": "ref: refs/heads/main\n"}
+	r := v.repo
+	if text, err := smallFile(filepath.Join(r.common, "info", "exclude"), gitListBytes); err == nil && tree {
+		files["info/exclude"] = text + "\n"
+	}
+	if text, err := smallFile(filepath.Join(r.common, "shallow"), gitListBytes); err == nil {
+		if v.shallow = shallowForm.MatchString(text); v.shallow {
+			files["shallow"] = text + "\n"
+		}
+	}
+	if !tree {
+		head, refs, err := r.readRefs()
+		if err != nil {
+			return err
+		}
+		files["HEAD"], files["packed-refs"] = head+"\n", refs
+	}
+	version, format := 0, "sha1"
+	if strings.EqualFold(r.config["extensions.objectformat"], "sha256") {
+		version, format = 1, "sha256"
+	}
+	// At the border of a shallow clone commits are taken for what they are: not the ones that added every file.
+	folds := runtime.GOOS == "darwin" || runtime.GOOS == "windows"
+	files[gitSettingsFile] = fmt.Sprintf(viewConfig, version, !tree, folds, runtime.GOOS == "darwin", os.DevNull, !v.shallow, format)
+	if version == 0 { // git refuses an extension of a later version
+		files[gitSettingsFile], _, _ = strings.Cut(files[gitSettingsFile], "[extensions]")
+	}
+	for _, dir := range []string{"refs", "info"} {
+		if err := os.Mkdir(filepath.Join(v.dir, dir), 0o700); err != nil {
+			return fmt.Errorf("git: %w", err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(v.dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("git: %w", err)
+		}
+	}
+	return nil
+}
+
+var (
+	hashForm    = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	shallowForm = regexp.MustCompile(`^([0-9a-f]{40,64}\s*)+$`)
+	refForm     = regexp.MustCompile(`^refs/[^\x00-\x20\x7f~^:?*\[\\]+$`)
+)
+
+// readRefs gives the commit of HEAD and all refs, as git keeps them in one file.
+func (r *repository) readRefs() (head, packed string, err error) {
+	if strings.EqualFold(r.config["extensions.refstorage"], "reftable") {
+		return "", "", errReftable
+	}
+	refs, err := r.packedRefs()
+	if err != nil {
+		return "", "", err
+	}
+	if err := r.looseRefs(refs); err != nil {
+		return "", "", err
+	}
+	head, err = smallFile(filepath.Join(r.dir, "HEAD"), gitLinkBytes)
+	if err != nil {
+		return "", "", errNoRepository
+	}
+	if head = resolved(refs, head); head == "" {
+		return "", "", errNoCommits
+	}
+	lines := []string{}
+	for name, to := range refs {
+		if hash := resolved(refs, to); hash != "" {
+			lines = append(lines, hash+" "+name+"\n")
+		}
+	}
+	slices.SortFunc(lines, func(a, b string) int {
+		return strings.Compare(a[strings.IndexByte(a, ' '):], b[strings.IndexByte(b, ' '):])
+	})
+	return head, "# pack-refs with: sorted \n" + strings.Join(lines, ""), nil
+}
+
+// resolved follows what a ref holds to a hash; "" if there is none.
+func resolved(refs map[string]string, to string) string {
+	for range symbolicRefMax {
+		if hashForm.MatchString(to) {
+			return to
+		}
+		name, ok := strings.CutPrefix(to, "ref: ")
+		if !ok {
+			return ""
+		}
+		to = refs[name]
+	}
+	return ""
+}
+
+func (r *repository) packedRefs() (map[string]string, error) {
+	refs := map[string]string{}
+	path := filepath.Join(r.common, "packed-refs")
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return refs, nil
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > packedRefsMax {
+		return nil, errElsewhere
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	defer func() { _ = f.Close() }()
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return nil, errElsewhere
+	}
+	lines := bufio.NewScanner(io.LimitReader(f, packedRefsMax))
+	for lines.Scan() && len(refs) < refsMax {
+		if hash, name, ok := strings.Cut(lines.Text(), " "); ok && hashForm.MatchString(hash) && refName(name) {
+			refs[name] = hash
+		}
+	}
+	return refs, nil
+}
+
+// looseRefs adds the refs that have a file of their own. They go before packed ones.
+func (r *repository) looseRefs(refs map[string]string) error {
+	root := filepath.Join(r.common, "refs")
+	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+		return errElsewhere
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || len(refs) >= refsMax {
+			return nil // a link is no ref for us
+		}
+		rel, err := filepath.Rel(r.common, path)
+		if err != nil {
+			return nil
+		}
+		name := filepath.ToSlash(rel)
+		if text, err := smallFile(path, gitLinkBytes); err == nil && refName(name) {
+			refs[name] = text
+		}
+		return nil
+	})
+}
+
+// refName reports whether a ref has a name that git takes.
+func refName(name string) bool {
+	return refForm.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") && !strings.Contains(name, "/.") && !strings.Contains(name, "@{") &&
+		!strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.Contains(name+"/", ".lock/")
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package builtin
+
+import (
+	"os"
+	"syscall"
+)
+
+// sameOwner reports whether a repository above a directory belongs to the owner of the directory or to us, as
+// git asks of what it finds by itself.
+func sameOwner(entry, dir string) bool {
+	a, err := os.Lstat(entry)
+	if err != nil {
+		return false
+	}
+	b, err := os.Lstat(dir)
+	if err != nil {
+		return false
+	}
+	of, ok := a.Sys().(*syscall.Stat_t)
+	with, also := b.Sys().(*syscall.Stat_t)
+	return ok && also && (of.Uid == with.Uid || int(of.Uid) == os.Geteuid())
+}
