@@ -50,12 +50,13 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			}
 		}
 		v := told(reply, err)
-		took, reply := time.Since(began).Milliseconds(), life.Kept(reply)
+		took := time.Since(began).Milliseconds()
+		reply, dropped := life.TruncateReply(reply)
 		if ending(ctx) {
 			return v
 		}
 		if err == nil {
-			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took}
+			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took, Dropped: dropped}
 			if counts {
 				f.Tokens = tokens.Message(reply.Message)
 			}

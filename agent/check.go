@@ -164,6 +164,16 @@ func (s State) limit(calls []Call) []Call {
 	return calls
 }
 
+// noteDropped tells the model of calls that its entry does not hold.
+func (s State) noteDropped(n int) State {
+	if n <= 0 {
+		return s
+	}
+	s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("At least %d more tool calls of your last reply were not run and are not shown above: "+
+		"they did not fit the record. At most %d calls of one reply run; make fewer, with shorter arguments.", n, s.Task.Limits.ReplyCalls))
+	return s
+}
+
 const notRunLimit = "not run: the limit of tool calls is reached"
 
 // runnable counts the calls that will run.

@@ -60,6 +60,9 @@ type Replied struct {
 	TookMS int64       `msgpack:"t,omitempty"`
 	// Tokens is the shell's estimate of the reply's message; 0: not counted.
 	Tokens int64 `msgpack:"n,omitempty"`
+	// Dropped is how many further tool calls the reply had that its entry does not
+	// hold. None of them runs, and the model is told.
+	Dropped int `msgpack:"d,omitempty"`
 }
 
 // Failed is an attempt without a usable answer. Reply holds what had arrived.

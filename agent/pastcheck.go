@@ -36,7 +36,7 @@ type weight struct{ bytes, nested int }
 const (
 	pastEnvelope  = 24  // bytes of a value within a value
 	nestedCost    = 720 // what the codec counts for one at most, with its fields
-	nestedBase    = 48 << 10
+	nestedBase    = 112 << 10
 	nestedPerByte = 2
 )
 

@@ -159,6 +159,9 @@ func (r *source) aim(into any) {
 			f.From, f.Call = r.s.Away[0].Child, r.s.Away[0].Call
 		}
 	case *agent.Replied:
+		if f.Dropped < 65 { // mostly all of a reply is kept
+			f.Dropped = 0
+		}
 		for i := range f.Reply.Message.Calls {
 			f.Reply.Message.Calls[i] = []model.ToolCall{{Name: "search", Args: `{"q":"x"}`}, {Name: "charge", Args: `{"q":"5"}`},
 				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}, {Name: "refund", Args: `{"q":"5"}`},

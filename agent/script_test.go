@@ -296,7 +296,7 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "denied":
 		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: agent.Reason(value(t, d, "why")), Detail: d.Input}
 	case "replied":
-		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: reply(t, d)}
+		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: reply(t, d), Dropped: number(t, d, "dropped", 0)}
 	case "failed":
 		f := agent.Failed{Lease: number(t, d, "lease", p.state.Lease), Class: model.ErrorClass(value(t, d, "class")),
 			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: reply(t, d)}

@@ -83,7 +83,7 @@ type State struct {
 	Journal Journal
 	Habits  Habits   // what the loop watches in itself
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
-	Remarks []string // of hooks that nobody waited for, until the next turn boundary
+	Remarks []string // of hooks that nobody waited for, and of dropped calls, until the next turn boundary
 	Goal    Goal     // how often a stop was sent back, and why
 	Rounds  Rounds   // what hooks have brought about
 	Asks    int      // questions that the loop has put to a person itself

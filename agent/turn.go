@@ -247,6 +247,10 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Cancel != nil {
 		return then(fx)(neverStarted(s, calls))
 	}
+	if f.Dropped > 0 && len(calls) == 0 && s.Ending == "" { // its text is no answer: it wanted to go on
+		return then(fx)(useless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
+	}
+	s = s.noteDropped(f.Dropped)
 	if s.History[len(s.History)-1].Tombstone { // it says nothing
 		return then(fx)(act(s, f.Reply.Stop))
 	}

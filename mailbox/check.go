@@ -22,7 +22,7 @@ const (
 	// AllocFactor and AllocBase bound what decoding may allocate:
 	// AllocFactor times the input and AllocBase more.
 	AllocFactor = 4
-	AllocBase   = 64 << 10
+	AllocBase   = 128 << 10
 )
 
 // What a container may cost once it is Go data, in bytes. They are estimates

@@ -2,20 +2,53 @@ package life
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
-// callsKept is how many calls of one reply are kept at all: twice what may run.
-const callsKept = 2 * agent.ReplyCallsMax
+// Limits of the tool calls of one reply that its entry holds. A provider accepts at
+// most 128 calls of one message when they are sent back.
+const (
+	ReplyCallsKept = 2 * agent.ReplyCallsMax
+	// ReplyBytesMax leaves room in the entry for all that is not the reply.
+	ReplyBytesMax = mailbox.EntryBytesMax - 8<<10
+)
 
-// Kept is what of a reply may become an entry, whole or partial: a hostile one
-// may hold any number of calls, and the loop runs far fewer.
-func Kept(r model.Reply) model.Reply {
-	n := min(len(r.Message.Calls), callsKept)
-	r.Message.Calls = r.Message.Calls[:n:n]
-	return r
+// TruncateReply drops tool calls from the end of a reply, whole or partial, until
+// the rest fits a log entry, and reports how many. A reply has any number of calls,
+// of any length; the loop runs far fewer. If not even the first call fits, it stays
+// without its arguments, as one that was cut.
+func TruncateReply(r model.Reply) (kept model.Reply, dropped int) {
+	calls := r.Message.Calls
+	with := func(n int) model.Reply {
+		r.Message.Calls = calls[:n:n]
+		return r
+	}
+	most := min(len(calls), ReplyCallsKept)
+	if n := sort.Search(most, func(n int) bool { return !fitsEntry(with(n + 1)) }); n > 0 || most == 0 {
+		return with(n), len(calls) - n
+	}
+	r.Message.Calls = []model.ToolCall{{Name: calls[0].Name, Cut: true}}
+	if !fitsEntry(r) {
+		return with(0), len(calls)
+	}
+	return r, len(calls) - 1
+}
+
+// fitsEntry reports whether a log entry holds a reply, and a reader decodes it.
+func fitsEntry(r model.Reply) bool {
+	size := len(r.Message.Text)
+	for _, c := range r.Message.Calls {
+		size += len(c.Name) + len(c.Args)
+	}
+	if size > ReplyBytesMax {
+		return false
+	}
+	data, err := mailbox.Marshal(r)
+	return err == nil && len(data) <= ReplyBytesMax && mailbox.Check(data) == nil
 }
 
 // Smaller replaces the body of an own entry that is too large, or that no

@@ -3,7 +3,6 @@ package sim
 import (
 	"strings"
 
-	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/model"
 )
@@ -171,7 +170,7 @@ func (s *sim) flooded(reply model.Reply) model.Reply {
 			reply.Message.Calls = append(reply.Message.Calls, reply.Message.Calls[0])
 		}
 	}
-	return life.Kept(reply)
+	return reply
 }
 
 // signs puts the model's signature under a reply, which goes back to it and to

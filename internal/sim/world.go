@@ -173,7 +173,8 @@ func (s *sim) finishModel(r *run) {
 		return
 	}
 	key := leaseKey{sh.actor.id, r.lease}
-	reply, fail := s.answerOf(r)
+	answer, fail := s.answerOf(r)
+	reply, dropped := life.TruncateReply(answer)
 	as, after := verdictOf(fail)
 	defer s.answeredAt(r, as, after)
 	s.note("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
@@ -193,16 +194,11 @@ func (s *sim) finishModel(r *run) {
 		s.post(sh, "failed", itoa(r.lease), *fail)
 		return
 	}
-	f := agent.Replied{Lease: r.lease, Reply: reply}
+	f := agent.Replied{Lease: r.lease, Reply: reply, Dropped: dropped}
 	if sh.agent.State.Counts() && s.percent(90) {
 		f.Tokens = messageTokens(reply.Message)
 	}
 	s.post(sh, "replied", itoa(r.lease), f)
-}
-
-// bill charges a call of which nobody will hear: the provider counts it.
-func (s *sim) bill(r *run) {
-	s.ledger.bills[r.shell.actor.id] += promptTokens(r.request) + int64(s.IntN(int(r.request.MaxOutput)+1))
 }
 
 // answerOf is what the model says to a request.
