@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -39,7 +40,22 @@ const (
 	// node that was given it may have died with it, or be frozen. Every request may
 	// come more than once.
 	askAgainAfter = 3 * time.Second
+	// busyPatience is how long a request is sent again to nodes that are busy, unless
+	// ctx is shorter. The pause doubles from what the node names up to busyPauseMax,
+	// and is random: those who were refused together do not come back together.
+	busyPatience = time.Minute
+	busyPauseMax = 4 * time.Second
 )
+
+// RetryHeader carries the milliseconds after which a busy node may be asked again.
+const RetryHeader = "Troupe-Retry-After-Ms"
+
+// Busy reports whether an error says only that the nodes have too many requests at
+// once: the same one may be sent again.
+func Busy(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Retry > 0
+}
 
 func (c *Client) ask(ctx context.Context, verb string, request, reply any) error {
 	subject, err := c.names.Cmd(verb)
@@ -49,7 +65,30 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 	return c.askAt(ctx, subject, verb, request, reply)
 }
 
+// askAt asks until a node is not too busy, for busyPatience at most.
 func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply any) error {
+	until := time.Now().Add(busyPatience)
+	for pause := time.Duration(0); ; pause = min(2*pause, busyPauseMax) {
+		err := c.askOnce(ctx, subject, verb, request, reply)
+		if !Busy(err) {
+			return err
+		}
+		var refused *Error
+		errors.As(err, &refused)
+		pause = min(max(pause, refused.Retry), busyPauseMax)
+		wait := pause/2 + rand.N(pause)
+		if time.Now().Add(wait).After(until) {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (c *Client) askOnce(ctx context.Context, subject, verb string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", verb, err)
@@ -68,7 +107,8 @@ func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply
 		return fmt.Errorf("client: %s: %w", verb, err)
 	}
 	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
-		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader)}
+		retry, _ := strconv.ParseUint(m.Header.Get(RetryHeader), 10, 31) // 0 without one
+		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader), Retry: time.Duration(retry) * time.Millisecond}
 	}
 	if reply == nil {
 		return nil
@@ -228,7 +268,7 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	defer unsubscribe(sub)
 	for heard := false; ; heard = true {
 		info, err := c.Get(ctx, run)
-		busy := err != nil && heard && Lost(err) && !c.nc.IsClosed() && ctx.Err() == nil
+		busy := (Busy(err) || heard && Lost(err)) && !c.nc.IsClosed() && ctx.Err() == nil
 		if !busy && (err != nil || info.State != "live") {
 			return info, err
 		}

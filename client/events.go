@@ -87,7 +87,9 @@ func (w *watcher) past(ctx context.Context) error {
 	w.reconnects = w.client.nc.Stats().Reconnects
 	for {
 		var page EventsPage
-		if err := w.client.ask(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); err != nil {
+		if err := w.client.ask(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
+			continue // it has waited
+		} else if err != nil {
 			return err
 		}
 		for _, raw := range page.Events {

@@ -243,6 +243,8 @@ type Error struct {
 	Code string
 	Text string
 	Hint string
+	// Retry is when to ask the same again, of a node that is only busy; else 0.
+	Retry time.Duration
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("node: %s (%s)", e.Text, e.Code) }

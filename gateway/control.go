@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
@@ -68,13 +69,8 @@ type Control struct {
 	opening map[string]chan struct{} // runs that are being opened with a history, or deleted
 }
 
-const (
-	// requestTimeout bounds one request.
-	requestTimeout = 12 * time.Second
-	// requestsAtOnce bounds the requests of one verb: a flood of one must not
-	// hold up the others, a cancel least of all.
-	requestsAtOnce = 64
-)
+// requestTimeout bounds one request.
+const requestTimeout = 12 * time.Second
 
 // verb serves one endpoint: a request's bytes to a reply, or an error.
 type verb func(context.Context, []byte) (any, error)
@@ -161,38 +157,43 @@ func handle[R any](serve func(context.Context, R) (any, error)) verb {
 }
 
 // respond answers one request in a goroutine of its own, so that a slow one
-// holds up nobody.
+// holds up nobody. See lane for who is answered when.
 func (c *Control) respond(verb string, serve verb) func(micro.Request) {
-	slots := make(chan struct{}, requestsAtOnce)
+	requests := newLane()
 	return func(r micro.Request) {
-		select {
-		case slots <- struct{}{}:
-		default:
-			c.refuse(verb, r, &client.Error{Code: client.CodeLimit, Text: "too many requests at once", Hint: "ask again in a moment"})
+		if r.Reply() != "" && !bus.Answerable(r.Reply()) {
+			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", fmt.Errorf("%w: %.200q", errReply, r.Reply()))
 			return
 		}
-		begun := c.begin(func() {
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
-			defer cancel()
-			reply, err := c.guard(ctx, verb, serve, c.cfg.Clean(r.Data()))
-			var data []byte
-			if err == nil {
-				data, err = json.Marshal(reply)
+		var t *ticket
+		t = newTicket(r.Reply(), len(r.Data()), func() {
+			if !c.begin(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
+				requests.leave(t)
+				c.refuse(verb, r, errClosing)
 			}
-			if err == nil {
-				err = c.reply(r, nil, data)
-			}
-			if err != nil {
-				c.refuse(verb, r, c.truly(err))
-			}
-		})
-		if !begun {
-			<-slots
-			c.refuse(verb, r, errClosing)
-		}
+		}, func() { c.refuse(verb, r, errBusy) })
+		requests.enter(t)
 	}
 }
+
+// serveOne serves one request and sends what comes of it.
+func (c *Control) serveOne(verb string, serve verb, r micro.Request) {
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	defer cancel()
+	reply, err := c.guard(ctx, verb, serve, c.cfg.Clean(r.Data()))
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(reply)
+	}
+	if err == nil {
+		err = c.reply(r, nil, data)
+	}
+	if err != nil {
+		c.refuse(verb, r, c.truly(err))
+	}
+}
+
+var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests at once: this connection's share is used up", Hint: "ask again in a moment", Retry: retryAfter}
 
 var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
 
@@ -228,6 +229,9 @@ func (c *Control) refuse(verb string, r micro.Request, err error) {
 	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
+	}
+	if known.Retry > 0 {
+		header[client.RetryHeader] = []string{strconv.FormatInt(known.Retry.Milliseconds(), 10)}
 	}
 	// The headers are for programs; `nats req --raw` shows the body only.
 	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})

@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of the requests of one verb. Verbs do not share them: a flood of one must
+// not hold up the others, a cancel least of all.
+const (
+	requestsAtOnce = 64
+	// groupAtOnce and sourceAtOnce are the most that one group (the observers, the
+	// clients, a user with inboxes of his own) and one connection may have under way.
+	groupAtOnce, sourceAtOnce = 56, 32
+	// waitingMax and waitingBytesMax are what may wait for its turn.
+	waitingMax      = 1024
+	waitingBytesMax = 16 << 20
+	// waitMax is how long. It is less than a client waits before it asks again.
+	waitMax = 2 * time.Second
+	// retryAfter is when a client that was refused may ask again.
+	retryAfter = 250 * time.Millisecond
+)
+
+// ticket is one request to a verb.
+type ticket struct {
+	group, source string
+	size          int
+	serve, refuse func()
+
+	timer *time.Timer
+}
+
+// newTicket names the source of a request by where its answer goes: each connection
+// has a private inbox, some users have a prefix of their own. A client may invent
+// inboxes: then it takes from the share of its group, not from that of others.
+func newTicket(reply string, size int, serve, refuse func()) *ticket {
+	group, rest, _ := strings.Cut(reply, ".")
+	connection, _, _ := strings.Cut(rest, ".")
+	return &ticket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
+}
+
+// share is what a group or a source has under way, and when it last had a turn.
+type share struct {
+	running, waiting int
+	turn             uint64
+}
+
+// lane gives the slots of one verb to requests: at once where there is room, in turns
+// among those who wait. What waits is bounded; beyond that the source with the most
+// waiting requests loses its newest.
+type lane struct {
+	mu      sync.Mutex
+	running int
+	waiting []*ticket // oldest first
+	bytes   int
+	turn    uint64
+	shares  map[string]*share // groups and sources that run or wait
+}
+
+func newLane() *lane { return &lane{shares: map[string]*share{}} }
+
+// enter serves a request now or in its turn, or refuses it.
+func (l *lane) enter(t *ticket) {
+	l.mu.Lock()
+	l.queue(t)
+	next := l.next()
+	var refused []*ticket
+	for len(l.waiting) > waitingMax || l.bytes > waitingBytesMax {
+		refused = append(refused, l.drop(l.excess()))
+	}
+	if next != t && t.waits(l) {
+		t.timer = time.AfterFunc(waitMax, func() { l.expire(t) })
+	}
+	l.mu.Unlock()
+	if next != nil {
+		next.serve()
+	}
+	for _, r := range refused {
+		r.refuse()
+	}
+}
+
+func (t *ticket) waits(l *lane) bool { return l.index(t) >= 0 }
+
+func (l *lane) index(t *ticket) int {
+	for i := len(l.waiting) - 1; i >= 0; i-- {
+		if l.waiting[i] == t {
+			return i
+		}
+	}
+	return -1
+}
+
+// leave gives the slot of a request to the next.
+func (l *lane) leave(t *ticket) {
+	l.mu.Lock()
+	l.running--
+	l.count(t, func(s *share) { s.running-- })
+	next := l.next()
+	l.mu.Unlock()
+	if next != nil {
+		next.serve()
+	}
+}
+
+// expire refuses a request that has waited for too long.
+func (l *lane) expire(t *ticket) {
+	l.mu.Lock()
+	i := l.index(t)
+	if i >= 0 {
+		l.drop(i)
+	}
+	l.mu.Unlock()
+	if i >= 0 {
+		t.refuse()
+	}
+}
+
+// count changes the shares of a ticket, and forgets those of nobody. mu is held.
+func (l *lane) count(t *ticket, change func(*share)) {
+	for _, name := range []string{t.group, t.source} {
+		s := l.shares[name]
+		if s == nil {
+			s = &share{}
+			l.shares[name] = s
+		}
+		change(s)
+		if s.running == 0 && s.waiting == 0 {
+			delete(l.shares, name)
+		}
+	}
+}
+
+func (l *lane) queue(t *ticket) {
+	l.waiting = append(l.waiting, t)
+	l.bytes += t.size
+	l.count(t, func(s *share) { s.waiting++ })
+}
+
+// drop takes the i-th request out of those that wait. mu is held.
+func (l *lane) drop(i int) *ticket {
+	t := l.waiting[i]
+	l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+	l.bytes -= t.size
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	l.count(t, func(s *share) { s.waiting-- })
+	return t
+}
+
+// next takes the request whose turn it is, nil where there is no slot for any: of
+// the group with the least under way, then of its source with the least, then of
+// who had no turn for the longest. mu is held.
+func (l *lane) next() *ticket {
+	if l.running >= requestsAtOnce {
+		return nil
+	}
+	best := -1
+	for i, t := range l.waiting {
+		if l.shares[t.group].running < groupAtOnce && l.shares[t.source].running < sourceAtOnce && (best < 0 || l.before(t, l.waiting[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	l.turn++
+	l.running++
+	t := l.waiting[best]
+	l.count(t, func(s *share) { s.running, s.turn = s.running+1, l.turn })
+	return l.drop(best)
+}
+
+func (l *lane) before(a, b *ticket) bool {
+	for _, names := range [][2]string{{a.group, b.group}, {a.source, b.source}} {
+		x, y := l.shares[names[0]], l.shares[names[1]]
+		switch {
+		case names[0] == names[1]:
+		case x.running != y.running:
+			return x.running < y.running
+		default:
+			return x.turn < y.turn
+		}
+	}
+	return false // the older one
+}
+
+// excess is the newest request of the source that has the most waiting, in the group
+// that has. mu is held.
+func (l *lane) excess() int {
+	worst := len(l.waiting) - 1
+	for i := worst - 1; i >= 0; i-- {
+		t, w := l.waiting[i], l.waiting[worst]
+		group, most := l.shares[t.group].waiting, l.shares[w.group].waiting
+		if group > most || group == most && l.shares[t.source].waiting > l.shares[w.source].waiting {
+			worst = i
+		}
+	}
+	return worst
+}

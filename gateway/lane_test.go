@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+)
+
+// slots plays a lane whose requests end when the test says so.
+type slots struct {
+	*lane
+	served, refused []string
+	running         []*ticket
+}
+
+func (s *slots) ask(reply string, size int) {
+	var t *ticket
+	t = newTicket(reply, size, func() { s.served, s.running = append(s.served, reply), append(s.running, t) },
+		func() { s.refused = append(s.refused, reply) })
+	s.enter(t)
+}
+
+func (s *slots) end() {
+	t := s.running[0]
+	s.running = s.running[1:]
+	s.leave(t)
+}
+
+// TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the
+// next turn, and places in the queue to others.
+func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range 3 * waitingMax {
+		s.ask("_INBOX_client.hog.1", 10)
+	}
+	if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
+		t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
+	}
+	s.ask("_INBOX_client.other.1", 10)
+	s.ask("_INBOX.watcher.1", 10)
+	if got := s.served[sourceAtOnce:]; fmt.Sprint(got) != "[_INBOX_client.other.1 _INBOX.watcher.1]" {
+		t.Errorf("at once beside a hog: %v", got)
+	}
+	// Invented inboxes take the share of their group only.
+	for i := range 200 {
+		s.ask(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
+	}
+	if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
+		t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
+	}
+	for i := range 20 { // all slots
+		s.ask("_INBOX.w"+fmt.Sprint(i)+".1", 10)
+	}
+	if s.lane.running != requestsAtOnce {
+		t.Errorf("%d run, want %d", s.lane.running, requestsAtOnce)
+	}
+	s.ask("_INBOX_client_alice.a.1", 10)
+	s.end()
+	if got := s.served[len(s.served)-1]; got != "_INBOX_client_alice.a.1" {
+		t.Errorf("the next turn went to %s", got)
+	}
+	s.ask("_INBOX.big.1", waitingBytesMax+1)
+	if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
+		t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
+	}
+	for len(s.running) > 0 {
+		s.end()
+	}
+	if len(s.waiting) != 0 || s.bytes != 0 || s.lane.running != 0 || len(s.shares) != 0 {
+		t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.lane.running, len(s.shares))
+	}
+}
+
+func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
+	l := newLane()
+	for range sourceAtOnce {
+		l.enter(newTicket("_INBOX.a.1", 0, func() {}, func() {}))
+	}
+	served, refused := 0, 0
+	late := newTicket("_INBOX.a.1", 0, func() { served++ }, func() { refused++ })
+	l.enter(late)
+	l.expire(late)
+	l.expire(late)
+	l.leave(newTicket("_INBOX.a.1", 0, nil, nil))
+	if served != 0 || refused != 1 || len(l.waiting) != 0 {
+		t.Errorf("served %d, refused %d", served, refused)
+	}
+}
+
+// TestAttackAHogDoesNotKeepOthersFromAnAnswer: 1,000 requests at once by one
+// connection, to a verb that takes 50 ms; another one gets its answer within two
+// seconds, and the hog's requests end as answers or as refusals that say when to
+// come again.
+func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
+	const requests, bound = 1000, 2 * time.Second
+	e := embedded(t)
+	slow := func() client.NodeInfo {
+		<-time.After(50 * time.Millisecond)
+		return client.NodeInfo{}
+	}
+	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: bus.Names{}, Name: "one", Machine: "m", Self: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	hog, inbox := dial(t, e, bus.RoleClient), ""
+	inbox = hog.NewInbox()
+	answers, err := hog.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range requests {
+		if err := hog.PublishRequest("troupe.cmd.nodes", inbox, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hog.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	asks := client.New(dial(t, e, bus.RoleClient), bus.Names{})
+	for range 3 {
+		began := time.Now()
+		if _, err := asks.Nodes(t.Context()); err != nil || time.Since(began) > bound {
+			t.Errorf("beside a hog: %v after %v", err, time.Since(began))
+		}
+	}
+	for i := range requests {
+		m, err := answers.NextMsg(time.Minute)
+		if err != nil {
+			t.Fatalf("%d of %d requests have no answer: %v", requests-i, requests, err)
+		}
+		if m.Header.Get("Nats-Service-Error-Code") != "" && m.Header.Get(client.RetryHeader) == "" {
+			t.Fatalf("a refusal does not say when to come again: %v", m.Header)
+		}
+	}
+}
+
+// TestABusyNodeIsAskedAgain: a client that is refused for its number of requests
+// comes again, and many at once all get their answer.
+func TestABusyNodeIsAskedAgain(t *testing.T) {
+	e := embedded(t)
+	nc := dial(t, e, bus.RoleService)
+	calls := 0
+	_, err := nc.Subscribe("troupe.cmd.list", func(m *nats.Msg) {
+		calls++
+		answer := &nats.Msg{Subject: m.Reply, Data: []byte("[]")}
+		if calls < 3 {
+			answer = &nats.Msg{Subject: m.Reply, Header: nats.Header{"Nats-Service-Error-Code": {"429"}, client.RetryHeader: {"10"}}}
+		}
+		if err := nc.PublishMsg(answer); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	asks := client.New(dial(t, e, bus.RoleClient), bus.Names{})
+	if _, err := asks.List(t.Context()); err != nil || calls != 3 {
+		t.Errorf("after %d calls: %v", calls, err)
+	}
+	var refused *client.Error
+	if full := error(&client.Error{Code: client.CodeLimit}); client.Busy(full) || !errors.As(full, &refused) {
+		t.Error("logs that are full are not busy")
+	}
+}
