@@ -40,6 +40,8 @@ type ToolRule struct {
 	Private []string
 	// Read are files and directories that commands of shell may read.
 	Read []string
+	// Git says that commands of shell may write git directories.
+	Git bool
 	// Timeout of a call; 0 is the tool's own.
 	Timeout time.Duration
 }
@@ -358,6 +360,7 @@ func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
 			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
 			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.list(n, k) },
 			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.list(n, k) },
+			"git":     func(d *decoder, k string, n *yaml.Node) { r.Git = d.boolean(n, k) },
 			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.paths(n, k) },
 			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.duration(n, k) },
 		})

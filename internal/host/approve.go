@@ -190,7 +190,7 @@ func confined(ctx context.Context) string {
 	}
 	var missing sandbox.Report
 	for _, f := range report.Missing() {
-		if f.What == sandbox.Files || f.What == sandbox.Network {
+		if f.What == sandbox.Files || f.What == sandbox.Git || f.What == sandbox.Network {
 			missing = append(missing, f)
 		}
 	}

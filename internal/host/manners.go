@@ -170,7 +170,7 @@ func (h *Host) classify(o *supervisor.Opened, a *client.RunAccepted) error {
 		if r.Class != "" && s.Class.Stricter(r.Class) != r.Class {
 			note("%s: %s stays %s; only the user's own %s can trust it more", file, r.Name, s.Class, settings.FileName)
 		}
-		if r.Allow != nil || r.Private != nil || r.Read != nil || r.Timeout != 0 {
+		if r.Allow != nil || r.Private != nil || r.Read != nil || r.Git || r.Timeout != 0 {
 			note("%s: what it allows %s is off; only the user's own %s can allow it", file, r.Name, settings.FileName)
 		}
 		s.Class = s.Class.Stricter(r.Class)

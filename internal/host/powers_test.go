@@ -244,6 +244,32 @@ func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
 	}
 }
 
+// TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit goes through the setting tools.shell.git.
+func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
+	noLeaks(t)
+	for _, open := range []bool{false, true} {
+		dir, agents := t.TempDir(), hands(t)
+		put(t, "[core]\n", dir, ".git", "config")
+		rules := t.TempDir()
+		put(t, fmt.Sprintf("tools: {shell: {allow: [\"*\"], git: %t}}\n", open), rules, "troupe.yaml")
+		shared, err := agentfile.Share(filepath.Join(rules, "troupe.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Tools = []string{dir, agents}, shared.Tools })
+		c := connect(t, h)
+		id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "echo hooksPath=x >>.git/config; :"))})
+		info := finished(t, c, id, agent.Completed)
+		text, err := os.ReadFile(filepath.Join(dir, ".git", "config"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if planted := strings.Contains(string(text), "hooksPath"); planted != open && (open || !strings.Contains(info.Result.Text, "git (")) {
+			t.Errorf("open: %t, written: %t, and the result says %s", open, planted, info.Result.Text)
+		}
+	}
+}
+
 // A part of a tool is never more than it says: what cannot be kept to is refused.
 func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 	dir := t.TempDir()

@@ -166,7 +166,7 @@ func (p *place) mayWrite(name string) error {
 		return fmt.Errorf("writing %s needs permission", shown(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if strings.EqualFold(part, gitDir) {
+		if isGitName(part) {
 			return plainly(name, errProtected)
 		}
 	}
@@ -174,6 +174,8 @@ func (p *place) mayWrite(name string) error {
 		info, err := p.root.Lstat(filepath.FromSlash(dir))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+		case p.holdsGit(dir):
+			return plainly(name, errProtected)
 		case err != nil:
 			return plainly(name, err)
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -181,4 +183,26 @@ func (p *place) mayWrite(name string) error {
 		}
 	}
 	return nil
+}
+
+// holdsGit reports a git directory of whatever name: that of a submodule or linked work tree, or a bare repository.
+func (p *place) holdsGit(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := p.root.Lstat(filepath.FromSlash(path.Join(dir, name))); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// unseenRunes are those that HFS+ leaves out of names.
+var unseenRunes = strings.NewReplacer("\u200c", "", "\u200d", "", "\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u206a", "",
+	"\u206b", "", "\u206c", "", "\u206d", "", "\u206e", "", "\u206f", "", "\ufeff", "")
+
+// isGitName reports whether a file system may take a name for .git: without regard to case, and on Windows
+// without what follows a colon, dots and spaces at the end, or by its short name.
+func isGitName(name string) bool {
+	name, _, _ = strings.Cut(unseenRunes.Replace(name), ":")
+	name = strings.TrimRight(name, ". ")
+	return strings.EqualFold(name, gitDir) || len(name) > 4 && strings.EqualFold(name[:4], "git~")
 }

@@ -196,3 +196,22 @@ func TestGitToolsReadALinkedWorktreeAndASubmodule(t *testing.T) {
 		}
 	})
 }
+
+// TestAttackWritesReachNoGitDirectory: not by another spelling of its name, and not that of a submodule elsewhere.
+func TestAttackWritesReachNoGitDirectory(t *testing.T) {
+	b := repo(t, map[string]string{"a": "x\n"})
+	b.git("init", "-q", "--bare", "store")
+	b.open(builtin.Config{Writable: []string{"**"}})
+	for _, name := range []string{".git/hooks/x", ".GIT/hooks/x", ".Git", ".git./hooks/x", ".git /x", ".git::$INDEX_ALLOCATION/x", "git~1/x", "GIT~2/x", ".g\u200cit/x", "sub/.git", "sub/.git/config",
+		"store/hooks/x", "store/new", "store/info/x"} {
+		if got := b.call("write_file", `{"path":%q,"content":"x"}`, name); !strings.HasPrefix(got, "error") {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+	if got := b.call("edit_file", `{"path":"store/config","old":"bare = true","new":"x"}`); !strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+	if got := b.call("write_file", `{"path":"storeroom/.github/x","content":"x"}`); strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	why := "there is no sandbox for " + runtime.GOOS
-	o := Output{Report: Report{{Files, false, why}, {Network, false, why}, {Leftovers, false, "only the process group is killed"}, {Isolation, false, why},
+	o := Output{Report: Report{{Files, false, why}, {Git, false, why}, {Network, false, why}, {Leftovers, false, "only the process group is killed"}, {Isolation, false, why},
 		{Privileges, false, why}, {Memory, false, why}, {Processes, false, why}}}
 	argv := []string{"/bin/sh", "-c", "exec 2>&1\n" + spec.Command}
 	if len(spec.Argv) > 0 {

@@ -44,6 +44,8 @@ type Spec struct {
 	// Dir is where it runs; it may write there and below, unless ReadOnly says no.
 	Dir      string
 	ReadOnly bool
+	// WriteGit opens the git directories below Dir, which are read-only otherwise.
+	WriteGit bool
 	// Read are further files and directories that it may read and run programs of.
 	Read []string
 	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
@@ -69,6 +71,7 @@ type Less struct{ Namespaces, Landlock bool }
 // What a Report speaks of.
 const (
 	Files      = "files"      // only the directory is written, and a person's files are not read
+	Git        = "git"        // no git directory below the directory is written
 	Network    = "network"    // none is reached
 	Leftovers  = "leftovers"  // nothing runs on after the command
 	Isolation  = "isolation"  // no other process is seen or signaled

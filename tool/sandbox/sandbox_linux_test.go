@@ -374,7 +374,7 @@ func TestAReportSaysWhatIsMissing(t *testing.T) {
 			}
 			seen[f.What] = true
 		}
-		for _, what := range []string{sandbox.Files, sandbox.Network, sandbox.Leftovers, sandbox.Isolation, sandbox.Privileges, sandbox.Memory, sandbox.Processes} {
+		for _, what := range []string{sandbox.Files, sandbox.Git, sandbox.Network, sandbox.Leftovers, sandbox.Isolation, sandbox.Privileges, sandbox.Memory, sandbox.Processes} {
 			if !seen[what] {
 				t.Errorf("nothing is said of %s: %s", what, r)
 			}
@@ -387,7 +387,7 @@ func TestAReportSaysWhatIsMissing(t *testing.T) {
 		}
 	})
 	r, err := sandbox.Probe(t.Context())
-	if err != nil || len(r) != 7 {
+	if err != nil || len(r) != 8 {
 		t.Errorf("%v %v", r, err)
 	}
 	t.Logf("enforced here: %s; missing: %s", r, r.Missing())

@@ -30,6 +30,7 @@ func (s *shutter) shut() error {
 		if err := s.mounts(); err != nil {
 			return fmt.Errorf("%w: %w", errSpaces, err)
 		}
+		s.protectGit() // a mount that is being made counts as a namespace, of which there are none after this
 		s.inside()
 		s.found(Network, true, "a network namespace with nothing but a loopback of its own")
 		s.found(Leftovers, true, "a process namespace that ends with the command")
@@ -107,6 +108,7 @@ func (s *shutter) apartOnly(abi int) {
 	if abi < landlockNet {
 		s.report[len(s.report)-1].How = "no namespaces: " + why
 	}
+	s.protectGit()
 	s.found(Leftovers, true, "a helper finds and kills all that was started, unless the command ends it first")
 	s.found(Isolation, false, "no namespaces: other processes can be seen")
 	if abi >= landlockScope {

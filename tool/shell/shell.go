@@ -25,6 +25,8 @@ type Config struct {
 	Dir string
 	// Read are further files and directories that they may read and run programs of.
 	Read []string
+	// WriteGit lets them write git directories too, hooks and settings included.
+	WriteGit bool
 	// Timeout of a call. Default tool.TimeoutDefault.
 	Timeout time.Duration
 }
@@ -52,7 +54,7 @@ func Tool(cfg Config) (tool.Tool, error) {
 			if now, err := filepath.EvalSymlinks(cfg.Dir); err == nil && now != real {
 				return "", ErrMoved
 			}
-			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, Output: tool.WholeBytesMax,
+			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, WriteGit: cfg.WriteGit, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {
