@@ -36,6 +36,8 @@ type ToolRule struct {
 	// http_get, commands for shell. Whoever gives it, also an empty one, lets every
 	// agent have the tool that may have all.
 	Allow []string
+	// Deny are commands of shell that never run, also where a rule allows them.
+	Deny []string
 	// Private are addresses that http_get may reach although they are not public.
 	Private []string
 	// Read are files and directories that commands of shell may read.
@@ -359,6 +361,7 @@ func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
 			},
 			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
 			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.list(n, k) },
+			"deny":    func(d *decoder, k string, n *yaml.Node) { r.Deny = d.list(n, k) },
 			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.list(n, k) },
 			"git":     func(d *decoder, k string, n *yaml.Node) { r.Git = d.boolean(n, k) },
 			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.paths(n, k) },

@@ -24,14 +24,31 @@ func (d Definition) Grants() []string {
 }
 
 // Denies are the names of the tools that a definition takes away, also those of
-// which it names a part.
+// which it names a part. Of the shell a part is a command that never runs.
 func (d Definition) Denies() []string {
-	names := make([]string, len(d.DisallowedTools))
-	for i, r := range d.DisallowedTools {
-		names[i] = r.Name
+	names := []string{}
+	for _, r := range d.DisallowedTools {
+		if !r.deniesCommand() {
+			names = append(names, r.Name)
+		}
 	}
 	return names
 }
+
+// DeniedCommands are the commands of shell that refs take away; all other refs take
+// a whole tool away.
+func DeniedCommands(refs []ToolRef) (rules []string, rest []ToolRef) {
+	for _, r := range refs {
+		if r.deniesCommand() {
+			rules = append(rules, r.Args)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return rules, rest
+}
+
+func (r ToolRef) deniesCommand() bool { return r.Name == "shell" && r.Args != "" && r.Args != "*" }
 
 // partial: the agents that may be called and the rules of the shell are kept to,
 // other arguments are not.
@@ -70,7 +87,7 @@ func (d *decoder) tellParts() {
 		}
 	}
 	for _, r := range d.def.DisallowedTools {
-		if r.Args != "" {
+		if r.Args != "" && !r.deniesCommand() {
 			d.note(d.lines["disallowedTools"], "%s(%s): patterns are not acted on yet, so the agent goes without all of %s", r.Name, r.Args, r.Name)
 		}
 	}

@@ -143,7 +143,7 @@ func treeSchema(key string) *jsonschema.Schema {
 	case "tools":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: object(map[string]*jsonschema.Schema{
 			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},
-			"allow": list.schema(), "private": list.schema(), "git": {Type: "boolean"}, "read": list.schema(), "timeout": duration.schema()})}
+			"allow": list.schema(), "deny": list.schema(), "private": list.schema(), "git": {Type: "boolean"}, "read": list.schema(), "timeout": duration.schema()})}
 	}
 	return &jsonschema.Schema{Types: []string{"object", "array"}}
 }

@@ -60,7 +60,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
 	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "only these tools, separated by commas")
-	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas")
+	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas; 'shell(rm:*)': the shell, but not such commands")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "leave the directory's AGENTS.md out of the prompts")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
 	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/hook"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool/sandbox"
 	"github.com/troupe-run/troupe/tool/shell"
@@ -33,22 +34,31 @@ const askedBytesMax = 1400
 // leave is what needs no person, as far as a task says it.
 type leave struct {
 	Allow []string `json:"allow,omitempty"` // rules of shell
+	Deny  []string `json:"deny,omitempty"`  // commands of shell that never run
 	Yes   bool     `json:"yes,omitempty"`   // any command that the sandbox confines
 	Asked []string `json:"asked,omitempty"` // tools that always need one
+	// DenyOnly: the agent may only pass the shell on, so nothing but Deny binds.
+	DenyOnly bool `json:"deny_only,omitempty"`
 }
 
 // ruled is the hook of a definition that names the shell with rules.
-func ruled(refs []agentfile.ToolRef) []agent.Hook {
-	var l leave
-	for _, r := range refs {
-		if r.Name == shell.Name && r.Args != "" {
-			l.Allow = append(l.Allow, r.Args)
-		}
-	}
-	if l.Allow == nil {
+func ruled(d agentfile.Definition) []agent.Hook {
+	l := leave{Allow: allowedCommands(d.Tools)}
+	l.Deny, _ = agentfile.DeniedCommands(d.DisallowedTools)
+	if l.Allow == nil && l.Deny == nil {
 		return nil
 	}
 	return []agent.Hook{l.hook(shell.Name)}
+}
+
+// allowedCommands are the rules of shell among refs.
+func allowedCommands(refs []agentfile.ToolRef) (rules []string) {
+	for _, r := range refs {
+		if r.Name == shell.Name && r.Args != "" {
+			rules = append(rules, r.Args)
+		}
+	}
+	return rules
 }
 
 func (l leave) hook(tools ...string) agent.Hook {
@@ -76,12 +86,9 @@ func (h *Host) approvals(o *supervisor.Opened, r client.RunRequest) {
 	if specOf(o.Tools, shell.Name) >= 0 && own && !slices.Contains(tools, shell.Name) {
 		tools = append(tools, shell.Name)
 	}
-	run := leave{Yes: r.Yes, Asked: asked, Allow: h.rule(shell.Name).Allow}
-	for _, ref := range agentfile.Refs(r.AllowedTools) {
-		if ref.Name == shell.Name && ref.Args != "" {
-			run.Allow = append(slices.Clip(run.Allow), ref.Args)
-		}
-	}
+	run := leave{Yes: r.Yes, Asked: asked, Allow: slices.Concat(h.rule(shell.Name).Allow, allowedCommands(agentfile.Refs(r.AllowedTools)))}
+	denied, _ := agentfile.DeniedCommands(agentfile.Refs(r.DisallowedTools))
+	run.Deny = slices.Concat(h.rule(shell.Name).Deny, deniedByDirectory(o.Workspace), denied)
 	for i, d := range o.Definitions {
 		mine := run
 		hooks := slices.DeleteFunc(slices.Clone(d.Manners.Hooks), func(k agent.Hook) bool {
@@ -90,28 +97,40 @@ func (h *Host) approvals(o *supervisor.Opened, r client.RunRequest) {
 			}
 			var said leave
 			if json.Unmarshal([]byte(k.Rules), &said) == nil {
-				mine.Allow = slices.Concat(mine.Allow, said.Allow)
+				mine.Allow, mine.Deny = slices.Concat(mine.Allow, said.Allow), slices.Concat(mine.Deny, said.Deny)
 			}
 			return true
 		})
-		// Hooks of a parent bind its children. One that may only pass the shell on has
-		// no rules about it, so it does not take away those of the child's own file.
-		passesOn := func(name string) bool {
-			return name == shell.Name && !slices.Contains(asked, name) && d.Offer != nil && !slices.Contains(d.Offer, name)
-		}
-		about := slices.DeleteFunc(slices.Clone(tools), passesOn)
+		// Hooks of a parent bind its children. An agent that may only pass the shell on
+		// allows nothing itself, so it does not take away what the child's file allows.
+		mine.DenyOnly = d.Offer != nil && !slices.Contains(d.Offer, shell.Name)
 		has := func(name string) bool { return d.Tools == nil || slices.Contains(d.Tools, name) }
-		if slices.ContainsFunc(about, has) {
-			hooks = append(hooks, mine.hook(about...))
+		if slices.ContainsFunc(tools, has) {
+			hooks = append(hooks, mine.hook(slices.Clone(tools)...))
 		}
 		o.Definitions[i].Manners.Hooks = hooks
 	}
 }
 
+// deniedByDirectory are the commands that the settings of the directory deny: they
+// may come from anybody, and can only take trust away. classify has refused a file
+// that cannot be read.
+func deniedByDirectory(workspace string) []string {
+	if workspace == "" {
+		return nil
+	}
+	local, err := agentfile.Share(filepath.Join(workspace, settings.FileName))
+	i := slices.IndexFunc(local.Tools, func(r agentfile.ToolRule) bool { return r.Name == shell.Name })
+	if err != nil || i < 0 {
+		return nil
+	}
+	return local.Tools[i].Deny
+}
+
 // unruled takes its rules away from an agent that the directory itself brings:
 // what is looked at does not say what may be done to it.
 func unruled(d agentfile.Definition, workspace string) (agentfile.Definition, bool) {
-	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) || len(ruled(d.Tools)) == 0 {
+	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) || len(allowedCommands(d.Tools)) == 0 {
 		return d, false
 	}
 	d.Tools = slices.Clone(d.Tools)
@@ -150,14 +169,25 @@ func approve(ctx context.Context, c hook.Call, confined func(context.Context) st
 		}
 		return agent.HookAnswer{Decision: agent.HookAsk, Text: why}, nil
 	}
-	if slices.Contains(l.Asked, c.Data.Tool) {
-		return ask("what it does cannot be undone")
-	}
 	var args struct {
 		Command string `json:"command"`
 	}
-	if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
-		return agent.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
+	found := shell.Clear
+	if c.Data.Tool == shell.Name {
+		if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
+			return agent.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
+		}
+		found = shell.Find(l.Deny, args.Command)
+	}
+	switch {
+	case found == shell.Denied:
+		return agent.HookAnswer{Decision: agent.HookDeny, Text: "a rule denies a command of it; the rules deny: " + strings.Join(l.Deny, ", ")}, nil
+	case slices.Contains(l.Asked, c.Data.Tool):
+		return ask("what it does cannot be undone")
+	case found == shell.Unclear:
+		return ask("it is decided only when it runs whether a rule denies a command of it")
+	case l.DenyOnly:
+		return agent.HookAnswer{}, nil
 	}
 	if shell.Allowed(l.Allow, args.Command) {
 		return agent.HookAnswer{}, nil

@@ -270,7 +270,8 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 		return err
 	}
 	// What is taken away by name is forbidden, to the root and all below it.
-	o.Definitions[root].Deny = slices.Concat(o.Definitions[root].Deny, names(agentfile.Refs(r.DisallowedTools)))
+	allowed, disallowed := names(agentfile.Refs(r.AllowedTools)), disallowedTools(r)
+	o.Definitions[root].Deny = slices.Concat(o.Definitions[root].Deny, disallowed)
 	specs, err := h.specs(o.Workspace)
 	if err != nil {
 		return err
@@ -293,7 +294,6 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	if err := h.empower(o, r); err != nil {
 		return err
 	}
-	allowed, disallowed := names(agentfile.Refs(r.AllowedTools)), names(agentfile.Refs(r.DisallowedTools))
 	tellUnknown(o.Tools, slices.Concat(allowed, disallowed), a)
 	o.Tools = slices.DeleteFunc(o.Tools, func(s model.ToolSpec) bool {
 		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
@@ -304,6 +304,12 @@ func (h *Host) cast(o *supervisor.Opened, r client.RunRequest, a *client.RunAcce
 	settleRights(o)
 	h.approvals(o, r)
 	return reachable(o)
+}
+
+// disallowedTools are the tools that a request takes away whole.
+func disallowedTools(r client.RunRequest) []string {
+	_, whole := agentfile.DeniedCommands(agentfile.Refs(r.DisallowedTools))
+	return names(whole)
 }
 
 // rights: the built-in coordinator may pass on what it does not use itself;

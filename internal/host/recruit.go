@@ -145,7 +145,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 		def.Deny = append(def.Deny, onlyReads)
 	}
 	share(&def.Limits, o.Limits, d.Budget.Share)
-	def.Manners.Hooks = append(signed(d), ruled(d.Tools)...)
+	def.Manners.Hooks = append(signed(d), ruled(d)...)
 	if d.Model != "" {
 		choice, err := h.models.named(d.Model)
 		if err != nil {

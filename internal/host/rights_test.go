@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 )
@@ -100,5 +102,52 @@ hooks:
 	}
 	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 		t.Error("it was written")
+	}
+}
+
+// A command that is denied by name does not run behind others, whatever allows the
+// rest: a file, the settings of the directory, the request (T6).
+func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
+	noLeaks(t)
+	all := func(r *client.RunRequest) { r.AllowedTools = []string{"Bash(*)"} }
+	for _, command := range []string{"touch made", "echo hi && env sh -c 'touch made'", "echo $(touch made)", "X=touch; $X made"} {
+		got, asked := shelled(t, command, "deny", func(r *client.RunRequest) {
+			all(r)
+			r.DisallowedTools = []string{"Bash(touch:*)"}
+		})
+		if unclear := strings.Contains(command, "$X"); asked != unclear || !strings.HasSuffix(got, "made=false") || !unclear && !strings.Contains(got, "denied by hook approval: a rule denies a command of it; the rules deny: touch:*") {
+			t.Errorf("%s: %q, asked %v", command, got, asked)
+		}
+	}
+	if got, asked := shelled(t, "touch made", "deny", all); asked || !strings.HasSuffix(got, "made=true") {
+		t.Errorf("%q, asked %v", got, asked)
+	}
+}
+
+// What denies a command is a file's, the operator's, the request's and the
+// directory's word together, and it takes no tool away.
+func TestCommandsAreDeniedByAnybody(t *testing.T) {
+	dir, agents := t.TempDir(), t.TempDir()
+	put(t, "---\nname: hand\ndescription: d\ntools: Bash, Read\ndisallowedTools: Bash(rm:*), Write(x)\n---\nx\n", agents, "hand.md")
+	put(t, "---\nname: passer\ndescription: d\ndisallowedTools: Bash(dd:*)\n---\nx\n", agents, "passer.md")
+	put(t, "tools: {shell: {deny: [curl]}}\n", dir, "troupe.yaml")
+	h := doors(dir, func(c *Config) {
+		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Deny: []string{"git push:*"}}}
+	})
+	o, a, err := h.build(request(func(r *client.RunRequest) {
+		r.Dir, r.Agents, r.Agent, r.DisallowedTools = dir, agents, "hand", []string{"Bash(touch:*)"}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	every := []string{"git push:*", "curl", "touch:*"}
+	if l, _ := leaves(t, o, "hand"); !slices.Equal(l.Deny, append(slices.Clone(every), "rm:*")) || l.DenyOnly {
+		t.Errorf("%+v", l)
+	}
+	if l, _ := leaves(t, o, "passer"); !slices.Equal(l.Deny, append(slices.Clone(every), "dd:*")) || !l.DenyOnly {
+		t.Errorf("%+v", l)
+	}
+	if d := definition(t, o, "hand"); slices.Contains(d.Deny, "shell") || !slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {
+		t.Errorf("%v %v", d.Deny, a.Notes)
 	}
 }

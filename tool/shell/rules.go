@@ -1,40 +1,50 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// steers are the characters by which one command line does more than one thing,
-// or other things than it shows. They count also within quotes: a rule that is
-// too strict only asks a person.
-const steers = ";&|<>$`()\n\r\x00"
+// AnyCommand is the rule that fits every command line.
+const AnyCommand = "*"
 
-// Allowed reports whether a command needs no person's leave, by rules as agent
-// files write them in parentheses behind the tool: "git log:*" is git log with
-// any arguments, "make test" just that, "*" any command. But for the last, a
-// command that chains, redirects or substitutes fits no rule.
+// rule is one rule as agent files write it in parentheses behind the tool:
+// "git log:*" is git log with any arguments, "make test" just that.
+type rule struct {
+	words  []string
+	prefix bool
+}
+
+func parseRule(text string) rule {
+	text = strings.TrimSpace(text)
+	words, prefix := strings.CutSuffix(text, ":*")
+	if !prefix {
+		words, prefix = strings.CutSuffix(text, " *")
+	}
+	return rule{strings.Fields(words), prefix}
+}
+
+// Allowed reports whether a command line needs no person's leave: it fits "*", or
+// it is a list of simple commands of literal words, each of which fits a rule.
+// Whatever chains, redirects, substitutes, expands or assigns fits no rule. A rule
+// is about the first words; what the options behind them do is not looked at.
 func Allowed(rules []string, command string) bool {
-	for _, r := range rules {
-		r = strings.TrimSpace(r)
-		if r == "*" {
-			return true
-		}
-		if r == "" || strings.ContainsAny(command, steers) {
-			continue
-		}
-		words, prefix := strings.CutSuffix(r, ":*")
-		if !prefix {
-			words, prefix = strings.CutSuffix(r, " *")
-		}
-		rule, said := strings.Fields(words), strings.Fields(command)
-		if len(rule) == 0 || len(said) < len(rule) || !prefix && len(said) != len(rule) {
-			continue
-		}
-		fits := true
-		for i, w := range rule {
-			fits = fits && said[i] == w
-		}
-		if fits {
-			return true
+	if slices.ContainsFunc(rules, func(r string) bool { return strings.TrimSpace(r) == AnyCommand }) {
+		return true
+	}
+	for _, as := range variants {
+		list, ok := plainCommands(command, as)
+		if !ok || slices.ContainsFunc(list, func(words []string) bool { return !allowedWords(rules, words) }) {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+func allowedWords(rules, words []string) bool {
+	return slices.ContainsFunc(rules, func(text string) bool {
+		r := parseRule(text)
+		n := len(r.words)
+		return n > 0 && len(words) >= n && (r.prefix || len(words) == n) && slices.Equal(r.words, words[:n])
+	})
 }
