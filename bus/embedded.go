@@ -113,6 +113,9 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
+	if err := checkForm(cfg.StateDir); err != nil {
+		return nil, err
+	}
 	// Before anything else looks at the directory: two servers in one lose
 	// entries that were acknowledged.
 	lock, err := takeLock(filepath.Join(cfg.StateDir, lockName))
@@ -123,7 +126,11 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	for _, role := range roles {
 		e.secrets[role] = rand.Text()
 	}
-	if err := e.start(); err != nil {
+	err = writeForm(cfg.StateDir)
+	if err == nil {
+		err = e.start()
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
 	go e.watchDisk()
