@@ -41,6 +41,7 @@ watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-o
 purses:   ; go run ./internal/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
 # slow needs strace.
 slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \
+	go run ./internal/chaos -nodes $(NODES) -slow 100ms -runs 3 -at-once 3 -ttl 20s $(CHAOS) && \
 	go run ./internal/chaos -nodes $(NODES) -slow 1ms -runs 6 -at-once 3 -ttl 3s -control $(CHAOS)
 # full disk needs root and tmpfs.
 full:     ; go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS) && \

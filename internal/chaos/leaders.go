@@ -237,7 +237,9 @@ func (h *harm) calm() bool {
 
 // harmed: something is done to the servers, or before them, after which a node may
 // rightly be taken for dead.
-func (o options) harmed() bool { return o.cuts+o.power+o.shapes+o.trees > 0 || o.full == fullDisk }
+func (o options) harmed() bool {
+	return o.cuts+o.power+o.shapes+o.trees > 0 || o.full == fullDisk || o.slow > 0
+}
 
 // close ends what watches the servers.
 func (h *harm) close() error {

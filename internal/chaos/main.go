@@ -58,8 +58,9 @@
 // half do (watchers.go). It exits 1 if those that do not read make runs take twice as long,
 // or the server grows too much.
 //
-// With -slow the disk beneath the servers is slow (slow.go). It exits 1 if a lease is
-// lost because of that, or a node grows.
+// With -slow the disk beneath the servers is slow, and a node dies (slow.go). It exits 1
+// if a lease of a node that lives is lost, if those of the dead one are not taken over
+// within the TTL and -slack, or if a node grows.
 //
 // With -upgrade nodes of two builds are side by side (upgrade.go). It exits 1 if a run
 // begins under newer rules while an old node lives, or if an old node writes anything

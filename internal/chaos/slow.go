@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
@@ -34,21 +37,70 @@ func (s *servers) slowed() []string {
 		"-e", fmt.Sprintf("inject=fsync,fdatasync,pwrite64:delay_exit=%d", s.o.slow.Microseconds())}
 }
 
-// playSlow has runs go on above a slow disk. All lives, so no lease may end; what
-// waits for the disk is bounded by who waits for its answer.
-func (t *theatre) playSlow() {
-	var mu sync.Mutex
-	expired := 0
-	stop, err := t.client.Watch(func(e client.Event) {
-		var m gateway.ShardMoved
-		if e.Kind == "shard.taken" || e.Kind == "shard.released" {
-			if json.Unmarshal(e.Data, &m) == nil && m.Why == "expired" {
-				mu.Lock()
-				expired++
-				mu.Unlock()
-			}
+// slowLeases is what the events say of leases above a slow disk.
+type slowLeases struct {
+	mu      sync.Mutex
+	expired int       // leases of nodes that live
+	dead    string    // the id of the node that died, with the leases that it had
+	had     int       //
+	struck  time.Time // when it died
+	taken   int       // of its leases
+	last    time.Time // when the last of them was taken
+}
+
+func (l *slowLeases) see(e client.Event) {
+	var m gateway.ShardMoved
+	if e.Kind != "shard.taken" && e.Kind != "shard.released" || json.Unmarshal(e.Data, &m) != nil || m.Why != "expired" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.dead == "" || e.Kind == "shard.released" && e.Agent != strings.ToLower(l.dead) || e.Kind == "shard.taken" && m.Other != l.dead:
+		l.expired++
+	case e.Kind == "shard.taken":
+		l.taken++
+		l.last = time.Now()
+	}
+}
+
+// kill kills a node in the middle of the runs, for good.
+func (l *slowLeases) kill(t *theatre) {
+	time.Sleep(t.o.ttl / 4)
+	m := t.nodes.list[0]
+	list, err := t.client.Nodes(context.Background())
+	if err != nil {
+		t.found.add("who holds what: %v", err)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range list {
+		if n.Name == m.name {
+			l.dead, l.had = n.ID, n.Held()
 		}
-	})
+	}
+	l.struck = time.Now()
+	b := &blow{no: 1, kind: killed, node: m.name, at: l.struck}
+	t.blows = append(t.blows, b)
+	t.nodes.set(m, false)
+	t.witness.struck(b)
+	t.nodes.signal(m, syscall.SIGKILL)
+}
+
+// over reports whether all leases of the dead node have been taken.
+func (l *slowLeases) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken >= l.had
+}
+
+// playSlow has runs go on above a slow disk, and a node dies meanwhile. No lease of the
+// others may end, and those of the dead node are taken over; what waits for the disk is
+// bounded by who waits for its answer.
+func (t *theatre) playSlow() {
+	leases := &slowLeases{}
+	stop, err := t.client.Watch(leases.see)
 	if err != nil {
 		t.found.add("%v", err)
 		return
@@ -59,6 +111,8 @@ func (t *theatre) playSlow() {
 	most := base
 	if t.o.broken {
 		go t.faint()
+	} else {
+		t.nodes.wait.Go(func() { leases.kill(t) })
 	}
 	over := make(chan struct{})
 	var wait sync.WaitGroup
@@ -76,11 +130,22 @@ func (t *theatre) playSlow() {
 	close(over)
 	wait.Wait()
 	t.indexed()
-	mu.Lock()
-	defer mu.Unlock()
-	fmt.Printf("%d runs above a disk that takes %v longer for each write and sync: %v; %d leases ended meanwhile; the largest node had %d MiB, and %d at the beginning; of at most %d appends under way\n",
-		t.o.runs, t.o.slow, time.Since(began).Round(time.Millisecond), expired, most>>20, base>>20, jetstream.InFlightMax)
-	t.judgeSlow(expired, base, most)
+	took := time.Since(began)
+	t.nodes.settle()
+	if err := t.until(t.o.ttl+t.o.slack, leases.over); err != nil {
+		t.found.add("%d of %d shards of the dead node were taken over %v after the runs", leases.taken, leases.had, t.o.ttl+t.o.slack)
+	}
+	leases.mu.Lock()
+	defer leases.mu.Unlock()
+	fmt.Printf("%d runs above a disk that takes %v longer for each write and sync: %v; %d leases of nodes that live ended meanwhile; the largest node had %d MiB, and %d at the beginning; of at most %d appends under way\n",
+		t.o.runs, t.o.slow, took.Round(time.Millisecond), leases.expired, most>>20, base>>20, jetstream.InFlightMax)
+	if leases.dead != "" {
+		fmt.Printf("a node died: its %d shards were taken over within %v (TTL %v)\n", leases.had, leases.last.Sub(leases.struck).Round(time.Millisecond), t.o.ttl)
+		if late := leases.last.Sub(leases.struck); late > t.o.ttl+t.o.slack {
+			t.found.add("the shards of the dead node were taken over after %v", late)
+		}
+	}
+	t.judgeSlow(leases.expired, base, most)
 }
 
 // judgeSlow: nobody may be taken for dead because of the disk, and what waits for it is

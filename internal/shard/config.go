@@ -22,6 +22,11 @@ type Node struct {
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
 	Started int64  `json:"started_ms"`
+	// Form is that of its records, Session what its leases name, and Beat how often it
+	// has tried to renew them.
+	Form    int    `json:"form"`
+	Session string `json:"session"`
+	Beat    uint64 `json:"beat"`
 	Leaving bool   `json:"leaving,omitempty"`
 	// Profile is what the server promises as this node saw it when it started, and
 	// Unproven which checks of it were not seen to hold.
@@ -31,6 +36,8 @@ type Node struct {
 	// shards, by pool, with logs that are newer: nodes that know them are to have them.
 	Rules  int              `json:"rules,omitempty"`
 	Avoids map[string][]int `json:"avoids,omitempty"`
+	// Unreadable are shards, by pool, that it holds and cannot read.
+	Unreadable map[string][]int `json:"unreadable,omitempty"`
 	// Pools whose shards it takes; without any it is an old node that knows of one.
 	Pools []string `json:"pools,omitempty"`
 	// Live and Resting are how many actors it runs, and how many wait in logs that
@@ -70,9 +77,13 @@ func (s Shard) String() string { return s.Pool + "." + strconv.Itoa(s.N) }
 
 // lease is the value of a lease.
 type lease struct {
-	Node  string `json:"node"`
-	Nonce string `json:"nonce"`
+	Form    int    `json:"form"`
+	Node    string `json:"node"`
+	Session string `json:"session"`
 }
+
+// Form is the newest form of leases and of the keys of nodes that this program knows.
+const Form = 2
 
 // TTLs of leases. The default is longer than a NATS cluster takes to find
 // another leader (4 to 9 s, reference of the server): a shorter one makes every
@@ -115,6 +126,20 @@ type Config struct {
 	Logger  *slog.Logger // default: discard
 }
 
+// A TTL must be so many times what one write to the leases takes on the servers: a node
+// renews four times in a TTL, and a renewal may have to be sent again.
+const (
+	ttlWritesMin   = 10 // below it the node warns
+	ttlWritesLeast = 4  // below it the node does not start
+	// TTLReplicated is the shortest TTL on replicated servers without a warning: their
+	// elections take 4 to 9 s.
+	TTLReplicated = 15 * time.Second
+	ttlMeasures   = 3 // writes that are measured if the first one was slow
+)
+
+// ErrTTL: the TTL cannot hold on this server.
+var ErrTTL = errors.New("shard: the TTL of leases is too short")
+
 // ErrConfig: a Config without what is required.
 var ErrConfig = errors.New("shard: config")
 
@@ -125,7 +150,7 @@ func (c *Config) fill() (slots []Shard, err error) {
 	}
 	c.TTL = cmp.Or(c.TTL, TTLDefault)
 	if c.TTL < TTLMin || c.TTL%time.Second != 0 {
-		return nil, fmt.Errorf("%w: a TTL of %s; it is whole seconds, at least %s", ErrConfig, c.TTL, TTLMin)
+		return nil, fmt.Errorf("%w: %w: %s; it is whole seconds, at least %s", ErrConfig, ErrTTL, c.TTL, TTLMin)
 	}
 	c.Settle = cmp.Or(c.Settle, settleParts*c.TTL)
 	if c.Load == nil {

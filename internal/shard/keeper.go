@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,24 +17,29 @@ import (
 
 // Keeper keeps the leases of one node.
 type Keeper struct {
-	cfg   Config
-	nonce string
-	stop  context.CancelFunc
-	over  chan struct{}
-	poke  chan struct{}
-	mu    sync.RWMutex
-	// telling is held from when shards are lost or have been taken until that is told.
-	telling sync.Mutex
-	naming  sync.Mutex       // held while our own key is written
-	slots   []Shard          // of all pools; a slot is an index into it
-	held    map[int]held     // by slot, as all that follows
-	others  map[int]string   // holders by the watch, ours too
-	leases  map[Shard]string // the same for all pools, also those that this node does not serve
-	nodes   map[string]Seen
-	giving  map[int]giving // shards to be given
-	going   bool           // by Leave
-	news    bool           // others are to hear at once what this node says of itself
-	asked   bool           // by a key that Ask wrote
+	cfg    Config
+	stop   context.CancelFunc
+	over   chan struct{}
+	poke   chan struct{}
+	clock  func() instant
+	mu     sync.RWMutex
+	naming sync.Mutex       // held while our own key is written
+	slots  []Shard          // of all pools; a slot is an index into it
+	held   map[int]held     // by slot, as all that follows; changed by the goroutine of keep alone
+	doubt  map[int]struct{} // held, but the watch or the leader showed something else
+	leases map[Shard]record // by the watch, of all pools, also those that this node does not serve
+	nodes  map[string]Seen
+	giving map[int]giving // shards to be given
+	going  bool           // by Leave
+	news   bool           // others are to hear at once what this node says of itself
+	asked  bool           // by a key that Ask wrote
+
+	session  string        // which our leases name; "" after its end
+	until    instant       // when it ends, unless it is renewed
+	lapsed   bool          // it was renewed after until, and nobody else had what is held
+	wrote    time.Duration // how long the write that began the session took
+	unknown  attempt       // the last renewal whose outcome is not known
+	verified int           // how far the leases have been read back; of renewAll alone
 
 	own    uint64 // revision of our own node's key
 	seen   uint64 // the same, as the watch has it
@@ -43,7 +49,6 @@ type Keeper struct {
 	// better for it: this node was not heard, so it does not know whether the others
 	// are dead or were not heard either, and by its own view it is not there itself.
 	calm   time.Time
-	heard  time.Time         // when the write of our own key was sent that succeeded last: a TTL later it may be gone
 	former map[int]struct{}  // shards whose leases ended by themselves
 	owed   map[int]struct{}  // let go, and the lease may still be there
 	vacant map[int]time.Time // since when nobody holds a shard
@@ -58,13 +63,16 @@ type giving struct {
 	quiet bool
 }
 
-// held is a lease of ours. until is by the monotonic clock, counted from before
-// the write that acquired or renewed it was sent.
+// held is a lease of ours.
 type held struct {
-	epoch    uint64
+	epoch   uint64
+	session string
+}
+
+// record is a lease as the watch has it.
+type record struct {
+	lease
 	revision uint64
-	until    time.Time
-	lapsed   bool // it was renewed after until, and nobody else had it
 }
 
 // Start makes the node known and keeps taking the shards that are its own.
@@ -73,13 +81,19 @@ func Start(ctx context.Context, cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{cfg: cfg, slots: slots, nonce: nonce(), over: make(chan struct{}), poke: make(chan struct{}, 1),
-		held: map[int]held{}, others: map[int]string{}, leases: map[Shard]string{}, nodes: map[string]Seen{}, giving: map[int]giving{}, former: map[int]struct{}{}, owed: map[int]struct{}{},
+	k := &Keeper{cfg: cfg, slots: slots, over: make(chan struct{}), poke: make(chan struct{}, 1), clock: clock,
+		held: map[int]held{}, doubt: map[int]struct{}{}, leases: map[Shard]record{}, nodes: map[string]Seen{}, giving: map[int]giving{}, former: map[int]struct{}{}, owed: map[int]struct{}{},
 		vacant: map[int]time.Time{}, better: map[int]time.Time{}, ends: map[int]ended{}}
-	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + k.nonce[:8]
-	k.cfg.Node.Started = time.Now().UnixMilli()
+	k.cfg.Node.ID = token(cfg.Node.Name) + "-" + nonce()[:8]
+	k.cfg.Node.Started, k.cfg.Node.Form = time.Now().UnixMilli(), Form
+	if err := k.checkForms(ctx); err != nil {
+		return nil, err
+	}
 	if err := k.announce(ctx); err != nil {
 		return nil, err
+	}
+	if err := k.checkTTL(ctx); err != nil {
+		return nil, errors.Join(err, k.withdraw(ctx))
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	k.stop = stop
@@ -113,9 +127,10 @@ func token(name string) string {
 // epoch. It is false from the moment when others may have taken it.
 func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
 	k.mu.RLock()
-	defer k.mu.RUnlock() // the clock is read under it: see renew
+	defer k.mu.RUnlock() // the clock is read under it: see renewed
 	h, ok := k.held[shard]
-	return h.epoch, ok && time.Now().Before(h.until)
+	_, doubted := k.doubt[shard]
+	return h.epoch, ok && !doubted && h.session == k.session && k.isLive()
 }
 
 // Slot is the number under which a Keeper has a shard; not ok for a pool that
@@ -133,8 +148,10 @@ func (k *Keeper) Nodes() []Seen {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	held := map[string][]Shard{}
-	for s, id := range k.leases {
-		held[id] = append(held[id], s)
+	for s := range k.leases {
+		if id, ok := k.holder(s); ok {
+			held[id] = append(held[id], s)
+		}
 	}
 	list := slices.Collect(maps.Values(k.nodes))
 	for i := range list {
@@ -231,11 +248,49 @@ func (k *Keeper) Avoid(slot int) {
 	}
 }
 
+// CannotRead says that a shard cannot be read here, or can be again. It reports whether
+// that is news.
+func (k *Keeper) CannotRead(slot int, is bool) (news bool) {
+	s := k.slots[slot]
+	k.mu.Lock()
+	known := slices.Contains(k.cfg.Node.Unreadable[s.Pool], s.N)
+	if news = known != is; news {
+		all := maps.Clone(k.cfg.Node.Unreadable) // others read the old one
+		if all == nil {
+			all = map[string][]int{}
+		}
+		all[s.Pool] = slices.DeleteFunc(slices.Clone(all[s.Pool]), func(n int) bool { return n == s.N })
+		if is {
+			all[s.Pool] = append(all[s.Pool], s.N)
+		}
+		if len(all[s.Pool]) == 0 {
+			delete(all, s.Pool)
+		}
+		k.cfg.Node.Unreadable, k.news = all, true
+	}
+	k.mu.Unlock()
+	if news {
+		k.wake()
+	}
+	return news
+}
+
 func (k *Keeper) key(slot int) string {
 	return k.slots[slot].Pool + "." + strconv.Itoa(k.slots[slot].N)
 }
 
-func (k *Keeper) value() []byte { return encode(lease{Node: k.cfg.Node.ID, Nonce: k.nonce}) }
+func (k *Keeper) value(session string) []byte {
+	return encode(lease{Node: k.cfg.Node.ID, Session: session, Form: Form})
+}
+
+// holder names the node whose valid lease the watch shows. mu is held.
+func (k *Keeper) holder(s Shard) (id string, ok bool) {
+	r, ok := k.leases[s]
+	if !ok || r.Form > Form {
+		return r.Node, ok // of a newer form: this program cannot judge it
+	}
+	return r.Node, k.nodes[r.Node].Session == r.Session && r.Session != ""
+}
 
 func encode(v any) []byte {
 	data, err := json.Marshal(v)

@@ -164,7 +164,7 @@ func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watcher.Close()
-	until(t, "the leases and the nodes have ended", func() bool { return len(keys(t, watcher)) == 0 })
+	until(t, "the sessions of the nodes have ended, and with them their leases", func() bool { return len(keys(t, watcher)) == 0 })
 	a.mu.Lock()
 	clear(a.took)
 	a.mu.Unlock()
@@ -197,18 +197,14 @@ func only(holders map[int]string, id string) map[int]string {
 	return part
 }
 
-// keys are those of both buckets.
-func keys(t *testing.T, nc *nats.Conn) (list []string) {
+// keys are those of the nodes.
+func keys(t *testing.T, nc *nats.Conn) []string {
 	t.Helper()
-	b := buckets(t, nc)
-	for _, kv := range []jetstream.KeyValue{b.Shards, b.Nodes} {
-		found, err := kv.ListKeys(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = slices.AppendSeq(list, each(found.Keys()))
+	found, err := buckets(t, nc).Nodes.ListKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return list
+	return slices.Collect(each(found.Keys()))
 }
 
 func each[T any](c <-chan T) func(func(T) bool) {

@@ -10,6 +10,8 @@ import (
 
 // plan takes and gives what the present view asks for.
 func (k *Keeper) plan(ctx context.Context) {
+	again, gone := k.dropLost(ctx)
+	k.tell(again, gone)
 	p := k.next()
 	taking, cancel := k.soon(ctx)
 	defer cancel()
@@ -18,13 +20,8 @@ func (k *Keeper) plan(ctx context.Context) {
 	for _, s := range p.Give {
 		k.quieten(s)
 	}
-	k.telling.Lock()
 	lost := k.letAllGo(k.quiet(), k.why())
-	k.mu.RLock()
-	gained = slices.DeleteFunc(gained, func(s int) bool { _, ok := k.held[s]; return !ok })
-	k.mu.RUnlock()
 	k.tell(gained, lost)
-	k.telling.Unlock()
 	freeing, enough := k.soon(ctx)
 	defer enough()
 	k.freeAll(freeing, lost)
@@ -134,7 +131,7 @@ func (k *Keeper) next() Plan {
 	views := k.views(now)
 	// Also before anybody could tell that our own key has ended: nobody may have been heard.
 	_, known := k.nodes[k.cfg.Node.ID]
-	calm := !known || now.Before(k.calm) || now.Sub(k.heard) >= k.cfg.TTL
+	calm := !known || now.Before(k.calm) || !k.isLive()
 	going, former := k.going || k.asked, maps.Clone(k.former)
 	moving := len(k.giving) > 0
 	k.mu.Unlock()
@@ -188,7 +185,7 @@ func (k *Keeper) views(now time.Time) []View {
 
 // view adds what is known of one shard. mu is held.
 func (k *Keeper) view(v *View, shard, slot int, now time.Time) {
-	holder, held := k.others[slot]
+	holder, held := k.holder(k.slots[slot])
 	if held && holder == v.Self {
 		held = false // the map of what is held knows better
 	}

@@ -3,12 +3,15 @@ package shard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/bus"
 )
 
 // watch keeps the view of nodes and leases. It returns when both buckets have
@@ -73,14 +76,14 @@ func (k *Keeper) lookAgain(ctx context.Context, watching func()) func() {
 	defer cancel()
 	watching()
 	k.mu.Lock()
-	nodes, others, leases := k.nodes, k.others, k.leases
-	k.nodes, k.others, k.leases, k.missed = map[string]Seen{}, map[int]string{}, map[Shard]string{}, 0
+	nodes, leases := k.nodes, k.leases
+	k.nodes, k.leases, k.missed = map[string]Seen{}, map[Shard]record{}, 0
 	k.mu.Unlock()
 	again, err := k.watch(soon, ctx)
 	k.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", k.cfg.Node.ID, "error", err)
 	if err != nil {
 		k.mu.Lock()
-		k.nodes, k.others, k.leases, k.missed = nodes, others, leases, blindAfter
+		k.nodes, k.leases, k.missed = nodes, leases, blindAfter
 		k.mu.Unlock()
 		return func() {}
 	}
@@ -153,7 +156,11 @@ func (k *Keeper) seeNode(e jetstream.KeyValueEntry) {
 		k.seen = e.Revision()
 	}
 	var n Node
-	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &n) != nil || n.ID != e.Key() {
+	put := e.Operation() == jetstream.KeyValuePut && json.Unmarshal(e.Value(), &n) == nil && n.ID == e.Key()
+	if before, known := k.nodes[e.Key()]; known && (!put || before.Session != n.Session) {
+		k.sessionEnded(before)
+	}
+	if !put {
 		delete(k.nodes, e.Key())
 		return
 	}
@@ -171,18 +178,49 @@ func (k *Keeper) seeLease(e jetstream.KeyValueEntry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var l lease
-	if e.Operation() == jetstream.KeyValuePut && json.Unmarshal(e.Value(), &l) == nil && l.Node != "" {
-		k.leases[s] = l.Node
-		if ours {
-			k.others[slot] = l.Node
-		}
+	put := e.Operation() == jetstream.KeyValuePut && json.Unmarshal(e.Value(), &l) == nil && (l.Node != "" || l.Form > Form)
+	if h, held := k.held[slot]; ours && held && e.Revision() > h.epoch && (!put || l.Session != k.session) {
+		k.doubt[slot] = struct{}{}
+	}
+	if put {
+		k.leases[s] = record{l, e.Revision()}
 		return
 	}
-	if holder, known := k.leases[s]; known && ours {
-		k.ends[slot] = k.how(holder, e.Operation())
+	if before, known := k.leases[s]; known && ours {
+		k.ends[slot] = k.how(before.Node, e.Operation())
 	}
 	delete(k.leases, s)
-	if ours {
-		delete(k.others, slot)
+}
+
+// sessionEnded notes how the leases of a session ended: it was not renewed. mu is held.
+func (k *Keeper) sessionEnded(n Seen) {
+	for s, r := range k.leases {
+		if slot, ours := k.Slot(s); ours && r.Node == n.ID && r.Session == n.Session {
+			k.ends[slot] = ended{Expired, n.ID}
+		}
 	}
+}
+
+// checkForms refuses to begin beside nodes that write what this program does not know.
+func (k *Keeper) checkForms(ctx context.Context) error {
+	for _, kv := range []jetstream.KeyValue{k.cfg.Buckets.Nodes, k.cfg.Buckets.Shards} {
+		w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+		if err != nil {
+			return fmt.Errorf("shard: read %s: %w", kv.Bucket(), err)
+		}
+		var newer error
+		err = first(ctx, w, func(e jetstream.KeyValueEntry) {
+			var of struct {
+				Form int `json:"form"`
+			}
+			if json.Unmarshal(e.Value(), &of) == nil && of.Form > Form {
+				newer = fmt.Errorf("shard: %s in bucket %s has form %d, and this program knows forms up to %d: %w", e.Key(), kv.Bucket(), of.Form, Form, bus.ErrNewer)
+			}
+		})
+		_ = w.Stop() // its consumer is ephemeral
+		if err := errors.Join(err, newer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
