@@ -35,6 +35,8 @@ var (
 	ErrCredentials = errors.New("bus: the NATS server refused the credentials")
 	// ErrNoJetStream: the server answers, but has no JetStream for this account.
 	ErrNoJetStream = errors.New("bus: JetStream is not enabled for this account")
+	// ErrNoLeader: the server has JetStream, and nobody leads it or one of its streams.
+	ErrNoLeader = errors.New("bus: JetStream has no leader")
 )
 
 // Options say which server and as whom; they are the flags of the nats CLI.
@@ -235,8 +237,10 @@ func CheckJetStream(ctx context.Context, nc *nats.Conn) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
-		errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: %w", ErrNoJetStream, err)
+	case errors.Is(err, context.DeadlineExceeded), Unavailable(err): // a server without JetStream says so
+		return fmt.Errorf("%w: %w", ErrNoLeader, err)
 	}
 	return fmt.Errorf("bus: %w", err)
 }

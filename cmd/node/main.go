@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/shard"
 	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/tool/mcp"
@@ -140,6 +141,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringVar(&d.User, "service-user", "", "user name of that connection (TROUPE_SERVICE_USER)")
 	f.StringVar(&d.Password, "service-password", "", "its password (TROUPE_SERVICE_PASSWORD)")
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
+	f.DurationVar(&n.cfg.ServerWait, "server-wait", 0, "how long to wait at the start until the servers of -s have leaders (default 2m)")
 	f.DurationVar(&n.cfg.Linger, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
 	f.StringVar(&o.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&o.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
@@ -352,6 +354,12 @@ func explain(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, bus.ErrOwned):
 		return exitNoBus, "another node or a troupe run has the state directory; use another --store-dir"
+	case errors.Is(err, bus.ErrNewer):
+		return exitNoBus, "install the newer troupe; this one has touched nothing"
+	case errors.Is(err, bus.ErrNoLeader):
+		return exitNoBus, "start the other servers: a leader needs more than half of them; --server-wait waits longer"
+	case errors.Is(err, shard.ErrTTL):
+		return exitUsage, "give a longer --lease-ttl, or a faster disk to the servers"
 	case errors.Is(err, bus.ErrNoJetStream):
 		return exitNoBus, "enable JetStream on the server (nats-server -js) or for this account"
 	case errors.Is(err, bus.ErrUnfit):

@@ -72,6 +72,9 @@ type Config struct {
 	// LeaseTTL is how long a node may be silent on a server that others share
 	// before they take over what it held: whole seconds. Default shard.TTLDefault.
 	LeaseTTL time.Duration
+	// ServerWait is how long the start waits until JetStream, its streams and buckets have
+	// leaders, on a server that others share. Default ServerWaitDefault.
+	ServerWait time.Duration
 	// Linger is how long who waits stays in memory. Default actors.LingerDefault.
 	Linger time.Duration
 	// Model is the route to use when a request names none ("provider/model").
@@ -198,32 +201,20 @@ func (c Config) withDefaults() Config {
 	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
 	c.Pools = c.served()
 	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
+	c.ServerWait = cmp.Or(c.ServerWait, ServerWaitDefault)
 	return c
 }
 
 func (h *Host) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
 	if err := h.connect(); err != nil {
 		return err
 	}
-	if h.embedded == nil {
-		if err := bus.CheckJetStream(ctx, h.owner); err != nil {
-			return err
-		}
-	}
-	var logs, blobs int64
-	if h.embedded != nil {
-		logs, blobs = h.embedded.Shares() // of a disk that may be small
-	}
-	var err error
-	if h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil, Stalled: h.journal.stalled, Logger: h.cfg.Logger}); err != nil {
-		return err
-	}
-	buckets, err := bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+	buckets, err := h.openStores(ctx)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	if err := h.prove(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// ServerWaitDefault is how long the start of a node waits for leaders: longer than a
+// cluster of servers that is started at the same time needs to find them.
+const ServerWaitDefault = 2 * time.Minute
+
+const (
+	leaderTry   = openTimeout // of one attempt: what is asked while nobody leads is never answered
+	leaderPause = time.Second
+)
+
+// awaitLeaders does what needs JetStream, again and again while nobody leads it, one of
+// its streams or its buckets, for a limited time. The log says what is waited for.
+func (h *Host) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
+	return awaiting{wait: h.cfg.ServerWait, try: leaderTry, pause: leaderPause, say: func(err error, left time.Duration) {
+		h.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
+	}}.run(ctx, do)
+}
+
+// openStores opens the logs and the buckets.
+func (h *Host) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
+	var logs, blobs int64
+	if h.embedded != nil {
+		logs, blobs = h.embedded.Shares() // of a disk that may be small
+	}
+	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
+		if h.embedded == nil {
+			if err = bus.CheckJetStream(ctx, h.owner); err != nil {
+				return err
+			}
+		}
+		if h.post == nil {
+			h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil,
+				Stalled: h.journal.stalled, Logger: h.cfg.Logger})
+		}
+		if err == nil {
+			buckets, err = bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+		}
+		return err
+	})
+	return buckets, err
+}
+
+// awaiting is a wait for leaders.
+type awaiting struct {
+	wait, try, pause time.Duration
+	say              func(err error, left time.Duration)
+}
+
+func (a awaiting) run(ctx context.Context, do func(context.Context) error) error {
+	until := time.Now().Add(a.wait)
+	for {
+		err := a.once(ctx, do)
+		left := time.Until(until)
+		switch {
+		case err == nil || ctx.Err() != nil || !isLeaderless(err):
+			return err
+		case left <= 0 && errors.Is(err, bus.ErrNoLeader):
+			return fmt.Errorf("host: after %s: %w", a.wait, err)
+		case left <= 0:
+			return fmt.Errorf("host: after %s: %w: %w", a.wait, bus.ErrNoLeader, err)
+		}
+		a.say(err, left)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(a.pause):
+		}
+	}
+}
+
+func (a awaiting) once(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.try)
+	defer cancel()
+	return do(ctx)
+}
+
+// isLeaderless: an error may pass by itself when there is a leader.
+func isLeaderless(err error) bool {
+	return errors.Is(err, bus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) || bus.Unavailable(err) && !errors.Is(err, bus.ErrNoJetStream)
+}

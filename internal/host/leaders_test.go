@@ -1,0 +1,41 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/bus"
+)
+
+// TestANodeWaitsForLeaders: while nobody leads, the start is tried again and the log says
+// so, up to a limit; then the reason is the true one. What does not pass by itself ends
+// the wait at once.
+func TestANodeWaitsForLeaders(t *testing.T) {
+	asked, said := 0, 0
+	a := awaiting{wait: time.Minute, try: time.Millisecond, pause: time.Millisecond, say: func(error, time.Duration) { said++ }}
+	err := a.run(t.Context(), func(ctx context.Context) error {
+		switch asked++; asked {
+		case 1:
+			return bus.ErrNoLeader
+		case 2: // a bucket without a leader never answers
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	})
+	if err != nil || asked != 3 || said != 2 {
+		t.Errorf("%v after %d attempts, %d lines", err, asked, said)
+	}
+	asked = 0
+	if err := a.run(t.Context(), func(context.Context) error { asked++; return bus.ErrNoJetStream }); !errors.Is(err, bus.ErrNoJetStream) || asked != 1 {
+		t.Errorf("%v after %d attempts", err, asked)
+	}
+	a.wait = 0
+	for _, why := range []error{bus.ErrNoLeader, context.DeadlineExceeded} {
+		if err := a.run(t.Context(), func(context.Context) error { return why }); !errors.Is(err, bus.ErrNoLeader) || !errors.Is(err, why) || errors.Is(err, bus.ErrNoJetStream) {
+			t.Errorf("%v", err)
+		}
+	}
+}
