@@ -283,11 +283,13 @@ type NodeInfo struct {
 	// not see of that when it started. The node that answers tells all that it saw.
 	// Rules are the newest that it knows; Avoids are shards, by pool, with logs that
 	// are newer, which it leaves to others.
-	Rules    int              `json:"rules,omitempty"`
-	Avoids   map[string][]int `json:"avoids,omitempty"`
-	Profile  string           `json:"profile,omitempty"`
-	Unproven string           `json:"unproven,omitempty"`
-	Proof    *bus.Proof       `json:"proof,omitempty"`
+	Rules  int              `json:"rules,omitempty"`
+	Avoids map[string][]int `json:"avoids,omitempty"`
+	// Unreadable are shards, by pool, that it holds and cannot read: their runs stand still.
+	Unreadable map[string][]int `json:"unreadable,omitempty"`
+	Profile    string           `json:"profile,omitempty"`
+	Unproven   string           `json:"unproven,omitempty"`
+	Proof      *bus.Proof       `json:"proof,omitempty"`
 	// Journal is there while the node that answers cannot write its logs, or has
 	// little room left for them.
 	Journal *JournalInfo `json:"journal,omitempty"`

@@ -36,6 +36,7 @@ var ErrEvent = errors.New("gateway: not a valid event")
 func kinds() map[string]any {
 	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}, "tool.progress": actors.Progress{},
 		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{},
+		"shard.unreadable": ShardUnreadable{}, "shard.readable": ShardUnreadable{},
 		JournalUnavailable: JournalState{}, JournalAvailable: JournalState{}, JournalLow: JournalState{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,6 +118,10 @@ func provenBy(ctx context.Context, s *seat) []checkup {
 	}
 	var list []checkup
 	for _, n := range nodes {
+		for _, pool := range slices.Sorted(maps.Keys(n.Unreadable)) {
+			list = append(list, checkup{"shards", broken, fmt.Sprintf("node %s cannot read shards %v of pool %s: their runs stand still", n.Name, n.Unreadable[pool], pool),
+				"its log says why (shard cannot be read); restore the stream, or start its servers"})
+		}
 		if n.Proof == nil {
 			continue
 		}

@@ -59,6 +59,9 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 		if len(n.Avoids) > 0 {
 			profile += ", too old for some logs: upgrade it"
 		}
+		for _, pool := range slices.Sorted(maps.Keys(n.Unreadable)) {
+			profile += fmt.Sprintf(", cannot read shards %v of pool %s: their runs stand still", n.Unreadable[pool], pool)
+		}
 		rows[i] = []string{term.Line(n.Name), term.Line(n.State), term.Line(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held()), fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), age(n.Heard), term.Line(n.Version), term.Line(n.ID), term.Line(profile)}
 	}
 	return a.table([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)

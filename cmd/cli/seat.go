@@ -183,7 +183,7 @@ func (s *seat) heard(e client.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Kind {
-	case "shard.taken", "shard.released", "journal.unavailable", "journal.available", "journal.low": // of no run
+	case "shard.taken", "shard.released", "shard.unreadable", "shard.readable", "journal.unavailable", "journal.available", "journal.low": // of no run
 	case "run.finished":
 		delete(s.live, e.Run)
 	default:

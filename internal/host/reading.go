@@ -106,6 +106,9 @@ func (h *Host) changed(gained, lost []int) {
 	for _, s := range slices.Concat(gained, lost) {
 		r.lines[s].look()
 	}
+	for _, s := range lost {
+		h.unreadable(s, nil)
+	}
 }
 
 // lookAgain: of all that is read the runs are to be taken up again.
@@ -135,8 +138,7 @@ const (
 // follow reads what was gained of a stream and then takes up its unfinished runs,
 // until they are found; and it stops reading what was lost, once no shell is left.
 func (h *Host) follow(l *line) {
-	due := map[int]struct{}{} // gained, and their runs not taken up
-	taking := attempts{first: openTimeout, most: takeUpMost}
+	due := map[int]struct{}{} // gained, and not given to those who take them up
 	var again <-chan time.Time
 	for {
 		select {
@@ -146,11 +148,14 @@ func (h *Host) follow(l *line) {
 		case <-again:
 		}
 		err := h.attach(l, due)
-		if err == nil && len(due) > 0 {
-			err = taking.try(h.life, func(ctx context.Context) error { return h.takeUpOf(ctx, l, due) })
+		for s := range due {
+			if h.holding.reading.open[s].Load() {
+				h.holding.taking.gained(s)
+				delete(due, s)
+			}
 		}
 		if err != nil && h.life.Err() == nil {
-			h.cfg.Logger.Warn("unfinished runs were not taken up; it is tried again", "pool", h.holding.pools[l.pool].Name,
+			h.cfg.Logger.Warn("shards were not attached; it is tried again", "pool", h.holding.pools[l.pool].Name,
 				"shards", l.shards(l.slots), "error", err)
 		}
 		again = nil
@@ -182,12 +187,18 @@ func (h *Host) attach(l *line, due map[int]struct{}) error {
 	}
 	ctx, cancel := context.WithTimeout(h.life, attachTimeout)
 	defer cancel()
-	if err := (*r.tails.Load())[l.pool].Add(ctx, l.shards(fresh)...); err != nil {
-		return fmt.Errorf("host: %w", err)
-	}
+	err := (*r.tails.Load())[l.pool].Add(ctx, l.shards(fresh)...)
 	for _, s := range fresh {
+		if err != nil { // nobody leads their stream
+			h.unreadable(s, err)
+			continue
+		}
 		r.open[s].Store(true)
+		h.unreadable(s, nil)
 		due[s] = struct{}{}
+	}
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
 	}
 	return nil
 }

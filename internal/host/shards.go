@@ -27,6 +27,7 @@ type holding struct {
 	pools   pools
 	busy    []atomic.Int64 // work under way, by slot
 	reading *reading
+	taking  *takeUps
 	buckets *bus.Buckets
 }
 
@@ -135,6 +136,7 @@ func (h *Host) keepShards(ctx context.Context) error {
 		return err
 	}
 	h.holding.keeper.Store(k)
+	h.holding.taking = h.newTakeUps()
 	for _, l := range lines {
 		l.look() // for what was taken before anybody could act on it
 		h.writing.Go(func() { h.follow(l) })
@@ -185,7 +187,7 @@ func (h *Host) cluster() *gateway.Cluster {
 func tellNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}

@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -78,35 +76,6 @@ func (h *Host) takeUp(ctx context.Context) error {
 	}
 	if err := h.post.Heads(ctx, h.wakes(open)); err != nil {
 		return fmt.Errorf("host: %w", err)
-	}
-	return nil
-}
-
-// takeUpOf is takeUp for those whose logs are in the shards of one stream that are
-// due. What was looked at is not due any more, whatever becomes of the others.
-func (h *Host) takeUpOf(ctx context.Context, l *line, due map[int]struct{}) error {
-	slots, pool := slices.Sorted(maps.Keys(due)), h.holding.pools[l.pool].Name
-	list, err := h.holding.reading.index.read(ctx, h.runs.List)
-	var logs []mailbox.Address
-	if err == nil {
-		logs, err = h.post.AddressesIn(ctx, pool, l.shards(slots)...)
-	}
-	if err != nil {
-		return fmt.Errorf("host: %w", err)
-	}
-	open, found, err := h.unfinished(ctx, list, logs)
-	if found > 0 {
-		h.holding.reading.lookAgain() // whose logs were passed by, for nobody knew of their run
-	}
-	if err != nil {
-		return err
-	}
-	look := h.wakes(open)
-	for _, s := range slots {
-		if err := h.post.HeadsOf(ctx, pool, l.shards([]int{s}), look); err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
-		delete(due, s)
 	}
 	return nil
 }

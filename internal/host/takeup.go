@@ -1,0 +1,166 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/gateway"
+)
+
+// takeUps takes up the unfinished runs of shards that were gained, each shard for
+// itself: one that cannot be read keeps no other from being taken up. It is tried again
+// after a pause that grows, its lease is kept, and it is reported until it can be read or
+// another node has it.
+type takeUps struct {
+	ctx    context.Context
+	try    func(ctx context.Context, slot int) error
+	holds  func(slot int) bool
+	report func(slot int, err error) // nil: it can be read again
+	first  time.Duration             // of one attempt: see attempts
+	pause  time.Duration             // before the second attempt
+
+	mu    sync.Mutex
+	state map[int]*takeUp
+	turn  chan struct{}
+	wait  *sync.WaitGroup
+}
+
+// takeUp is one shard whose runs are being taken up.
+type takeUp struct {
+	again   bool // it was gained again meanwhile
+	running bool
+}
+
+const (
+	takeUpsAtOnce = 16               // attempts at once, but for those that take long
+	takeUpTurn    = 5 * time.Second  // after which an attempt counts as one of these
+	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
+)
+
+// gained has the runs of a shard taken up beside.
+func (u *takeUps) gained(slot int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.state[slot]
+	if t == nil {
+		t = &takeUp{}
+		u.state[slot] = t
+	}
+	if t.running {
+		t.again = true
+		return
+	}
+	t.running = true
+	u.wait.Go(func() { u.run(slot) })
+}
+
+// run tries until the runs of a shard are taken up, or the shard is lost.
+func (u *takeUps) run(slot int) {
+	taking := attempts{first: u.first, most: takeUpMost}
+	pause, failed := u.pause, false
+	for {
+		err := taking.try(u.ctx, func(ctx context.Context) error { return u.inTurn(ctx, slot) })
+		switch {
+		case u.ctx.Err() != nil:
+			return
+		case err == nil, !u.holds(slot):
+			if failed {
+				u.report(slot, nil)
+			}
+			if u.isOver(slot) {
+				return
+			}
+			taking, pause, failed = attempts{first: u.first, most: takeUpMost}, u.pause, false
+			continue
+		}
+		failed = true
+		u.report(slot, err)
+		select {
+		case <-u.ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, pauseMax)
+	}
+}
+
+// isOver ends the work at a shard, unless it was gained again meanwhile.
+func (u *takeUps) isOver(slot int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.state[slot]
+	t.running, t.again = t.again, false
+	return !t.running
+}
+
+// inTurn makes one attempt. One that takes long gives its turn to another shard.
+func (u *takeUps) inTurn(ctx context.Context, slot int) error {
+	select {
+	case u.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var once sync.Once
+	leave := func() { once.Do(func() { <-u.turn }) }
+	defer leave()
+	late := time.AfterFunc(takeUpTurn, leave)
+	defer late.Stop()
+	return u.try(ctx, slot)
+}
+
+// newTakeUps makes the take-ups of a node.
+func (h *Host) newTakeUps() *takeUps {
+	return &takeUps{ctx: h.life, try: h.takeUpShard, report: h.unreadable, first: openTimeout, pause: followPause, state: map[int]*takeUp{},
+		turn: make(chan struct{}, takeUpsAtOnce), wait: &h.writing,
+		holds: func(slot int) bool { _, ok := h.holding.keeper.Load().Holds(slot); return ok }}
+}
+
+// takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, but
+// for those who wait: see takeUp.
+func (h *Host) takeUpShard(ctx context.Context, slot int) error {
+	s := h.holding.keeper.Load().Shard(slot)
+	list, err := h.holding.reading.index.read(ctx, h.runs.List)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	logs, err := h.post.AddressesIn(ctx, s.Pool, s.N)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	open, found, err := h.unfinished(ctx, list, logs)
+	if found > 0 {
+		h.holding.reading.lookAgain() // whose logs were passed by, for nobody knew of their run
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.post.HeadsOf(ctx, s.Pool, []int{s.N}, h.wakes(open)); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	return nil
+}
+
+// unreadable tells the operator of a shard that cannot be read, or can be again.
+func (h *Host) unreadable(slot int, err error) {
+	k := h.holding.keeper.Load()
+	if k == nil {
+		return
+	}
+	s := k.Shard(slot)
+	news := k.CannotRead(slot, err != nil)
+	if err != nil {
+		h.cfg.Logger.Error("a shard cannot be read: its runs stand still; it is tried again", "pool", s.Pool, "shard", s.N, "error", err)
+	}
+	if !news {
+		return
+	}
+	why := ""
+	if err != nil {
+		why = string(h.exits.bytes([]byte(err.Error())))
+	} else {
+		h.cfg.Logger.Info("a shard can be read again", "pool", s.Pool, "shard", s.N)
+	}
+	h.publish(gateway.Unreadable(k.ID(), h.cfg.Name, err != nil, gateway.ShardUnreadable{Pool: s.Pool, Shard: s.N, Why: why}, time.Now()))
+}
