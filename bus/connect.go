@@ -237,7 +237,7 @@ func CheckJetStream(ctx context.Context, nc *nats.Conn) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
-		errors.Is(err, nats.ErrNoResponders):
+		errors.Is(err, nats.ErrNoResponders), errors.Is(nc.LastError(), nats.ErrPermissionViolation):
 		return fmt.Errorf("%w: %w", ErrNoJetStream, err)
 	case errors.Is(err, context.DeadlineExceeded), Unavailable(err): // a server without JetStream says so
 		return fmt.Errorf("%w: %w", ErrNoLeader, err)

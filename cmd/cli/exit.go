@@ -102,6 +102,10 @@ func explain(err error) *failure {
 		return &failure{exitNoNode, err, "start it, name another with -s, or leave -s out to run a server in process"}
 	case errors.Is(err, bus.ErrCredentials):
 		return &failure{exitNoNode, err, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"}
+	case errors.Is(err, bus.ErrNewer):
+		return &failure{exitNoNode, err, "install the newer troupe; this one has touched nothing"}
+	case errors.Is(err, bus.ErrNoLeader):
+		return &failure{exitNoNode, err, "wait, or start the other servers: a leader needs more than half of them"}
 	case errors.Is(err, bus.ErrNoJetStream):
 		return &failure{exitNoNode, err, "enable JetStream on the server (nats-server -js) or for this account"}
 	case errors.Is(err, bus.ErrStart):

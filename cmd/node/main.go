@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
@@ -143,10 +144,14 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
 	f.DurationVar(&n.cfg.ServerWait, "server-wait", 0, "how long to wait at the start until the servers of -s have leaders (default 2m)")
 	f.DurationVar(&n.cfg.Linger, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
+	tlsFlags(f, o)
+	return c
+}
+
+func tlsFlags(f *pflag.FlagSet, o *bus.Options) {
 	f.StringVar(&o.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
 	f.StringVar(&o.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
 	f.StringVar(&o.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
-	return c
 }
 
 // errConfig marks what the operator must change.

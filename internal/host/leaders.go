@@ -22,7 +22,8 @@ const (
 // awaitLeaders does what needs JetStream, again and again while nobody leads it, one of
 // its streams or its buckets, for a limited time. The log says what is waited for.
 func (h *Host) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
-	return awaiting{wait: h.cfg.ServerWait, try: leaderTry, pause: leaderPause, say: func(err error, left time.Duration) {
+	refused := func() bool { return h.refused.Load() != nil } // a right that the server did not give never comes
+	return awaiting{wait: h.cfg.ServerWait, refused: refused, try: leaderTry, pause: leaderPause, say: func(err error, left time.Duration) {
 		h.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, do)
 }
@@ -54,6 +55,7 @@ func (h *Host) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 // awaiting is a wait for leaders.
 type awaiting struct {
 	wait, try, pause time.Duration
+	refused          func() bool
 	say              func(err error, left time.Duration)
 }
 
@@ -63,7 +65,7 @@ func (a awaiting) run(ctx context.Context, do func(context.Context) error) error
 		err := a.once(ctx, do)
 		left := time.Until(until)
 		switch {
-		case err == nil || ctx.Err() != nil || !isLeaderless(err):
+		case err == nil || ctx.Err() != nil || !isLeaderless(err) || a.refused():
 			return err
 		case left <= 0 && errors.Is(err, bus.ErrNoLeader):
 			return fmt.Errorf("host: after %s: %w", a.wait, err)

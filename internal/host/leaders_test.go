@@ -14,7 +14,8 @@ import (
 // the wait at once.
 func TestANodeWaitsForLeaders(t *testing.T) {
 	asked, said := 0, 0
-	a := awaiting{wait: time.Minute, try: time.Millisecond, pause: time.Millisecond, say: func(error, time.Duration) { said++ }}
+	refused := false
+	a := awaiting{wait: time.Minute, refused: func() bool { return refused }, try: time.Millisecond, pause: time.Millisecond, say: func(error, time.Duration) { said++ }}
 	err := a.run(t.Context(), func(ctx context.Context) error {
 		switch asked++; asked {
 		case 1:
@@ -32,6 +33,11 @@ func TestANodeWaitsForLeaders(t *testing.T) {
 	if err := a.run(t.Context(), func(context.Context) error { asked++; return bus.ErrNoJetStream }); !errors.Is(err, bus.ErrNoJetStream) || asked != 1 {
 		t.Errorf("%v after %d attempts", err, asked)
 	}
+	refused, asked = true, 0
+	if err := a.run(t.Context(), func(context.Context) error { asked++; return context.DeadlineExceeded }); err == nil || asked != 1 {
+		t.Errorf("%v after %d attempts without the right to ask", err, asked)
+	}
+	refused = false
 	a.wait = 0
 	for _, why := range []error{bus.ErrNoLeader, context.DeadlineExceeded} {
 		if err := a.run(t.Context(), func(context.Context) error { return why }); !errors.Is(err, bus.ErrNoLeader) || !errors.Is(err, why) || errors.Is(err, bus.ErrNoJetStream) {
