@@ -147,6 +147,9 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", context.Cause(ctx))
 	}
+	if err := n.host.Approve(t); err != nil { // the program itself names these files
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
+	}
 	// The request is heard to its end: one that is taken after its caller has gone
 	// must be canceled, and until it is taken there is nothing to cancel.
 	if _, err := n.client.Run(context.WithoutCancel(ctx), t); err != nil {

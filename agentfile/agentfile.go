@@ -44,6 +44,7 @@ var (
 // means that the file does not say.
 type Definition struct {
 	Path        string // of the file
+	Digest      string // of its bytes, see Digest; "" for one that was made in Go
 	Name        string // [a-z0-9_-]{1,64}; the file's name without .md where the file does not say
 	Description string
 	Prompt      string // the body, without leading and trailing blank lines

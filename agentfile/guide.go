@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // GuideBytesMax is the most that is read of a Guide; the rest is left out.
@@ -74,16 +76,9 @@ func topOf(dir, within string) string {
 }
 
 func readGuide(root *os.Root, path string) (g Guide, err error) {
-	info, err := root.Stat(path)
+	f, info, err := safefile.OpenIn(root, path)
 	if err != nil {
-		return g, err
-	}
-	if !info.Mode().IsRegular() {
-		return g, fmt.Errorf("%w: not a regular file", fs.ErrInvalid)
-	}
-	f, err := root.Open(path)
-	if err != nil {
-		return g, err
+		return g, reason(err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, GuideBytesMax))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // hookPoints are the events of other agent tools that are points of ours.
@@ -27,6 +29,16 @@ var hookless = []string{"Notification", "PermissionRequest", "PreCompact", "Post
 // of other agent tools, or as a list in ours. A file that is not there has none.
 func Hooks(file string) ([]agent.Hook, []Note, error) {
 	data, err := read(file)
+	return hooks(file, data, err)
+}
+
+// HooksOf is Hooks for the file of a directory: no link leads out of it.
+func HooksOf(dir, name string) ([]agent.Hook, []Note, error) {
+	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
+	return hooks(filepath.Join(dir, name), data, err)
+}
+
+func hooks(file string, data []byte, err error) ([]agent.Hook, []Note, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

@@ -1,13 +1,16 @@
 package agentfile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // filesMax bounds the files that one Load reads.
@@ -20,10 +23,18 @@ const filesMax = 1000
 func Dirs(workspace string, given ...string) []string {
 	dirs := append([]string{}, given...)
 	if workspace != "" {
-		for _, name := range []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"} {
+		for _, name := range localDirs {
 			dirs = append(dirs, filepath.Join(workspace, filepath.FromSlash(name)))
 		}
 	}
+	return append(dirs, userDirs()...)
+}
+
+// localDirs are the places of a directory that is worked in.
+var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
+
+// userDirs are the places of the user.
+func userDirs() (dirs []string) {
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "troupe", "agents"))
 	}
@@ -49,7 +60,37 @@ func Load(dirs ...string) ([]Definition, []Note, error) {
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
+// Find is Load for the places of Dirs. What lies in the workspace may come from
+// anybody: nothing there is read through a link that leads out of it.
+func Find(workspace string, given ...string) ([]Definition, []Note, error) {
+	l := &loader{first: map[string]string{}}
+	for _, dir := range given {
+		l.place(dir)
+	}
+	if workspace != "" {
+		l.below(workspace, localDirs...)
+	}
+	for _, dir := range userDirs() {
+		l.place(dir)
+	}
+	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
+// LoadBelow is Load for one place below a directory: nothing is read through a
+// link that leads out of that directory.
+func LoadBelow(dir, place string) ([]Definition, []Note, error) {
+	l := &loader{first: map[string]string{}}
+	rel, err := filepath.Rel(dir, place)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, nil, &Problem{Path: place, Err: safefile.ErrOutside}
+	}
+	l.below(dir, rel)
+	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
 type loader struct {
+	root     *os.Root // that files are read below; nil: anywhere
+	top      string   // its path
 	defs     []Definition
 	notes    []Note
 	problems []error
@@ -57,35 +98,73 @@ type loader struct {
 	files    int
 }
 
+// below reads the places of a directory.
+func (l *loader) below(dir string, places ...string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
+		}
+		return
+	}
+	defer func() { _ = root.Close() }()
+	l.root, l.top = root, dir
+	for _, place := range places {
+		place = filepath.FromSlash(place)
+		l.walked(filepath.Join(dir, place), fs.WalkDir(root.FS(), filepath.ToSlash(place), func(path string, e fs.DirEntry, err error) error {
+			return l.visit(place, filepath.FromSlash(path), e, err)
+		}))
+	}
+	l.root, l.top = nil, ""
+}
+
 func (l *loader) place(dir string) {
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		if e.IsDir() || path != dir && !strings.EqualFold(filepath.Ext(path), ".md") {
-			return nil
-		}
-		if l.files++; l.files > filesMax {
-			return fmt.Errorf("%w: more than %d files", ErrTooLarge, filesMax)
-		}
-		l.file(path)
-		return nil
-	})
+	l.walked(dir, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { return l.visit(dir, path, e, err) }))
+}
+
+// walked keeps why a place could not be read to its end.
+func (l *loader) walked(dir string, err error) {
 	if err != nil {
 		l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
 	}
 }
 
-func (l *loader) file(path string) {
-	data, err := read(path)
+// visit reads a file that a place holds; the place itself may be one.
+func (l *loader) visit(place, path string, e fs.DirEntry, err error) error {
 	if err != nil {
-		l.problems = append(l.problems, fmt.Errorf("agentfile: %w", err))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if e.IsDir() || path != place && !strings.EqualFold(filepath.Ext(path), ".md") {
+		return nil
+	}
+	if l.files++; l.files > filesMax {
+		return fmt.Errorf("%w: more than %d files", ErrTooLarge, filesMax)
+	}
+	l.file(path)
+	return nil
+}
+
+// read reads a file, and says under which path it is known.
+func (l *loader) read(path string) (data []byte, known string, err error) {
+	if l.root == nil {
+		data, err = read(path)
+		return data, path, err
+	}
+	data, err = safefile.ReadIn(l.root, path, FileBytesMax)
+	return data, filepath.Join(l.top, path), err
+}
+
+func (l *loader) file(path string) {
+	data, path, err := l.read(path)
+	if err != nil {
+		l.problems = append(l.problems, &Problem{Path: path, Err: reason(err)})
 		return
 	}
 	def, notes, err := Parse(path, data)
+	def.Digest = Digest(data)
 	if errors.Is(err, ErrNoFrontMatter) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is no agent definition"})
 		return
@@ -111,19 +190,20 @@ func (l *loader) file(path string) {
 	l.defs = append(l.defs, def)
 }
 
-// read reads a regular file, a little more than Parse accepts at most.
-func read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+// read reads a file that Parse may accept.
+func read(path string) ([]byte, error) { return safefile.Read(path, FileBytesMax) }
+
+// reason is why a file is not read, without its path, which a Problem says.
+func reason(err error) error {
+	err = safefile.Reason(err)
+	if errors.Is(err, safefile.ErrTooLarge) {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w: not a regular file", path, fs.ErrInvalid)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	return err
+}
+
+// Digest names the bytes of a file.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }

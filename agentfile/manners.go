@@ -3,7 +3,6 @@ package agentfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -54,8 +54,27 @@ func SharedKeys() []string { return append(slices.Sorted(maps.Keys(mannerFields(
 
 // Share reads a file of settings. One that is not there says nothing.
 func Share(file string) (Shared, error) {
-	var none Shared
 	data, err := read(file)
+	return share(file, data, err)
+}
+
+// ScriptPrefix begins the route of a model that is a file of this machine.
+const ScriptPrefix = "script/"
+
+// ShareOf reads the file of settings of a directory, which may come from anybody:
+// no link leads out of it, and it names no script as a model.
+func ShareOf(dir, name string) (Shared, error) {
+	file := filepath.Join(dir, name)
+	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
+	out, err := share(file, data, err)
+	if c := out.Manners.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
+		return Shared{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
+	}
+	return out, err
+}
+
+func share(file string, data []byte, err error) (Shared, error) {
+	var none Shared
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
@@ -88,19 +107,9 @@ func answerSchema(file string, line int, ref string) (string, error) {
 		return fail(err)
 	}
 	defer func() { _ = dir.Close() }()
-	if info, err := dir.Stat(ref); err != nil {
-		return fail(err)
-	} else if !info.Mode().IsRegular() {
-		return fail(fmt.Errorf("%w: not a regular file", fs.ErrInvalid))
-	}
-	f, err := dir.Open(ref)
+	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
 	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, model.SchemaBytesMax+1))
-	if err != nil {
-		return fail(err)
+		return fail(reason(err))
 	}
 	if err := (agent.Require{Schema: string(text)}).Validate(); err != nil {
 		return fail(err)

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // ParallelDefault is how many cases run at once: they mostly wait.
@@ -114,12 +116,7 @@ func Load(paths ...string) ([]Case, error) {
 }
 
 func read(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	return safefile.Read(file, FileBytesMax)
 }
 
 var endings = []string{".yaml", ".yml", ".json"}
@@ -154,5 +151,5 @@ func missing(path string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &BadFile{Path: path, Text: err.Error(), Remedy: "name a file of cases, or a directory of them"}
+	return &BadFile{Path: path, Text: strings.TrimPrefix(err.Error(), path+": "), Remedy: "name a file of cases, or a directory of them"}
 }

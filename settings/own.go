@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +20,40 @@ const DefaultUSD = 1.0
 // have prompts sent elsewhere, programs started, or money spent by them.
 var protected = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true}
 
-// own refuses what the directory's file says and only the user may say. user is
-// what the user's own file says of the same key, if known.
-func (s Setting) own(userFile string, user Setting, known bool) error {
+// scriptPrefix begins the route of a model that is a file of this machine.
+const scriptPrefix = "script/"
+
+// namesScript reports whether a setting, or an item of its list, is a script.
+func (s Setting) namesScript() bool {
+	return slices.ContainsFunc(strings.Split(s.Value, ","), func(item string) bool { return strings.HasPrefix(strings.TrimSpace(item), scriptPrefix) })
+}
+
+// leaves reports whether the file that a directory names is not below it, by its
+// path or by a link. One that is not there leaves nothing.
+func (s Setting) leaves(dir string) bool {
+	rel, err := filepath.Rel(dir, s.Value)
+	if s.absolute || err != nil || !filepath.IsLocal(rel) {
+		return true
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = root.Close() }()
+	_, err = root.Stat(rel)
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// own refuses what the file of the directory dir says and only the user may say.
+// user is what the user's own file says of the same key, if known.
+func (s Setting) own(dir, userFile string, user Setting, known bool) error {
 	switch {
 	case protected[s.Key]:
 		return s.Error("only you can set this, not the directory that is looked at: take it out here; " + s.elsewhere(userFile))
+	case (s.Key == "model" || s.Key == "fallback") && s.namesScript():
+		return s.Error("a directory cannot name a script as a model: take it out here; " + s.elsewhere(userFile))
+	case keys[s.Key] == path && s.leaves(dir):
+		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.elsewhere(userFile)))
 	case s.Key == "max_budget_usd" && s.above(user, known, DefaultUSD):
 		most := fmt.Sprintf("the default of %g", DefaultUSD)
 		if known {
@@ -71,13 +101,14 @@ func (s Setting) sound(file string) error {
 	if filepath.Base(file) != FileName || sameFile(file, user) {
 		return nil
 	}
+	dir := filepath.Dir(file)
 	mine, err := read(user)
 	if err != nil {
 		mine = nil // what is wrong there is said by the check of that file
 	}
 	i := slices.IndexFunc(mine, func(m Setting) bool { return m.Key == s.Key })
 	if i < 0 {
-		return s.own(user, Setting{}, false)
+		return s.own(dir, user, Setting{}, false)
 	}
-	return s.own(user, mine[i], true)
+	return s.own(dir, user, mine[i], true)
 }

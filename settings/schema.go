@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // about says what each setting is for.
@@ -157,7 +159,7 @@ func Validate(file string) []error {
 	if _, err := read(file); err == nil {
 		return values(file)
 	}
-	data, err := os.ReadFile(file)
+	data, err := safefile.Read(file, FileBytesMax)
 	var doc yaml.Node
 	if err == nil {
 		err = yaml.Unmarshal(data, &doc)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/adrg/xdg"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 const (
@@ -62,6 +64,11 @@ type Setting struct {
 	// Raised: the directory's file says more than the user's own does, if that says
 	// anything. It is no word of the user's.
 	Raised bool
+	// Below is the directory that the file Value must lie in, because that directory
+	// names it: whoever reads the file opens it below Below (safefile.ReadBelow).
+	Below string
+
+	absolute bool // the file says an absolute path
 }
 
 // Flag is the name of the flag that goes before the setting.
@@ -125,7 +132,7 @@ func (p Places) files(all map[string]Setting) error {
 	}
 	var theirs []Setting
 	if dir := filepath.Join(p.Dir, FileName); p.Dir != "" && !sameFile(dir, p.User) {
-		if theirs, err = read(dir); err != nil {
+		if theirs, err = readOf(p.Dir); err != nil {
 			return err
 		}
 	}
@@ -138,10 +145,13 @@ func (p Places) files(all map[string]Setting) error {
 			continue
 		}
 		own, known := user[s.Key]
-		if err := s.own(p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
+		if err := s.own(p.Dir, p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
 			return err
 		}
 		s.Raised = s.above(own, known, 0)
+		if keys[s.Key] == path {
+			s.Below = p.Dir
+		}
 		all[s.Key] = s
 	}
 	for _, s := range mine {
@@ -154,19 +164,23 @@ func (p Places) files(all map[string]Setting) error {
 
 // read reads one file; one that is not there says nothing.
 func read(file string) ([]Setting, error) {
-	info, err := os.Stat(file)
+	data, err := safefile.Read(file, FileBytesMax)
+	return parse(file, data, err)
+}
+
+// readOf reads the file of a directory that may come from anybody: no link leads
+// out of it.
+func readOf(dir string) ([]Setting, error) {
+	data, err := safefile.ReadBelow(dir, FileName, FileBytesMax)
+	return parse(filepath.Join(dir, FileName), data, err)
+}
+
+func parse(file string, data []byte, err error) ([]Setting, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && info.Size() > FileBytesMax {
-		err = fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), FileBytesMax)
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%w file %s: %w", ErrSetting, file, err)
+		return nil, fmt.Errorf("%w file %w", ErrSetting, err)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -210,7 +224,7 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 			continue
 		}
 		s := Setting{Key: key.Value, Value: value.Value, From: where}
-		if form == path && !filepath.IsAbs(s.Value) {
+		if s.absolute = form == path && filepath.IsAbs(s.Value); form == path && !s.absolute {
 			s.Value = filepath.Join(filepath.Dir(file), s.Value)
 		}
 		found = append(found, s)

@@ -31,7 +31,7 @@ func TestTheFirstPlaceWins(t *testing.T) {
 		"max_turns":   {Key: "max_turns", Value: "5", From: filepath.Join(dir, FileName) + ":3", Raised: true},
 		"color":       {Key: "color", Value: "never", From: user + ":3"},
 		"store_dir":   {Key: "store_dir", Value: filepath.Join(dir, "state"), From: user + ":4"},
-		"json_schema": {Key: "json_schema", Value: filepath.Join(dir, "answer.json"), From: filepath.Join(dir, FileName) + ":4"},
+		"json_schema": {Key: "json_schema", Value: filepath.Join(dir, "answer.json"), From: filepath.Join(dir, FileName) + ":4", Below: dir},
 	} {
 		if got[key] != want {
 			t.Errorf("%s: %+v, want %+v", key, got[key], want)

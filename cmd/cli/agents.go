@@ -91,17 +91,21 @@ type roster struct {
 	problems []*agentfile.Problem
 }
 
+// load reads all agent files of the places.
+func (g *agentPlaces) load() ([]agentfile.Definition, []agentfile.Note, error) {
+	if g.agents != "" {
+		return agentfile.Find(g.dir, g.agents)
+	}
+	return agentfile.Find(g.dir)
+}
+
 // roster reads the agents of the places, in the order in which they count.
 func (g *agentPlaces) roster() (roster, error) {
 	var r roster
 	if err := g.complete(); err != nil {
 		return r, err
 	}
-	dirs := agentfile.Dirs(g.dir)
-	if g.agents != "" {
-		dirs = agentfile.Dirs(g.dir, g.agents)
-	}
-	defs, notes, err := agentfile.Load(dirs...)
+	defs, notes, err := g.load()
 	r.notes, r.problems = notes, agentfile.Problems(err)
 	for _, b := range scout.Agents() {
 		r.agents = append(r.agents, agentInfo{Name: b.Name, From: builtIn, Description: b.Description, Tools: b.Tools, Delegates: b.Delegates,

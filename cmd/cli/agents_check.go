@@ -152,25 +152,21 @@ code is 2 if there is any; notes alone are no problem.`,
 			if err := g.complete(); err != nil {
 				return err
 			}
-			places := args
-			if len(args) == 0 {
-				places = agentfile.Dirs(g.dir)
-				if g.agents != "" {
-					places = agentfile.Dirs(g.dir, g.agents)
-				}
-			}
 			for _, path := range args {
 				if _, err := os.Stat(path); err != nil {
 					return usage("name files and directories that are there", "%w", err)
 				}
 			}
-			return a.validateAgents(g, places)
+			return a.validateAgents(g, args)
 		},
 	})
 }
 
 func (a *app) validateAgents(g agentPlaces, places []string) error {
 	defs, notes, err := agentfile.Load(places...)
+	if len(places) == 0 {
+		defs, notes, err = g.load()
+	}
 	c := checked{Agents: len(defs), Problems: []remark{}, Notes: notesOf(notes, "")}
 	for _, p := range agentfile.Problems(err) {
 		c.Problems = append(c.Problems, remark{p.Path, p.Line, p.Text()})

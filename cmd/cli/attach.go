@@ -1,16 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -44,15 +44,11 @@ func readAttached(file string) (a attached, err error) {
 	bad := func(hint, format string, args ...any) (attached, error) {
 		return a, usage(hint, "--attach %s: %s", file, fmt.Sprintf(format, args...))
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return bad("name a file that can be read", "%s", err)
+	a.data, err = safefile.Read(file, model.MediaBytesMax)
+	if err != nil && !errors.Is(err, safefile.ErrTooLarge) {
+		return bad("name a file that can be read", "%s", safefile.Reason(err))
 	}
-	defer f.Close()
-	if a.data, err = io.ReadAll(io.LimitReader(f, model.MediaBytesMax+1)); err != nil {
-		return bad("name a file that can be read", "%s", err)
-	}
-	if n := len(a.data); n == 0 || n > model.MediaBytesMax {
+	if err != nil || len(a.data) == 0 {
 		return bad("make it smaller, or put it into the directory", "it must have 1 to %d bytes", model.MediaBytesMax)
 	}
 	a.name, a.mime = filepath.Base(file), mediaType(file, a.data)

@@ -34,7 +34,7 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 	}
 	for says, files := range map[string][]string{
 		"no such file": {filepath.Join(dir, "nothing")}, "it must have 1 to": {put("empty", "")}, "it is application/zip": {put("z", "PK\x03\x04....")},
-		"9 files are attached": slices.Repeat([]string{put("x", "x")}, 9), "is a directory": {dir},
+		"9 files are attached": slices.Repeat([]string{put("x", "x")}, 9), "not a regular file": {dir},
 	} {
 		if _, err := attachments(files); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
@@ -55,7 +55,8 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 // What was sent before a run that is refused does not stay, and a run that is there
 // keeps what it has, also where the same request is made again.
 func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
-	h, err := host.Start(t.Context(), host.Config{StateDir: t.TempDir()})
+	state := t.TempDir()
+	h, err := host.Start(t.Context(), host.Config{StateDir: state})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 	if err := os.WriteFile(play, []byte(`default: [{text: "a cat"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, s, data := &app{}, &seat{Client: c, ctx: t.Context()}, []byte("\x89PNG\r\n\x1a\n....")
+	a, s, data := &app{storeIn: state}, &seat{Client: c, ctx: t.Context()}, []byte("\x89PNG\r\n\x1a\n....")
 	flags := func(run, route string) *runFlags {
 		return &runFlags{request: client.RunRequest{RunID: run, Prompt: "?", Model: route}, attached: []attached{{name: "a.png", mime: model.PNG, data: data}}}
 	}
@@ -81,7 +82,11 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := client.Attachment{Name: "a.png", Type: model.PNG, Size: int64(len(data)), Parts: []string{mailbox.BlobRef(data)}}
-	if _, err := c.Run(t.Context(), client.RunRequest{RunID: run, Prompt: "?", Model: "script/" + play, Attach: []client.Attachment{sent}}); err == nil || !strings.Contains(err.Error(), "no such blob") {
+	task := client.RunRequest{RunID: run, Prompt: "?", Model: "script/" + play, Attach: []client.Attachment{sent}}
+	if err := h.Approve(task); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(t.Context(), task); err == nil || !strings.Contains(err.Error(), "no such blob") {
 		t.Errorf("it is there after the run was refused: %v", err)
 	}
 	for range 2 {

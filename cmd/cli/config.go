@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/settings"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/term"
@@ -215,7 +216,7 @@ func configProblems(file string) (problems, notes []remark) {
 
 // isText: the file is there and is YAML; what keys it has is another question.
 func isText(file string) bool {
-	data, err := os.ReadFile(file)
+	data, err := safefile.Read(file, settings.FileBytesMax)
 	var doc map[string]any
 	return err == nil && yaml.Unmarshal(data, &doc) == nil
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/settings"
 )
@@ -30,7 +30,7 @@ func (r *runFlags) addGoal(f *pflag.FlagSet) {
 }
 
 // completeGoal reads the files behind the flags and the settings.
-func (r *runFlags) completeGoal() error {
+func (r *runFlags) completeGoal(a *app) error {
 	q := &r.request
 	for i, name := range q.Fallback {
 		route, err := absolute(name)
@@ -41,7 +41,7 @@ func (r *runFlags) completeGoal() error {
 		q.Fallback[i] = route
 	}
 	if r.goal.schema != "" {
-		text, err := readSchema(r.goal.schema)
+		text, err := readSchema(a.schemaBelow, r.goal.schema)
 		if err != nil {
 			return usage("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, err)
 		}
@@ -64,26 +64,21 @@ func mannersOf(dir string) (agent.Manners, error) {
 	if err != nil {
 		return user.Manners, err
 	}
-	local, err := agentfile.Share(filepath.Join(dir, settings.FileName))
+	local, err := agentfile.ShareOf(cmp.Or(dir, "."), settings.FileName)
 	return local.Manners.Over(user.Manners), err
 }
 
-func readSchema(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: not a regular file", os.ErrInvalid)
+// readSchema reads a file, below a directory if that is what names it.
+func readSchema(below, path string) ([]byte, error) {
+	var text []byte
+	var err error
+	if below == "" {
+		text, err = safefile.Read(path, model.SchemaBytesMax)
+	} else {
+		text, err = safefile.ReadBelow(below, path, model.SchemaBytesMax)
 	}
 	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, model.SchemaBytesMax+1))
-	if err != nil {
-		return nil, err
+		return nil, safefile.Reason(err)
 	}
 	return text, agent.Require{Schema: string(text)}.Validate()
 }

@@ -35,15 +35,17 @@ type app struct {
 	getenv       func(string) string
 	patience     time.Duration // with an owner of the state directory that does not answer
 
-	conn    connFlags
-	raised  bool   // the limit on tokens is the word of a directory
-	storeIn string // --store-dir
-	pricing string // --pricing-file
-	output  string
-	color   string
-	asJSON  bool
-	quiet   bool
-	verbose bool
+	conn   connFlags
+	raised bool // the limit on tokens is the word of a directory
+	// schemaBelow is the directory that names the file of --json-schema; "": the user does.
+	schemaBelow string
+	storeIn     string // --store-dir
+	pricing     string // --pricing-file
+	output      string
+	color       string
+	asJSON      bool
+	quiet       bool
+	verbose     bool
 
 	tapes tapeFlags
 	// hidden knows the secrets of this process; nil: none.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -59,17 +60,12 @@ const historyBytesMax = 8 * agent.PastBytesMax
 // readPast reads an exported history, and refuses what is none before anybody
 // is asked to take it.
 func readPast(path string) (*agent.Past, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, usage("name a file that troupe export has written", "--history: %s", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	doc, err := io.ReadAll(io.LimitReader(file, historyBytesMax+1))
-	if err != nil {
-		return nil, usage("name a file that troupe export has written", "--history: %s", err)
-	}
-	if len(doc) > historyBytesMax {
+	doc, err := safefile.Read(path, historyBytesMax)
+	if errors.Is(err, safefile.ErrTooLarge) {
 		return nil, usage("leave the oldest messages out", "--history %s has more than %d bytes", path, historyBytesMax)
+	}
+	if err != nil {
+		return nil, usage("name a file that troupe export has written", "--history: %s", err)
 	}
 	d := json.NewDecoder(strings.NewReader(string(doc)))
 	d.DisallowUnknownFields()
@@ -149,6 +145,11 @@ func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
 			return client.RunAccepted{}, a.withdrawn(s, r.RunID, err)
 		}
 		r.Attach = append(r.Attach, sent)
+	}
+	// The user names these files by his own hand: a node of the same state directory
+	// may use what is in them now.
+	if err := host.Approve(host.Config{StateDir: a.storeIn}, r); err != nil {
+		return client.RunAccepted{}, err
 	}
 	accepted, err := s.Run(s.ctx, r)
 	if sent := flags.recalled != nil || len(r.Attach) > 0; sent && refused(err) {

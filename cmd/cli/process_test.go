@@ -42,7 +42,8 @@ func newStage(t *testing.T, files map[string]string) stage {
 	t.Helper()
 	s := stage{t, t.TempDir()}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.home, name), []byte(text), 0o644); err != nil {
+		path := filepath.Join(s.home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
@@ -95,6 +96,9 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if err := r.completeAgents(); err != nil {
+		return err
+	}
 	if err := r.completeServers(); err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	if q.Model, err = absolute(q.Model); err != nil {
 		return err
 	}
-	if err := r.completeGoal(); err != nil {
+	if err := r.completeGoal(a); err != nil {
 		return err
 	}
 	if r.attached, err = attachments(r.attach); err != nil {
@@ -180,6 +184,18 @@ func directory(p *string) error {
 		return usage("name a directory", "%s is a file", abs)
 	}
 	*p = abs
+	return nil
+}
+
+// completeAgents says all that is wrong with the files of --agents: a node says no
+// more than where.
+func (r *runFlags) completeAgents() error {
+	if r.request.Agents == "" {
+		return nil
+	}
+	if _, _, err := agentfile.Load(r.request.Agents); err != nil {
+		return usage("`troupe agents validate` shows all that is wrong", "%v", err)
+	}
 	return nil
 }
 

@@ -193,6 +193,9 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 			a.model = s.Value // not as a flag: the node says where it was named
 			continue
 		}
+		if s.Key == "json_schema" {
+			a.schemaBelow = s.Below
+		}
 		a.raised = a.raised || s.Key == "max_tokens" && s.Raised
 		if err := f.Value.Set(s.Value); err != nil {
 			return &failure{code: exitUsage, err: s.Error(err.Error())}

@@ -25,10 +25,13 @@ const (
 	upLineMax   = 64 << 10
 )
 
+const trustUsage = "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated"
+
 // up is the flags of the command.
 type up struct {
 	nodes int
 	root  []string
+	trust []string
 	bin   string
 	lazy  bool
 	port  int
@@ -52,6 +55,7 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 	f := c.Flags()
 	f.IntVar(&u.nodes, "nodes", 3, "how many nodes")
 	f.StringSliceVar(&u.root, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringSliceVar(&u.trust, "trust", nil, trustUsage)
 	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
 	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
@@ -83,6 +87,9 @@ func (a *app) up(u up) error {
 		args := []string{"--name", name}
 		for _, r := range u.root {
 			args = append(args, "--root", r)
+		}
+		for _, t := range u.trust {
+			args = append(args, "--trust", t)
 		}
 		cmd := exec.CommandContext(ctx, bin, append(args, flags...)...)
 		cmd.Env = append(os.Environ(), env...)

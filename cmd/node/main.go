@@ -106,6 +106,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	}
 	f := c.Flags()
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
 	f.BoolVar(&n.cfg.WatchOnly, "watch-only", false, "on the embedded server: whoever is on this machine without the password of the state directory may watch, and not start, answer or end runs")
@@ -206,17 +207,10 @@ func (n *node) settle(c *cobra.Command) error {
 	if n.cfg.Port < bus.FreePort || n.cfg.Port > 1<<16-1 {
 		return fmt.Errorf("%w: --nats-port %d is no port", errConfig, n.cfg.Port)
 	}
-	for i, root := range n.cfg.Roots {
-		abs, err := filepath.Abs(root)
-		if err != nil {
-			return fmt.Errorf("%w: --root: %w", errConfig, err)
+	for flag, dirs := range map[string][]string{"--root": n.cfg.Roots, "--trust": n.cfg.Trust} {
+		if err := completeDirs(flag, dirs); err != nil {
+			return err
 		}
-		if info, err := os.Stat(abs); err != nil {
-			return fmt.Errorf("%w: --root: %w", errConfig, err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("%w: --root %s is a file", errConfig, root)
-		}
-		n.cfg.Roots[i] = abs
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
 	if err := n.checkPools(); err != nil {
@@ -233,6 +227,23 @@ func (n *node) settle(c *cobra.Command) error {
 	n.cfg.Logger = n.logger()
 	if n.setup && !n.cfg.Bus.Given() {
 		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfig)
+	}
+	return nil
+}
+
+// completeDirs makes directories of a flag absolute.
+func completeDirs(flag string, dirs []string) error {
+	for i, dir := range dirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errConfig, flag, err)
+		}
+		if info, err := os.Stat(abs); err != nil {
+			return fmt.Errorf("%w: %s: %w", errConfig, flag, err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("%w: %s %s is a file", errConfig, flag, dir)
+		}
+		dirs[i] = abs
 	}
 	return nil
 }

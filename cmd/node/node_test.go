@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
 )
 
 func TestMain(m *testing.M) {
@@ -100,7 +101,11 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if signal == syscall.SIGTERM {
-			if _, err := c.Run(t.Context(), client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}); err != nil {
+			task := client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}
+			if err := host.Approve(host.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Run(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
 			slow("0s")

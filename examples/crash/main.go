@@ -67,8 +67,10 @@ func live(dir string) *supervisor.Result {
 	h := must(host.Start(ctx, host.Config{StateDir: filepath.Join(dir, "state"), Port: bus.FreePort, Roots: []string{dir}}))
 	defer h.Close()
 	c := must(h.Client())
-	must(c.Run(ctx, client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
-		Model: "script/" + filepath.Join(dir, "script.yaml")}))
+	task := client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
+		Model: "script/" + filepath.Join(dir, "script.yaml")}
+	check(h.Approve(task)) // its agent file brings a command, and lies where the run writes
+	must(c.Run(ctx, task))
 	check(c.Events(ctx, "crash", nil, true, func(e client.Event, _ []byte) error {
 		_, err := fmt.Fprintln(os.Stderr, e.Kind)
 		return err

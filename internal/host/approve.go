@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,25 +118,12 @@ func deniedByDirectory(workspace string) []string {
 	if workspace == "" {
 		return nil
 	}
-	local, err := agentfile.Share(filepath.Join(workspace, settings.FileName))
+	local, err := agentfile.ShareOf(workspace, settings.FileName)
 	i := slices.IndexFunc(local.Tools, func(r agentfile.ToolRule) bool { return r.Name == shell.Name })
 	if err != nil || i < 0 {
 		return nil
 	}
 	return local.Tools[i].Deny
-}
-
-// unruled takes its rules away from an agent that the directory itself brings:
-// what is looked at does not say what may be done to it.
-func unruled(d agentfile.Definition, workspace string) (agentfile.Definition, bool) {
-	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) || len(allowedCommands(d.Tools)) == 0 {
-		return d, false
-	}
-	d.Tools = slices.Clone(d.Tools)
-	for i := range d.Tools {
-		d.Tools[i].Args = ""
-	}
-	return d, true
 }
 
 // goHooks are the functions of the operator, and ours.

@@ -29,19 +29,10 @@ func (h *Host) hooks(o *supervisor.Opened, a *client.RunAccepted) error {
 		return nil
 	}
 	// What is wrong with a file that does not count is its owner's to know.
-	if found, _, err := agentfile.Hooks(file); err == nil && len(found) > 0 {
+	if found, _, err := agentfile.HooksOf(o.Workspace, settings.FileName); err == nil && len(found) > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s: its hooks are off; hooks count in %s and in agent files of --agents", file, settings.UserFile()))
 	}
 	return nil
-}
-
-// ownHooks are the hooks of an agent that was found, not named, as far as they
-// may count: command lines only where the file is not part of the directory.
-func (h *Host) ownHooks(d agentfile.Definition, workspace string) []agent.Hook {
-	if rel, err := filepath.Rel(workspace, d.Path); workspace == "" || err != nil || !filepath.IsLocal(rel) {
-		return d.Hooks
-	}
-	return slices.DeleteFunc(slices.Clone(d.Hooks), func(k agent.Hook) bool { return k.Command != "" })
 }
 
 // signed are the hooks of a definition, under names that say whose they are. Go

@@ -55,6 +55,10 @@ type Config struct {
 	Monitor []string
 	// Roots are the directories that clients may name.
 	Roots []string
+	// Trust are places whose agent files, files of MCP servers and scripts requests
+	// may name with all that these bring: command lines, hooks, programs. None may
+	// lie in a root, where runs write.
+	Trust []string
 	// Upward lets a project's instructions be read above the directory that a run
 	// names, up to the top of its repository: for a node of the user's own process.
 	Upward bool
@@ -108,6 +112,9 @@ type Config struct {
 	// ResumeAll continues every unfinished run; otherwise only those that are
 	// asked for.
 	ResumeAll bool
+	// ownHand: requests come from the user's own hand in this process, so what they
+	// name is the user's word.
+	ownHand bool
 	// Still runs nothing: logs are read for those who ask, and commands are
 	// appended for the next owner.
 	Still  bool
@@ -164,7 +171,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.checkPowers(); err != nil {
+	if err := errors.Join(cfg.checkPowers(), cfg.checkTrust()); err != nil {
 		return nil, err
 	}
 	out := exits{cfg.secrets()}

@@ -141,8 +141,8 @@ func (h *Host) classify(o *supervisor.Opened, a *client.RunAccepted) error {
 	var err error
 	file := filepath.Join(o.Workspace, settings.FileName)
 	if o.Workspace != "" {
-		if local, err = agentfile.Share(file); err != nil {
-			return bad("mend the file", "%v", err)
+		if local, err = agentfile.ShareOf(o.Workspace, settings.FileName); err != nil {
+			return bad("`troupe config validate` shows what is wrong with the file", "%s: %s", settings.FileName, h.located(err))
 		}
 	}
 	note := func(format string, args ...any) { a.Notes = append(a.Notes, fmt.Sprintf(format, args...)) }

@@ -19,7 +19,7 @@ import (
 
 // doors are a host that only builds runs.
 func doors(dir string, change ...func(*Config)) *Host {
-	cfg := Config{Roots: []string{dir}, Env: func(string) string { return "" }}.withDefaults()
+	cfg := Config{Roots: []string{dir}, Env: func(string) string { return "" }, ownHand: true}.withDefaults()
 	for _, c := range change {
 		c(&cfg)
 	}

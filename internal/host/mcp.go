@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/supervisor"
@@ -28,11 +28,11 @@ const serverWait = 6 * time.Second
 // servers gives a run the tools of its MCP servers: those that are what the
 // operator has allowed.
 func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentfile.Definition, a *client.RunAccepted) error {
-	named, err := h.rooted("mcp_config", r.MCPConfig)
+	named, place, err := h.placed("mcp_config", r.MCPConfig, h.nameable())
 	if err != nil {
 		return err
 	}
-	all, notes, err := h.serverFiles(o.Workspace, named, crew)
+	all, notes, err := h.serverFiles(o.Workspace, place, named, crew)
 	if err != nil {
 		return err
 	}
@@ -204,26 +204,39 @@ func (h *Host) remote(t agent.Task) []tool.Tool {
 	return tools
 }
 
-// found is the server of a run in a directory, as it is now.
+// found is the server of a run in a directory, as it is now. One that is not the
+// operator's must still be the one that the operator has allowed.
 func (h *Host) found(s agent.Server, workspace string) (mcp.Server, error) {
-	def, err := serverOf(s)
-	def.Own, def.Flags = operators(s.Source, workspace), h.placed(s.Source, workspace)
-	return def, err
+	def, digest, err := serverOf(s)
+	if err != nil {
+		return def, err
+	}
+	def.Own, def.Flags = operators(s.Source, workspace) && h.trustsNamed(s.Source, digest, workspace), h.findFlags(s.Source, workspace)
+	if def.Own {
+		return def, nil
+	}
+	switch state, err := h.allowed().State(def); {
+	case err != nil:
+		return def, err
+	case state != mcp.Allowed:
+		return def, fmt.Errorf("%w: the server %s is not the one that was allowed; `%s` allows it", mcp.ErrChanged, def.Name, def.Remedy("allow"))
+	}
+	return def, nil
 }
 
 // serverOf reads again how a server is reached: what a run was begun with may
-// be gone, or may be another.
-func serverOf(s agent.Server) (mcp.Server, error) {
+// be gone, or may be another. digest is that of the file.
+func serverOf(s agent.Server) (def mcp.Server, digest string, err error) {
 	if filepath.Ext(s.Source) != ".md" {
 		file, err := mcp.Read(s.Source)
 		if def, found := mcp.Find(file, s.Name, s.Hash); found == nil || err == nil {
-			return def, found
+			return def, file.Digest, found
 		}
-		return mcp.Server{}, err
+		return mcp.Server{}, "", err
 	}
-	raw, err := os.ReadFile(s.Source)
+	raw, err := safefile.Read(s.Source, agentfile.FileBytesMax)
 	if err != nil {
-		return mcp.Server{}, fmt.Errorf("%w: this node cannot read the agent file that names the server %s: %w", mcp.ErrConfig, s.Name, err)
+		return mcp.Server{}, "", fmt.Errorf("%w: this node cannot read the agent file that names the server %s: %w", mcp.ErrConfig, s.Name, err)
 	}
 	d, _, err := agentfile.Parse(s.Source, raw)
 	var file mcp.File
@@ -233,7 +246,8 @@ func serverOf(s agent.Server) (mcp.Server, error) {
 		}
 	}
 	if err != nil {
-		return mcp.Server{}, err
+		return mcp.Server{}, "", err
 	}
-	return mcp.Find(file, s.Name, s.Hash)
+	def, err = mcp.Find(file, s.Name, s.Hash)
+	return def, agentfile.Digest(raw), err
 }

@@ -222,11 +222,11 @@ func TestACallOfAServerThatIsNotThereAnyMoreSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := agent.Server{Name: "stage", Source: path, Hash: strings.Repeat("0", 64)}
-		if _, err := serverOf(server); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := serverOf(server); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := serverOf(agent.Server{Name: "stage", Source: filepath.Join(dir, "gone.md")}); err == nil || !strings.Contains(err.Error(), "this node cannot read the agent file that names the server stage") {
+	if _, _, err := serverOf(agent.Server{Name: "stage", Source: filepath.Join(dir, "gone.md")}); err == nil || !strings.Contains(err.Error(), "this node cannot read the agent file that names the server stage") {
 		t.Error(err)
 	}
 }

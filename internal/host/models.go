@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/scout"
+	scriptfile "github.com/troupe-run/troupe/model/script"
 )
 
 // models finds the client of a route once and keeps it.
@@ -18,12 +19,13 @@ type models struct {
 	exits exits
 	scout model.Client
 
-	mu    sync.Mutex
-	known map[string]pick.Choice
+	mu      sync.Mutex
+	known   map[string]pick.Choice
+	scripts map[string]*scriptfile.Script // by path: what requests named, as it was looked at
 }
 
 func newModels(cfg Config, t tapes, x exits) *models {
-	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}}
+	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}, scripts: map[string]*scriptfile.Script{}}
 }
 
 // choose picks the model of a new run.
@@ -32,7 +34,7 @@ func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) 
 		return m.keep(c), nil
 	}
 	c, err := pick.Choose(ctx, pick.Config{Model: m.tapes.model(named), Setting: m.cfg.Model, Env: m.tapes.env(m.cfg.Env), Scout: m.scout, Cache: true,
-		Prices: m.cfg.Prices, Transport: m.tapes.transport()})
+		Prices: m.cfg.Prices, Transport: m.tapes.transport(), Script: m.script})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}
@@ -40,6 +42,24 @@ func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) 
 		c.Why = "as it was recorded"
 	}
 	return m.keep(c), nil
+}
+
+// keepScript keeps a script that was looked at.
+func (m *models) keepScript(path string, s *scriptfile.Script) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scripts[path] = s
+}
+
+// script is one that was looked at, or one that the log of a run or a trusted file names.
+func (m *models) script(path string) (*scriptfile.Script, error) {
+	m.mu.Lock()
+	s := m.scripts[path]
+	m.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	return scriptfile.Load(path)
 }
 
 func (m *models) keep(c pick.Choice) pick.Choice {

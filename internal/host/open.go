@@ -52,13 +52,16 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	if err != nil {
 		return none, a, err
 	}
-	choice, err := h.models.choose(ctx, r.Model)
-	if err != nil {
-		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
-	}
 	m, err := wanted(r)
 	if err != nil {
 		return none, a, err
+	}
+	if err := h.scripts(r); err != nil {
+		return none, a, err
+	}
+	choice, err := h.models.choose(ctx, r.Model)
+	if err != nil {
+		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	m, chain, err := h.routes(m, route(choice, r), r.AllowUnpriced)
 	if err != nil {
@@ -206,32 +209,40 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 // rooted checks that a client may name a directory, or a file: it lies under a
 // root. field is that of the request.
 func (h *Host) rooted(field, path string) (string, error) {
+	real, _, err := h.placed(field, path, h.cfg.Roots)
+	return real, err
+}
+
+// placed checks that a client may name a path: it lies in one of these places,
+// which is returned with it.
+func (h *Host) placed(field, path string, places []string) (real, place string, err error) {
 	if path == "" {
-		return "", nil
+		return "", "", nil
 	}
 	if !filepath.IsAbs(path) {
-		return "", bad("send an absolute path", "%s %q is not absolute", field, path)
+		return "", "", bad("send an absolute path", "%s %q is not absolute", field, path)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err = filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", bad("name one that is there", "%s: %v", field, err)
+		return "", "", bad("name one that is there", "%s: %v", field, err)
 	}
-	for _, root := range h.cfg.Roots {
-		root, err := filepath.EvalSymlinks(root)
-		if err != nil {
-			continue
+	if place = holder(real, places); place != "" {
+		if info, err := os.Stat(place); err == nil && !info.IsDir() {
+			place = filepath.Dir(place)
 		}
-		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
-			return real, nil
-		}
+		return real, place, nil
 	}
 	root := path
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		root = filepath.Dir(path)
 	}
-	return "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s %s is not under a root of this node", field, path),
+	return "", "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s %s is not under a root of this node", field, path),
 		Hint: "start the node with --root " + root + ", or run with another --store-dir"}
 }
+
+// nameable are the places in which a request may name agent files and files of
+// MCP servers.
+func (h *Host) nameable() []string { return slices.Concat(h.cfg.Trust, h.cfg.Roots) }
 
 // cast decides who plays: the built-in agents and those of agent files, and
 // what tools there are.

@@ -24,6 +24,7 @@ func Preview(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAcce
 			cfg.Roots = append(cfg.Roots, dir)
 		}
 	}
+	cfg.ownHand = true
 	h := &Host{cfg: cfg, models: newModels(cfg, tapes{}, exits{cfg.secrets()})}
 	return h.build(r)
 }

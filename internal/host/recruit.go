@@ -21,15 +21,18 @@ import (
 // where people keep them. Commands count only in the named directory: a
 // repository that is looked at must not bring command lines of its own.
 func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunAccepted) (named []agentfile.Definition, err error) {
-	given, err := h.rooted("agents", r.Agents)
+	given, place, err := h.placed("agents", r.Agents, h.nameable())
 	if err != nil {
 		return nil, err
 	}
 	var found []agentfile.Definition
 	var notes []agentfile.Note
 	if given != "" {
-		if named, notes, err = agentfile.Load(given); err != nil {
-			return nil, bad("`troupe agents validate` shows all that is wrong", "%v", err)
+		if named, notes, err = agentfile.LoadBelow(place, given); err != nil {
+			return nil, bad("`troupe agents validate` shows all that is wrong", "agents: %s", h.located(err))
+		}
+		if err := h.approved(named, o.Workspace); err != nil {
+			return nil, err
 		}
 	}
 	known := func(name string) bool {
@@ -40,30 +43,21 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 	if len(asked(r)) > 0 {
 		// What is broken there is another matter, unless it is an agent asked for.
 		var broken error
-		found, _, broken = agentfile.Load(agentfile.Dirs(o.Workspace)...)
+		found, _, broken = agentfile.Find(o.Workspace)
 		tellHidden(found, named, asked(r), known, a)
 		found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(wanted, d.Name) })
 		if len(wanted) > 0 && len(found) == 0 && broken != nil {
-			return nil, bad("mend the file, or name another agent", "there is no agent %q that can be read: %v", wanted[0], broken)
+			return nil, bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", wanted[0], h.located(broken))
 		}
 	}
 	tellFiles(notes, named, asked(r), a)
 	for _, d := range found {
-		if len(d.Commands) > 0 {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s: its commands are off; name the directory with --agents to allow them", d.Path))
-			d.Commands = nil
-		}
-		if mine, brought := unruled(d, o.Workspace); brought {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s: its rules for shell are off; name the directory with --agents to allow them", d.Path))
-			d = mine
-		}
-		if mine := h.ownHooks(d, o.Workspace); len(mine) < len(d.Hooks) {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s: its hooks are off; name the directory with --agents to allow them", d.Path))
-			d.Hooks = mine
-		}
-		if mine := ownServers(d, o.Workspace); len(mine) < len(d.MCPServers) {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s: its MCP servers are off; name the directory with --agents to allow them", d.Path))
-			d.MCPServers = mine
+		if !h.trusts(d.Path, d.Digest, o.Workspace) {
+			var off []string
+			d, off = harmless(d)
+			if len(off) > 0 {
+				a.Notes = append(a.Notes, fmt.Sprintf("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", ")))
+			}
 		}
 		named = append(named, d)
 	}
@@ -78,6 +72,54 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 		}
 	}
 	return named, nil
+}
+
+// approved refuses agents that a request names and that bring what is executed,
+// where a run may have written their files and the user has not approved them. A
+// hook may be what keeps a run safe, so none of it is left out silently.
+func (h *Host) approved(named []agentfile.Definition, workspace string) error {
+	for _, d := range named {
+		_, off := harmless(d)
+		if len(off) == 0 || h.trustsNamed(d.Path, d.Digest, workspace) {
+			continue
+		}
+		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("agents: %s brings %s, and the user of this node has not approved it", d.Path, strings.Join(off, ", ")),
+			Hint: "keep it outside of the roots and start the node with --trust, or use `troupe run --agents` on its machine"}
+	}
+	return nil
+}
+
+// harmless is a definition without what is executed, and what that was.
+func harmless(d agentfile.Definition) (mine agentfile.Definition, off []string) {
+	if len(d.Commands) > 0 {
+		d.Commands, off = nil, append(off, "commands")
+	}
+	if len(allowedCommands(d.Tools)) > 0 {
+		d.Tools, off = slices.Clone(d.Tools), append(off, "rules for shell")
+		for i := range d.Tools {
+			d.Tools[i].Args = ""
+		}
+	}
+	isCommand := func(k agent.Hook) bool { return k.Command != "" }
+	if slices.ContainsFunc(d.Hooks, isCommand) {
+		d.Hooks, off = slices.DeleteFunc(slices.Clone(d.Hooks), isCommand), append(off, "hooks")
+	}
+	defines := func(s agentfile.MCPServer) bool { return s.Config != nil }
+	if slices.ContainsFunc(d.MCPServers, defines) {
+		d.MCPServers, off = slices.DeleteFunc(slices.Clone(d.MCPServers), defines), append(off, "MCP servers")
+	}
+	script := func(route string) bool { return strings.HasPrefix(route, agentfile.ScriptPrefix) }
+	c := d.Manners.Context.Model
+	if script(d.Model) || slices.ContainsFunc(d.Fallback, script) || c != nil && script(c.Name) {
+		off = append(off, "scripts as models")
+		if d.Fallback = slices.DeleteFunc(slices.Clone(d.Fallback), script); script(d.Model) {
+			d.Model = ""
+		}
+		if c != nil && script(c.Name) {
+			d.Manners.Context.Model = nil
+		}
+	}
+	return d, off
 }
 
 // tellHidden says that a file was found for an agent that is asked for, and that

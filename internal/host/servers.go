@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -21,10 +20,10 @@ type Server struct {
 // serverFiles finds the servers of a run, in the order in which their names
 // count: the file that the client names, agent files, the operator's own file,
 // that of the directory. What comes with the directory cannot take a name.
-func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
+func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
 	add := func(servers []mcp.Server, trusted bool) {
 		for _, s := range servers {
-			s.Own, s.Flags = operators(s.Source, dir), h.placed(s.Source, dir)
+			s.Own, s.Flags = trusted && operators(s.Source, dir), h.findFlags(s.Source, dir)
 			f := Server{Server: s, Trusted: trusted}
 			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
 				if all[i].Hash() == s.Hash() {
@@ -35,25 +34,22 @@ func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all 
 			all = append(all, f)
 		}
 	}
-	read := func(path string, trusted, must bool) error {
-		f, wrong := mcp.Read(path)
-		if wrong != nil && must {
-			return bad("mend the file", "%v", wrong)
-		}
+	take := func(path string, f mcp.File, wrong error, trusted bool) {
 		if wrong != nil {
 			notes = append(notes, wrong.Error())
 		}
 		notes = append(notes, few(f.Notes, NotesAbout, "notes on "+path+"; `troupe mcp list` shows its servers")...)
 		add(f.Servers, trusted)
-		return nil
 	}
 	if named != "" {
-		if _, err := os.Stat(named); err != nil {
-			return nil, nil, bad("name a file that is there", "mcp_config: %v", err)
+		f, wrong := mcp.ReadBelow(place, named)
+		if f.Digest == "" && wrong == nil {
+			return nil, nil, bad("name a file that is there", "mcp_config: there is no %s", named)
 		}
-		if err := read(named, true, true); err != nil {
-			return nil, nil, err
+		if wrong != nil {
+			return nil, nil, bad("mend the file", "mcp_config: %v", wrong)
 		}
+		take(named, f, nil, h.trustsNamed(named, f.Digest, dir))
 	}
 	for _, d := range crew {
 		servers, more, wrong := inline(d)
@@ -63,17 +59,18 @@ func (h *Host) serverFiles(dir, named string, crew []agentfile.Definition) (all 
 		add(servers, true)
 	}
 	if h.cfg.Servers != "" {
-		if err := read(h.cfg.Servers, true, false); err != nil {
-			return nil, nil, err
-		}
+		f, wrong := mcp.Read(h.cfg.Servers)
+		take(h.cfg.Servers, f, wrong, h.trusts(h.cfg.Servers, f.Digest, dir))
 	}
 	if dir != "" {
-		err = read(filepath.Join(dir, mcp.FileName), false, false)
+		path := filepath.Join(dir, mcp.FileName)
+		f, wrong := mcp.ReadBelow(dir, path)
+		take(path, f, wrong, false)
 	}
 	for i := range all {
 		h.judge(&all[i], i)
 	}
-	return all, notes, err
+	return all, notes, nil
 }
 
 // inline are the servers that an agent file defines.
@@ -121,6 +118,7 @@ func (h *Host) allowed() mcp.Lock { return mcp.OpenLock(bus.StateDir(h.cfg.State
 // not they are used, and what is to be known of their files. Nothing is started.
 func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) {
 	h := &Host{cfg: cfg.withDefaults()}
+	h.cfg.ownHand = true
 	var crew []agentfile.Definition
 	if agents != "" {
 		var err error
@@ -128,7 +126,7 @@ func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) 
 			return nil, nil, bad("`troupe agents validate` shows all that is wrong", "%v", err)
 		}
 	}
-	all, notes, err := h.serverFiles(dir, named, crew)
+	all, notes, err := h.serverFiles(dir, filepath.Dir(named), named, crew)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,19 +137,21 @@ func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) 
 // usersServers are those of agents that a run finds where the user keeps them. A
 // run has them only with their agent, so they take no name of the others.
 func (h *Host) usersServers(dir string, others []Server) (all []Server, notes []string) {
-	crew, _, broken := agentfile.Load(agentfile.Dirs(dir)...)
+	crew, _, broken := agentfile.Find(dir)
 	if broken != nil {
 		notes = append(notes, "agent files that cannot be read are left out; `troupe agents validate` shows them")
 	}
 	for _, d := range crew {
-		d.MCPServers = ownServers(d, dir)
+		if !h.trusts(d.Path, d.Digest, dir) {
+			d, _ = harmless(d)
+		}
 		servers, more, wrong := inline(d)
 		if notes = append(notes, few(more, NotesAbout, "notes on "+d.Path)...); wrong != nil {
 			notes = append(notes, wrong.Error())
 			continue
 		}
 		for _, s := range servers {
-			s.Own, s.Flags = operators(s.Source, dir), h.placed(s.Source, dir)
+			s.Own, s.Flags = operators(s.Source, dir), h.findFlags(s.Source, dir)
 			f := Server{Server: s, Trusted: true}
 			known := append(slices.Clip(others), all...)
 			if i := slices.IndexFunc(known, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
@@ -173,8 +173,8 @@ func operators(source, workspace string) bool {
 	return workspace == "" || source != filepath.Join(workspace, mcp.FileName)
 }
 
-// placed are the flags by which the commands of troupe mcp find a file from anywhere.
-func (h *Host) placed(source, workspace string) []string {
+// findFlags are the flags by which the commands of troupe mcp find a file from anywhere.
+func (h *Host) findFlags(source, workspace string) []string {
 	switch {
 	case source == h.cfg.Servers:
 		return nil
@@ -190,13 +190,3 @@ func (h *Host) placed(source, workspace string) []string {
 // that the directory of a run itself names runs in that: npx, uvx, python -m and
 // make run what they find where they are started, and a repository must not bring it.
 func ServerDir(source string) string { return filepath.Dir(source) }
-
-// ownServers are the servers of an agent that was found, not named, as far as
-// they may count: those that its file defines only where it is not part of the
-// directory.
-func ownServers(d agentfile.Definition, workspace string) []agentfile.MCPServer {
-	if !brought(d.Path, workspace) {
-		return d.MCPServers
-	}
-	return slices.DeleteFunc(slices.Clone(d.MCPServers), func(s agentfile.MCPServer) bool { return s.Config != nil })
-}

@@ -51,7 +51,7 @@ func noLeaks(t *testing.T) {
 // here turns the machine off.
 func start(t *testing.T, state string, change ...func(*Config)) *Host {
 	t.Helper()
-	cfg := Config{StateDir: state, Port: bus.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }}
+	cfg := Config{StateDir: state, Port: bus.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, ownHand: true}
 	for _, c := range change {
 		c(&cfg)
 	}

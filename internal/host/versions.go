@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/scout"
 	"github.com/troupe-run/troupe/supervisor"
@@ -127,7 +128,7 @@ func (h *Host) differs(t agent.Task) map[string]string {
 // node does not have it, which says nothing about it.
 func (h *Host) promptVersion(t agent.Task) (hash string, ok bool) {
 	if t.Source != "" {
-		raw, err := os.ReadFile(t.Source)
+		raw, err := safefile.Read(t.Source, agentfile.FileBytesMax)
 		if err != nil {
 			return "", false
 		}

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // Version is the form of the files.
@@ -174,14 +176,7 @@ func put(dir, name string, v any) error {
 // get reads a file that anybody may have written.
 func get(dir, name string, into any) error {
 	path := filepath.Join(dir, name)
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCassette, err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > FileBytesMax {
-		return fmt.Errorf("%w: %s is no file of at most %d bytes", ErrCassette, path, FileBytesMax)
-	}
-	data, err := os.ReadFile(path)
+	data, err := safefile.Read(path, FileBytesMax)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCassette, err)
 	}

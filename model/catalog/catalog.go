@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // FileBytesMax is the most that is read of a file; both catalogs have about 2 MB.
@@ -70,21 +70,13 @@ func Load(file string) (Table, error) {
 		return Table{}, nil
 	}
 	fail := func(err error) (Table, error) { return Table{}, fmt.Errorf("catalog: %s: %w", file, err) }
-	f, err := os.Open(file)
+	data, err := safefile.Read(file, FileBytesMax)
 	if err != nil {
 		return Table{}, fmt.Errorf("catalog: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(file)
 	if err != nil {
 		return fail(err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
-	if err != nil {
-		return fail(err)
-	}
-	if len(data) > FileBytesMax {
-		return fail(fmt.Errorf("%w: more than %d bytes", ErrForm, FileBytesMax))
 	}
 	t, err := Parse(data)
 	if err != nil {

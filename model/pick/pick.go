@@ -70,6 +70,8 @@ type Config struct {
 	Timeouts wire.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
+	// Script reads the script of a path; nil means script.Load.
+	Script func(path string) (*script.Script, error)
 }
 
 // Bound says how sure it is that an attempt is billed for no more than its
@@ -298,7 +300,11 @@ func isOpenAI(name string) bool {
 }
 
 func (cfg Config) script(path, why string) (Choice, error) {
-	s, err := script.Load(path)
+	load := cfg.Script
+	if load == nil {
+		load = script.Load
+	}
+	s, err := load(path)
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}

@@ -37,11 +37,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -168,12 +168,7 @@ func Parse(data []byte) (*Script, error) {
 
 // Load reads a script from a file.
 func Load(path string) (*Script, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("script: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	data, err := safefile.Read(path, MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("script: %w", err)
 	}

@@ -7,15 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // FileName is the file of a directory that names servers, as other tools write it.
@@ -60,37 +60,37 @@ var formKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers
 
 // File is what a file of servers says.
 type File struct {
+	Digest  string   // SHA-256 of its bytes; "" where there is no file
 	Servers []Server // sorted by name
 	Notes   []string // what its author should know
 }
 
 // Read reads a file of servers. One that is not there has none.
 func Read(path string) (File, error) {
-	info, err := os.Stat(path) // before it is opened: that of a pipe waits for who writes
+	data, err := safefile.Read(path, FileBytesMax)
+	return parsed(path, data, err)
+}
+
+// ReadBelow is Read for a file below a directory: no link leads out of that.
+func ReadBelow(dir, path string) (File, error) {
+	data, err := safefile.ReadBelow(dir, path, FileBytesMax)
+	return parsed(path, data, err)
+}
+
+func parsed(path string, data []byte, err error) (File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return File{}, nil
 	}
-	if err == nil && !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%w: %s is not a regular file", ErrConfig, path)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
 	if err != nil {
 		return File{}, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
-	if err != nil {
-		return File{}, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
 	}
 	return Parse(path, data)
 }
 
 // Parse reads the text of a file: {"mcpServers": {"name": {…}}}.
 func Parse(path string, data []byte) (File, error) {
-	var out File
+	sum := sha256.Sum256(data)
+	out := File{Digest: hex.EncodeToString(sum[:])}
 	if len(data) > FileBytesMax {
 		return out, fmt.Errorf("%w: %s has more than %d bytes", ErrConfig, path, FileBytesMax)
 	}
@@ -128,10 +128,26 @@ func Parse(path string, data []byte) (File, error) {
 func readable(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
-		return err.Error()
+		return wrongType(err)
 	}
-	at := min(int(syntax.Offset), len(data))
-	return fmt.Sprintf("line %d: %v", 1+bytes.Count(data[:at], []byte("\n")), err)
+	at, what := min(int(syntax.Offset), len(data)), err.Error()
+	if strings.HasPrefix(what, "invalid character") { // which it quotes
+		what = "a character that has no place there"
+	}
+	return fmt.Sprintf("line %d: %s", 1+bytes.Count(data[:at], []byte("\n")), what)
+}
+
+// wrongType says which field has another type than it should, and not its value.
+func wrongType(err error) string {
+	var other *json.UnmarshalTypeError
+	if !errors.As(err, &other) {
+		return "it is not JSON of the form that is expected"
+	}
+	found, _, _ := strings.Cut(other.Value, " ")
+	if other.Field == "" {
+		return "it is not an object but " + found
+	}
+	return fmt.Sprintf("%s cannot be %s", other.Field, found)
 }
 
 // Inline is a server that stands in another file, as values.
@@ -154,7 +170,7 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 	}
 	var f form
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return fail("%v", err)
+		return fail("%s", wrongType(err))
 	}
 	notes := f.notes(path, name, raw)
 	if f.Disabled {
@@ -167,7 +183,7 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 	case "sse":
 		return fail("the transport sse is not supported: servers that have it speak http (streamable HTTP) at another address today")
 	default:
-		return fail("type is %.40q; use stdio or http", f.Type)
+		return fail("its type is neither stdio nor http")
 	}
 	switch {
 	case (s.Command == "") == (s.URL == ""):

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -215,16 +216,9 @@ const lockBytesMax = 64 << 20
 // read is the file as it is; one that is not there allows nothing.
 func (l Lock) read() (lockFile, error) {
 	empty := lockFile{V: 1, Servers: map[string]grant{}}
-	info, err := os.Stat(l.path)
+	data, err := safefile.Read(l.path, lockBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
-	}
-	if err == nil && info.Size() > lockBytesMax {
-		err = fmt.Errorf("it has %d bytes", info.Size())
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(l.path)
 	}
 	f := empty
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -109,7 +109,9 @@ func Find(p Places) (found []Skill, problems []error) {
 		p.local(add)
 	}
 	for _, place := range p.User {
-		scan(os.DirFS(place), ".", place, false, add)
+		scan(os.DirFS(place), func(file string) ([]byte, error) {
+			return safefile.Read(filepath.Join(place, filepath.FromSlash(file)), FileBytesMax)
+		}, ".", place, false, add)
 	}
 	if p.Mine {
 		p.local(add)
@@ -125,21 +127,28 @@ func (p Places) local(add func(Skill, error)) {
 	}
 	if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
 		for _, place := range localPlaces {
-			scan(root.FS(), place, place, true, add)
+			scan(root.FS(), below(root), place, place, true, add)
 		}
 		_ = root.Close()
 	}
 }
 
+// below reads files of an opened directory.
+func below(root *os.Root) func(string) ([]byte, error) {
+	return func(file string) ([]byte, error) {
+		return safefile.ReadIn(root, filepath.FromSlash(file), FileBytesMax)
+	}
+}
+
 // scan reads the skills of one place. One that is not there has none.
-func scan(dir fs.FS, at, shown string, local bool, add func(Skill, error)) {
+func scan(dir fs.FS, read func(string) ([]byte, error), at, shown string, local bool, add func(Skill, error)) {
 	entries, err := fs.ReadDir(dir, at)
 	if err != nil {
 		return
 	}
 	for _, e := range entries[:min(len(entries), entriesMax)] {
 		file := path.Join(at, e.Name(), fileName)
-		data, err := read(dir, file)
+		data, err := read(file)
 		if errors.Is(err, fs.ErrNotExist) || err != nil && !e.IsDir() {
 			continue
 		}
@@ -157,23 +166,6 @@ func scan(dir fs.FS, at, shown string, local bool, add func(Skill, error)) {
 		}
 		add(s, err)
 	}
-}
-
-// read reads a regular file of bounded size.
-func read(dir fs.FS, file string) ([]byte, error) {
-	info, err := fs.Stat(dir, file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > FileBytesMax {
-		return nil, fmt.Errorf("it must be a file of at most %d bytes", FileBytesMax)
-	}
-	f, err := dir.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, FileBytesMax))
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -244,18 +236,18 @@ func Tool(p Places) (tool.Tool, error) {
 
 // load is the text of a skill, and where its files are.
 func (s Skill) load(p Places) (string, error) {
-	dir, at := os.DirFS(s.Dir), "."
-	where := "its files lie outside of the directory and cannot be read"
+	read := func(string) ([]byte, error) { return safefile.Read(filepath.Join(s.Dir, fileName), FileBytesMax) }
+	where, at := "its files lie outside of the directory and cannot be read", "."
 	if s.local {
 		root, err := os.OpenRoot(p.Dir)
 		if err != nil {
 			return "", fmt.Errorf("skill %s: %w", s.Name, err)
 		}
 		defer func() { _ = root.Close() }()
-		dir, at = root.FS(), filepath.ToSlash(s.Dir)
+		read, at = below(root), filepath.ToSlash(s.Dir)
 		where = "its files are in " + at + ", for read_file"
 	}
-	data, err := read(dir, path.Join(at, fileName))
+	data, err := read(path.Join(at, fileName))
 	if err != nil {
 		return "", fmt.Errorf("skill %s: %w", s.Name, err)
 	}

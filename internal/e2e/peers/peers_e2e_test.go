@@ -140,8 +140,11 @@ func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Clien
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	a, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Agents: agents, Agent: "lead",
-		Model: "script/" + write(t, filepath.Join(at, "script.yaml"), text)})
+	task := client.RunRequest{RunID: client.NewID(), Prompt: "p", Agents: agents, Agent: "lead", Model: "script/" + write(t, filepath.Join(at, "script.yaml"), text)}
+	if err := h.Approve(task); err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Run(within(t), task)
 	if err != nil {
 		t.Fatal(err)
 	}

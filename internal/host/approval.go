@@ -1,0 +1,255 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agentfile"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model/pick"
+	scriptfile "github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+// approvalDir holds one small file for each content that the user has approved,
+// in the state directory: whoever can only send requests cannot write there.
+const approvalDir = "approved"
+
+// approvalsMax is how many are kept; the oldest are forgotten first.
+const approvalsMax = 4096
+
+// approvals are contents of files that the user has approved by naming the file in
+// a command of his own. Another content under the same path is not approved.
+type approvals struct{ dir string }
+
+func approvalsOf(stateDir string) approvals {
+	return approvals{filepath.Join(bus.StateDir(stateDir), approvalDir)}
+}
+
+func (a approvals) file(path, digest string) string {
+	sum := sha256.Sum256([]byte(path + "\x00" + digest))
+	return filepath.Join(a.dir, hex.EncodeToString(sum[:]))
+}
+
+func (a approvals) has(path, digest string) bool {
+	if digest == "" {
+		return false
+	}
+	info, err := os.Lstat(a.file(path, digest))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// add notes one; what is in the file is for people who look there.
+func (a approvals) add(path, digest string) error {
+	if a.has(path, digest) {
+		return nil
+	}
+	if err := os.MkdirAll(a.dir, 0o700); err != nil {
+		return fmt.Errorf("host: approvals: %w", err)
+	}
+	if err := os.WriteFile(a.file(path, digest), []byte(path+"\nsha256 "+digest+"\n"), 0o600); err != nil {
+		return fmt.Errorf("host: approvals: %w", err)
+	}
+	return a.trim()
+}
+
+// trim forgets the oldest.
+func (a approvals) trim() error {
+	entries, err := os.ReadDir(a.dir)
+	if err != nil || len(entries) <= approvalsMax {
+		return err
+	}
+	age := func(e fs.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0 // another process has removed it
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return int(min(1, max(-1, age(x)-age(y)))) })
+	for _, e := range entries[:len(entries)-approvalsMax] {
+		if err := os.Remove(filepath.Join(a.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("host: approvals: %w", err)
+		}
+	}
+	return nil
+}
+
+// Approve notes that the user names the files of a request in a command of his
+// own: their content, as it is now, may bring commands. A node with the same state
+// directory then takes them from the request. What is not there is not approved.
+func Approve(cfg Config, r client.RunRequest) error {
+	a := approvalsOf(cfg.StateDir)
+	approve := func(path string, limit int64) error {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil // the node says what is wrong with it, if it is asked
+		}
+		data, err := safefile.Read(real, limit)
+		if err != nil {
+			return nil
+		}
+		return a.add(real, agentfile.Digest(data))
+	}
+	var errs []error
+	if real, err := filepath.EvalSymlinks(r.Agents); err == nil && r.Agents != "" {
+		defs, _, _ := agentfile.Load(real) // the node says what is wrong with the others
+		for _, d := range defs {
+			errs = append(errs, a.add(d.Path, d.Digest))
+		}
+	}
+	if r.MCPConfig != "" {
+		errs = append(errs, approve(r.MCPConfig, mcp.FileBytesMax))
+	}
+	for _, route := range routesOf(r) {
+		if path, ok := scriptPath(route); ok {
+			errs = append(errs, approve(path, scriptfile.MaxBytes))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Approve is Approve for a request of the program that the node is in.
+func (h *Host) Approve(r client.RunRequest) error { return Approve(h.cfg, r) }
+
+// routesOf are the models that a request names.
+func routesOf(r client.RunRequest) []string {
+	routes := append([]string{r.Model}, r.Fallback...)
+	if m := r.Manners; m != nil {
+		for _, f := range m.Fallbacks {
+			routes = append(routes, f.Name)
+		}
+		if m.Context.Model != nil {
+			routes = append(routes, m.Context.Model.Name)
+		}
+	}
+	return routes
+}
+
+// scriptPath is the file that the route of a script names.
+func scriptPath(route string) (string, bool) { return strings.CutPrefix(route, pick.Script+"/") }
+
+// errTrust: a place that is trusted must not be one in which runs write.
+var errTrust = errors.New("host: a trusted place must not lie in a root, where runs write")
+
+func (c Config) checkTrust() error {
+	for _, place := range c.Trust {
+		real, err := filepath.EvalSymlinks(place)
+		if err != nil {
+			return fmt.Errorf("host: trusted place: %w", err)
+		}
+		if root := holder(real, c.Roots); root != "" {
+			return fmt.Errorf("%w: %s is in %s; keep it elsewhere", errTrust, place, root)
+		}
+	}
+	return nil
+}
+
+// holder is the real path of the first of some places that a real path lies in.
+func holder(real string, places []string) string {
+	for _, place := range places {
+		place, err := filepath.EvalSymlinks(place)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(place, real); err == nil && filepath.IsLocal(rel) {
+			return place
+		}
+	}
+	return ""
+}
+
+// mayChange reports whether a run may write a file: it lies in the directory of
+// this run or in a root, where that of another may be, by its path or by where
+// its links lead.
+func (h *Host) mayChange(path, workspace string) bool {
+	places := h.cfg.Roots
+	if workspace != "" {
+		places = append(slices.Clip(places), workspace)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path
+	}
+	return holder(path, places) != "" || holder(real, places) != ""
+}
+
+// trusts reports whether a file may bring what is executed: the operator keeps it
+// where no run can change it, or has approved this content.
+func (h *Host) trusts(path, digest, workspace string) bool {
+	return !h.mayChange(path, workspace) || approvalsOf(h.cfg.StateDir).has(path, digest)
+}
+
+// trustsNamed is trusts for a file that a request names.
+func (h *Host) trustsNamed(path, digest, workspace string) bool {
+	return h.cfg.ownHand || h.trusts(path, digest, workspace)
+}
+
+// scripts takes the scripts that a request names as models: only those that the
+// operator has approved, or that lie in a trusted place. What is used later is what
+// is looked at here.
+func (h *Host) scripts(r client.RunRequest) error {
+	for _, route := range routesOf(r) {
+		path, ok := scriptPath(route)
+		if _, own := h.cfg.Own.Models[route]; !ok || own || route == h.cfg.Model {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return bad("name one that is there", "model %s: there is no such file", route)
+		}
+		data, err := safefile.Read(real, scriptfile.MaxBytes)
+		if err != nil {
+			return bad("name a regular file", "model %s: %v", route, err)
+		}
+		if !h.cfg.ownHand && !approvalsOf(h.cfg.StateDir).has(real, agentfile.Digest(data)) && (holder(real, h.cfg.Trust) == "" || h.mayChange(real, "")) {
+			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("model %s: a request cannot name a script that the user of this node has not approved", route),
+				Hint: "start the node with --trust " + filepath.Dir(path) + ", or use `troupe run -m` on its machine"}
+		}
+		s, err := scriptfile.Parse(data)
+		if err != nil {
+			return bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
+		}
+		h.models.keepScript(path, s)
+	}
+	return nil
+}
+
+// located is what is wrong with agent files for who asks for a run: where, and
+// nothing of what stands there, unless the user himself asks in this process.
+func (h *Host) located(err error) string {
+	if h.cfg.ownHand {
+		return err.Error()
+	}
+	var list []string
+	for _, p := range agentfile.Problems(err) {
+		switch {
+		case p.Path == "":
+			list = append(list, "a place of agent files cannot be read")
+		case p.Line > 0:
+			list = append(list, fmt.Sprintf("%s:%d: %s", p.Path, p.Line, kind(p)))
+		default:
+			list = append(list, p.Path+": "+kind(p)+safefile.Where(p.Err))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// kind is what a problem is about, in words of ours.
+func kind(err error) string {
+	for _, known := range []error{agentfile.ErrField, agentfile.ErrTooLarge, agentfile.ErrFrontMatter, safefile.ErrSpecial, safefile.ErrOutside, fs.ErrPermission} {
+		if errors.Is(err, known) {
+			return strings.TrimPrefix(known.Error(), "agentfile: ")
+		}
+	}
+	return "not an agent file"
+}

@@ -1,0 +1,150 @@
+// Package safefile reads files that somebody else may have named or written: a
+// request, a directory that is worked in, a setting. It reads regular files only,
+// never waits for a named pipe, never touches a device, and never holds more than
+// the limit that the caller names.
+package safefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+)
+
+// Errors of a file that is not read.
+var (
+	ErrSpecial  = errors.New("not a regular file")
+	ErrTooLarge = errors.New("too large")
+	ErrOutside  = errors.New("a link or path that leads out of the directory is not followed")
+)
+
+// Error is why a file is not read.
+type Error struct {
+	Name string
+	Err  error // without the name
+}
+
+func (e *Error) Error() string { return e.Name + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Reason is an error of this package without the name of the file.
+func Reason(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// Read reads a regular file of at most limit bytes. Links are followed.
+func Read(path string, limit int64) ([]byte, error) {
+	f, info, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return drain(f, info, path, limit)
+}
+
+// ReadIn is Read for a file below an opened directory. Nothing leads out of it.
+func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, info, err := OpenIn(root, name)
+	if err != nil {
+		return nil, err
+	}
+	return drain(f, info, filepath.Join(root.Name(), name), limit)
+}
+
+// ReadBelow is ReadIn for a directory that is not opened yet. name may be
+// absolute if it lies below dir.
+func ReadBelow(dir, name string, limit int64) ([]byte, error) {
+	if filepath.IsAbs(name) {
+		rel, err := filepath.Rel(dir, name)
+		if err != nil || !filepath.IsLocal(rel) {
+			return nil, &Error{name, ErrOutside}
+		}
+		name = rel
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, plain(dir, err)
+	}
+	defer func() { _ = root.Close() }()
+	return ReadIn(root, name, limit)
+}
+
+// Open opens a regular file for reading. The caller closes it.
+func Open(path string) (*os.File, fs.FileInfo, error) {
+	return open(path, os.Stat, os.OpenFile)
+}
+
+// OpenIn is Open for a file below an opened directory.
+func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	return open(name, root.Stat, root.OpenFile)
+}
+
+// open looks before it opens, because to open a device may do something, and
+// again afterwards, because the name may mean another file by then.
+func open(name string, stat func(string) (fs.FileInfo, error), opener func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+	info, err := stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrSpecial
+	}
+	if err != nil {
+		return nil, nil, plain(name, err)
+	}
+	f, err := opener(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, plain(name, err)
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = ErrSpecial
+	}
+	if err != nil {
+		return nil, nil, errors.Join(plain(name, err), f.Close())
+	}
+	return f, info, nil
+}
+
+// drain reads and closes a file. One that grows meanwhile is cut off, too.
+func drain(f *os.File, info fs.FileInfo, name string, limit int64) ([]byte, error) {
+	defer func() { _ = f.Close() }() // it was only read
+	if info.Size() > limit {
+		return nil, &Error{name, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrTooLarge, info.Size(), limit)}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, plain(name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, &Error{name, fmt.Errorf("%w: at most %d bytes are read", ErrTooLarge, limit)}
+	}
+	return data, nil
+}
+
+// plain names the file and the reason, without the system call.
+func plain(name string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	if err != nil && err.Error() == "path escapes from parent" {
+		err = ErrOutside
+	}
+	return &Error{name, err}
+}
+
+var lineNumber = regexp.MustCompile(`\bline (\d+)`)
+
+// Where is where a parser says that a file is wrong (", line 3"), without what it
+// quotes of the file; "" where it says no line.
+func Where(err error) string {
+	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
+		return ", line " + m[1]
+	}
+	return ""
+}

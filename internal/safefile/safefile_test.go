@@ -1,0 +1,74 @@
+//go:build unix
+
+package safefile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+const limit = 1 << 10
+
+func write(t *testing.T, path string, size int) {
+	t.Helper()
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAttackSpecialAndLargeFilesAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write(t, at("fits"), limit)
+	write(t, at("large"), limit+1)
+	link(t, "/dev/zero", at("zero"))
+	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for name, want := range map[string]error{"fits": nil, "large": ErrTooLarge, "zero": ErrSpecial, "pipe": ErrSpecial, "socket": ErrSpecial, ".": ErrSpecial, "none": fs.ErrNotExist} {
+		data, err := Read(at(name), limit)
+		if !errors.Is(err, want) || err == nil && len(data) != limit {
+			t.Errorf("Read %s: %d bytes, %v", name, len(data), err)
+		}
+		if name == "zero" {
+			want = ErrOutside
+		}
+		if data, err = ReadBelow(dir, name, limit); !errors.Is(err, want) || err == nil && len(data) != limit {
+			t.Errorf("ReadBelow %s: %d bytes, %v", name, len(data), err)
+		}
+	}
+}
+
+func TestAttackNothingLeadsOutOfTheDirectory(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(out, "secret"), 3)
+	link(t, filepath.Join(out, "secret"), filepath.Join(dir, "link"))
+	link(t, out, filepath.Join(dir, "sub"))
+	for _, name := range []string{"link", "sub/secret", filepath.Join(out, "secret"), "../" + filepath.Base(out) + "/secret"} {
+		if data, err := ReadBelow(dir, name, limit); !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %q %v", name, data, err)
+		}
+	}
+	write(t, filepath.Join(dir, "own"), 3)
+	if data, err := ReadBelow(dir, filepath.Join(dir, "own"), limit); err != nil || len(data) != 3 {
+		t.Errorf("%q %v", data, err)
+	}
+}
