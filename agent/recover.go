@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -92,6 +93,8 @@ func failed(s State, f Failed) (State, []Effect) {
 	s, told := s.tell(HookStopFailure, fmt.Sprint(s.Lease), "", HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
+	case f.Class.Retryable() && s.pastClock(f.AfterMS):
+		return then(fx)(outOfTime(s, f))
 	case waits:
 		return then(fx)(refused(s, f))
 	case s.Ending != "":
@@ -141,5 +144,28 @@ func retryLater(s State, afterMS int64) (State, []Effect) {
 	s.Phase, s.Transition, s.RetryDue = Waiting, ModelRetry, s.Now+wait
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
 }
+
+// pastClock reports whether a wait ends only when the agent's time is over.
+func (s State) pastClock(afterMS int64) bool {
+	return afterMS > 0 && afterMS >= s.Began+s.Task.Limits.HardMS-s.Now
+}
+
+// outOfTime goes on without a provider that asks to wait beyond the agent's time
+// limit: with another model where there is one, else the agent ends at once. To wait
+// for the clock would end it for the same reason, later.
+func outOfTime(s State, f Failed) (State, []Effect) {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	detail := fmt.Sprintf("%s: %s; the provider asks to wait %s, the time limit leaves %s", f.Class, f.Detail,
+		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.Began+s.Task.Limits.HardMS-s.Now)))
+	switch {
+	case s.Ending != "":
+		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
+	case s.elsewhere():
+		return fallback(s, detail)
+	}
+	return finish(s, Outcome{Reason: Timeout, Text: s.found(), Partial: true, Detail: detail})
+}
+
+const retryAfterShownMS = 24 * 60 * 60 * 1000 // the most that a message names
 
 const retryAfterMaxMS = 5 * 60 * 1000 // a provider may not park a run for longer

@@ -101,6 +101,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {
 		r.take(stream.Current())
+		a.Grew(r.size())
 		if r.over {
 			break
 		}

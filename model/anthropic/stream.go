@@ -17,6 +17,7 @@ const maxBlocks = 4096
 // reader puts one reply together from the events of a stream.
 type reader struct {
 	emit   func(model.Delta)
+	said   int // deltas
 	issuer string
 
 	blocks  map[int64]*block
@@ -42,8 +43,13 @@ func newReader(issuer string, emit func(model.Delta)) *reader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	return &reader{emit: emit, issuer: issuer, blocks: map[int64]*block{}}
+	r := &reader{issuer: issuer, blocks: map[int64]*block{}}
+	r.emit = func(d model.Delta) { r.said++; emit(d) }
+	return r
 }
+
+// size grows with what is kept of the reply.
+func (r *reader) size() int { return r.said + r.calls.Size() + len(r.blocks) }
 
 func (r *reader) take(e sdk.MessageStreamEventUnion) {
 	switch e.Type {

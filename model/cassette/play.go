@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -268,19 +269,33 @@ func (f *Failure) replayed() error {
 	switch {
 	case f.Class != "":
 		return &model.Error{Class: f.Class, Unbilled: f.Unbilled, Message: f.Text}
+	case f.Dial:
+		return dialed{*f}
 	case f.Text == io.ErrUnexpectedEOF.Error():
 		return io.ErrUnexpectedEOF
 	case f.Text == io.EOF.Error(): // the server hung up before its headers
 		return io.EOF
-	case f.Dial:
-		return dialed{f.Text}
 	}
 	return errors.New(f.Text)
 }
 
 // dialed is a connection that was not made when it was recorded.
-type dialed struct{ text string }
+type dialed struct{ f Failure }
 
-func (d dialed) Error() string { return d.text }
+func (d dialed) Error() string { return d.f.Text }
 
-func (d dialed) Unwrap() error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New(d.text)} }
+func (d dialed) Unwrap() []error {
+	all := []error{&net.OpError{Op: "dial", Net: "tcp", Err: errors.New(d.f.Text)}}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+		if d.f.Text == end.Error() {
+			all = append(all, end)
+		}
+	}
+	switch {
+	case d.f.NoTLS:
+		all = append(all, tls.RecordHeaderError{Msg: d.f.Text})
+	case d.f.Untrusted:
+		all = append(all, &tls.CertificateVerificationError{Err: errors.New(d.f.Text)})
+	}
+	return all
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,13 +13,17 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/wire"
 )
 
 // Failure is why an exchange broke.
 type Failure struct {
 	Text string `json:"text"`
-	// Dial: the connection was never made, so nothing was sent.
-	Dial bool `json:"dial,omitempty"`
+	// Dial: the connection was never made, so nothing was sent. Untrusted: the other
+	// side was not what its address said.
+	Dial      bool `json:"dial,omitempty"`
+	Untrusted bool `json:"untrusted,omitempty"`
+	NoTLS     bool `json:"no_tls,omitempty"`
 	// Class and Unbilled are those of the caller's own timer, if it broke it.
 	Class    model.ErrorClass `json:"class,omitempty"`
 	Unbilled bool             `json:"unbilled,omitempty"`
@@ -116,8 +119,10 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Now()
 	t := &taping{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.number(), At: began.UTC(),
 		Request: Request{Method: req.Method, URL: r.clean.url(req.URL), Header: r.clean.header(req.Header), Body: newBody([]byte(r.clean.text(string(body))))}}}
-	res, err := r.next.RoundTrip(sent)
+	var seen wire.Trace
+	res, err := r.next.RoundTrip(seen.Watch(sent))
 	if err != nil {
+		t.unsent = seen.Unsent(err)
 		t.over(err)
 		return nil, err
 	}
@@ -160,6 +165,8 @@ type taping struct {
 	began time.Time
 	body  io.ReadCloser
 	once  sync.Once
+
+	unsent bool // no byte of the request went out
 
 	mu   sync.Mutex // a reader may be in the middle when another one closes
 	x    Exchange
@@ -221,15 +228,14 @@ func (t *taping) over(err error) {
 
 // failure keeps what an adapter makes its error of.
 func (t *taping) failure(err error) *Failure {
-	var op *net.OpError
 	var own *model.Error
 	switch {
 	case errors.As(context.Cause(t.ctx), &own):
-		return &Failure{Text: t.r.clean.text(own.Message), Class: own.Class, Unbilled: own.Unbilled}
+		return &Failure{Text: t.r.clean.text(own.Message), Class: own.Class, Unbilled: own.Unbilled || t.unsent}
 	case t.ctx.Err() != nil:
 		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
 	}
-	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: errors.As(err, &op) && op.Op == "dial"}
+	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: wire.Untrusted(err), NoTLS: wire.NoTLS(err)}
 }
 
 func clip(s string, n int) string {

@@ -121,6 +121,7 @@ func (c *Client) read(a *wire.Attempt, res *http.Response, r *reader) error {
 			return wire.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
 		}
 		r.take(e)
+		a.Grew(r.size())
 	}
 	if err := events.Err(); err != nil {
 		return a.Failure(err)

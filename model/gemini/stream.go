@@ -10,6 +10,7 @@ import (
 // reader puts one reply together from the events of a stream.
 type reader struct {
 	emit   func(model.Delta)
+	said   int // deltas
 	issuer string
 
 	text    strings.Builder
@@ -28,8 +29,13 @@ func newReader(issuer string, emit func(model.Delta)) *reader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	return &reader{emit: emit, issuer: issuer}
+	r := &reader{issuer: issuer}
+	r.emit = func(d model.Delta) { r.said++; emit(d) }
+	return r
 }
+
+// size grows with what is kept of the reply.
+func (r *reader) size() int { return r.said + r.calls.Size() + len(r.steps) }
 
 func (r *reader) take(e event) {
 	if e.Version != "" {

@@ -142,6 +142,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	r := newReader(emit)
 	for stream.Next() {
 		r.take(stream.Current())
+		a.Grew(r.size())
 	}
 	if r.began && stream.Err() == nil && a.Done() {
 		r.end()

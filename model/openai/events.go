@@ -105,6 +105,7 @@ func null(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "nu
 // listener puts one reply together from the events of a stream.
 type listener struct {
 	emit   func(model.Delta)
+	said   int // deltas
 	issuer string
 
 	items   []*item
@@ -133,8 +134,13 @@ func newListener(issuer string, emit func(model.Delta)) *listener {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	return &listener{emit: emit, issuer: issuer, at: map[int64]*item{}}
+	r := &listener{issuer: issuer, at: map[int64]*item{}}
+	r.emit = func(d model.Delta) { r.said++; emit(d) }
+	return r
 }
+
+// size grows with what is kept of the reply.
+func (r *listener) size() int { return r.said + r.calls.Size() + len(r.items) }
 
 func (r *listener) take(e event) {
 	switch e.Type {

@@ -56,6 +56,7 @@ func (c *Client) listen(a *wire.Attempt, res *http.Response, r *listener) error 
 			return wire.Classify(0, nil, failure, c.cfg.APIKey)
 		}
 		r.take(e)
+		a.Grew(r.size())
 	}
 	if r.stopped {
 		return nil

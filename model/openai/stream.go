@@ -13,6 +13,7 @@ import (
 // reader puts one reply together from the chunks of a stream.
 type reader struct {
 	emit func(model.Delta)
+	said int // deltas
 
 	text    strings.Builder
 	calls   wire.Calls
@@ -29,8 +30,13 @@ func newReader(emit func(model.Delta)) *reader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	return &reader{emit: emit}
+	r := &reader{}
+	r.emit = func(d model.Delta) { r.said++; emit(d) }
+	return r
 }
+
+// size grows with what is kept of the reply.
+func (r *reader) size() int { return r.said + r.calls.Size() }
 
 func (r *reader) take(c sdk.ChatCompletionChunk) {
 	if c.Model != "" {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -34,6 +33,8 @@ const (
 	DefaultFirstByte = 120 * time.Second
 	DefaultIdle      = 90 * time.Second
 	DefaultTotal     = time.Hour // 128,000 tokens at 36 a second
+	// DefaultContent is long, because a model that thinks unseen sends keep-alives only.
+	DefaultContent = 10 * time.Minute
 )
 
 // Timeouts guard one attempt, so that a connection that is open and silent
@@ -43,6 +44,9 @@ type Timeouts struct {
 	FirstByte time.Duration // from the headers to the first byte; 0 means 120 s
 	Idle      time.Duration // from one line of the stream to the next; 0 means 90 s
 	Total     time.Duration // from sending to the end of the stream; 0 means 1 h
+	// Content is from the headers, and from one piece of the reply to the next, whatever
+	// comments, pings, empty and unknown events keep the line busy; 0 means 10 min.
+	Content time.Duration
 }
 
 func (t Timeouts) orDefaults() Timeouts {
@@ -52,7 +56,7 @@ func (t Timeouts) orDefaults() Timeouts {
 		}
 		return d
 	}
-	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle), or(t.Total, DefaultTotal)}
+	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle), or(t.Total, DefaultTotal), or(t.Content, DefaultContent)}
 }
 
 // Attempt is one HTTP exchange of one model call. It is the HTTP client of an
@@ -66,7 +70,10 @@ type Attempt struct {
 	timeouts Timeouts
 	secrets  []string
 
-	total *time.Timer // runs from Do to Close
+	total   *time.Timer // runs from Do to Close
+	content *time.Timer // runs from the headers to Close, anew when the reply grew
+	size    int         // of the reply, as Grew was told
+	trace   Trace
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -92,8 +99,10 @@ func (a *Attempt) Context() context.Context { return a.ctx }
 // Close ends the attempt and frees its connection.
 func (a *Attempt) Close() {
 	a.guard(0, "")
-	if a.total != nil {
-		a.total.Stop()
+	for _, t := range []*time.Timer{a.total, a.content} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	a.cancel(context.Canceled)
 }
@@ -103,6 +112,19 @@ func (a *Attempt) Done() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.done
+}
+
+// Grew notes how much of the reply has come, in whatever unit. An adapter calls it
+// after each event: one by which the reply did not grow is a keep-alive, and those
+// alone do not hold the attempt.
+func (a *Attempt) Grew(size int) {
+	if size == a.size {
+		return
+	}
+	a.size = size
+	if a.content != nil && a.content.Stop() {
+		a.content.Reset(a.timeouts.Content)
+	}
 }
 
 // guard fails the attempt after d unless it is called again; 0 only stops.
@@ -130,10 +152,11 @@ func (a *Attempt) expire(d time.Duration, waiting string) *time.Timer {
 func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
 	a.total = a.expire(a.timeouts.Total, "end of the stream")
 	a.guard(a.timeouts.Headers, "response headers")
-	res, err := a.client.Do(req)
+	res, err := a.client.Do(a.trace.Watch(req))
 	if err != nil {
 		return nil, a.Failure(err)
 	}
+	a.content = a.expire(a.timeouts.Content, "content of the reply")
 	a.guard(a.timeouts.FirstByte, "first byte of the response")
 	if err := a.refuse(res); err != nil {
 		res.Body.Close()
@@ -172,13 +195,13 @@ func (a *Attempt) Failure(err error) error {
 	var known *model.Error
 	switch cause := context.Cause(a.ctx); {
 	case a.parent.Err() != nil:
-		return &model.Error{Class: model.Aborted, Message: "the call was stopped: " + a.parent.Err().Error()}
+		return a.unsent(err, &model.Error{Class: model.Aborted, Message: "the call was stopped: " + a.parent.Err().Error()})
 	case errors.As(cause, &known):
-		return known
+		return a.unsent(err, known)
 	case errors.As(err, &known):
 		return known
 	}
-	return a.classify(err)
+	return a.unsent(err, a.classify(err))
 }
 
 // End is what an attempt came to: nothing failed once the provider has said that
@@ -205,12 +228,13 @@ func BaseURL(base string) (*url.URL, error) {
 	return u, nil
 }
 
-func (a *Attempt) classify(err error) error {
+func (a *Attempt) classify(err error) *model.Error {
 	e := &model.Error{Class: model.Network, Message: Scrub(root(err).Error(), a.secrets...)}
-	var op *net.OpError
-	// Nothing was sent when the connection was never made, so nothing is billed.
-	e.Unbilled = errors.As(err, &op) && op.Op == "dial"
 	switch {
+	case NoTLS(err):
+		e.Class, e.Message = model.Misconfigured, "the base URL says https, and the server there does not speak TLS"
+	case Untrusted(err):
+		e.Class = model.Misconfigured
 	case isSyntax(err):
 		e.Class, e.Message = model.Undecodable, "the stream holds what is not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -58,7 +58,8 @@ func TestTimersRunFromLineToLine(t *testing.T) {
 		"nothing":                 {pause, nil, wire.DefaultFirstByte, "no first byte of the response within 2m0s"},
 		"bytes without a line":    {time.Second, repeat(".", 1000), time.Second + wire.DefaultIdle, "no event within 1m30s"},
 		"one byte":                {pause, []string{"."}, pause + wire.DefaultIdle, "no event within 1m30s"},
-		"lines, then silence":     {pause, repeat(":\n", 9), 9*pause + wire.DefaultIdle, "no event within 1m30s"},
+		"keep-alives only":        {pause, repeat(":\n", 50), wire.DefaultContent, "no content of the reply within 10m0s"},
+		"lines, then silence":     {pause, repeat(":\n", 5), 5*pause + wire.DefaultIdle, "no event within 1m30s"},
 		"half a line, then bytes": {pause, []string{":\n", "a", "b"}, pause + wire.DefaultIdle, "no event within 1m30s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

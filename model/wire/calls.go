@@ -15,7 +15,8 @@ const MaxCalls = 1024
 // Calls puts the tool calls of one reply together from the pieces of a stream.
 // The zero value is ready.
 type Calls struct {
-	list []*call
+	list  []*call
+	bytes int
 }
 
 type call struct {
@@ -45,6 +46,7 @@ func (c *Calls) Delta(index int64, id, name, args string) {
 		k.name = name
 	}
 	k.args.WriteString(args)
+	c.bytes += len(args) + len(name)
 }
 
 // find returns the call that a piece continues, the latest first.
@@ -82,6 +84,9 @@ func (c *Calls) EndAll() {
 		k.ended = true
 	}
 }
+
+// Size grows with each piece that was kept.
+func (c *Calls) Size() int { return len(c.list) + c.bytes }
 
 // Len is how many calls have begun.
 func (c *Calls) Len() int { return len(c.list) }

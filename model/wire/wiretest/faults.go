@@ -116,7 +116,7 @@ func timers(t *testing.T, d Dialect) {
 		text     string
 		want     string
 	}{
-		"headers": {wire.Timeouts{Headers: short, FirstByte: long, Idle: long},
+		"headers": {wire.Timeouts{Headers: 25 * short, FirstByte: long, Idle: long},
 			func(_ http.ResponseWriter, r *http.Request) { silence(r) }, "", "no response headers within"},
 		"first byte": {wire.Timeouts{Headers: long, FirstByte: short, Idle: long},
 			func(w http.ResponseWriter, r *http.Request) { begin(w, ""); silence(r) }, "", "no first byte of the response within"},

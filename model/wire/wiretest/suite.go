@@ -77,6 +77,7 @@ func Run(t *testing.T, d Dialect) {
 		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
 		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
+		{"unsent", unsent}, {"keep-alives", keepAlives}, {"endless", endless},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
