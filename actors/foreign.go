@@ -36,7 +36,7 @@ func (r *router) foreignLog(m foreign) {
 		r.foreign = map[mailbox.Address]struct{}{}
 	}
 	r.foreign[m.at] = struct{}{}
-	r.cfg.Logger.Error("a log is newer than this node, which leaves it to others", "actor", m.at, "why", m.why)
+	r.cfg.Logger.Error("a log was written by a newer troupe: upgrade this node, which leaves the log to others", "actor", m.at, "why", m.why)
 	if r.cfg.Events != nil {
 		r.cfg.Events(life.Event{V: 1, ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), TS: life.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: "warning.raised",

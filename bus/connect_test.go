@@ -1,13 +1,16 @@
 package bus_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -151,5 +154,21 @@ func TestStateDir(t *testing.T) {
 	}
 	if got := bus.StateDir(""); filepath.Base(got) != "troupe" || !filepath.IsAbs(got) {
 		t.Error(got)
+	}
+}
+
+// TestAServerWithoutALeaderIsNotOneWithoutJetStream: one of three servers is up. It has
+// JetStream, and nobody leads it yet.
+func TestAServerWithoutALeaderIsNotOneWithoutJetStream(t *testing.T) {
+	away, err := url.Parse("nats://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := plain(t, &server.Options{ServerName: "s1", JetStream: true, StoreDir: t.TempDir(), Routes: []*url.URL{away, away},
+		Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := bus.CheckJetStream(ctx, connect(t, bus.Options{Servers: first})); !errors.Is(err, bus.ErrNoLeader) || errors.Is(err, bus.ErrNoJetStream) {
+		t.Error(err)
 	}
 }

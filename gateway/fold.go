@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -21,8 +23,7 @@ func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State
 	m := &life.Supervisor{Addr: at}
 	l := life.New(at, "", mailbox.Epoch{}, m)
 	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		l.Next(e)
-		return nil
+		return readable(at, l.Next(e))
 	})
 	if err != nil {
 		return supervisor.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
@@ -30,13 +31,24 @@ func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State
 	return m.State, nil
 }
 
+// readable fails on an entry of a newer form: what follows from it this program cannot
+// know, so it tells nothing of the log and appends nothing to it.
+func readable(at mailbox.Address, r life.Read) error {
+	if !errors.Is(r.Err, mailbox.ErrForm) {
+		return nil
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, bus.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
+}
+
+// isNewer reports whether a log could not be read because it is newer than this program.
+func isNewer(err error) bool { return hasCode(err, client.CodeConflict) }
+
 // FoldAgent reads one agent from its log.
 func FoldAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (agent.State, error) {
 	m := &life.Agent{Addr: at}
 	l := life.New(at, "", mailbox.Epoch{}, m)
 	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		l.Next(e)
-		return nil
+		return readable(at, l.Next(e))
 	})
 	if err != nil {
 		return agent.State{}, fmt.Errorf("gateway: read %s: %w", at, err)

@@ -35,7 +35,9 @@ func (c *Control) take(ctx context.Context, at mailbox.Address, turn int, n uint
 	l := life.New(at, "", mailbox.Epoch{}, m)
 	found := turn < 0
 	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		l.Next(e)
+		if err := readable(at, l.Next(e)); err != nil {
+			return err
+		}
 		if !found && m.State.Turned(turn) {
 			found = true
 			return errEnough

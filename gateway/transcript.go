@@ -65,7 +65,9 @@ func (c *Control) foldTranscript(ctx context.Context, at mailbox.Address) (agent
 	folds := []client.Fold{}
 	upto := 0
 	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		l.Next(e)
+		if err := readable(at, l.Next(e)); err != nil {
+			return err
+		}
 		if f := m.State.Fold; f.Upto > upto {
 			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
 		}

@@ -168,7 +168,10 @@ func (c *Control) list(ctx context.Context, _ struct{}) (any, error) {
 		}
 		folds++
 		var info client.RunInfo
-		info, err = c.fold(ctx, list[i])
+		if info, err = c.fold(ctx, list[i]); isNewer(err) {
+			err = nil // the row is all that can be told
+			continue
+		}
 		list[i] = summary(info)
 	}
 	if err != nil {
@@ -302,6 +305,9 @@ func (c *Control) questions(ctx context.Context, _ struct{}) (any, error) {
 			continue
 		}
 		info, err := c.fold(ctx, info)
+		if isNewer(err) {
+			continue // nobody could answer by this program
+		}
 		if err != nil {
 			return nil, err
 		}
