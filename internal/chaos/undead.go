@@ -60,7 +60,7 @@ func (t *theatre) lazarus(b *blow, f *folded, r *ran, effects map[string]int) {
 		sum.resolved++
 	}
 	switch b.place {
-	case trap.ToolBefore, inside, trap.ToolAfter:
+	case inside, trap.ToolAfter:
 		if !evidence {
 			t.found.of(r.id, "%s: a call that %s had begun when it was frozen at %s returned, and that is not in the log", key, b.node, b.place)
 		}
