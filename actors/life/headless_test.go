@@ -5,24 +5,73 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
-// An actor is woken by what somebody says to it. A log that begins with its claim has
-// lost that, and a life that takes it up says so instead of waiting for ever (P13, FM10).
-func TestALogThatBeginsWithAClaimIsDamaged(t *testing.T) {
-	at := mailbox.At("r", "root")
-	first := life.New(at, "a", mailbox.Epoch{Lease: 1, Start: 1}, &life.Agent{Addr: at})
-	entry, err := first.Claim("n1", "")
+// A log whose first entries are lost begins with what never begins a log. An activation
+// says so at once instead of waiting forever for a task (PROTOCOL P26).
+func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
+	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
+	letter := func(kind string) mailbox.Entry {
+		return mailbox.Entry{Form: mailbox.Form, From: super, Items: []mailbox.Item{{N: 7, Kind: kind, Body: body(t, struct{}{})}}}
+	}
+	command := func(kind string) mailbox.Entry {
+		return mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "q1", Kind: kind, Body: body(t, struct{}{})}}}
+	}
+	own := func(at mailbox.Address, kind string, start string) mailbox.Entry {
+		return mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: start,
+			Items: []mailbox.Item{{ID: "x", Kind: kind, Body: body(t, struct{}{})}}}
+	}
+	ask := letter(agent.Reserve{}.Kind())
+	ask.From = root
+	for name, c := range map[string]struct {
+		at      mailbox.Address
+		entry   mailbox.Entry
+		damaged bool
+	}{
+		"its task":                        {root, letter(agent.Submitted{}.Kind()), false},
+		"a history":                       {root, letter(agent.Recalled{}.Kind()), false},
+		"a history that a client imports": {root, command(agent.Recalled{}.Kind()), false},
+		"a cancel before its task":        {root, letter(agent.Canceled{}.Kind()), false},
+		"a client's cancel before it":     {root, command(agent.Canceled{}.Kind()), false},
+		"its tombstone":                   {root, own(root, agent.Closed{}.Kind(), ""), false},
+		"a message of its supervisor":     {root, letter(agent.Granted{}.Kind()), true},
+		"a claim":                         {root, own(root, agent.Resumed{}.Kind(), "a"), true},
+		"a result":                        {root, own(root, agent.Returned{}.Kind(), "a"), true},
+		"a client's answer":               {root, command(agent.Answered{}.Kind()), true},
+		"a run":                           {super, command(supervisor.Opened{}.Kind()), false},
+		"a cancel before the run":         {super, command(agent.Canceled{}.Kind()), false},
+		"a message of an agent":           {super, ask, true},
+		"a claim of a supervisor":         {super, own(super, agent.Resumed{}.Kind(), "a"), true},
+		"a limit":                         {super, command(supervisor.LimitSet{}.Kind()), true},
+	} {
+		var m life.Machine = &life.Agent{Addr: c.at}
+		if c.at == super {
+			m = &life.Supervisor{Addr: c.at}
+		}
+		l := life.New(c.at, "b", mailbox.Epoch{Lease: 1, Start: 2}, m)
+		data, err := mailbox.Encode(c.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := l.Next(mailbox.Message{To: c.at, Place: 1, Data: data})
+		if got := errors.Is(r.Err, life.ErrDamaged) && l.Damage != ""; got != c.damaged {
+			t.Errorf("a log that begins with %s: damaged %t, %v", name, got, r.Err)
+		}
+	}
+	l := life.New(root, "b", mailbox.Epoch{Lease: 1, Start: 2}, &life.Agent{Addr: root})
+	if r := l.Next(mailbox.Message{To: root, Place: 1, Data: []byte{0xc1}}); !errors.Is(r.Err, life.ErrDamaged) || l.Damage == "" {
+		t.Errorf("a log that begins with no entry: %v", r.Err)
+	}
+}
+
+func body(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := mailbox.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim, err := mailbox.Encode(entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := life.New(at, "b", mailbox.Epoch{Lease: 1, Start: 2}, &life.Agent{Addr: at})
-	if read := next.Next(mailbox.Message{To: at, Place: 2, Data: claim}); !errors.Is(read.Err, life.ErrDamaged) || next.Damage == "" {
-		t.Errorf("read as %v, damage %q", read.Err, next.Damage)
-	}
+	return raw
 }

@@ -176,7 +176,16 @@ func (l *Life) Next(m mailbox.Message) Read {
 		l.Garbage++
 		l.Outbox.Put(l.N, nil)
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
+		if l.N == 1 {
+			out.Err = fmt.Errorf("%w: %w", ErrDamaged, out.Err)
+			l.Damage = out.Err.Error()
+		}
 		return out
+	}
+	if l.N == 1 {
+		if err := l.checkHead(e); err != nil {
+			out.Err, l.Damage = err, err.Error()
+		}
 	}
 	var letters []Letter
 	switch {
@@ -230,9 +239,6 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	if l.N == 1 && e.Items[0].Kind == "closed" { // see grave.go
 		l.Phase, l.Buried = Closed, true
 		return nil
-	}
-	if l.N == 1 && e.Items[0].Kind == "resumed" { // nobody wakes an actor of which nothing was said
-		out.Err = fmt.Errorf("%w: %s begins with a claim", ErrDamaged, l.Addr)
 	}
 	if e.Start == l.Start {
 		out.Own = e.Items[0].ID
