@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -16,10 +15,10 @@ import (
 // task, never changed, and shared by all States of one agent.
 type checker struct {
 	specs   map[string]model.ToolSpec
-	schemas map[string]*jsonschema.Resolved
+	schemas map[string]*schema.Schema
 	names   string
-	answer  *jsonschema.Resolved // of the final answer; nil: none, or one that cannot be used
-	hooks   []*regexp.Regexp     // which tools each hook is about; nil: all
+	answer  *schema.Schema   // of the final answer; nil: none, or one that cannot be used
+	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -34,7 +33,7 @@ type delegateArgs struct {
 }
 
 func compile(specs []model.ToolSpec) *checker {
-	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*jsonschema.Resolved{}}
+	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*schema.Schema{}}
 	names := make([]string, 0, len(specs))
 	for _, spec := range specs {
 		c.specs[spec.Name] = spec
@@ -95,8 +94,8 @@ func (s State) misfit(tool, args string) (what, so string) {
 	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
 		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), so
 	}
-	if schema := s.check.schemas[tool]; schema != nil {
-		if err := schema.Validate(decoded); err != nil {
+	if fits := s.check.schemas[tool]; fits != nil {
+		if err := fits.Validate(decoded); err != nil {
 			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip(err.Error(), errorShown)), so
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -230,7 +228,7 @@ func jsonOf(text string) string {
 }
 
 // schemaOf compiles a schema; nil for one that cannot be used.
-func schemaOf(text string) *jsonschema.Resolved {
+func schemaOf(text string) *schema.Schema {
 	r, err := schema.Compile(text)
 	if err != nil {
 		return nil

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/mask"
@@ -29,8 +27,8 @@ type entry struct {
 	tool   Tool
 	spec   model.ToolSpec
 	limits Limits
-	args   *jsonschema.Resolved
-	result *jsonschema.Resolved // nil: any text
+	args   *schema.Schema
+	result *schema.Schema // nil: any text
 }
 
 // NewSet makes a set. Results are masked for what looks like a secret; see Masked.
@@ -127,7 +125,7 @@ func compile(t Tool) (*entry, error) {
 	if e.args, err = schema.Compile(e.spec.Schema); err != nil {
 		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, e.spec.Name, err)
 	}
-	if kind := e.args.Schema().Type; kind != "object" {
+	if kind := e.args.Type(); kind != "object" {
 		return nil, fmt.Errorf("%w: the schema of %s must have the type object, not %q", ErrSpec, e.spec.Name, kind)
 	}
 	if e.limits.Schema != "" {

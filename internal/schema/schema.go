@@ -6,6 +6,7 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -18,10 +19,27 @@ import (
 // and compiled again as they come.
 const KeptBytesMax = 1 << 20
 
+// Schema is a compiled schema. It is shared, and must not be changed.
+type Schema struct {
+	resolved *jsonschema.Resolved
+	shape    *node
+}
+
 // Compile checks and compiles a schema, and tries it once, so that one that can
-// check nothing is refused here and not at every use. The result is shared: it
-// must not be changed.
-func Compile(text string) (*jsonschema.Resolved, error) { return kept.compile(text) }
+// check nothing, or nothing within StepsMax, is refused here and not at every use.
+func Compile(text string) (*Schema, error) { return kept.compile(text) }
+
+// Type is the one type that the schema gives values, if it does.
+func (s *Schema) Type() string { return s.resolved.Schema().Type }
+
+// Validate reports what is wrong with a value, as encoding/json decodes it. One that
+// is too much work to check does not fit: ErrCost.
+func (s *Schema) Validate(v any) error {
+	if !affordable(s.shape, weigh(v)) {
+		return costError("this value")
+	}
+	return s.resolved.Validate(v)
+}
 
 var kept = memory{bytesMax: KeptBytesMax}
 
@@ -34,11 +52,11 @@ type memory struct {
 }
 
 type outcome struct {
-	schema *jsonschema.Resolved
+	schema *Schema
 	err    error
 }
 
-func (m *memory) compile(text string) (*jsonschema.Resolved, error) {
+func (m *memory) compile(text string) (*Schema, error) {
 	m.mu.Lock()
 	o, ok := m.known[text]
 	m.mu.Unlock()
@@ -62,9 +80,18 @@ func (m *memory) keep(text string, o outcome) {
 	}
 }
 
-func compile(text string) (*jsonschema.Resolved, error) {
+func compile(text string) (*Schema, error) {
 	if err := model.CheckSchema(text); err != nil {
 		return nil, err
+	}
+	n, err := shape(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, least := range []any{map[string]any{}, []any{}, "", 0.0, true, nil} {
+		if !affordable(n, weigh(least)) {
+			return nil, costError(fmt.Sprintf("an empty %s with it", weigh(least).kind))
+		}
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -78,5 +105,5 @@ func compile(text string) (*jsonschema.Resolved, error) {
 	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
 		return nil, err
 	}
-	return r, nil
+	return &Schema{resolved: r, shape: n}, nil
 }

@@ -102,8 +102,8 @@ func (l *Listing) add(server string, t *sdk.Tool) {
 		o.Spec.Description, said = clip(visible(t.Title), DescriptionBytesMax), append(said, t.Title)
 	}
 	compiled, err := schema.Compile(o.Spec.Schema)
-	if err == nil && compiled.Schema().Type != "object" {
-		err = fmt.Errorf("its type is %q, not object", compiled.Schema().Type)
+	if err == nil && compiled.Type() != "object" {
+		err = fmt.Errorf("its type is %q, not object", compiled.Type())
 	}
 	if err != nil {
 		l.refuse(t.Name, "its schema cannot be used: %v", err)

@@ -1,0 +1,156 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func list(n int, one string) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
+
+// hostile are families of schemas and values whose check grows fast with n.
+var hostile = map[string]func(n int) (text, value string){
+	"alternatives within alternatives": func(n int) (string, string) {
+		return fmt.Sprintf(`{"type":"object","$defs":{"n":{"anyOf":%s}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, list(4, `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`)),
+			strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n)
+	},
+	"all of it twice, and of that": func(n int) (string, string) {
+		return `{"$defs":{"n":{"allOf":[{"items":{"$ref":"#/$defs/n"}},{"items":{"$ref":"#/$defs/n"}}]}},"$ref":"#/$defs/n"}`, strings.Repeat("[", n) + strings.Repeat("]", n)
+	},
+	"one of it, and not": func(n int) (string, string) {
+		return `{"$defs":{"n":{"oneOf":[{"items":{"not":{"$ref":"#/$defs/n"}}},{"contains":{"$ref":"#/$defs/n"}}]}},"$ref":"#/$defs/n"}`, strings.Repeat("[", n) + "1" + strings.Repeat("]", n)
+	},
+	"if, then and else": func(n int) (string, string) {
+		return `{"$defs":{"n":{"if":{"properties":{"a":{"$ref":"#/$defs/n"}}},"then":{"properties":{"a":{"$ref":"#/$defs/n"}}},"else":{"properties":{"a":{"$ref":"#/$defs/n"}}}}},"$ref":"#/$defs/n"}`,
+			strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n)
+	},
+	"deep": func(n int) (string, string) {
+		return `{"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`, strings.Repeat("[", n) + "1" + strings.Repeat("]", n)
+	},
+	"wide, with many ways": func(n int) (string, string) {
+		return `{"items":{"anyOf":` + list(200, `{"type":"string"}`) + `}}`, list(n, `{"a":1}`)
+	},
+	"large values, printed": func(n int) (string, string) {
+		return `{"anyOf":` + list(400, `{"type":"string"}`) + `}`, list(n, `"`+strings.Repeat("x", 50)+`"`)
+	},
+	"many patterns of many names": func(n int) (string, string) {
+		var patterns, names []string
+		for i := range 100 {
+			patterns = append(patterns, fmt.Sprintf(`"%d.*[a-z]{100}$":{}`, i))
+		}
+		for i := range n {
+			names = append(names, fmt.Sprintf(`"%d%s":1`, i, strings.Repeat("a", 40)))
+		}
+		return `{"patternProperties":{` + strings.Join(patterns, ",") + `}}`, "{" + strings.Join(names, ",") + "}"
+	},
+	"a large pattern": func(n int) (string, string) {
+		return `{"pattern":"(x?){1000}y"}`, `"` + strings.Repeat("x", n) + `"`
+	},
+	"a large enum": func(n int) (string, string) {
+		return `{"items":{"enum":` + list(1000, `"xxxxxxxxxxxxxxxxxxxx"`) + `}}`, list(n, `"xxxxxxxxxxxxxxxxxxxy"`)
+	},
+	"unique items, again and again": func(n int) (string, string) {
+		return `{"allOf":` + list(500, `{"uniqueItems":true}`) + `}`, "[" + numbers(n) + "]"
+	},
+	"properties that nobody evaluated": func(n int) (string, string) {
+		return `{"$defs":{"n":{"anyOf":` + list(5, `{"properties":{"a":true}}`) + `,"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`,
+			strings.Repeat(`{"b":`, n) + "1" + strings.Repeat("}", n)
+	},
+}
+
+func numbers(n int) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprint(i)
+	}
+	return strings.Join(texts, ",")
+}
+
+// slow is far above what StepsMax steps take on a machine that does other things.
+const slow = 20 * time.Second
+
+// A schema and a value that are too much work together get that as their verdict;
+// what is within the bound is checked in time.
+func TestAttackAHostileSchemaTakesBoundedTime(t *testing.T) {
+	for name, family := range hostile {
+		var within, beyond time.Duration
+		refused, size := false, 0
+		for n := 1; n <= 1<<16 && !refused; n += n/2 + 1 {
+			text, raw := family(n)
+			s, err := Compile(text)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var v any
+			if err := json.Unmarshal([]byte(raw), &v); err != nil {
+				break // deeper than JSON is read
+			}
+			began := time.Now()
+			err = s.Validate(v)
+			took := time.Since(began)
+			if refused = errors.Is(err, ErrCost); refused {
+				beyond = took
+				if again := s.Validate(v); again == nil || again.Error() != err.Error() {
+					t.Errorf("%s: %v, and again %v", name, err, again)
+				}
+			} else {
+				within, size = max(within, took), len(raw)
+			}
+		}
+		if within > slow || beyond > slow || !refused && name != "deep" {
+			t.Errorf("%s: refused %v; checked in %s, refused in %s", name, refused, within, beyond)
+		}
+		t.Logf("%-36s up to %7d bytes in %8s, refused in %8s", name, size, within.Round(time.Millisecond), beyond.Round(time.Millisecond))
+	}
+}
+
+// One that is too much work for any value is refused when it is compiled, and the
+// error says what to do.
+func TestASchemaThatIsTooMuchWorkIsRefusedAtOnce(t *testing.T) {
+	ways := `{"$defs":{`
+	for i := range 13 {
+		ways += fmt.Sprintf(`"n%d":{"anyOf":[{"$ref":"#/$defs/n%d"},{"$ref":"#/$defs/n%d"}]},`, i, i+1, i+1)
+	}
+	ways += `"n13":{"anyOf":` + list(1, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`) + `}},"$ref":"#/$defs/n0"}`
+	began := time.Now()
+	_, err := Compile(ways)
+	if err == nil || time.Since(began) > slow || !strings.Contains(err.Error(), "simpler") && !strings.Contains(err.Error(), "applies more than") {
+		t.Error(err)
+	}
+}
+
+// Ordinary schemas, and those that people know, are well within the bound.
+func TestOrdinarySchemasAreCheapEnough(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			Schema json.RawMessage `json:"schema"`
+			Value  any             `json:"value"`
+		}
+		if err := json.Unmarshal(raw, &c); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Compile(string(c.Schema))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if err := s.Validate(c.Value); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		k := counter{known: map[pair]work{}}
+		t.Logf("%s: %d steps", file, k.count(s.shape, weigh(c.Value)).steps)
+	}
+}
