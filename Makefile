@@ -8,8 +8,10 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build check cold sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
-build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node
+.PHONY: build licenses check cold sim mutants chaos cluster purses brokers partitions power full trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
+build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
+# after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
+licenses: ; go run -C tools ./licenses "$$PWD"
 check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
 cold:     ; d=$$(mktemp -d) && s=$$(date +%s) && GOCACHE=$$d CGO_ENABLED=0 go build -o $$d/ ./cmd/cli ./cmd/node && echo "$$(($$(date +%s) - s)) s" && ls -l $$d/cli $$d/node; rm -rf $$d
