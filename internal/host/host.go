@@ -27,7 +27,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/tool/proc"
 )
+
+// errPrograms is what Close returns where something that a tool or hook started could not be ended in time.
+var errPrograms = errors.New("host: a program of a tool or hook still runs; look for it by the name of its command")
 
 // Config of a Host. The zero value is an embedded server in the user's state
 // directory, without any directory that clients may name.
@@ -135,6 +139,7 @@ type Host struct {
 	post     *jetstream.Post
 	blobs    *jetstream.Blobs
 	node     *actors.Node
+	programs proc.Programs // that tools and hooks of the node run
 	control  *gateway.Control
 	runs     *gateway.Runs
 	models   *models
@@ -243,7 +248,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.census.hear(&cfg)
-	if h.node, err = actors.Start(context.Background(), cfg); err != nil {
+	if h.node, err = actors.Start(h.programs.In(context.Background()), cfg); err != nil {
 		return err
 	}
 	h.writing.Go(func() { h.gates.run(h.life) })
@@ -355,6 +360,9 @@ func (h *Host) Close() (err error) {
 	}
 	if h.node != nil {
 		h.node.Stop()
+	}
+	if !h.programs.Wait(proc.EndMax) {
+		errs = append(errs, errPrograms)
 	}
 	h.hub.Close()
 	h.end()

@@ -20,6 +20,7 @@ type Child struct {
 	stderr  *tail
 	done    chan struct{}
 	release func()
+	grace   time.Duration // to end after SIGTERM
 	stop    sync.Once
 }
 
@@ -31,6 +32,10 @@ func Start(spec Spec) (*Child, error) {
 		cmd.Env = []string{}
 	}
 	ownGroup(cmd)
+	kept, err := keep(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("proc: keeper: %w", err)
+	}
 	c := &Child{cmd: cmd, stderr: &tail{kept: ends{tailMax: StderrBytesMax}}, done: make(chan struct{})}
 	in, stdin, err := os.Pipe()
 	if err != nil {
@@ -44,7 +49,7 @@ func Start(spec Spec) (*Child, error) {
 	c.Stdin, c.Stdout = stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, c.stderr
 	cmd.WaitDelay = DrainGrace // for stderr that something else holds open
-	err = cmd.Start()
+	err = start(cmd, kept)
 	closeAll(in, out)
 	if err != nil {
 		closeAll(stdin, stdout)
@@ -53,8 +58,13 @@ func Start(spec Spec) (*Child, error) {
 		}
 		return nil, fmt.Errorf("proc: start %s: %w", spec.Argv[0], err)
 	}
-	release, unguarded := guard(cmd.Process.Pid)
-	c.release = release
+	var unguarded error
+	if kept != nil {
+		c.release, c.grace = kept.release, TermGrace+keeperEnd
+	} else {
+		c.grace = TermGrace
+		c.release, unguarded = guard(cmd.Process.Pid)
+	}
 	go c.wait()
 	if unguarded != nil {
 		c.Stop()
@@ -83,12 +93,15 @@ func (c *Child) Stderr() string { return c.stderr.text() }
 func (c *Child) Stop() {
 	c.stop.Do(func() {
 		_ = c.Stdin.Close()
-		for _, end := range []func(*exec.Cmd){terminate, kill} {
-			timer := time.NewTimer(TermGrace)
+		for _, then := range []struct {
+			after time.Duration
+			end   func(*exec.Cmd)
+		}{{TermGrace, terminate}, {c.grace, kill}} {
+			timer := time.NewTimer(then.after)
 			select {
 			case <-c.done:
 			case <-timer.C:
-				end(c.cmd)
+				then.end(c.cmd)
 			}
 			timer.Stop()
 		}

@@ -5,7 +5,6 @@
 package proc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +70,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if err := ctx.Err(); err != nil {
 		return Output{}, context.Cause(ctx)
 	}
+	defer begin(ctx)()
 	if spec.StdoutMax <= 0 {
 		spec.StdoutMax = StdoutBytesMax
 	}
@@ -85,9 +85,20 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
-	cmd.Stdin = bytes.NewReader(spec.Stdin)
+	stdin, err := input(spec.Stdin)
+	if err != nil {
+		return Output{}, fmt.Errorf("proc: stdin: %w", err)
+	}
+	defer func() { _ = stdin.Close() }()
+	cmd.Stdin = stdin
 	cmd.WaitDelay = DrainGrace // for stdin that nobody reads
 	ownGroup(cmd)
+	var kept *keeping
+	if spec.Path == "" {
+		if kept, err = keep(cmd); err != nil {
+			return Output{}, fmt.Errorf("proc: keeper: %w", err)
+		}
+	}
 	head := spec.StdoutMax * 3 / 4
 	if spec.HeadOnly {
 		head = spec.StdoutMax
@@ -102,13 +113,17 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		return Output{}, fmt.Errorf("proc: stderr: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr = stdout.w, stderr.w
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd, kept); err != nil {
 		stdout.close()
 		stderr.close()
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
 			return Output{}, fmt.Errorf("%w: %s", ErrNotFound, spec.Argv[0])
 		}
 		return Output{}, fmt.Errorf("%w %s: %w", ErrStart, spec.Argv[0], err)
+	}
+	if kept != nil {
+		spec.Grace += keeperEnd
+		defer kept.release()
 	}
 	stdout.start()
 	stderr.start()
@@ -118,6 +133,23 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	out := Output{Stderr: stderr.kept.bytes(), StdoutBytes: stdout.kept.total, Exit: cmd.ProcessState.ExitCode()}
 	out.Stdout, out.Cut = stdout.kept.bytes(), stdout.kept.lost() > 0
 	return out, err
+}
+
+// start starts a program, by its keeper if it has one.
+func start(cmd *exec.Cmd, kept *keeping) error {
+	if kept == nil {
+		return cmd.Start()
+	}
+	if err := cmd.Start(); err != nil {
+		kept.abandon()
+		return err
+	}
+	if err := kept.started(); err != nil {
+		_ = cmd.Wait() // it has ended by itself
+		kept.release()
+		return err
+	}
+	return nil
 }
 
 // wait returns when the leader has ended and its group is gone.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/tool/proc"
 )
 
 // helperName is what the helper is started as.
@@ -69,7 +71,7 @@ func help() int {
 		close(alone)
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
-	go reap(child, ended)
+	go proc.Reap(child, ended)
 	end := told{Exit: new(int)}
 	*end.Exit = -1
 	select {
@@ -89,7 +91,7 @@ func help() int {
 	case <-alone:
 	}
 	if !t.Spaces { // else the kernel kills all of the namespace when we end
-		sweep()
+		proc.EndChildren()
 	}
 	_ = say.Encode(end)
 	return 0
@@ -133,19 +135,4 @@ func (s *shutter) exec() (pid int, err error) {
 		return 0, err
 	}
 	return p.Pid, nil
-}
-
-// reap takes the ends of all that is or becomes our child, and tells of one.
-func reap(child int, ended chan<- syscall.WaitStatus) {
-	for {
-		var how syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &how, 0, nil)
-		switch {
-		case err == syscall.EINTR:
-		case err != nil:
-			return // none is left
-		case pid == child:
-			ended <- how
-		}
-	}
 }

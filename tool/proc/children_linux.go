@@ -1,4 +1,4 @@
-package sandbox
+package proc
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 // sweepPause is between two looks at who is left.
 const sweepPause = 2 * time.Millisecond
 
-// sweep kills all that the command has started, where no namespace does: what
-// loses its parent becomes a child of the helper, wherever it went, so killing
-// children until there are none leaves nothing. Whoever waits kills the helper
+// EndChildren kills all that this process has started, for a process that is a subreaper: what
+// loses its parent becomes its child, wherever it went, so killing
+// children until there are none leaves nothing. The process that waits for this one kills it
 // if it takes too long.
-func sweep() {
+func EndChildren() {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
 	for {
@@ -53,4 +53,19 @@ func children(of int) []int {
 		}
 	}
 	return list
+}
+
+// Reap takes the ends of all that is or becomes our child, and sends that of one.
+func Reap(child int, ended chan<- syscall.WaitStatus) {
+	for {
+		var how syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &how, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return // none is left
+		case pid == child:
+			ended <- how
+		}
+	}
 }
