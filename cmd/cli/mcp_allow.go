@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,19 +88,41 @@ func consent(s host.Server) []string {
 	if s.URL != "" {
 		lines = append(lines, "  asks  "+term.Line(s.Line()))
 	} else {
-		lines = append(lines, "  runs  "+term.Line(s.Line()), "  in    "+term.Line(cmp.Or(s.Dir, host.ServerDir(s.Source))))
+		lines = append(lines, "  runs  "+words(append([]string{s.Command}, s.Args...)), "  in    "+term.Line(cmp.Or(s.Dir, host.ServerDir(s.Source))))
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
+		lines = append(lines, "  file  "+term.Line(path)+"  sha256 "+s.Files[path])
 	}
 	i := serverInfo(s, mcp.Verdict{})
 	for _, name := range i.Env {
-		lines = append(lines, "  env   "+term.Line(name+"="+s.Env[name]))
+		lines = append(lines, "  env   "+term.Line(name)+"="+word(s.Env[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		lines = append(lines, "  sends "+term.Line(name+": "+s.Headers[name]))
+		lines = append(lines, "  sends "+term.Line(name)+": "+word(s.Headers[name]))
 	}
 	if len(i.Variables) > 0 {
 		lines = append(lines, "  reads "+strings.Join(i.Variables, ", ")+" of your environment")
 	}
 	return lines
+}
+
+// words are the arguments of a command, each for itself.
+func words(argv []string) string {
+	list := make([]string, len(argv))
+	for i, w := range argv {
+		list[i] = word(w)
+	}
+	return strings.Join(list, " ")
+}
+
+// word shows a text so that nothing in it can be taken for something else: what is
+// not plain ASCII, or has a space, stands in quotes with escapes.
+func word(text string) string {
+	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\\' && r != '\'' && r != '`' }
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return strconv.QuoteToASCII(text)
 }
 
 // agree asks a person for what can be taken back.

@@ -215,6 +215,9 @@ func (h *Host) found(s agent.Server, workspace string) (mcp.Server, error) {
 	if def.Own {
 		return def, nil
 	}
+	if wrong := h.pinFiles(&def); wrong != "" {
+		return def, fmt.Errorf("%w: %s", mcp.ErrConfig, wrong)
+	}
 	switch state, err := h.allowed().State(def); {
 	case err != nil:
 		return def, err

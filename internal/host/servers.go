@@ -25,6 +25,7 @@ func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition
 		for _, s := range servers {
 			s.Own, s.Flags = trusted && operators(s.Source, dir), h.findFlags(s.Source, dir)
 			f := Server{Server: s, Trusted: trusted}
+			f.Off = h.pinFiles(&f.Server)
 			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
 				if all[i].Hash() == s.Hash() {
 					continue
@@ -71,6 +72,20 @@ func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition
 		h.judge(&all[i], i)
 	}
 	return all, notes, nil
+}
+
+// pinFiles notes the files that the command of a server names, unless it is the
+// operator's own, and says why that cannot be done.
+func (h *Host) pinFiles(s *mcp.Server) (wrong string) {
+	if s.Own {
+		return ""
+	}
+	files, err := s.NamedFiles(ServerDir(s.Source), h.cfg.Env)
+	if err != nil {
+		return err.Error()
+	}
+	s.Files = files
+	return ""
 }
 
 // inline are the servers that an agent file defines.

@@ -39,6 +39,9 @@ type Server struct {
 	// Own: the operator wrote the file. Only then may a name in it lead to a private
 	// address. No file says it of itself.
 	Own bool `json:"-"`
+	// Files are those that the command names, as they were when it was judged (see
+	// NamedFiles): of one that is not the operator's own. nil: nobody has judged it.
+	Files map[string]string `json:"-"`
 	// Flags are those by which the commands of `troupe mcp` find it from anywhere.
 	Flags []string `json:"-"`
 }
@@ -183,7 +186,7 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 	case "sse":
 		return fail("the transport sse is not supported: servers that have it speak http (streamable HTTP) at another address today")
 	default:
-		return fail("its type is neither stdio nor http")
+		return fail("its type is neither stdio nor http; use one of them")
 	}
 	switch {
 	case (s.Command == "") == (s.URL == ""):

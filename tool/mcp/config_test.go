@@ -66,15 +66,15 @@ func TestVariablesAreExpandedWhenTheServerIsReachedAndNotBefore(t *testing.T) {
 
 func TestABadDefinitionNamesTheFileTheServerAndWhatToWrite(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\n\n x":               "/w/.mcp.json: line 3: invalid character",
-		`{"mcpServers":[1]}`:    "/w/.mcp.json: json: cannot unmarshal array",
+		"{\n\n x":               "/w/.mcp.json: line 3: a character that has no place there",
+		`{"mcpServers":[1]}`:    "/w/.mcp.json: mcpServers cannot be array",
 		`{"mcpServers":{"":1}}`: "the name must have letters or digits",
 		`{"mcpServers":{"` + strings.Repeat("x", ServerNameMax+1) + `":{}}}`: "the name must have letters or digits, at most 32",
 		`{"mcpServers":{"a":{}}}`:                                                  `"a": give either "command" or "url"`,
 		`{"mcpServers":{"a":{"command":"x","url":"http://y"}}}`:                    `give either "command" or "url"`,
-		`{"mcpServers":{"a":{"command":["x"]}}}`:                                   `"a": json: cannot unmarshal array`,
+		`{"mcpServers":{"a":{"command":["x"]}}}`:                                   `"a": command cannot be array`,
 		`{"mcpServers":{"a":{"type":"sse","url":"http://y"}}}`:                     "the transport sse is not supported",
-		`{"mcpServers":{"a":{"type":"ftp","url":"http://y"}}}`:                     `type is "ftp"; use stdio or http`,
+		`{"mcpServers":{"a":{"type":"ftp","url":"http://y"}}}`:                     `its type is neither stdio nor http; use one of them`,
 		`{"mcpServers":{"a":{"type":"http","command":"y"}}}`:                       "type is http, and there is no url",
 		`{"mcpServers":{"a":{"command":"y","env":{"A=B":"c"}}}}`:                   `env has the name "A=B"`,
 		`{"mcpServers":{"a b":{"command":"y"},"a_b":{"command":"z"}}}`:             "another server has the name a_b",

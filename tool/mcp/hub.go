@@ -79,7 +79,7 @@ func (h *Hub) server(def Server, dir string) (*server, error) {
 }
 
 func (h *Hub) found(def Server, dir string) (*server, error) {
-	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t", def.Source, def.Hash(), dir, def.Own)
+	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t\x00%v", def.Source, def.Hash(), dir, def.Own, def.Files)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -33,9 +33,11 @@ type lockFile struct {
 
 // grant is what was allowed of one server.
 type grant struct {
-	Definition string         `json:"definition"` // its hash
-	Line       string         `json:"line"`       // for who reads the file
-	Tools      map[string]pin `json:"tools"`      // by name; nil: nothing is pinned yet
+	Definition string `json:"definition"` // its hash
+	Line       string `json:"line"`       // for who reads the file
+	// Files are those that the command named, with their SHA-256.
+	Files map[string]string `json:"files,omitempty"`
+	Tools map[string]pin    `json:"tools"` // by name; nil: nothing is pinned yet
 	// Off are tools that are not what was pinned, as they were seen last: the hash,
 	// "" for one that is gone.
 	Off map[string]string `json:"off,omitempty"`
@@ -104,7 +106,7 @@ func (f lockFile) state(s Server) State {
 	switch {
 	case !known:
 		return Fresh
-	case g.Definition != s.Hash():
+	case g.Definition != s.Hash(), !s.Own && differing(g.Files, s.Files) != "":
 		return Changed
 	}
 	return Allowed
@@ -121,7 +123,7 @@ func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 		if v.First = g.Tools == nil; v.First {
 			g.Tools = pins(now)
 		}
-		g.Definition, g.Line = s.Hash(), s.Line()
+		g.Definition, g.Line, g.Files = s.Hash(), s.Line(), s.Files
 		v.Tools = g.compare(now)
 		g.Off = map[string]string{}
 		for _, t := range v.Off() {
@@ -129,7 +131,7 @@ func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 			g.Off[t.Spec.Name] = o.Hash
 		}
 		f.Servers[s.key()] = g
-		return before.Definition != g.Definition || v.First || !maps.Equal(before.Off, g.Off)
+		return before.Definition != g.Definition || differing(before.Files, g.Files) != "" || v.First || !maps.Equal(before.Off, g.Off)
 	})
 	return v, err
 }
@@ -137,7 +139,7 @@ func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 // Allow pins what a server offers now, whatever was pinned before.
 func (l Lock) Allow(s Server, now Listing) error {
 	return l.change(func(f *lockFile) bool {
-		f.Servers[s.key()] = grant{Definition: s.Hash(), Line: s.Line(), Tools: pins(now)}
+		f.Servers[s.key()] = grant{Definition: s.Hash(), Line: s.Line(), Files: s.Files, Tools: pins(now)}
 		return true
 	})
 }

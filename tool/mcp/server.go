@@ -190,6 +190,9 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
+	if err := s.def.unchanged(s.dir, s.hub.cfg.Getenv); err != nil {
+		return nil, told{l.shown(err.Error()), err}
+	}
 	if l.link, err = reach(def, s.dir, s.def.Own); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
 	}
