@@ -268,7 +268,7 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	defer unsubscribe(sub)
 	for heard := false; ; heard = true {
 		info, err := c.Get(ctx, run)
-		busy := (Busy(err) || heard && Lost(err)) && !c.nc.IsClosed() && ctx.Err() == nil
+		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
 		if !busy && (err != nil || info.State != "live") {
 			return info, err
 		}
@@ -276,6 +276,13 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 			return info, err
 		}
 	}
+}
+
+// isUnstored: the server of the node's logs does not answer now. A run that was there
+// goes on when it does.
+func isUnstored(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Code == CodeJournal
 }
 
 // pollPause is how long a waiter trusts events alone: they may be lost.
