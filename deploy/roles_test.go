@@ -174,7 +174,8 @@ func TestACompleteSite(t *testing.T) {
 	s := start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	node := host.Config{Name: "n1", Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+	trusted := t.TempDir()
+	node := host.Config{Name: "n1", Trust: []string{trusted}, Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
 		Env: func(string) string { return "" }}
 	soon, enough := context.WithTimeout(ctx, 2*time.Second)
 	defer enough()
@@ -210,7 +211,7 @@ func TestACompleteSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	path := filepath.Join(t.TempDir(), "model.yaml")
+	path := filepath.Join(trusted, "model.yaml")
 	if err := os.WriteFile(path, []byte("default: [{text: hello}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
