@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -54,6 +55,10 @@ func (s *shutter) bind() error {
 	if err := s.privileges(); err != nil {
 		return err
 	}
+	// Rights are those of this thread, and so is its keyring: the command gets an empty one.
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("keyring: %w", err)
+	}
 	abi := 0
 	if s.task.Landlock {
 		abi = landlockABI()
@@ -77,7 +82,7 @@ func (s *shutter) bind() error {
 	if !s.task.Spaces {
 		s.apartOnly(abi)
 	}
-	if err := sockets(); err != nil { // also of the network: who is reached may reach on
+	if err := sockets(s.task.Spaces); err != nil { // also of the network: who is reached may reach on
 		for i, f := range s.report {
 			if f.What == Network || f.What == Files {
 				s.report[i] = Finding{f.What, false, "sockets of the machine can be connected to: " + err.Error()}
@@ -104,9 +109,10 @@ func (s *shutter) closeEach(cause error) error {
 // apartOnly says what is left without namespaces.
 func (s *shutter) apartOnly(abi int) {
 	why := firstLine(s.task.Why)
-	s.found(Network, false, "no namespaces: %s; Landlock %d keeps it from TCP", why, abi)
-	if abi < landlockNet {
-		s.report[len(s.report)-1].How = "no namespaces: " + why
+	if abi > 0 {
+		s.found(Network, true, "a filter refuses every socket of the network (no namespaces: %s)", why)
+	} else { // Landlock also keeps it from tracing a process that has a network
+		s.found(Network, false, "no namespaces: %s; a filter refuses sockets, and other processes can be traced", why)
 	}
 	s.protectGit()
 	s.found(Leftovers, true, "a helper finds and kills all that was started, unless the command ends it first")

@@ -8,12 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// absentCalls are calls that no command needs, and that reach past what confines it: keyrings of the user, memory
+// that no limit counts, programs in the kernel, and namespaces, mounts and files by other ways than their names.
+var absentCalls = []uint32{unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_SHMGET, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_PIVOT_ROOT,
+	unix.SYS_SETNS, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_FANOTIFY_INIT}
+
 // sockets keeps what this thread starts from all sockets but those of its network
 // namespace. Neither that nor Landlock before version 9 keeps it from those with a
 // name in the file system, so the session bus and the agents of a person would be
 // within reach; and by AF_VSOCK the host of a virtual machine. Pairs that cannot be
-// led elsewhere are free.
-func sockets() error {
+// led elsewhere are free. Without a network namespace no socket of the network is had.
+func sockets(network bool) error {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64}[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no filter for %s", runtime.GOARCH)
@@ -28,15 +35,23 @@ func sockets() error {
 		refuse                          = 0x00050000 | uint32(unix.EACCES) // SECCOMP_RET_ERRNO
 		absent                          = 0x00050000 | uint32(unix.ENOSYS)
 	)
-	program := []unix.SockFilter{
-		{Code: load, K: architecture}, {Code: equal, Jf: 16, K: arch},
-		{Code: load, K: number}, {Code: atLeast, Jt: 14, K: x32}, {Code: equal, Jt: 13, K: unix.SYS_IO_URING_SETUP},
-		{Code: equal, Jt: 2, K: unix.SYS_SOCKET}, {Code: equal, Jt: 5, K: unix.SYS_SOCKETPAIR}, {Code: end, K: pass},
-		{Code: load, K: arg}, {Code: equal, Jt: 6, K: unix.AF_INET}, {Code: equal, Jt: 5, K: unix.AF_INET6}, {Code: equal, Jt: 4, Jf: 5, K: unix.AF_NETLINK},
-		// A pair of any other kind may be one of datagrams (a raw one is), and that can be connected anew.
-		{Code: load, K: arg1}, {Code: and, K: kinds}, {Code: equal, Jt: 1, K: unix.SOCK_STREAM}, {Code: equal, Jf: 1, K: unix.SOCK_SEQPACKET},
-		{Code: end, K: pass}, {Code: end, K: refuse}, {Code: end, K: absent},
+	program := []unix.SockFilter{{Code: load, K: architecture}, {Code: equal, Jt: 1, K: arch}, {Code: end, K: absent}, {Code: load, K: number}, {Code: atLeast, Jf: 1, K: x32}, {Code: end, K: absent}}
+	for _, call := range absentCalls {
+		program = append(program, unix.SockFilter{Code: equal, Jf: 1, K: call}, unix.SockFilter{Code: end, K: absent})
 	}
+	families := []unix.SockFilter{{Code: equal, Jt: 6, K: unix.AF_INET}, {Code: equal, Jt: 5, K: unix.AF_INET6}, {Code: equal, Jt: 4, Jf: 5, K: unix.AF_NETLINK}}
+	if !network { // no family is free
+		for i := range families {
+			families[i].Jt = 7 - uint8(i)
+		}
+	}
+	program = append(program, unix.SockFilter{Code: equal, Jt: 2, K: unix.SYS_SOCKET}, unix.SockFilter{Code: equal, Jt: 5, K: unix.SYS_SOCKETPAIR}, unix.SockFilter{Code: end, K: pass},
+		unix.SockFilter{Code: load, K: arg})
+	program = append(program, families...)
+	program = append(program,
+		// A pair of any other kind may be one of datagrams (a raw one is), and that can be connected anew.
+		unix.SockFilter{Code: load, K: arg1}, unix.SockFilter{Code: and, K: kinds}, unix.SockFilter{Code: equal, Jt: 1, K: unix.SOCK_STREAM}, unix.SockFilter{Code: equal, Jf: 1, K: unix.SOCK_SEQPACKET},
+		unix.SockFilter{Code: end, K: pass}, unix.SockFilter{Code: end, K: refuse})
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
