@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -62,7 +61,7 @@ func (p *provider) explode(w http.ResponseWriter, body []byte, taken int, run st
 // playBombs lets ordinary runs go on alone, and then beside bombs, one after the
 // other. What the bombs may have they get, and no more, and the others hardly feel it.
 func (t *theatre) playBombs() {
-	if err := os.WriteFile(filepath.Join(t.stage.dir, "agents", "bomber.md"), []byte(bomber), 0o644); err != nil {
+	if err := os.WriteFile(t.stage.agent("bomber"), []byte(bomber), 0o644); err != nil {
 		t.found.add("%v", err)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -137,8 +136,8 @@ const runTokens = 2_000_000
 
 // request asks for a run.
 func (l *load) request(id string) client.RunRequest {
-	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: filepath.Join(l.t.stage.dir, "agents"),
-		Dir: l.t.stage.dir, Model: "anthropic/double", MaxTokens: l.t.o.tokens}
+	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: l.t.stage.agents(),
+		Dir: l.t.stage.work(), Model: "anthropic/double", MaxTokens: l.t.o.tokens}
 }
 
 // again asks until a node answers.

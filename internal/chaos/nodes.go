@@ -100,7 +100,7 @@ func (n *nodes) start() error {
 	if err != nil {
 		return err
 	}
-	m.cmd = exec.Command(bin, "--name", name, "--root", dir, "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
+	m.cmd = exec.Command(bin, "--name", name, "--root", n.t.stage.work(), "--trust", n.t.stage.agents(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
 		"ANTHROPIC_BASE_URL="+n.t.p.door(name), "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
 	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)

@@ -125,12 +125,12 @@ func (h *harm) fenced() {
 		return
 	}
 	starts := h.starts()
-	if len(starts) == 0 {
-		h.t.found.add("no tool wrote that it began")
-	}
 	names := map[int]string{}
 	for _, m := range h.t.nodes.list {
 		names[m.cmd.Process.Pid] = m.name
+	}
+	if !slices.ContainsFunc(starts, func(s start) bool { return names[s.pid] != "" }) {
+		h.t.found.add("no tool of a node wrote that it began: %d tools wrote anything", len(starts))
 	}
 	after, late, cuts, before := []time.Duration{}, 0, 0, 0
 	for _, b := range h.cuts {
@@ -197,5 +197,5 @@ func (s stage) note() string {
 	if s.o.cuts == 0 && s.o.full == "" {
 		return ""
 	}
-	return fmt.Sprintf("echo $PPID $(date +%%s%%N) $TROUPE_KEY >> %s; ", s.begun())
+	return fmt.Sprintf("echo %s $(date +%%s%%N) $TROUPE_KEY >> %s; ", caller, s.begun())
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"time"
 
@@ -76,7 +75,7 @@ func (p *provider) spend(w http.ResponseWriter, body []byte, taken int, run stri
 
 // playPurses lets purses be spent, one after the other.
 func (t *theatre) playPurses() {
-	for name, text := range map[string]string{filepath.Join(t.stage.dir, "agents", "spender.md"): spender, t.stage.ledger: ""} { // no effects
+	for name, text := range map[string]string{t.stage.agent("spender"): spender, t.stage.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.found.add("%v", err)
 			return

@@ -99,7 +99,7 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 			}
 		}
 	}()
-	cmd = s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--resume", s.run)
+	cmd = s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
 	if !entries.opened() {
 		cmd = s.start()
 	}

@@ -110,11 +110,27 @@ const (
 
 func newStage(o options, p *provider, dir string) (stage, error) {
 	s := stage{dir: dir, ledger: filepath.Join(dir, "ledger"), run: client.NewID(), o: o, url: p.URL}
-	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o755); err != nil {
-		return s, err
+	for _, place := range []string{s.agents(), s.work()} {
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return s, err
+		}
 	}
 	return s, s.cast()
 }
+
+// work is where runs write. All else is beside it: a run must not reach what
+// brings commands, nor the state of the nodes.
+func (s stage) work() string { return filepath.Join(s.dir, "work") }
+
+// agents is where the agent files are. Nodes trust it.
+func (s stage) agents() string { return filepath.Join(s.dir, "agents") }
+
+// agent is one agent file.
+func (s stage) agent(name string) string { return filepath.Join(s.agents(), name+".md") }
+
+// caller is, in the command line of a tool, the process id of the node that
+// called it. On Linux a keeper is between the two.
+const caller = "$(awk '/^PPid/{print $2}' /proc/$PPID/status 2>/dev/null || echo $PPID)"
 
 // cast writes the agent files.
 func (s stage) cast() error {
@@ -142,7 +158,7 @@ x-troupe:
 agent: %s
 Count.
 `, name, delegates, effect, s.note(), s.ledger, struck, work.Seconds(), name)
-		if err := os.WriteFile(filepath.Join(s.dir, "agents", name+".md"), []byte(file), 0o644); err != nil {
+		if err := os.WriteFile(s.agent(name), []byte(file), 0o644); err != nil {
 			return err
 		}
 	}
@@ -158,7 +174,7 @@ func (s stage) command(args ...string) *exec.Cmd {
 }
 
 func (s stage) start() *exec.Cmd {
-	return s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--agent", "boss", "--run-id", s.run,
+	return s.command("--dir", s.work(), "--agents", s.agents(), "--agent", "boss", "--run-id", s.run,
 		"-m", "anthropic/double", "--max-tokens", "2000000", "count")
 }
 
@@ -205,7 +221,7 @@ func one(o options, p *provider, dir string, at time.Duration) (r row) {
 		// Nothing was accepted before the kill: the client asks again with the same id.
 		cmd = s.start()
 	} else {
-		cmd = s.command("--dir", s.dir, "--agents", filepath.Join(s.dir, "agents"), "--resume", s.run)
+		cmd = s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 	defer cancel()

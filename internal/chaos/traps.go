@@ -79,8 +79,8 @@ func (s stage) known(node string, pid int) error {
 // struckFrom is the part of a tool's command line that strikes the node that
 // called it, if a trap is set.
 func (s stage) struckFrom() string {
-	at := filepath.Join(s.dir, "traps") + "/$PPID/" + inside
-	return fmt.Sprintf("if [ -e %[1]s ] && mv %[1]s %[1]s.taken 2>/dev/null; then echo $TROUPE_KEY > %[1]s.new; mv %[1]s.new %[1]s%[2]s; kill -$(cat %[1]s.taken) $PPID; fi;", at, trap.Sprung)
+	at := filepath.Join(s.dir, "traps") + "/$node/" + inside
+	return fmt.Sprintf("node=%[3]s; if [ -e %[1]s ] && mv %[1]s %[1]s.taken 2>/dev/null; then echo $TROUPE_KEY > %[1]s.new; mv %[1]s.new %[1]s%[2]s; kill -$(cat %[1]s.taken) $node; fi;", at, trap.Sprung, caller)
 }
 
 // trapPatience is how long is waited until somebody comes by at a trap.

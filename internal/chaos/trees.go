@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,7 +99,7 @@ var treeBlows = []string{"", cutNode, stopped, killed}
 // playTrees cancels trees over all nodes, while they grow or while their leaves are in
 // a model call: some of them with one node cut off, frozen or dead.
 func (t *theatre) playTrees() {
-	for name, text := range map[string]string{filepath.Join(t.stage.dir, "agents", "forker.md"): forker, t.stage.ledger: ""} { // no effects
+	for name, text := range map[string]string{t.stage.agent("forker"): forker, t.stage.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.found.add("%v", err)
 			return
