@@ -210,10 +210,11 @@ func (t *theatre) noRoom(w *want) error {
 		}
 		refused := &client.Error{}
 		_, err := t.client.Run(context.Background(), t.load.request(client.NewID()))
-		if !errors.As(err, &refused) || refused.Code != client.CodeLimit {
+		// The node that is asked may have been refused an entry before, or not yet.
+		if !errors.As(err, &refused) || refused.Code != client.CodeJournal && refused.Code != client.CodeLimit || refused.Hint == "" {
 			return fmt.Errorf("a run was asked for while the streams were full, and the answer is %v", err)
 		}
-		how = fmt.Sprintf("a new run is refused: %s (%s)", refused.Text, refused.Hint)
+		how = fmt.Sprintf("a new run is refused with %s: %s (%s)", refused.Code, refused.Text, refused.Hint)
 	}
 	tools, calls := len(t.harm.starts()), t.p.asked()
 	time.Sleep(standsFor)
