@@ -22,6 +22,7 @@ var (
 	errNoOld     = errors.New("old is empty; give the text to replace, or use write_file for a new file")
 	errProtected = errors.New("belongs to git itself and is never written")
 	errLinked    = errors.New("is a link; name the file it leads to")
+	errReplaced  = errors.New("another file took its place, or it grew, while it was read; look at it again")
 )
 
 // matchesShown bounds the lines that an ambiguous edit is answered with.
@@ -94,7 +95,10 @@ func (p *place) whole(name string) (text []byte, mode fs.FileMode, err error) {
 		err = fmt.Errorf("it has %d bytes, at most %d can be edited", info.Size(), writeBytesMax)
 	}
 	if err == nil {
-		text, err = p.root.ReadFile(filepath.FromSlash(name))
+		text, err = p.readSame(name, info)
+		if err != nil {
+			return nil, 0, err
+		}
 	}
 	if err == nil && binary(text) {
 		err = fmt.Errorf("binary file: %d bytes", len(text))
@@ -174,12 +178,12 @@ func (p *place) mayWrite(name string) error {
 		info, err := p.root.Lstat(filepath.FromSlash(dir))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-		case p.holdsGit(dir):
-			return plainly(name, errProtected)
 		case err != nil:
 			return plainly(name, err)
 		case info.Mode()&fs.ModeSymlink != 0:
 			return plainly(dir, errLinked)
+		case p.holdsGit(dir):
+			return plainly(name, errProtected)
 		}
 	}
 	return nil

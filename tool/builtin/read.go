@@ -20,6 +20,7 @@ const (
 	readLineBytes    = 400       // of a line are shown
 	readBytesMax     = 56 << 10  // of one result: it stays below the limit of a result, which would cut its middle out
 	readWholeMax     = 8 << 20   // larger files are read only as far as asked
+	readFarMax       = 256 << 20 // of a file are read: sparse ones have no end
 	lineBytesKept    = 16 << 10  // of a line are looked at for secrets before it is clipped
 	readBuffer       = 256 << 10 // bytes
 	ctxEvery         = 1024      // lines between two looks at the context
@@ -38,8 +39,8 @@ type readArgs struct {
 //	[lines A-B of N]      the last line; [lines 0-0 of N] when there are none
 //
 // B may be less than asked for when the lines are long. N is "?" for a file of
-// more than 8 MiB whose end was not reached. A binary file is an error result,
-// "binary file: N bytes".
+// more than 8 MiB whose end was not reached; lines behind the first 256 MiB are
+// not shown. A binary file is an error result, "binary file: N bytes".
 func (p *place) readFile() (tool.Tool, error) {
 	return reader("read_file", "Read lines of a text file, as lineno<TAB>text.",
 		func(ctx context.Context, in readArgs) (string, error) {
@@ -63,7 +64,8 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 	if limit <= 0 {
 		limit = readLinesDefault
 	}
-	r := bufio.NewReaderSize(f, readBuffer)
+	near := &io.LimitedReader{R: f, N: readFarMax}
+	r := bufio.NewReaderSize(untilDone{ctx, near}, readBuffer)
 	if head, _ := r.Peek(sniffBytes); binary(head) {
 		return "", fmt.Errorf("binary file: %d bytes", size)
 	}
@@ -101,8 +103,25 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 			return b.String(), nil
 		}
 	}
-	fmt.Fprintf(&b, "[lines %d-%d of %d]", shownFrom, shownTo, n)
+	count := strconv.Itoa(n)
+	if near.N <= 0 && size > readFarMax {
+		count = "?"
+	}
+	fmt.Fprintf(&b, "[lines %d-%d of %s]", shownFrom, shownTo, count)
 	return b.String(), nil
+}
+
+// untilDone reads until a context ends.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
 }
 
 // nextLine reads a line without its end. Of a long line only the beginning is

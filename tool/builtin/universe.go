@@ -3,17 +3,24 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
 // filesMax bounds the files that one search looks at.
 const filesMax = 1_000_000
+
+// pipePatience is how long git lists the files of a tree before somebody looks for named pipes there, which git
+// would wait for.
+const pipePatience = 300 * time.Millisecond
 
 // universe are the files that grep and glob see, sorted: in a git work tree what
 // git tracks or would track (.gitignore is honored, submodules are not entered),
@@ -36,7 +43,7 @@ func (p *place) universe(ctx context.Context) ([]string, error) {
 
 // tracked asks git; ok is false where there is no git or no work tree.
 func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow) // a pipe may stand where git looks for a file
+	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
 	defer cancel()
 	r, err := findRepository(limited, p.dir)
 	if err != nil {
@@ -47,6 +54,12 @@ func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error
 		return nil, false, err
 	}
 	defer v.remove()
+	watch := time.AfterFunc(pipePatience, func() {
+		if p.holdsPipe(limited, r.top) {
+			cancel()
+		}
+	})
+	defer watch.Stop()
 	out, err := v.list(limited, p.dir, "ls-files", "-z", "-co", "--exclude-standard")
 	if err != nil {
 		return nil, false, ctx.Err()
@@ -63,6 +76,27 @@ func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error
 		return nil, false, ctx.Err()
 	}
 	return names, true, nil
+}
+
+// holdsPipe reports whether git may wait for a named pipe below the directory, or one that has the name of a list of
+// what is ignored above it: such a tree is searched without git.
+func (p *place) holdsPipe(ctx context.Context, top string) bool {
+	for at := p.dir; at != top && under(top, at); {
+		at = filepath.Dir(at)
+		if info, err := os.Lstat(filepath.Join(at, ".gitignore")); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+			return true
+		}
+	}
+	found := errors.New("found")
+	return errors.Is(fs.WalkDir(p.root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return ctx.Err() // what we cannot read, git cannot either
+		}
+		if d.Type()&fs.ModeNamedPipe != 0 {
+			return found
+		}
+		return ctx.Err()
+	}), found)
 }
 
 // ignored reports whether the directory lies in a work tree that ignores it.

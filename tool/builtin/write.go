@@ -3,13 +3,16 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -108,8 +111,8 @@ func (w *writer) mayReplace(name string, content []byte) (same bool, err error) 
 	}
 	old := []byte{}
 	if info.Size() <= writeBytesMax {
-		if old, err = w.p.root.ReadFile(filepath.FromSlash(name)); err != nil {
-			return false, plainly(name, err)
+		if old, err = w.p.readSame(name, info); err != nil {
+			return false, err
 		}
 	}
 	if bytes.Equal(old, content) {
@@ -121,17 +124,40 @@ func (w *writer) mayReplace(name string, content []byte) (same bool, err error) 
 	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", shown(name))
 }
 
-// replace writes a file so that a crash leaves the old or the new one. The name
-// of the temporary file follows from the key, so that another attempt of the
-// same call leaves nothing of the first behind. mode is that of the file; 0: of
-// a new one.
+// readSame reads the small regular file that Lstat described. It waits for no named pipe that took the file's
+// place, and follows no link that did.
+func (p *place) readSame(name string, seen fs.FileInfo) ([]byte, error) {
+	f, now, err := p.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if !os.SameFile(seen, now) {
+		return nil, plainly(name, errReplaced)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, writeBytesMax+1))
+	if err == nil && len(data) > writeBytesMax {
+		err = errReplaced
+	}
+	if err != nil {
+		return nil, plainly(name, err)
+	}
+	return data, nil
+}
+
+// replace writes a file so that a crash leaves the old or the new one. Nobody can
+// guess the name of the temporary file, and what has it already is not opened.
+// Its beginning follows from the key, so that another attempt of the same call
+// removes what the first left behind. mode is that of the file; 0: of a new one.
 func (p *place) replace(name string, content []byte, key string, mode fs.FileMode) error {
 	dir := path.Dir(name)
 	if err := p.root.MkdirAll(filepath.FromSlash(dir), writtenDirMode); err != nil {
 		return err
 	}
-	temp := filepath.FromSlash(path.Join(dir, tempName(name, key)))
-	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, writtenFileMode)
+	prefix := tempPrefix(name, key)
+	p.removeLeft(dir, prefix)
+	temp := filepath.FromSlash(path.Join(dir, prefix+rand.Text()+tempSuffix))
+	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, writtenFileMode)
 	if err != nil {
 		return err
 	}
@@ -155,9 +181,24 @@ func (p *place) replace(name string, content []byte, key string, mode fs.FileMod
 	return p.syncDir(dir)
 }
 
-func tempName(name, key string) string {
+const tempSuffix = ".tmp"
+
+func tempPrefix(name, key string) string {
 	sum := sha256.Sum256([]byte(name + "\x00" + key))
-	return fmt.Sprintf(".troupe-%x.tmp", sum[:8])
+	return fmt.Sprintf(".troupe-%x-", sum[:8])
+}
+
+// removeLeft removes the temporary files of earlier attempts of a call. What stays hinders nobody.
+func (p *place) removeLeft(dir, prefix string) {
+	entries, err := p.entries(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), tempSuffix) && e.Type().IsRegular() {
+			_ = p.root.Remove(filepath.FromSlash(path.Join(dir, e.Name())))
+		}
+	}
 }
 
 // syncDir makes a rename last. Systems that cannot sync a directory need not.
