@@ -66,8 +66,11 @@ type Config struct {
 	// must have the same tools.
 	Bus   bus.Options
 	Pools []string
-	// Port of the server in the process, on loopback. Default: a free one.
-	Port int
+	// Listen opens the server in the process to others: to commands of the same user
+	// by a socket in StateDir, and to observers on Port of loopback (default: a free
+	// one), by the credential that Watch names. Default: only this program can connect.
+	Listen bool
+	Port   int
 	// Hooks stand at points of every agent's loop; those without a command are
 	// functions of HookFuncs, by name.
 	Hooks     []agent.Hook
@@ -118,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		n.temp, state = temp, temp
 	}
-	c := host.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, Port: cmp.Or(cfg.Port, bus.FreePort), Lazy: n.temp != "", Model: cfg.Model,
+	c := host.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, bus.FreePort), Lazy: n.temp != "", Model: cfg.Model,
 		Own: host.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
@@ -182,9 +185,13 @@ func (n *Node) cancel(ctx context.Context, run string) error {
 // Close of the Node closes it.
 func (n *Node) Client() *client.Client { return n.client }
 
-// URL is where the server in the process listens, for `nats sub 'troupe.evt.>'`
-// and the command line; "" for a server elsewhere.
+// URL is where the server in the process listens; "" without Config.Listen, and for a
+// server elsewhere.
 func (n *Node) URL() string { return n.host.URL() }
+
+// Watch is the command that observes this node, without its arguments, as in
+// XDG_CONFIG_HOME='/state' nats --context troupe; "" where URL is.
+func (n *Node) Watch() string { return n.host.Watch() }
 
 // Close stops the node. What was under way goes on at the next start on the
 // same StateDir, or on another node.

@@ -47,6 +47,9 @@ type Options struct {
 	Servers string
 	// Context is the name of a nats CLI context, or an absolute path to one.
 	Context string
+	// Owner is a state directory: the server is the one of the process that owns it.
+	// It is reached and proven by the socket there, and Servers and Context do not count.
+	Owner string
 	// Creds and NKey are paths of files.
 	Creds, NKey string
 	// User without Password is a token, as the nats CLI has it.
@@ -64,6 +67,9 @@ type Options struct {
 	Extra []nats.Option
 }
 
+// OwnerVariable is the environment variable of Options.Owner.
+const OwnerVariable = "TROUPE_OWNER"
+
 // FromEnv returns o with what is not set taken from the environment, under the
 // names of the nats CLI. getenv is os.Getenv, or a test's.
 func (o Options) FromEnv(getenv func(string) string) Options {
@@ -72,7 +78,7 @@ func (o Options) FromEnv(getenv func(string) string) Options {
 		"NATS_CREDS": &o.Creds, "NATS_NKEY": &o.NKey,
 		"NATS_USER": &o.User, "NATS_PASSWORD": &o.Password, "NATS_TOKEN": &o.Token,
 		"NATS_CERT": &o.TLSCert, "NATS_KEY": &o.TLSKey, "NATS_CA": &o.TLSCA,
-		"NATS_INBOX_PREFIX": &o.InboxPrefix,
+		"NATS_INBOX_PREFIX": &o.InboxPrefix, OwnerVariable: &o.Owner,
 	} {
 		if *field == "" {
 			*field = getenv(name)
@@ -83,7 +89,7 @@ func (o Options) FromEnv(getenv func(string) string) Options {
 
 // Given reports whether o names a server. If not, a node of the state directory
 // is looked for, or one is started.
-func (o Options) Given() bool { return o.Servers != "" || o.Context != "" }
+func (o Options) Given() bool { return o.Servers != "" || o.Context != "" || o.Owner != "" }
 
 // Anonymous reports whether o names nothing that says who connects. A context
 // may, and so may a URL.
@@ -151,15 +157,23 @@ func (o Options) servers() nats.Option {
 	}
 }
 
+// ownerURL stands for the address of a server that is reached by its socket.
+const ownerURL = "nats://" + loopback
+
 // Connect connects and stays so: it reconnects for ever.
 func Connect(o Options) (*nats.Conn, error) {
+	if o.Owner != "" {
+		o.Servers, o.Context = "", ""
+	}
 	options, err := o.natsOptions()
 	if err != nil {
 		return nil, err
 	}
 	options = append(options, o.Extra...)
 	var nc *nats.Conn
-	if o.Context != "" {
+	if o.Owner != "" {
+		nc, err = nats.Connect(ownerURL, append(options, nats.SetCustomDialer(ownerDialer{o.Owner}))...)
+	} else if o.Context != "" {
 		nc, _, err = natscontext.Connect(o.Context, options...)
 	} else {
 		nc, err = nats.Connect("", options...)
@@ -173,6 +187,8 @@ func Connect(o Options) (*nats.Conn, error) {
 func (o Options) explain(err error) error {
 	where := redact(o.Servers)
 	switch {
+	case o.Owner != "":
+		where = o.Owner
 	case o.Servers == "" && o.Context != "":
 		where = "context " + o.Context
 	case o.Servers == "":
@@ -181,6 +197,8 @@ func (o Options) explain(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return fmt.Errorf("%w at %s: %w", ErrCredentials, where, err)
+	case errors.Is(err, ErrNodeFile), errors.Is(err, ErrNoServer):
+		return err // of the socket; it says where
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), isNetwork(err):
 		return fmt.Errorf("%w at %s: %w", ErrNoServer, where, err)
 	}
@@ -209,17 +227,16 @@ func redact(servers string) string {
 	return strings.Join(out, ",")
 }
 
-// Join connects to the owner of a state directory by its node.json. ErrNoServer
-// or ErrCredentials: there is none, or the file is from a process that died.
-// ErrNodeFile: it is not from a process of this user.
+// Join connects to the owner of a state directory by its node.json and its socket.
+// ErrNoServer or ErrCredentials: there is none, or the file is from a process that
+// died. ErrNodeFile: it is not from a process of this user.
 func Join(dir string, extra ...nats.Option) (*nats.Conn, NodeFile, error) {
 	n, err := ReadNodeFile(dir)
 	if err != nil {
 		return nil, n, err
 	}
 	nc, err := Connect(Options{
-		Servers: n.Address, User: n.User, Password: n.Password,
-		InboxPrefix: InboxPrefix(RoleClient), Extra: extra,
+		Owner: dir, User: n.User, Password: n.Password, InboxPrefix: InboxPrefix(RoleClient), Extra: extra,
 	})
 	return nc, n, err
 }

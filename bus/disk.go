@@ -3,7 +3,6 @@ package bus
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -271,17 +270,11 @@ func (e *Embedded) mend(why error) bool {
 // ports and credentials. Connections come back by themselves.
 func (e *Embedded) restart() error {
 	old := e.running()
-	if at, ok := old.Addr().(*net.TCPAddr); ok && !e.cfg.DontListen {
-		e.port = at.Port
-	}
-	if at := old.MonitorAddr(); at != nil {
-		e.monitor = at.Port
-	}
 	old.Shutdown()
 	old.WaitForShutdown()
 	select {
 	case <-e.disk.failures: // the old server's
 	default:
 	}
-	return e.serve(e.port)
+	return e.serve()
 }

@@ -43,11 +43,11 @@ func limitFiles(most uint64) error {
 // room again, and expects the same connection to go on.
 func fillDisk(dir string) error {
 	told := make(chan bus.Disk, 64)
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort, Monitor: true, Disk: func(d bus.Disk) { told <- d }})
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort, Disk: func(d bus.Disk) { told <- d }})
 	if err != nil {
 		return err
 	}
-	where := e.URL() + " " + e.MonitorURL()
+	where := e.URL()
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func fillDisk(dir string) error {
 	if err != nil || info.State.Msgs < acked+1 {
 		return fmt.Errorf("%d entries were acknowledged, there are %d: %w", acked+1, info.State.Msgs, err)
 	}
-	if now := e.URL() + " " + e.MonitorURL(); now != where {
+	if now := e.URL(); now != where {
 		return fmt.Errorf("it listened at %s, and now at %s", where, now)
 	}
 	return e.Close()

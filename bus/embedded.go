@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,9 +38,17 @@ const (
 	MemoryMax = 256 << 20
 	// PayloadMax is the largest message the embedded server takes.
 	PayloadMax = 1 << 20
-	// PendingMax is what may wait for one connection before the server cuts it
-	// off: more than all readers of a node together may have under way.
+	// PendingMax is how many bytes may wait in the server for one connection
+	// before it is cut off: more than all readers of a node together may have
+	// under way. What waits for a connection of the port is bounded by
+	// PortPendingMax.
 	PendingMax = 512 << 20
+	// ControlLineMax is the most bytes of one line of the protocol, and SubjectsMax
+	// how many subscriptions one connection may have.
+	ControlLineMax = 4 << 10
+	SubjectsMax    = 64 << 10
+	// AuthTimeout is how long a connection may take to present its credential.
+	AuthTimeout = 2 * time.Second
 
 	readyTimeout = 30 * time.Second
 	// inProcessWait is how often a connection inside the process looks for the server
@@ -56,9 +65,15 @@ var (
 
 // EmbeddedConfig is how an embedded server is started.
 type EmbeddedConfig struct {
-	// DontListen: no port is opened and no node.json written; only this process
-	// can connect. For tests.
+	// DontListen: there is neither a port nor a socket, and no node.json; only this
+	// process can connect.
 	DontListen bool
+	// NoPort: commands of the same user connect by the socket in the state
+	// directory. There is no port for observers.
+	NoPort bool
+	// ConfigHome is the directory of the user's configuration: the nats CLI context
+	// of observers is written below it. Default: StateDir.
+	ConfigHome string
 	// Disk is told when the disk of StateDir becomes low or fails, and when it is well
 	// again: by then the server was started again. It must not block. Default: nobody.
 	Disk func(Disk)
@@ -67,10 +82,6 @@ type EmbeddedConfig struct {
 	Lazy bool
 	// Logger takes what the server logs. Default: discard.
 	Logger *slog.Logger
-	// Monitor: a second port on loopback says how the server stores, so that nodes
-	// in other processes can prove what they promise. It tells no secrets and takes
-	// no commands.
-	Monitor bool
 	// Names are the subjects that the permissions speak of. Default: prefix "troupe".
 	Names Names
 	// Port on loopback. Default 0: DefaultPort, or else a free one. FreePort: a
@@ -81,8 +92,10 @@ type EmbeddedConfig struct {
 	// StoreMax is the most bytes JetStream may keep. Default DefaultStoreMax;
 	// never more than the disk has, less DiskMargin.
 	StoreMax int64
-	// WatchOnly: who has no password may watch, and ask for nothing.
-	WatchOnly bool
+	// OpenWatch: connections without a credential may read events. OpenControl: they
+	// may also ask for every verb but delete and prune. Without either they are
+	// refused.
+	OpenWatch, OpenControl bool
 }
 
 // Embedded is a NATS server in this process and the ownership of its directory.
@@ -94,8 +107,10 @@ type Embedded struct {
 	storeMax int64
 	lowAt    int64 // free bytes below which the disk is low
 	disk     *diskWatch
-	// port and monitor are where it listens: a server that takes its place listens there.
-	port, monitor int
+	watching bool   // the disk
+	port     *front // observers; nil without a port
+	socket   *front // commands of the same user; nil without a socket
+	watch    watchContext
 
 	closing sync.Once
 	closed  error
@@ -110,11 +125,11 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	if cfg.StateDir == "" {
 		return nil, fmt.Errorf("%w: no state directory given", ErrStart)
 	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
-	}
 	if err := checkForm(cfg.StateDir); err != nil {
 		return nil, err
+	}
+	if err := claimDir(cfg.StateDir, cfg.Logger); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	// Before anything else looks at the directory: two servers in one lose
 	// entries that were acknowledged.
@@ -122,7 +137,7 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{cfg: cfg, lock: lock, secrets: map[Role]string{}, disk: newDiskWatch(), monitor: FreePort}
+	e := &Embedded{cfg: cfg, lock: lock, secrets: map[Role]string{}, disk: newDiskWatch()}
 	for _, role := range roles {
 		e.secrets[role] = rand.Text()
 	}
@@ -131,13 +146,7 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 		err = e.start()
 	}
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
-	}
-	go e.watchDisk()
-	if !cfg.DontListen {
-		if err := e.announce(); err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
+		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
@@ -155,55 +164,84 @@ func (e *Embedded) start() error {
 		return fmt.Errorf("%w: there is room for %d MiB in %s, %d MiB are needed: free some disk space or choose another directory",
 			ErrStart, e.storeMax>>20, e.cfg.StateDir, StoreMin>>20)
 	}
+	if err := e.listen(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	if err := e.serve(); err != nil {
+		return err
+	}
+	e.watching = true
+	go e.watchDisk()
+	if e.cfg.DontListen {
+		return nil
+	}
+	for _, f := range []*front{e.port, e.socket} {
+		if f != nil {
+			f.open(e.InProcessConn)
+		}
+	}
+	if e.port != nil {
+		e.watch = e.writeContext()
+	}
+	return e.announce()
+}
+
+// listen opens the socket and the port. Connections wait until the server is there.
+func (e *Embedded) listen() error {
+	if e.cfg.DontListen {
+		return nil
+	}
+	l, err := listenSocket(e.cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	e.socket = newFront(l, SocketConnsMax, 0)
+	if e.cfg.NoPort {
+		return nil
+	}
 	port := e.cfg.Port
 	if port == 0 {
 		port = DefaultPort
 	}
-	e.port = port
-	err = e.serve(port)
-	if errors.Is(err, errPort) && e.cfg.Port == 0 {
-		e.port = FreePort
-		err = e.serve(FreePort)
+	tcp, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(max(port, 0))))
+	if err != nil && e.cfg.Port == 0 {
+		tcp, err = net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("bus: cannot listen: %w", err)
+	}
+	e.port = newFront(tcp, PortConnsMax, PortPendingMax)
+	return nil
 }
 
-var errPort = errors.New("bus: cannot listen")
-
-// serve starts the server on a port.
-func (e *Embedded) serve(port int) error {
+// serve starts the server. It has no listener of its own, so one that takes its place
+// is reached as it was.
+func (e *Embedded) serve() error {
 	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.suspect}
-	if !e.cfg.DontListen && port > 0 {
-		// The server would notice only after it has opened its store.
-		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, fmt.Sprint(port))); err != nil {
-			return fmt.Errorf("%w: %w: %w", ErrStart, errPort, err)
-		} else if err := l.Close(); err != nil {
-			return fmt.Errorf("%w: %w", ErrStart, err)
-		}
+	options, err := e.options()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	s, err := server.NewServer(e.options(port))
+	s, err := server.NewServer(options)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	s.SetLogger(log, false, false)
 	s.Start()
-	failed := ""
 	switch {
 	case log.fatal() != "":
-		failed = log.fatal()
+		err = errors.New(log.fatal())
 	case !s.ReadyForConnections(readyTimeout):
-		failed = "not ready in time"
+		err = errors.New("not ready in time")
 	case !s.JetStreamEnabled():
-		failed = "JetStream is off"
+		err = errors.New("JetStream is off")
+	default:
+		err = e.separate(s)
 	}
-	if failed != "" {
+	if err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		err := fmt.Errorf("%w: %s", ErrStart, failed)
-		if strings.Contains(failed, "listening on port") {
-			err = fmt.Errorf("%w: %w", err, errPort)
-		}
-		return err
+		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	e.server.Store(s)
 	return nil
@@ -211,18 +249,15 @@ func (e *Embedded) serve(port int) error {
 
 const loopback = "127.0.0.1"
 
-func (e *Embedded) options(port int) *server.Options {
-	monitor := 0
-	if e.cfg.Monitor {
-		monitor = e.monitor
+func (e *Embedded) options() (*server.Options, error) {
+	watchers, err := watcherAccount()
+	if err != nil {
+		return nil, err
 	}
-	return &server.Options{
-		HTTPHost:               loopback,
-		HTTPPort:               monitor,
+	o := &server.Options{
 		ServerName:             e.cfg.Names.Prefix(),
 		Host:                   loopback,
-		Port:                   port,
-		DontListen:             e.cfg.DontListen,
+		DontListen:             true,
 		NoSigs:                 true,
 		NoSystemAccount:        true,
 		JetStream:              true,
@@ -233,25 +268,34 @@ func (e *Embedded) options(port int) *server.Options {
 		DisableJetStreamBanner: true,
 		MaxPayload:             PayloadMax,
 		MaxPending:             PendingMax,
-		Users:                  e.users(),
-		NoAuthUser:             string(RoleObserver),
+		MaxControlLine:         ControlLineMax,
+		MaxSubs:                SubjectsMax,
+		AuthTimeout:            AuthTimeout.Seconds(),
+		Accounts:               []*server.Account{watchers},
+		Users:                  e.users(watchers),
 	}
+	if e.cfg.OpenWatch || e.cfg.OpenControl {
+		o.NoAuthUser = string(roleAnyone)
+	}
+	return o, nil
 }
 
-// URL is where the server listens, "" if it does not.
+// URL is where the server listens, "" without a port.
 func (e *Embedded) URL() string {
-	if e.cfg.DontListen {
+	if e.port == nil {
 		return ""
 	}
-	return e.running().ClientURL()
+	return "nats://" + e.port.listener.Addr().String()
 }
 
-// MonitorURL is where the server says how it stores, "" without EmbeddedConfig.Monitor.
-func (e *Embedded) MonitorURL() string {
-	if a := e.running().MonitorAddr(); a != nil {
-		return "http://" + a.String()
-	}
-	return ""
+// Watch is the command that observes this server, without its arguments: as in
+// nats --context troupe. "" without a port.
+func (e *Embedded) Watch() string { return e.watch.command }
+
+// Options are how another process of this user connects in a role: by the socket.
+func (e *Embedded) Options(role Role) Options {
+	user, password := e.Credential(role)
+	return Options{Owner: e.cfg.StateDir, User: user, Password: password, InboxPrefix: InboxPrefix(role)}
 }
 
 // StoreMax is the most bytes that JetStream may keep here; streams reserve
@@ -305,11 +349,25 @@ func (e *Embedded) Close() error {
 	e.closing.Do(func() {
 		var errs []error
 		if !e.cfg.DontListen {
-			errs = append(errs, removeNodeFile(e.cfg.StateDir))
+			errs = append(errs, removeNodeFile(e.cfg.StateDir), e.watch.remove())
 		}
-		e.disk.close()
-		e.running().Shutdown()
-		e.running().WaitForShutdown()
+		for _, f := range []*front{e.port, e.socket} {
+			if f != nil {
+				errs = append(errs, f.refuse())
+			}
+		}
+		if e.watching {
+			e.disk.close()
+		}
+		if s := e.running(); s != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+		for _, f := range []*front{e.port, e.socket} {
+			if f != nil {
+				f.end()
+			}
+		}
 		e.closed = errors.Join(append(errs, e.lock.release())...)
 	})
 	return e.closed

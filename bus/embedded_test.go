@@ -145,62 +145,74 @@ func (v violations) refused(t *testing.T, nc *nats.Conn) bool {
 	}
 }
 
-// may is who may do what: p publish, s subscribe.
+// may is who may do what: p publish, s subscribe. Anyone is who connects without a
+// credential where the verbs were opened, and quiet where only events were.
 var may = []struct {
-	subject                          string
-	service, client, observer, quiet string
+	subject                                  string
+	service, client, observer, anyone, quiet string
 }{
-	{"troupe.box.default.3.run.root", "", "", "", ""},
-	{"troupe.box.>", "", "", "", ""},
-	{"$KV.troupe_shards.default.3", "", "", "", ""},
-	{"$O.troupe_blobs.C.x", "", "", "", ""},
-	{"$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-	{"$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-	{"$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-	{"$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-	{"$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "", "", "", ""},
-	{"$JS.API.DIRECT.GET.KV_troupe_shards", "", "", "", ""},
-	{"$JS.ACK.x", "", "", "", ""},
-	{"$JS.FC.x", "", "", "", ""},
-	{"$JS.EVENT.ADVISORY.>", "", "", "", ""},
-	{"$SYS.REQ.SERVER.PING", "", "", "", ""},
-	{"troupe.evt.run.root.turn.started", "", "s", "s", "s"},
-	{"troupe.evt.>", "", "s", "s", "s"},
-	{"troupe.cmd.run", "s", "p", "p", ""},
-	{"troupe.cmd.drain", "s", "p", "p", ""},
-	{"troupe.cmd.delete", "s", "p", "", ""},
-	{"troupe.cmd.prune", "s", "p", "", ""},
-	{"agents.prompt.troupe.me.coder", "s", "p", "p", ""},
-	{"agents.hb.troupe.me.coder", "ps", "s", "s", "s"},
-	{"$SRV.PING", "s", "ps", "ps", "ps"},
-	{"$SRV.INFO.troupe", "s", "ps", "ps", "ps"},
-	{"_INBOX.abc.1", "p", "", "s", "s"},
-	{"_INBOX_client.abc.1", "p", "s", "", ""},
-	{"_INBOX_node.abc.1", "", "", "", ""},
-	{"_INBOX_service.abc.1", "s", "", "", ""},
-	{"other", "", "", "", ""},
-	{">", "", "", "", ""},
-	{"*", "", "", "", ""},
-	{"troupe.>", "", "", "", ""},
+	{"troupe.box.default.3.run.root", "", "", "", "", ""},
+	{"troupe.box.>", "", "", "", "", ""},
+	{"$KV.troupe_shards.default.3", "", "", "", "", ""},
+	{"$O.troupe_blobs.C.x", "", "", "", "", ""},
+	{"$JS.API.INFO", "", "", "", "", ""},
+	{"$JS.API.STREAM.INFO.TROUPE_BOX_DEFAULT_0", "", "", "", "", ""},
+	{"$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "", "", "", "", ""},
+	{"$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "", "", "", "", ""},
+	{"$JS.API.CONSUMER.CREATE.TROUPE_BOX_DEFAULT_0", "", "", "", "", ""},
+	{"$JS.API.STREAM.MSG.GET.TROUPE_BOX_DEFAULT_0", "", "", "", "", ""},
+	{"$JS.API.DIRECT.GET.KV_troupe_shards", "", "", "", "", ""},
+	{"$JS.ACK.x", "", "", "", "", ""},
+	{"$JS.FC.x", "", "", "", "", ""},
+	{"$JS.EVENT.ADVISORY.>", "", "", "", "", ""},
+	{"$SYS.REQ.SERVER.PING", "", "", "", "", ""},
+	{"troupe.evt.run.root.turn.started", "", "s", "s", "s", "s"},
+	{"troupe.evt.>", "", "s", "s", "s", "s"},
+	{"troupe.cmd.run", "s", "p", "", "p", ""},
+	{"troupe.cmd.drain", "s", "p", "", "p", ""},
+	{"troupe.cmd.delete", "s", "p", "", "", ""},
+	{"troupe.cmd.prune", "s", "p", "", "", ""},
+	{"agents.prompt.troupe.me.coder", "s", "p", "", "p", ""},
+	{"agents.hb.troupe.me.coder", "ps", "s", "s", "s", "s"},
+	{"$SRV.PING", "s", "p", "", "p", ""},
+	{"$SRV.INFO.troupe", "s", "p", "", "p", ""},
+	{"_INBOX.abc.1", "", "", "", "s", ""},
+	{"_INBOX_client.abc.1", "p", "s", "", "", ""},
+	{"_INBOX_node.abc.1", "", "", "", "", ""},
+	{"_INBOX_client_node.abc.1", "p", "", "", "", ""},
+	{"_INBOX_service.abc.1", "s", "", "", "", ""},
+	{"other", "", "", "", "", ""},
+	{">", "", "", "", "", ""},
+	{"*", "", "", "", "", ""},
+	{"troupe.>", "", "", "", "", ""},
 }
 
 func TestPermissions(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{DontListen: true})
-	quiet := start(t, bus.EmbeddedConfig{DontListen: true, WatchOnly: true})
+	open := start(t, bus.EmbeddedConfig{Port: bus.FreePort, OpenControl: true})
+	quiet := start(t, bus.EmbeddedConfig{Port: bus.FreePort, OpenWatch: true})
+	as := func(role bus.Role) func(*testing.T, nats.Option) *nats.Conn {
+		return func(t *testing.T, said nats.Option) *nats.Conn { return dial(t, e, role, said) }
+	}
+	nobody := func(e *bus.Embedded) func(*testing.T, nats.Option) *nats.Conn {
+		return func(t *testing.T, said nats.Option) *nats.Conn {
+			return connect(t, bus.Options{Servers: e.URL(), Extra: []nats.Option{said}})
+		}
+	}
 	for _, who := range []struct {
 		name string
-		on   *bus.Embedded
-		role bus.Role
+		dial func(*testing.T, nats.Option) *nats.Conn
 		rule func(i int) string
 	}{
-		{"service", e, bus.RoleService, func(i int) string { return may[i].service }},
-		{"client", e, bus.RoleClient, func(i int) string { return may[i].client }},
-		{"observer", e, bus.RoleObserver, func(i int) string { return may[i].observer }},
-		{"quiet observer", quiet, bus.RoleObserver, func(i int) string { return may[i].quiet }},
+		{"service", as(bus.RoleService), func(i int) string { return may[i].service }},
+		{"client", as(bus.RoleClient), func(i int) string { return may[i].client }},
+		{"observer", as(bus.RoleObserver), func(i int) string { return may[i].observer }},
+		{"anyone where control is open", nobody(open), func(i int) string { return may[i].anyone }},
+		{"anyone where watching is open", nobody(quiet), func(i int) string { return may[i].quiet }},
 	} {
 		t.Run(who.name, func(t *testing.T) {
 			said := make(violations, 16)
-			nc := dial(t, who.on, who.role, said.option())
+			nc := who.dial(t, said.option())
 			for i, row := range may {
 				if got := allowed(t, nc, said, row.subject); got != who.rule(i) {
 					t.Errorf("%s: allowed %q, want %q", row.subject, got, who.rule(i))
@@ -240,7 +252,7 @@ func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) strin
 	return got
 }
 
-// TestAnswerIntoALog: an observer asks for an answer on a subject that only the
+// TestAnswerIntoALog: a client asks for an answer on a subject that only the
 // node may write. The service must not be its tool.
 func TestAnswerIntoALog(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{DontListen: true})
@@ -261,8 +273,8 @@ func TestAnswerIntoALog(t *testing.T) {
 	if err = errors.Join(err, service.Flush(), node.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	observer := dial(t, e, bus.RoleObserver)
-	if err := observer.PublishRequest("troupe.cmd.list", "troupe.box.default.0.run.root", nil); err != nil {
+	client := dial(t, e, bus.RoleClient)
+	if err := client.PublishRequest("troupe.cmd.list", "troupe.box.default.0.run.root", nil); err != nil {
 		t.Fatal(err)
 	}
 	<-answered
@@ -284,7 +296,7 @@ func TestAnswerIntoALog(t *testing.T) {
 	if err = errors.Join(err, service.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []bus.Role{bus.RoleObserver, bus.RoleClient} {
+	for _, role := range []bus.Role{bus.RoleClient} {
 		if _, err := dial(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
@@ -326,20 +338,7 @@ func TestNodeFile(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("node.json after a clean stop: %v", err)
 	}
-	// What a process that died has left behind leads nowhere.
-	left := fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, e.URL())
-	if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrNoServer) {
-		t.Error(err)
-	}
-	again := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
-	left = fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, again.URL())
-	if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := bus.Join(dir); !errors.Is(err, bus.ErrCredentials) {
 		t.Error(err)
 	}
 }
@@ -401,7 +400,8 @@ func TestPorts(t *testing.T) {
 		if !strings.HasPrefix(e.URL(), "nats://127.0.0.1:") {
 			t.Error(e.URL())
 		}
-		connect(t, bus.Options{Servers: e.URL()})
+		user, password := e.Credential(bus.RoleClient)
+		connect(t, bus.Options{Servers: e.URL(), User: user, Password: password})
 	}
 	e := start(t, bus.EmbeddedConfig{DontListen: true})
 	if e.URL() != "" {
@@ -451,20 +451,6 @@ func TestSmallStore(t *testing.T) {
 	_, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, StoreMax: bus.StoreMin - 1})
 	if !errors.Is(err, bus.ErrStart) {
 		t.Error(err)
-	}
-}
-
-// TestNoPassword: who says nothing is an observer.
-func TestNoPassword(t *testing.T) {
-	e := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
-	said := make(violations, 16)
-	nc := connect(t, bus.Options{Servers: e.URL(), Extra: []nats.Option{said.option()}})
-	for subject, want := range map[string]string{
-		"troupe.evt.>": "s", "troupe.box.default.1.run.a": "", "$JS.API.INFO": "", "troupe.cmd.list": "p", "_INBOX.x": "s",
-	} {
-		if got := allowed(t, nc, said, subject); got != want {
-			t.Errorf("%s: %q, want %q", subject, got, want)
-		}
 	}
 }
 

@@ -17,11 +17,11 @@ import (
 func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
 	said := func(address string) string {
-		return fmt.Sprintf(`{"address":%q,"user":"client","password":"x","pid":1}`, address)
+		return fmt.Sprintf(`{"address":%q,"socket":"/nowhere","user":"client","password":"x","pid":1}`, address)
 	}
 	for _, address := range []string{"nats://evil.example:4222", "nats://10.0.0.7:4222", "nats://0.0.0.0:4222", e.URL() + ",nats://10.0.0.7:4222",
-		"ws://127.0.0.1:4222", "nats://127.0.0.1@10.0.0.7:4222", "nats://127.0.0.1.evil.example:4222", "127.0.0.1:4222", ""} {
-		dir := t.TempDir()
+		"ws://127.0.0.1:4222", "nats://127.0.0.1@10.0.0.7:4222", "nats://127.0.0.1.evil.example:4222", "127.0.0.1:4222"} {
+		dir := private(t)
 		if err := os.WriteFile(bus.NodeFilePath(dir), []byte(said(address)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chown(path, 12345, -1))
 		},
 	} {
-		dir := t.TempDir()
+		dir := private(t)
 		if err := put(bus.NodeFilePath(dir)); errors.Is(err, errors.ErrUnsupported) {
 			continue
 		} else if err != nil {
@@ -57,4 +57,14 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
+}
+
+// private is a directory as an owner makes it.
+func private(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

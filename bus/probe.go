@@ -6,12 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // What the owner of a state directory claims of its writes, in NodeFile.
 const (
 	DurabilitySync = "sync" // on the disk before they are acknowledged
-	DurabilityLazy = "lazy" // on the disk two minutes later at most
+	DurabilityLazy = "lazy" // on the disk after lazySync at most
+
+	lazySync = 2 * time.Minute
 )
 
 func durability(lazy bool) string {

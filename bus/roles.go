@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"fmt"
+
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -11,22 +13,51 @@ const (
 	// RoleNode is the owner: it may do everything.
 	RoleNode Role = "node"
 	// RoleService answers requests from outside. A request names the subject of
-	// its own answer, so this role may publish to the inboxes of clients and observers
-	// only: an observer who asks for the answer in a log would write an entry, one who
-	// asks for it in an inbox of the node would acknowledge an entry.
+	// its own answer, so this role may publish to the inboxes of clients only: a client
+	// that asks for the answer in a log would write an entry, one that asks for it in an
+	// inbox of the node would acknowledge an entry.
 	RoleService Role = "service"
 	// RoleClient is a later command of the same user, by node.json.
 	RoleClient Role = "client"
-	// RoleObserver is everybody on this machine, without a password.
+	// RoleObserver reads events, by the nats CLI context that the server writes. It
+	// publishes nothing, so nothing passes from one observer to another.
 	RoleObserver Role = "observer"
+	// roleAnyone is a connection without a credential. There is such a user only where
+	// access was opened.
+	roleAnyone Role = "anyone"
 )
 
 var roles = []Role{RoleNode, RoleService, RoleClient, RoleObserver}
 
+// WatcherSubsMax is how many subscriptions one connection of an observer may have.
+const WatcherSubsMax = 64
+
+// watchers is the account of observers. Only events and heartbeats are imported into
+// it, so it is apart from all other subjects whatever the permissions say.
+const watchers = "WATCHERS"
+
+// What the flags that open access say, and what is said when they are in use.
+const (
+	OpenWatchUsage   = "whoever can connect to the port may read the events of all runs, without a credential"
+	OpenControlUsage = "whoever can connect to the port may start, answer, steer and end runs as this user and read their events, without a credential (not delete or prune)"
+)
+
+// OpenWarning says what is open to connections without a credential; "" if nothing is.
+func OpenWarning(watch, control bool) string {
+	switch {
+	case control:
+		return "--open-control: " + OpenControlUsage
+	case watch:
+		return "--open-watch: " + OpenWatchUsage
+	}
+	return ""
+}
+
 // InboxPrefix is where a role gets its answers. The prefixes differ so that no
-// role hears another's; observers have the usual one and share it.
+// role hears another's. Connections without a credential have the usual prefix of
+// NATS and share it, where they may ask at all.
 func InboxPrefix(role Role) string {
-	if role == RoleObserver {
+	if role == roleAnyone || role == RoleObserver {
 		return "_INBOX"
 	}
 	return "_INBOX_" + string(role)
@@ -34,38 +65,83 @@ func InboxPrefix(role Role) string {
 
 func inbox(role Role) string { return InboxPrefix(role) + ".>" }
 
+// watcherAccount makes the account of observers. The library takes its limits only in
+// the form of a configuration file.
+func watcherAccount() (*server.Account, error) {
+	var o server.Options
+	err := o.ProcessConfigString(fmt.Sprintf("accounts { %s { limits { max_subscriptions: %d } } }", watchers, WatcherSubsMax))
+	if err != nil || len(o.Accounts) != 1 {
+		return nil, fmt.Errorf("account of observers: %d made: %w", len(o.Accounts), err)
+	}
+	return o.Accounts[0], nil
+}
+
+// separate gives the account of observers its imports, and the other one its logs:
+// with several accounts the server enables JetStream in none by itself.
+func (e *Embedded) separate(s *server.Server) error {
+	own := s.GlobalAccount()
+	if err := own.EnableJetStream(nil, nil); err != nil {
+		return fmt.Errorf("enable JetStream: %w", err)
+	}
+	apart, err := s.LookupAccount(watchers)
+	if err != nil {
+		return fmt.Errorf("account of observers: %w", err)
+	}
+	for _, subject := range e.watched() {
+		if err := own.AddStreamExport(subject, nil); err != nil {
+			return fmt.Errorf("export %s: %w", subject, err)
+		}
+		if err := apart.AddStreamImport(own, subject, ""); err != nil {
+			return fmt.Errorf("import %s: %w", subject, err)
+		}
+	}
+	return nil
+}
+
+// watched is what observers may hear.
+func (e *Embedded) watched() []string { return []string{e.cfg.Names.Events(), HeartbeatSubjects} }
+
 // users are the roles with their permissions. What is not allowed is refused.
-func (e *Embedded) users() []*server.User {
+func (e *Embedded) users(apart *server.Account) []*server.User {
 	var users []*server.User
-	for _, role := range roles {
-		users = append(users, &server.User{
-			Username: string(role), Password: e.secrets[role], Permissions: e.permissions(role),
-		})
+	for _, role := range append(roles[:len(roles):len(roles)], roleAnyone) {
+		u := &server.User{Username: string(role), Password: e.secrets[role], Permissions: e.permissions(role)}
+		if role == RoleObserver || role == roleAnyone && !e.cfg.OpenControl {
+			u.Account = apart
+		}
+		if role != roleAnyone || e.cfg.OpenWatch || e.cfg.OpenControl {
+			users = append(users, u)
+		}
 	}
 	return users
 }
 
 func (e *Embedded) permissions(role Role) *server.Permissions {
 	names := e.cfg.Names
-	var publish, subscribe server.SubjectPermission
-	switch role {
-	case RoleNode:
+	publish := server.SubjectPermission{Deny: []string{">"}}
+	subscribe := server.SubjectPermission{Allow: e.watched()}
+	ask := func() {
+		publish = server.SubjectPermission{
+			Allow: []string{names.Cmds(), AgentsSubjects, DiscoverySubjects},
+			Deny:  []string{HeartbeatSubjects}, // ours to send
+		}
+		subscribe.Allow = append(subscribe.Allow, inbox(role))
+	}
+	switch {
+	case role == RoleNode:
 		return nil
-	case RoleService:
-		publish.Allow = []string{inbox(RoleObserver), inbox(RoleClient), HeartbeatSubjects}
+	case role == RoleService:
+		publish = server.SubjectPermission{Allow: []string{inbox(RoleClient), NodeClientInbox + ".>", HeartbeatSubjects}}
+		if e.cfg.OpenControl {
+			publish.Allow = append(publish.Allow, inbox(roleAnyone))
+		}
 		subscribe.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects, inbox(RoleService)}
-	default:
-		publish.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects}
-		// Heartbeats are ours to send.
-		publish.Deny = []string{HeartbeatSubjects}
-		if role == RoleObserver {
-			// What is gone does not come back: that takes the user's own credential.
-			publish.Deny = append(publish.Deny, names.verb("delete"), names.verb("prune"))
-		}
-		if role == RoleObserver && e.cfg.WatchOnly {
-			publish.Allow = []string{DiscoverySubjects}
-		}
-		subscribe.Allow = []string{names.Events(), HeartbeatSubjects, DiscoverySubjects, inbox(role)}
+	case role == RoleClient:
+		ask()
+	case role == roleAnyone && e.cfg.OpenControl:
+		ask()
+		// What is gone does not come back: that takes the user's own credential.
+		publish.Deny = append(publish.Deny, names.verb("delete"), names.verb("prune"))
 	}
 	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/adrg/xdg"
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 const (
@@ -36,13 +37,20 @@ func StateDir(dir string) string {
 // NodeFile is node.json: how a later command of the same user joins the owner
 // of a state directory.
 type NodeFile struct {
+	// Address is where observers connect; "" without a port. Commands of the same
+	// user connect by Socket.
 	Address  string `json:"address"`
+	Socket   string `json:"socket"`
 	User     string `json:"user"`
 	Password string `json:"password"`
 	PID      int    `json:"pid"`
 	Prefix   string `json:"prefix,omitempty"`
+	// Watch is Embedded.Watch.
+	Watch string `json:"watch,omitempty"`
 	// Durability is DurabilitySync or DurabilityLazy, as the owner started.
 	Durability string `json:"durability,omitempty"`
+	// Version is the release of nats-server.
+	Version string `json:"version,omitempty"`
 }
 
 // ReadNodeFile reads node.json of a state directory. Without one the error is
@@ -61,6 +69,9 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 	if err := ours(info); err != nil {
 		return n, fmt.Errorf("%w: %s %w", ErrNodeFile, path, err)
 	}
+	if err := privateDir(dir); err != nil {
+		return n, fmt.Errorf("%w: %w: chmod 700 %s", ErrNodeFile, err, dir)
+	}
 	if info.Size() > nodeFileMax {
 		return n, fmt.Errorf("bus: %s has %d bytes", path, info.Size())
 	}
@@ -71,8 +82,11 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("bus: %s: %w", path, err)
 	}
-	if !here(n.Address) {
+	if n.Address != "" && !here(n.Address) {
 		return n, fmt.Errorf("%w: %s names the address %.200q, which is not one of this machine alone (nats://127.0.0.1:PORT)", ErrNodeFile, path, n.Address)
+	}
+	if n.Socket == "" {
+		return n, fmt.Errorf("%w: %s names no socket", ErrNoServer, path)
 	}
 	return n, nil
 }
@@ -99,24 +113,32 @@ func here(address string) bool {
 func (e *Embedded) announce() error {
 	user, password := e.Credential(RoleClient)
 	data, err := json.Marshal(NodeFile{
-		Address: e.URL(), User: user, Password: password, PID: os.Getpid(), Prefix: e.cfg.Names.prefix,
-		Durability: durability(e.cfg.Lazy),
+		Address: e.URL(), Socket: e.socket.listener.(*socket).path, User: user, Password: password, PID: os.Getpid(),
+		Prefix: e.cfg.Names.prefix, Watch: e.Watch(), Durability: durability(e.cfg.Lazy), Version: server.VERSION,
 	})
-	if err != nil {
-		return fmt.Errorf("bus: %w", err)
+	if err == nil {
+		err = replaceFile(NodeFilePath(e.cfg.StateDir), append(data, '\n'))
 	}
+	if err != nil {
+		return fmt.Errorf("bus: write %s: %w", nodeFileName, err)
+	}
+	return nil
+}
+
+// replaceFile writes a file that only this user can read, whole or not at all.
+func replaceFile(path string, data []byte) error {
 	// CreateTemp makes it 0600.
-	f, err := os.CreateTemp(e.cfg.StateDir, nodeFileName+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("bus: %w", err)
+		return err
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(e.cfg.StateDir, nodeFileName))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("bus: write %s: %w", nodeFileName, errors.Join(err, os.Remove(f.Name())))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

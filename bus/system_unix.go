@@ -39,13 +39,27 @@ func diskFree(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// private: the file is this user's, and no other may read or write it.
-func private(info fs.FileInfo) error {
+// ownedBySelf: a file or directory is this user's.
+func ownedBySelf(info fs.FileInfo) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
 		return fmt.Errorf("is of another user (%d)", s.Uid)
+	}
+	return nil
+}
+
+// private: the file is this user's, and no other may read or write it.
+func private(info fs.FileInfo) error {
+	if err := ownedBySelf(info); err != nil {
+		return err
 	}
 	if mode := info.Mode().Perm(); mode&^0o600 != 0 {
 		return fmt.Errorf("has the mode %#o: others may have a hand in it", mode)
 	}
 	return nil
+}
+
+// opened: others may enter a directory.
+func opened(info fs.FileInfo) (mode fs.FileMode, open bool) {
+	mode = info.Mode().Perm()
+	return mode, mode&0o077 != 0
 }

@@ -178,5 +178,25 @@ func (e *Embedded) Look(context.Context, []string) ([]ServerFacts, error) {
 	return []ServerFacts{f}, nil
 }
 
+// Owner says what the owner of a state directory has said in its node.json, which only
+// this user can write.
+type Owner struct{ Dir string }
+
+// Seen implements Witness.
+func (o Owner) Seen() string { return "in the node.json of its owner" }
+
+// Look implements Witness.
+func (o Owner) Look(_ context.Context, wanted []string) ([]ServerFacts, error) {
+	file, err := ReadNodeFile(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWitness, err)
+	}
+	var list []ServerFacts
+	for _, name := range wanted { // there is one server, with one name
+		list = append(list, ServerFacts{Name: name, Version: file.Version, JetStream: true, Synced: file.Durability == DurabilitySync, SyncEvery: lazySync})
+	}
+	return list, nil
+}
+
 // listed joins what is listed for people.
 func listed(names []string) string { return strings.Join(names, ", ") }

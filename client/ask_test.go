@@ -59,7 +59,7 @@ func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 // whoever asked must not wait for an answer that cannot come.
 func TestWhoMayOnlyWatchIsToldSo(t *testing.T) {
 	t.Parallel()
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true, WatchOnly: true})
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ not an event is written as it is.
 
 It is coloured unless NO_COLOR or --color never says otherwise: nats sub
 --translate runs it behind a pipe, for a terminal.`,
-		Example: `  nats sub 'troupe.evt.>' --translate 'troupe fmt'
+		Example: `  nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'
   troupe events 01k9z3 -o jsonl | troupe fmt`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			style := a.style

@@ -38,7 +38,7 @@ everything its agents say to each other can be watched on NATS.
 Without a NATS server and without a key, "troupe run" starts both in process.`,
 		Example: `  troupe run --dir . "Investigate this repository and write report.md"
   troupe list
-  nats sub 'troupe.evt.>' --translate 'troupe fmt'`,
+  nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Args:              unknownCommand,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func (a *app) header(s *seat, r client.RunAccepted) []string {
 	if s.joined > 0 {
 		nats += fmt.Sprintf(" (node of process %d)", s.joined)
 	}
-	watch := "nats -s " + s.url
+	watch := cmp.Or(s.watch, "nats -s "+s.url)
 	if a.conn.Context != "" && a.conn.Servers == "" {
 		watch = "nats --context " + a.conn.Context
 	}

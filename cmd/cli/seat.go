@@ -48,6 +48,7 @@ type seat struct {
 	*client.Client
 	ctx    context.Context // ends with the node
 	url    string
+	watch  string     // the command that observes the server, without its arguments
 	joined int        // pid of the owner that was joined
 	host   *host.Host // a node of our own
 	roots  []string
@@ -120,7 +121,7 @@ func (a *app) join(ctx context.Context) (*seat, error) {
 		end(nil)
 		return nil, err
 	}
-	s := &seat{Client: c, ctx: alive, url: file.Address, joined: file.PID}
+	s := &seat{Client: c, ctx: alive, url: file.Address, watch: file.Watch, joined: file.PID}
 	ping, cancel := context.WithTimeout(alive, pingTimeout)
 	defer cancel()
 	if _, err := c.Get(ping, client.NewID()); s.gone(err) {
@@ -144,12 +145,12 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, Roots: roots, Upward: true, Env: a.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
+	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, NoPort: why == toLook, ConfigHome: bus.ConfigHome(a.getenv), Roots: roots, Upward: true, Env: a.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
 		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, Logger: a.logger()})
 	if err != nil {
 		return nil, err
 	}
-	s := &seat{ctx: ctx, url: h.URL(), host: h, roots: roots, live: map[string]bool{}}
+	s := &seat{ctx: ctx, url: h.URL(), watch: h.Watch(), host: h, roots: roots, live: map[string]bool{}}
 	if s.Client, err = h.Client(); err == nil && why == toRun {
 		s.stop, err = s.Watch(s.heard)
 	}

@@ -35,7 +35,7 @@ type up struct {
 	bin   string
 	lazy  bool
 	port  int
-	watch bool
+	open  access
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -59,9 +59,13 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
 	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
-	f.BoolVar(&u.watch, "watch-only", false, "whoever is on this machine without the password of the state directory may watch, and not start, answer or end runs")
+	f.BoolVar(&u.open.watch, "open-watch", false, bus.OpenWatchUsage)
+	f.BoolVar(&u.open.control, "open-control", false, bus.OpenControlUsage)
 	return c
 }
+
+// access is what is opened to connections without a credential.
+type access struct{ watch, control bool }
 
 func (a *app) up(u up) error {
 	if u.nodes < 1 || u.nodes > upNodesMax {
@@ -113,15 +117,24 @@ func (a *app) upServer(u up) (env, flags []string, done func() error, err error)
 	if a.conn.Given() {
 		return a.conn.environment(), flags, func() error { return nil }, nil
 	}
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, WatchOnly: u.watch, Monitor: true, Logger: a.logger()})
+	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, ConfigHome: bus.ConfigHome(a.getenv),
+		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: a.logger()})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	user, password := e.Credential(bus.RoleNode)
-	a.say("NATS at " + e.URL() + "; watch with: nats -s " + e.URL() + " sub 'troupe.evt.>' --translate 'troupe fmt'")
-	service, secret := e.Credential(bus.RoleService)
-	return []string{"NATS_URL=" + e.URL(), "NATS_USER=" + user, "NATS_PASSWORD=" + password,
-		"TROUPE_SERVICE_USER=" + service, "TROUPE_SERVICE_PASSWORD=" + secret}, append(flags, "--monitor", e.MonitorURL()), e.Close, nil
+	a.say("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + bus.Names{}.Events() + "' --translate 'troupe fmt'")
+	if line := bus.OpenWarning(u.open.watch, u.open.control); line != "" {
+		a.say(a.errors.Yellow("warning: " + line))
+	}
+	return nodeVariables(e), flags, e.Close, nil
+}
+
+// nodeVariables are how the nodes reach the server: by the socket of its state
+// directory, which proves it. They say nothing of another server.
+func nodeVariables(e *bus.Embedded) []string {
+	node, service := e.Options(bus.RoleNode), e.Options(bus.RoleService)
+	return []string{"NATS_URL=", "NATS_CONTEXT=", bus.OwnerVariable + "=" + node.Owner, "NATS_USER=" + node.User, "NATS_PASSWORD=" + node.Password,
+		"TROUPE_SERVICE_USER=" + service.User, "TROUPE_SERVICE_PASSWORD=" + service.Password}
 }
 
 var errNodeBinary = errors.New("there is no troupe-node program")

@@ -27,10 +27,10 @@ func upNode() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	f := flag.NewFlagSet("upnode", flag.ExitOnError)
-	name, root, durability, monitor := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", ""), f.String("monitor", "", "")
+	name, root, durability := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", "")
 	_ = f.Parse(os.Args[1:]) // it exits
 	h, err := host.Start(ctx, host.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
-		Lazy: *durability == "lazy", Monitor: []string{*monitor},
+		Lazy:  *durability == "lazy",
 		Bus:   bus.Options{}.FromEnv(os.Getenv),
 		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
 	if err == nil {

@@ -109,7 +109,8 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
-	f.BoolVar(&n.cfg.WatchOnly, "watch-only", false, "on the embedded server: whoever is on this machine without the password of the state directory may watch, and not start, answer or end runs")
+	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+bus.OpenWatchUsage)
+	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+bus.OpenControlUsage)
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process; of the server of -s: whether it must sync each write")
 	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "do not start unless the server is seen to be this: "+profileNames())
 	f.StringSliceVar(&n.cfg.Monitor, "monitor", nil, "monitoring addresses of the servers of -s (http://HOST:8222), which say whether they sync")
@@ -213,6 +214,10 @@ func (n *node) settle(c *cobra.Command) error {
 		}
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
+	n.cfg.ConfigHome = bus.ConfigHome(os.Getenv)
+	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfig)
+	}
 	if err := n.checkPools(); err != nil {
 		return err
 	}
@@ -339,12 +344,15 @@ func code(s os.Signal) int {
 func (n *node) ready(h *host.Host) error {
 	url, where := h.URL(), ""
 	if url == "" {
-		url = n.cfg.Bus.Servers
-		if url == "" {
-			url = "context " + n.cfg.Bus.Context
-		}
+		url = cmp.Or(n.cfg.Bus.Servers, n.cfg.Bus.Owner, "context "+n.cfg.Bus.Context)
 	} else {
 		where = bus.StateDir(n.cfg.StateDir)
+	}
+	if watch := h.Watch(); watch != "" {
+		say("watch with: " + watch + " sub '" + bus.Names{}.Events() + "' --translate 'troupe fmt'")
+	}
+	if line := bus.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
+		say("warning: " + line)
 	}
 	line := "ready " + url
 	if where != "" {
@@ -352,7 +360,7 @@ func (n *node) ready(h *host.Host) error {
 	}
 	line += " profile " + h.Proof().String()
 	if n.output == "json" {
-		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "pid": os.Getpid(),
+		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.Watch(), "pid": os.Getpid(),
 			"roots": n.cfg.Roots, "durability": n.durability, "proof": h.Proof()})
 		if err != nil {
 			return fmt.Errorf("ready: %w", err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/troupe-run/troupe/bus"
 )
 
@@ -15,14 +17,17 @@ type broker interface {
 type alone struct{ *bus.Embedded }
 
 func (a alone) options(role bus.Role, _ string) bus.Options {
-	user, password := a.Credential(role)
-	return bus.Options{Servers: a.URL(), User: user, Password: password, InboxPrefix: bus.InboxPrefix(role)}
+	if role == bus.RoleObserver { // by the port, as observers come
+		user, password := a.Credential(role)
+		return bus.Options{Servers: "nats://" + user + ":" + password + "@" + strings.TrimPrefix(a.URL(), "nats://"), InboxPrefix: bus.InboxPrefix(role)}
+	}
+	return a.Options(role)
 }
 
 // variables are options as the environment of a process. NATS_CONTEXT of whoever
 // plays must not count.
 func variables(o bus.Options) []string {
-	return []string{"NATS_CONTEXT=", "NATS_URL=" + o.Servers, "NATS_USER=" + o.User, "NATS_PASSWORD=" + o.Password,
+	return []string{"NATS_CONTEXT=", bus.OwnerVariable + "=" + o.Owner, "NATS_URL=" + o.Servers, "NATS_USER=" + o.User, "NATS_PASSWORD=" + o.Password,
 		"NATS_NKEY=" + o.NKey, "NATS_CA=" + o.TLSCA}
 }
 

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 )
@@ -134,10 +135,20 @@ func (s *stage) output(name string, args ...string) []byte {
 	return out
 }
 
-// nats runs the stock CLI without a password.
+// nats runs the stock CLI with the credential of node.json.
 func (s *stage) nats(args ...string) []byte {
 	s.t.Helper()
-	return s.output("nats", append([]string{"-s", s.url}, args...)...)
+	return s.output("nats", append(s.credential(), args...)...)
+}
+
+// credential are the flags of the stock CLI for the user of the node.
+func (s *stage) credential() []string {
+	s.t.Helper()
+	file, err := bus.ReadNodeFile(s.store)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return []string{"-s", file.Address, "--user", file.User, "--password", file.Password, "--inbox-prefix", bus.InboxPrefix(bus.RoleClient)}
 }
 
 // listener is a `nats sub` that runs until the end of the test.
@@ -149,7 +160,7 @@ type listener struct {
 
 func (s *stage) listen(args ...string) *listener {
 	s.t.Helper()
-	cmd := s.command("nats", append([]string{"-s", s.url, "sub", "troupe.evt.>"}, args...)...)
+	cmd := s.command("nats", append([]string{"--context", "troupe", "sub", "troupe.evt.>"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -215,8 +226,8 @@ func (s *stage) run(args ...string) (result struct {
 
 var received = regexp.MustCompile(`Received on "([^"]+)"`)
 
-// The stock NATS CLI, without a password, sees a run as it happens, finds the
-// service and asks it.
+// The stock NATS CLI sees a run as it happens, by the context that the node wrote.
+// With the credential of the state directory it finds the service and asks it.
 func TestTheStockNatsCLI(t *testing.T) {
 	s := setUp(t)
 	plain := s.listen()
@@ -307,13 +318,21 @@ func (s *stage) service(id string) {
 	if err := json.Unmarshal(s.nats("req", "--raw", "troupe.cmd.get", `{"run_id":"nobody"}`), &refused); err != nil || refused.Code != "404" || refused.Hint == "" {
 		t.Errorf("a refusal: %+v %v", refused, err)
 	}
-	cmd := s.command("nats", "-s", s.url, "req", "troupe.cmd.get", `{"run_id":"nobody"}`)
+	cmd := s.command("nats", append(s.credential(), "req", "troupe.cmd.get", `{"run_id":"nobody"}`)...)
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Nats-Service-Error-Code: 404")) {
 		t.Errorf("a refusal: %s %v", out, err)
 	}
 	// What nobody outside may.
-	cmd = s.command("nats", "-s", s.url, "stream", "ls", "--timeout", "2s")
-	if out, err := cmd.CombinedOutput(); err == nil {
-		t.Errorf("an observer lists streams: %s", out)
+	for who, flags := range map[string][]string{"nobody": {"-s", s.url}, "an observer": {"--context", "troupe"}, "a client": s.credential()} {
+		cmd = s.command("nats", append(flags, "stream", "ls", "--timeout", "2s")...)
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s lists streams: %s", who, out)
+		}
+	}
+	for who, flags := range map[string][]string{"nobody": {"-s", s.url}, "an observer": {"--context", "troupe"}} {
+		cmd = s.command("nats", append(flags, "req", "troupe.cmd.list", "{}", "--timeout", "2s")...)
+		if out, err := cmd.CombinedOutput(); err == nil && bytes.Contains(out, []byte(id)) {
+			t.Errorf("%s lists runs: %s", who, out)
+		}
 	}
 }

@@ -37,10 +37,9 @@ func shared(t *testing.T) *bus.Embedded {
 // the end of some, and long where none may end because the machine is slow.
 func join(t *testing.T, e *bus.Embedded, name string, ttl time.Duration, roots ...string) *Host {
 	t.Helper()
-	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, ttl, 20*time.Millisecond
-		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+		c.Bus = e.Options(bus.RoleNode)
 	})
 }
 
@@ -190,14 +189,13 @@ func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 func TestNodesMayStartAtOnce(t *testing.T) {
 	for range 3 {
 		e := shared(t)
-		user, password := e.Credential(bus.RoleNode)
 		hosts := make([]*Host, 4)
 		errs := make([]error, len(hosts))
 		var wait sync.WaitGroup
 		for i := range hosts {
 			wait.Go(func() {
 				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault,
-					Bus: bus.Options{Servers: e.URL(), User: user, Password: password}})
+					Bus: e.Options(bus.RoleNode)})
 			})
 		}
 		wait.Wait()

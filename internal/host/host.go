@@ -47,8 +47,15 @@ type Config struct {
 	Port int
 	// Lazy gives up durability against the death of the machine.
 	Lazy bool
-	// WatchOnly: on the embedded server, who has no password may watch and not ask.
-	WatchOnly bool
+	// DontListen: the embedded server has no port and no socket. NoPort: it has only
+	// the socket, for commands of the same user.
+	DontListen, NoPort bool
+	// ConfigHome is where the embedded server writes the nats CLI context of
+	// observers. Default: the state directory.
+	ConfigHome string
+	// OpenWatch and OpenControl: on the embedded server, who has no credential may
+	// read events, or ask for verbs as well.
+	OpenWatch, OpenControl bool
 	// Profile is what the server must be seen to promise, or the node does not
 	// start. Default: whichever profile it has, as far as it can be seen.
 	Profile bus.Profile
@@ -292,7 +299,8 @@ func (h *Host) connect() error {
 	}
 	if !h.cfg.Bus.Given() {
 		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: bus.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
-			Lazy: h.cfg.Lazy, WatchOnly: h.cfg.WatchOnly, Names: h.names, Disk: h.journal.diskStands, Logger: h.cfg.Logger})
+			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
+			Lazy: h.cfg.Lazy, Names: h.names, Disk: h.journal.diskStands, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}
@@ -325,6 +333,15 @@ func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err erro
 
 // Resume continues one run.
 func (h *Host) Resume(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
+
+// Watch is the command that observes the embedded server, without its arguments; ""
+// without a port, and for an external one.
+func (h *Host) Watch() string {
+	if h.embedded == nil {
+		return ""
+	}
+	return h.embedded.Watch()
+}
 
 // URL is where the embedded server listens; "" for an external one.
 func (h *Host) URL() string {

@@ -18,10 +18,9 @@ import (
 // joinAs is join for a node of some pools and a machine, with long leases.
 func joinAs(t *testing.T, e *bus.Embedded, name string, change func(*Config)) *Host {
 	t.Helper()
-	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Machine, c.ResumeAll, c.LeaseTTL = name, name, true, shard.TTLDefault
-		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+		c.Bus = e.Options(bus.RoleNode)
 		change(c)
 	})
 }

@@ -41,6 +41,8 @@ func (h *Host) witness() (w bus.Witness, done func(), err error) {
 	switch {
 	case h.embedded != nil:
 		return h.embedded, done, nil
+	case h.cfg.Bus.Owner != "":
+		return bus.Owner{Dir: h.cfg.Bus.Owner}, done, nil
 	case len(h.cfg.Monitor) > 0:
 		return bus.Monitors(h.cfg.Monitor), done, nil
 	case s.Creds == "" && s.NKey == "" && s.User == "":

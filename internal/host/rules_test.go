@@ -18,10 +18,9 @@ func TestOldAndNewNodesSideBySide(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := held(t)
 	node := func(name string, rules int) *Host {
-		user, password := e.Credential(bus.RoleNode)
 		return start(t, t.TempDir(), func(c *Config) {
 			c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Rules = name, []string{agents}, true, shard.TTLMin, rules
-			c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+			c.Bus = e.Options(bus.RoleNode)
 		})
 	}
 	old, young := node("old", 1), node("young", 2)

@@ -143,10 +143,9 @@ func (p *stormy) leave() {
 // what is changed. None of them dies.
 func joinWith(t *testing.T, e *bus.Embedded, name string, change func(*Config)) *Host {
 	t.Helper()
-	user, password := e.Credential(bus.RoleNode)
 	return start(t, t.TempDir(), func(c *Config) {
 		c.Name, c.ResumeAll, c.LeaseTTL = name, true, shard.TTLDefault
-		c.Bus = bus.Options{Servers: e.URL(), User: user, Password: password}
+		c.Bus = e.Options(bus.RoleNode)
 		change(c)
 	})
 }

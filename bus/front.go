@@ -1,0 +1,224 @@
+package bus
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// PortConnsMax is how many connections the port takes at a time, whether they have
+	// presented a credential or not; SocketConnsMax the same of the socket. The node's
+	// own connections use neither, so observers cannot take them away.
+	PortConnsMax   = 1024
+	SocketConnsMax = 1024
+	// PortPendingMax is how many bytes may wait for one connection of the port before
+	// it is closed. PortPendingSum bounds all of them together: beyond it the
+	// connection for which the most waits is closed.
+	PortPendingMax = 64 << 20
+	PortPendingSum = 256 << 20
+
+	relayChunk = 32 << 10
+	// relayGrace is how long the last words of the server to a connection may take.
+	relayGrace = 2 * time.Second
+	// acceptPause follows an accept that failed: usually there are too many open files.
+	acceptPause = 50 * time.Millisecond
+)
+
+// errBusy is what a connection beyond the limit is told, in NATS protocol.
+const errBusy = "-ERR 'maximum connections exceeded'\r\n"
+
+// front is a listener of the embedded server. The server itself listens nowhere: a
+// front relays each connection to a connection inside the process. So the limits of
+// observers are their own, and a client that reads too slowly stalls no publisher.
+type front struct {
+	listener net.Listener
+	most     int // connections
+	pending  int // bytes that may wait for one connection; 0: the server's limit alone
+	ended    sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	relays  map[*relay]struct{}
+	waiting int // bytes that wait for all connections
+}
+
+func newFront(l net.Listener, most, pending int) *front {
+	return &front{listener: l, most: most, pending: pending, relays: map[*relay]struct{}{}}
+}
+
+// open accepts connections, and relays each to one that inside makes.
+func (f *front) open(inside func() (net.Conn, error)) {
+	f.ended.Go(func() {
+		for {
+			conn, err := f.listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				<-time.After(acceptPause)
+				continue
+			}
+			f.take(conn, inside)
+		}
+	})
+}
+
+func (f *front) take(conn net.Conn, inside func() (net.Conn, error)) {
+	f.mu.Lock()
+	full := len(f.relays) >= f.most
+	f.mu.Unlock()
+	if full {
+		_ = conn.SetWriteDeadline(time.Now().Add(relayGrace)) // a new connection has room for a line
+		_, _ = io.WriteString(conn, errBusy)                  // nor does it matter whether it is read
+		_ = conn.Close()
+		return
+	}
+	in, err := inside()
+	if err != nil { // the server is shutting down
+		_ = conn.Close()
+		return
+	}
+	r := &relay{front: f, out: conn, in: in, more: make(chan struct{}, 1)}
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		f.relays[r] = struct{}{}
+	}
+	f.mu.Unlock()
+	if closed {
+		r.close()
+		return
+	}
+	f.ended.Go(r.run)
+}
+
+// refuse closes the listener: no new connections.
+func (f *front) refuse() error {
+	if err := f.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// end closes all connections, and waits until they are gone.
+func (f *front) end() {
+	f.mu.Lock()
+	f.closed = true
+	for r := range f.relays {
+		r.close()
+	}
+	f.mu.Unlock()
+	f.ended.Wait()
+}
+
+func (f *front) forget(r *relay) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.relays, r)
+	f.waiting -= r.waiting
+	r.waiting = 0
+}
+
+// add counts bytes that wait for a connection; false: more than it may have.
+func (f *front) add(r *relay, n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.waiting += n
+	f.waiting += n
+	if r.waiting > f.pending {
+		return false
+	}
+	if n > 0 && f.waiting > PortPendingSum {
+		largest := r
+		for other := range f.relays {
+			if other.waiting > largest.waiting {
+				largest = other
+			}
+		}
+		largest.close()
+	}
+	return true
+}
+
+// relay carries the bytes of one connection between outside and the server.
+type relay struct {
+	front   *front
+	out, in net.Conn
+	waiting int // of front
+
+	more   chan struct{} // there is something in buffer, or it is over
+	mu     sync.Mutex
+	buffer []byte // from the server, in order
+	over   bool   // the server says no more
+}
+
+// close ends a relay from whichever side.
+func (r *relay) close() {
+	_ = r.out.Close() // what is not delivered now never is
+	_ = r.in.Close()  // a pipe in memory: it cannot fail
+}
+
+func (r *relay) run() {
+	defer r.front.forget(r)
+	var sides sync.WaitGroup
+	sides.Go(func() {
+		_, _ = io.Copy(r.in, r.out) // either side may end at any time
+		_ = r.in.Close()            // as above
+	})
+	if r.front.pending > 0 {
+		sides.Go(r.write)
+		r.read()
+	} else {
+		_, _ = io.Copy(r.out, r.in) // either side may end at any time
+		r.close()
+	}
+	sides.Wait()
+}
+
+// read takes what the server sends as soon as it does, up to the limit.
+func (r *relay) read() {
+	chunk := make([]byte, relayChunk)
+	for {
+		n, err := r.in.Read(chunk)
+		if n > 0 && !r.front.add(r, n) {
+			r.close()
+			err = net.ErrClosed
+		}
+		r.mu.Lock()
+		r.buffer = append(r.buffer, chunk[:n]...)
+		r.over = err != nil
+		r.mu.Unlock()
+		select {
+		case r.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			_ = r.out.SetWriteDeadline(time.Now().Add(relayGrace)) // closed already, or ours to end
+			return
+		}
+	}
+}
+
+// write passes on what read has taken. It ends with the server's side, and then
+// closes the connection.
+func (r *relay) write() {
+	defer r.close()
+	var free []byte
+	for range r.more {
+		r.mu.Lock()
+		full, over := r.buffer, r.over
+		r.buffer = free[:0]
+		r.mu.Unlock()
+		_, err := r.out.Write(full)
+		r.front.add(r, -len(full))
+		if over || err != nil {
+			return
+		}
+		if free = full; cap(free) > PayloadMax { // a burst is not kept for the rest of its life
+			free = nil
+		}
+	}
+}
