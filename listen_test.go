@@ -56,7 +56,7 @@ func TestAttackEmbeddedNodeListensNowhere(t *testing.T) {
 		return // there is no /proc
 	}
 	before := listeners(t)
-	n := start(t, "- text: hello\n", troupe.Config{StateDir: t.TempDir()})
+	n := start(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: named("a"), StateDir: t.TempDir()})
 	for l := range listeners(t) {
 		if !before[l] {
 			t.Errorf("it listens: %s", l)
@@ -73,7 +73,7 @@ func TestAttackEmbeddedNodeListensNowhere(t *testing.T) {
 // With Listen the same user joins by the state directory, and observers by the port.
 func TestEmbeddedNodeListens(t *testing.T) {
 	dir := t.TempDir()
-	n := start(t, "- text: hello\n", troupe.Config{StateDir: dir, Listen: true})
+	n := start(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: named("a"), StateDir: dir, Listen: true})
 	if n.URL() == "" || !strings.HasSuffix(n.Watch(), " nats --context troupe") {
 		t.Errorf("%q, %q", n.URL(), n.Watch())
 	}

@@ -74,6 +74,7 @@ func runnable(t *testing.T, root, c *cobra.Command) {
 	t.Helper()
 	named := false
 	for line := range strings.Lines(c.Example) {
+		line = strings.ReplaceAll(line, "nats --context troupe ", "nats ")
 		for at := strings.Index(line, "troupe "); at >= 0; at = strings.Index(line, "troupe ") {
 			line = line[at+len("troupe "):]
 			words := strings.Fields(strings.ReplaceAll(line, "'", " "))

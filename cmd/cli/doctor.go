@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,13 +146,16 @@ func (a *app) checkState() []checkup {
 // checkOwner looks at what the owner of a directory says of itself.
 func checkOwner(dir string) checkup {
 	file, err := bus.ReadNodeFile(dir)
+	if errors.Is(err, bus.ErrStateDir) {
+		return checkup{"owner", broken, plainError(err), "chmod 700 " + dir + ", if nobody else can have written in it"}
+	}
 	if errors.Is(err, bus.ErrNodeFile) {
 		return checkup{"owner", broken, plainError(err), "if it is of a node of yours, chmod 600 " + bus.NodeFilePath(dir) + "; else end the process that has the directory, and remove it"}
 	}
 	if err != nil {
 		return checkup{"owner", broken, "a process has the directory, and " + err.Error(), "it may be starting or hang: end it, then try again"}
 	}
-	return checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, file.Address), ""}
+	return checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, cmp.Or(file.Address, file.Socket)), ""}
 }
 
 // checkWritable writes a small file to the disk and removes it.

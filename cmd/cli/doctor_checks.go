@@ -91,9 +91,9 @@ func serverChecks(ctx context.Context, s *seat, answers bool) []checkup {
 	how := "connected to " + s.url
 	switch {
 	case s.host != nil:
-		how = "a server starts in this process, at " + s.url
+		how = "a server starts in this process, by the socket in its state directory"
 	case s.joined > 0:
-		how = fmt.Sprintf("joined the node of process %d at %s", s.joined, s.url)
+		how = fmt.Sprintf("joined the node of process %d by its socket", s.joined)
 	}
 	info, err := s.Server()
 	if err != nil {

@@ -109,8 +109,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
-	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+bus.OpenWatchUsage)
-	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+bus.OpenControlUsage)
+	n.accessFlags(f)
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process; of the server of -s: whether it must sync each write")
 	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "do not start unless the server is seen to be this: "+profileNames())
 	f.StringSliceVar(&n.cfg.Monitor, "monitor", nil, "monitoring addresses of the servers of -s (http://HOST:8222), which say whether they sync")
@@ -195,12 +194,8 @@ func (n *node) settle(c *cobra.Command) error {
 	}
 	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
 	n.cfg.Servers = filepath.Join(filepath.Dir(settings.UserFile()), mcp.UserFileName)
-	switch n.durability {
-	case "sync":
-	case "lazy":
-		n.cfg.Lazy = true
-	default:
-		return fmt.Errorf("%w: --durability is sync or lazy, not %q", errConfig, n.durability)
+	if err := n.checkDurability(); err != nil {
+		return err
 	}
 	if n.output != "text" && n.output != "json" {
 		return fmt.Errorf("%w: -o is text or json, not %q", errConfig, n.output)
@@ -214,9 +209,8 @@ func (n *node) settle(c *cobra.Command) error {
 		}
 	}
 	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
-	n.cfg.ConfigHome = bus.ConfigHome(os.Getenv)
-	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.Given() {
-		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfig)
+	if err := n.checkAccess(); err != nil {
+		return err
 	}
 	if err := n.checkPools(); err != nil {
 		return err
@@ -232,38 +226,6 @@ func (n *node) settle(c *cobra.Command) error {
 	n.cfg.Logger = n.logger()
 	if n.setup && !n.cfg.Bus.Given() {
 		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfig)
-	}
-	return nil
-}
-
-// completeDirs makes directories of a flag absolute.
-func completeDirs(flag string, dirs []string) error {
-	for i, dir := range dirs {
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return fmt.Errorf("%w: %s: %w", errConfig, flag, err)
-		}
-		if info, err := os.Stat(abs); err != nil {
-			return fmt.Errorf("%w: %s: %w", errConfig, flag, err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("%w: %s %s is a file", errConfig, flag, dir)
-		}
-		dirs[i] = abs
-	}
-	return nil
-}
-
-func (n *node) checkPools() error {
-	for _, pool := range n.cfg.Pools {
-		if err := bus.Token(pool); err != nil {
-			return fmt.Errorf("%w: --pools: %w", errConfig, err)
-		}
-	}
-	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.Given() {
-		return fmt.Errorf("%w: --pools needs a server that nodes share: -s or --context; a node with a server of its own runs every agent", errConfig)
-	}
-	if n.cfg.PoolPatience < 0 {
-		return fmt.Errorf("%w: --pool-patience %s", errConfig, n.cfg.PoolPatience)
 	}
 	return nil
 }
@@ -392,6 +354,8 @@ func explain(err error) (code int, hint string) {
 		return exitNoBus, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
 	case errors.Is(err, bus.ErrNoServer):
 		return exitNoBus, "start it, name another with -s, or leave -s out for a server in process"
+	case errors.Is(err, bus.ErrStateDir):
+		return exitNoBus, "close it to others with chmod 700, or use another --store-dir"
 	case errors.Is(err, bus.ErrStart):
 		return exitNoBus, "another --nats-port or --store-dir may help; -v shows what the server says"
 	case errors.Is(err, settings.ErrSetting), errors.Is(err, errConfig):
