@@ -294,7 +294,7 @@ func (e *Embedded) Watch() string { return e.watch.command }
 // Options are how another process of this user connects in a role: by the socket.
 func (e *Embedded) Options(role Role) Options {
 	user, password := e.Credential(role)
-	return Options{Owner: e.cfg.StateDir, User: user, Password: password, InboxPrefix: InboxPrefix(role)}
+	return Options{Owner: e.cfg.StateDir, User: user, Password: password}
 }
 
 // StoreMax is the most bytes that JetStream may keep here; streams reserve

@@ -21,7 +21,9 @@ func (a alone) options(role bus.Role, _ string) bus.Options {
 		user, password := a.Credential(role)
 		return bus.Options{Servers: "nats://" + user + ":" + password + "@" + strings.TrimPrefix(a.URL(), "nats://"), InboxPrefix: bus.InboxPrefix(role)}
 	}
-	return a.Options(role)
+	o := a.Options(role)
+	o.InboxPrefix = bus.InboxPrefix(role)
+	return o
 }
 
 // variables are options as the environment of a process. NATS_CONTEXT of whoever

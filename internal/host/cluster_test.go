@@ -194,7 +194,7 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range hosts {
 			wait.Go(func() {
-				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault,
+				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault, Lazy: true,
 					Bus: e.Options(bus.RoleNode)})
 			})
 		}

@@ -197,7 +197,7 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
-	nc := role(t, h, bus.RoleObserver)
+	nc := role(t, h, bus.RoleClient)
 	next := script(t, again)
 	known := begin(t, c, client.RunRequest{Model: next})
 	finished(t, c, known, agent.Completed)
@@ -260,7 +260,7 @@ func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
-	nc := role(t, h, bus.RoleObserver)
+	nc := role(t, h, bus.RoleClient)
 	run := begin(t, c, client.RunRequest{Model: script(t, again)})
 	finished(t, c, run, agent.Completed)
 	page := func(n uint64) (p client.ExportPage) {
