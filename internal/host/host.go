@@ -334,15 +334,6 @@ func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err erro
 // Resume continues one run.
 func (h *Host) Resume(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
 
-// Watch is the command that observes the embedded server, without its arguments; ""
-// without a port, and for an external one.
-func (h *Host) Watch() string {
-	if h.embedded == nil {
-		return ""
-	}
-	return h.embedded.Watch()
-}
-
 // URL is where the embedded server listens; "" for an external one.
 func (h *Host) URL() string {
 	if h.embedded == nil {

@@ -66,3 +66,12 @@ func (h *Host) self() client.NodeInfo {
 	return client.NodeInfo{Live: live, Resting: resting, Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
 		Journal: h.journal.info()}
 }
+
+// Watch is the command that observes the embedded server, without its arguments; ""
+// without a port, and for an external one.
+func (h *Host) Watch() string {
+	if h.embedded == nil {
+		return ""
+	}
+	return h.embedded.Watch()
+}
