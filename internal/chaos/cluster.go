@@ -155,38 +155,68 @@ func (t *theatre) people() (err error) {
 }
 
 const (
-	// spreadPatience is how long the first nodes may take to share the shards.
+	// spreadPatience is how long nodes may take to share the shards.
 	spreadPatience = 60 * time.Second
 	// spreadStill is for how long no shard must have moved.
 	spreadStill = 2 * time.Second
+	// spreadTries is how often nodes to which chance gave no shard are exchanged.
+	spreadTries = 10
 )
 
 // spread waits until every node holds a part of the shards, and none is on its
-// way any more: what moves later moves because of what is done here.
+// way any more: what moves later moves because of what is done here. Shards go to
+// nodes by chance; one that got none leaves in order, and another takes its place.
 func (t *theatre) spread() error {
-	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience)
+	for range spreadTries {
+		empty, err := t.settled()
+		if err != nil || len(empty) == 0 {
+			return err
+		}
+		for _, name := range empty {
+			fmt.Printf("%s got no shard: another node takes its place\n", name)
+			if err := t.nodes.exchange(name); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("in %d tries there was always a node without a shard", spreadTries)
+}
+
+// settled waits until no shard moves any more. empty are the nodes that hold none
+// of a pool.
+func (t *theatre) settled() (empty []string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience+2*t.o.ttl)
 	defer cancel()
 	was, since := "", time.Now()
 	for {
 		list, err := t.client.Nodes(ctx)
 		if err != nil && !client.Lost(err) {
-			return err
+			return nil, err
 		}
-		all, held := len(list) == t.o.nodes, ""
-		for _, n := range list {
-			all = all && len(n.Shards) > 0 && len(n.Pools[bus.MachinePool(machine)]) > 0
-			held += fmt.Sprintln(n.ID, n.Pools)
-		}
-		if held != was || !all {
+		var held string
+		held, empty = shares(list)
+		if held != was || len(list) != t.o.nodes {
 			was, since = held, time.Now()
 		}
-		if time.Since(since) > spreadStill {
-			return nil
+		still := time.Since(since)
+		if still > spreadStill && len(empty) == 0 || still > 2*t.o.ttl+spreadStill { // who has just come has none yet
+			return empty, nil
 		}
 		if err := pause(ctx, poll); err != nil {
-			return fmt.Errorf("the nodes never shared the shards: %w", err)
+			return nil, fmt.Errorf("the nodes never shared the shards: %w: %s", err, held)
 		}
 	}
+}
+
+// shares is who holds what, and who holds nothing of a pool.
+func shares(list []client.NodeInfo) (held string, empty []string) {
+	for _, n := range list {
+		held += fmt.Sprintln(n.ID, n.Pools)
+		if len(n.Shards) == 0 || len(n.Pools[bus.MachinePool(machine)]) == 0 {
+			empty = append(empty, n.Name)
+		}
+	}
+	return held, empty
 }
 
 // poll is how often is looked whether something has come about.

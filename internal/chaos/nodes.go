@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,8 +47,10 @@ type blow struct {
 type nodes struct {
 	t  *theatre
 	mu sync.Mutex
-	// list is all that ever were.
+	// list is all that ever were, but for those exchanged before the play; made is
+	// how many were begun.
 	list []*member
+	made int
 	wait sync.WaitGroup
 	// place is a trap that all nodes have, those that are to come as well.
 	place, action string
@@ -80,7 +83,8 @@ const (
 // start starts one more node and waits until it answers requests.
 func (n *nodes) start() error {
 	n.mu.Lock()
-	name := fmt.Sprintf("n%d", len(n.list)+1)
+	n.made++
+	name := fmt.Sprintf("n%d", n.made)
 	dir := n.t.stage.dir
 	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
@@ -233,6 +237,25 @@ func (n *nodes) replace() {
 	if err := n.start(); err != nil {
 		n.t.found.add("%v", err)
 	}
+}
+
+// exchange stops a node in order before the play begins, and starts another.
+func (n *nodes) exchange(name string) error {
+	n.mu.Lock()
+	at := slices.IndexFunc(n.list, func(m *member) bool { return m.name == name })
+	n.mu.Unlock()
+	if at < 0 {
+		return fmt.Errorf("%s is not of this play", name)
+	}
+	m := n.list[at]
+	n.signal(m, syscall.SIGTERM)
+	if !m.over(drainPatience) || m.err != nil {
+		return fmt.Errorf("%s did not stop in order: %s", name, m.said())
+	}
+	n.mu.Lock()
+	n.list = slices.Delete(n.list, at, at+1)
+	n.mu.Unlock()
+	return n.start()
 }
 
 // drain stops a node in order. It must end well, and leave nothing undone.
