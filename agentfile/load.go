@@ -27,14 +27,14 @@ func Dirs(workspace string, given ...string) []string {
 			dirs = append(dirs, filepath.Join(workspace, filepath.FromSlash(name)))
 		}
 	}
-	return append(dirs, userDirs()...)
+	return append(dirs, UserDirs()...)
 }
 
 // localDirs are the places of a directory that is worked in.
 var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
 
-// userDirs are the places of the user.
-func userDirs() (dirs []string) {
+// UserDirs are the places of the user.
+func UserDirs() (dirs []string) {
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "troupe", "agents"))
 	}
@@ -70,7 +70,7 @@ func Find(workspace string, given ...string) ([]Definition, []Note, error) {
 	if workspace != "" {
 		l.below(workspace, localDirs...)
 	}
-	for _, dir := range userDirs() {
+	for _, dir := range UserDirs() {
 		l.place(dir)
 	}
 	return l.defs, l.notes, errors.Join(l.problems...)

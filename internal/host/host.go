@@ -192,7 +192,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir}}
+	h := &Host{cfg: cfg, names: names, models: newModels(cfg, tapes, out), tapes: tapes, exits: out, places: places{tape: tapes.dir, trusted: trustedDirs(cfg.StateDir)}}
 	h.telling = newTelling(h.tell, cfg.Logger)
 	h.journal.h = h
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))

@@ -20,7 +20,8 @@ const placesMax = 64
 // places are the directories that are held open, the newest in use last. What falls
 // out may still be in use: nobody closes it but the garbage collector.
 type places struct {
-	tape string // a directory that is no part of any
+	tape    string   // a directory that is no part of any
+	trusted []string // nor are these, see trustedDirs
 
 	mu    sync.Mutex // never held while a file is touched: a mount may hang
 	known []*place
@@ -47,7 +48,14 @@ func (p *places) open(dir string, writable []string) (*builtin.Directory, error)
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		return nil, errMoved
 	}
-	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: p.tape})
+	without, err := p.hidden(dir)
+	if err != nil {
+		return nil, err
+	}
+	if p.tape != "" {
+		without = append(without, p.tape)
+	}
+	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without})
 	if err != nil {
 		return nil, err
 	}

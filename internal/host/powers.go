@@ -52,7 +52,11 @@ func (h *Host) power(name, dir, source string) (tool.Tool, error) {
 	rule := h.rule(name)
 	switch name {
 	case shell.Name:
-		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Timeout: rule.Timeout})
+		hidden, err := h.places.hidden(dir)
+		if err != nil {
+			return nil, err
+		}
+		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Hide: hidden, Timeout: rule.Timeout})
 	case skill.Name:
 		return skill.Tool(h.skillPlaces(dir, source))
 	}

@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -43,9 +44,9 @@ type Config struct {
 	// Owned says that a file may be overwritten although it does not carry the
 	// mark of a generated file (see Generated). Default: no such file.
 	Owned func(path string) bool
-	// Without is a directory below that is not there for these tools: a recording of
-	// the run that uses them. Default: none.
-	Without string
+	// Without are directories below that are not there for these tools: a recording of
+	// the run that uses them, what the node trusts. Default: none.
+	Without []string
 	// Mask hides secrets. Default: by shape, and the values of the .env files in
 	// the top directory.
 	Mask *mask.Masker
@@ -54,8 +55,8 @@ type Config struct {
 // place is the directory that the tools of one Dir share.
 type place struct {
 	root *os.Root
-	dir  string // absolute, symbolic links resolved
-	left string // out: relative, with slashes; "": nothing
+	dir  string   // absolute, symbolic links resolved
+	left []string // out: relative, with slashes
 	cfg  Config
 }
 
@@ -106,7 +107,12 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	p := &place{root: r, dir: abs, left: below(abs, cfg.Without), cfg: cfg}
+	p := &place{root: r, dir: abs, cfg: cfg}
+	for _, name := range cfg.Without {
+		if rel := below(abs, name); rel != "" {
+			p.left = append(p.left, rel)
+		}
+	}
 	if p.cfg.Mask == nil {
 		p.cfg.Mask = mask.New(mask.Config{Values: p.dotenv()})
 	}
@@ -142,7 +148,28 @@ func below(dir, name string) string {
 
 // without reports whether a path of the directory is left out.
 func (p *place) without(name string) bool {
-	return p.left != "" && (name == p.left || strings.HasPrefix(name, p.left+"/"))
+	return slices.ContainsFunc(p.left, func(left string) bool { return name == left || strings.HasPrefix(name, left+"/") })
+}
+
+// leftBehind is without for a path that may lead there by links, or by another spelling that the file system takes.
+func (p *place) leftBehind(name string) bool {
+	if len(p.left) == 0 {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Join(p.dir, filepath.FromSlash(name))); err == nil {
+		if rel, err := filepath.Rel(p.dir, real); err == nil && p.without(filepath.ToSlash(rel)) {
+			return true
+		}
+	}
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := p.root.Stat(filepath.FromSlash(at))
+		for _, left := range p.left {
+			if hidden, bad := p.root.Stat(filepath.FromSlash(left)); err == nil && bad == nil && os.SameFile(info, hidden) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reader makes a tool of the class read.
@@ -209,7 +236,7 @@ func (p *place) local(name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%s: %w", filepath.ToSlash(name), ErrOutside)
 	}
-	if name = filepath.ToSlash(name); p.without(name) {
+	if name = filepath.ToSlash(name); p.without(name) || p.leftBehind(name) {
 		return "", fmt.Errorf("%s: %w", shown(name), fs.ErrNotExist)
 	}
 	return name, nil

@@ -64,7 +64,7 @@ func (p *place) entries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, plainly(dir, err)
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return p.left != "" && p.without(path.Join(dir, e.Name())) })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return len(p.left) > 0 && p.without(path.Join(dir, e.Name())) })
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }

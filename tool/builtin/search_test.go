@@ -64,7 +64,7 @@ func TestAnIgnoredDirectoryIsSearchedAllTheSame(t *testing.T) {
 func TestADirectoryThatIsLeftOutIsNotThere(t *testing.T) {
 	files := map[string]string{"a/tape/0001.json": "hit", "a/tape/b/c": "hit", "a/tapes": "hit", "d": "hit"}
 	for _, b := range []*box{dir(t, files), repo(t, files)} {
-		b.open(builtin.Config{Writable: []string{"**"}, Without: b.dir + "/a/tape"})
+		b.open(builtin.Config{Writable: []string{"**"}, Without: []string{b.dir + "/a/tape"}})
 		b.want(b.call("grep", `{"pattern":"hit"}`), "a/tapes:1:hit", "d:1:hit", "[2 matches in 2 files; 2 files searched]")
 		b.want(b.call("list_dir", `{"path":"a"}`), "tapes\t3")
 		if got := b.call("glob", `{"pattern":"**"}`); strings.Contains(got, "tape/") || !strings.HasPrefix(got, "a/tapes\nd\n") {
@@ -78,7 +78,7 @@ func TestADirectoryThatIsLeftOutIsNotThere(t *testing.T) {
 	}
 	b := dir(t, files) // it itself is not left out, nor what is elsewhere
 	for _, without := range []string{b.dir, b.dir + "/..", t.TempDir(), b.dir + "/nothing"} {
-		b.open(builtin.Config{Without: without})
+		b.open(builtin.Config{Without: []string{without}})
 		b.want(b.call("list_dir", `{}`), "a/", "d\t3")
 	}
 }

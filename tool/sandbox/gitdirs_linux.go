@@ -59,9 +59,8 @@ func findGit(dir string) (list []gitMount, err error) {
 	pinned := map[string]bool{".": true}
 	seen := 0
 	add := func(rel string) {
-		parts := strings.Split(filepath.Dir(rel), string(filepath.Separator))
-		for i := range parts {
-			if above := filepath.Join(parts[:i+1]...); !pinned[above] {
+		for _, above := range parents(rel) {
+			if !pinned[above] {
 				pinned[above] = true
 				list = append(list, gitMount{above, false})
 			}
@@ -108,12 +107,7 @@ func isGit(dir string) bool {
 
 // mount puts a path over itself. No link is followed on the way there.
 func (m gitMount) mount(dir string) error {
-	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(root) }()
-	at, err := unix.Openat2(root, m.path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	at, err := openBeneath(dir, m.path)
 	if err != nil {
 		return err
 	}
@@ -129,4 +123,22 @@ func (m gitMount) mount(dir string) error {
 		}
 	}
 	return unix.MoveMount(tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// openBeneath opens a path below a directory without following a link.
+func openBeneath(dir, path string) (int, error) {
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(root) }()
+	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+}
+
+// parents are the directories above a relative path, outer ones first.
+func parents(rel string) (list []string) {
+	for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
+		list = append([]string{dir}, list...)
+	}
+	return list
 }

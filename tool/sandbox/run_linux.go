@@ -25,6 +25,7 @@ type task struct {
 	Dir       string   `json:"dir"`
 	ReadOnly  bool     `json:"read_only"`
 	WriteGit  bool     `json:"write_git"`
+	Hide      []string `json:"hide"` // relative
 	Temp      string   `json:"temp"`
 	Read      []string `json:"read"`
 	Env       []string `json:"env"`
@@ -93,7 +94,7 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if spec.Processes <= 0 {
 		spec.Processes = ProcessesMax
 	}
-	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: spec.Dir, ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
+	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: spec.Dir, ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Hide: spec.Hide, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
 		Landlock: !spec.Less.Landlock, Why: "namespaces are left out"}
 	if len(spec.Argv) > 0 {
 		t.Argv, t.Path, t.Quiet = spec.Argv, spec.path, true

@@ -46,6 +46,9 @@ type Spec struct {
 	ReadOnly bool
 	// WriteGit opens the git directories below Dir, which are read-only otherwise.
 	WriteGit bool
+	// Hide are directories below Dir that are not there for it. They are made where they are missing, so that no
+	// command makes them.
+	Hide []string
 	// Read are further files and directories that it may read and run programs of.
 	Read []string
 	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
@@ -78,6 +81,7 @@ const (
 	Privileges = "privileges" // none are gained
 	Memory     = "memory"
 	Processes  = "processes"
+	Trust      = "trust" // nothing of Spec.Hide is seen or written; only where there is any
 )
 
 // Finding is whether one promise is enforced, and by what or why not.
@@ -140,6 +144,9 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		return Output{}, fmt.Errorf("sandbox: directory: %w", err)
 	}
 	spec.Dir = dir
+	if spec.Hide, err = hiddenBelow(dir, spec.Hide); err != nil {
+		return Output{}, fmt.Errorf("sandbox: hide: %w", err)
+	}
 	temp, err := os.MkdirTemp("", "troupe-shell-")
 	if err == nil {
 		temp, err = filepath.EvalSymlinks(temp)
@@ -152,6 +159,25 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		err = cleared
 	}
 	return out, err
+}
+
+// hiddenBelow makes directories that are to be hidden, and names them relative to the one that they lie below.
+func hiddenBelow(dir string, names []string) (list []string, err error) {
+	for _, name := range names {
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			return nil, err
+		}
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(dir, real)
+		if err != nil || rel == "." || !filepath.IsLocal(rel) {
+			return nil, fmt.Errorf("%s does not lie below %s", name, dir)
+		}
+		list = append(list, rel)
+	}
+	return list, nil
 }
 
 // clear removes the temporary directory, also where a command took rights away.

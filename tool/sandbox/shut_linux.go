@@ -31,6 +31,9 @@ func (s *shutter) shut() error {
 		if err := s.mounts(); err != nil {
 			return fmt.Errorf("%w: %w", errSpaces, err)
 		}
+		if err := s.hide(); err != nil {
+			return err
+		}
 		s.protectGit() // a mount that is being made counts as a namespace, of which there are none after this
 		s.inside()
 		s.found(Network, true, "a network namespace with nothing but a loopback of its own")
@@ -115,6 +118,9 @@ func (s *shutter) apartOnly(abi int) {
 		s.found(Network, false, "no namespaces: %s; a filter refuses sockets, and other processes can be traced", why)
 	}
 	s.protectGit()
+	if len(s.task.Hide) > 0 {
+		s.found(Trust, false, "directories that the node trusts can be read and written: no namespaces")
+	}
 	s.found(Leftovers, true, "a helper finds and kills all that was started, unless the command ends it first")
 	s.found(Isolation, false, "no namespaces: other processes can be seen")
 	if abi >= landlockScope {

@@ -27,6 +27,8 @@ type Config struct {
 	Read []string
 	// WriteGit lets them write git directories too, hooks and settings included.
 	WriteGit bool
+	// Hide are directories below Dir that are not there for them.
+	Hide []string
 	// Timeout of a call. Default tool.TimeoutDefault.
 	Timeout time.Duration
 }
@@ -54,7 +56,7 @@ func Tool(cfg Config) (tool.Tool, error) {
 			if now, err := filepath.EvalSymlinks(cfg.Dir); err == nil && now != real {
 				return "", ErrMoved
 			}
-			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, WriteGit: cfg.WriteGit, Output: tool.WholeBytesMax,
+			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {

@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// hiddenName is the empty directory that stands in for those of Spec.Hide.
+const hiddenName = ".hidden"
+
+// hide puts an empty read-only directory over each of Spec.Hide, and pins the directories above it: a mount cannot
+// be renamed. Where there are mounts and one fails, the command does not begin.
+func (s *shutter) hide() error {
+	if len(s.task.Hide) == 0 {
+		return nil
+	}
+	if !s.readOnly {
+		s.found(Trust, false, "directories that the node trusts can be read and written: no mounts or no namespaces")
+		return nil
+	}
+	empty := filepath.Join(s.home, hiddenName)
+	if err := os.Mkdir(empty, 0o500); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	for _, path := range s.task.Hide {
+		for _, above := range parents(path) {
+			if err := (gitMount{above, false}).mount(s.task.Dir); err != nil {
+				return fmt.Errorf("hide: %s: %w", above, err)
+			}
+		}
+		if err := cover(s.task.Dir, path, empty); err != nil {
+			return fmt.Errorf("hide: %s: %w", path, err)
+		}
+	}
+	s.found(Trust, true, "directories that the node trusts are not there")
+	return nil
+}
+
+// cover mounts an empty directory over a path. No link is followed on the way there.
+func cover(dir, path, empty string) error {
+	at, err := openBeneath(dir, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(at) }()
+	tree, err := unix.OpenTree(unix.AT_FDCWD, empty, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(tree) }()
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
