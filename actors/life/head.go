@@ -10,15 +10,17 @@ import (
 )
 
 // First entries of a log, by who writes them (PROTOCOL P26). A tombstone is the
-// one own entry that may begin a log.
+// one own entry that may begin a log. A client that steers a run as soon as it is
+// accepted may overtake the task; a log that lost all before such a steering is not
+// recognized by its first entry.
 var (
 	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()} // from the supervisor
-	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}                           // from a client, to an agent
+	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind()}   // from a client, to an agent
 	runKinds     = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}                        // from a client, to a supervisor
 )
 
 // checkHead reports a log that has lost its first entries: nothing else wakes an
-// actor than its task, its run, an earlier history, or a cancel that overtook them.
+// actor than its task, its run, an earlier history, or a cancel or steering that overtook them.
 func (l *Life) checkHead(e mailbox.Entry) error {
 	kind := ""
 	if len(e.Items) > 0 {
