@@ -105,6 +105,9 @@ func (n *nodes) start() error {
 		return err
 	}
 	m.cmd = exec.Command(bin, "--name", name, "--root", n.t.stage.work(), "--trust", n.t.stage.agents(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
+	if n.t.o.servers == 0 { // the one in this process does not sync, and says so to who asks
+		m.cmd.Args = append(m.cmd.Args, "--durability", "lazy")
+	}
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
 		"ANTHROPIC_BASE_URL="+n.t.p.door(name), "ANTHROPIC_API_KEY=none", trap.Dir+"="+n.t.stage.traps(name))
 	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)
