@@ -17,7 +17,7 @@ func TestMannersThatCannotBeKept(t *testing.T) {
 		"of search must contain has 1025":      {Require: agent.Require{Evidence: []agent.Evidence{{Tool: "search", Contains: strings.Repeat("x", 1025)}}}},
 		"it is no JSON object":                 {Require: agent.Require{Schema: `{"type":`}},
 		"leads back to itself":                 {Require: agent.Require{Schema: `{"$ref":"#"}`}},
-		`no key "x"`:                           {Require: agent.Require{Schema: `{"$ref":"#/$defs/x","$defs":{}}`}},
+		`"#/$defs/x" at # leads to no schema`:  {Require: agent.Require{Schema: `{"$ref":"#/$defs/x","$defs":{}}`}},
 		"cannot validate version":              {Require: agent.Require{Schema: `{"$schema":"http://json-schema.org/draft-04/schema#"}`}},
 		"require.tries is 9, it may be 0 to 8": {Require: agent.Require{Tries: 9}},
 		"continue.percent is 101":              {Continue: agent.Continue{Tokens: 1, Percent: 101}},

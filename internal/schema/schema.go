@@ -5,12 +5,10 @@
 package schema
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -21,8 +19,9 @@ const KeptBytesMax = 1 << 20
 
 // Schema is a compiled schema. It is shared, and must not be changed.
 type Schema struct {
-	resolved *jsonschema.Resolved
-	shape    *node
+	root *node
+	kind string
+	seen bool // some schema asks what others have looked at
 }
 
 // Compile checks and compiles a schema, and tries it once, so that one that can
@@ -30,15 +29,28 @@ type Schema struct {
 func Compile(text string) (*Schema, error) { return kept.compile(text) }
 
 // Type is the one type that the schema gives values, if it does.
-func (s *Schema) Type() string { return s.resolved.Schema().Type }
+func (s *Schema) Type() string { return s.kind }
 
-// Validate reports what is wrong with a value, as encoding/json decodes it. One that
-// is too much work to check does not fit: ErrCost.
+// Validate reports what is wrong with a value, as encoding/json decodes it. The text
+// depends on the schema and the value alone: of several faults it names the one that
+// comes first in the order of the document, names sorted. A value that is too much
+// work to check does not fit: ErrCost.
 func (s *Schema) Validate(v any) error {
-	if !affordable(s.shape, weigh(v)) {
-		return costError("this value")
+	_, err := s.measure(v)
+	return err
+}
+
+// measure is Validate, with the steps that it took.
+func (s *Schema) measure(v any) (steps int, err error) {
+	c := check{left: StepsMax, known: map[pair]verdict{}, notes: s.seen}
+	found := c.apply(s.root, weigh(v)).fault
+	switch {
+	case c.spent:
+		return StepsMax, costError("this value")
+	case found != nil:
+		return StepsMax - c.left, found
 	}
-	return s.resolved.Validate(v)
+	return StepsMax - c.left, nil
 }
 
 var kept = memory{bytesMax: KeptBytesMax}
@@ -81,29 +93,21 @@ func (m *memory) keep(text string, o outcome) {
 }
 
 func compile(text string) (*Schema, error) {
+	if n := nesting(text); n > NestingMax {
+		return nil, fmt.Errorf("%w: it is nested %d deep, at most %d are allowed; name its parts in $defs", model.ErrSchema, n, NestingMax)
+	}
 	if err := model.CheckSchema(text); err != nil {
 		return nil, err
 	}
-	n, err := shape(text)
+	d, root, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
+	s := &Schema{root: d.nodes[root], kind: root.Type, seen: d.seen}
 	for _, least := range []any{map[string]any{}, []any{}, "", 0.0, true, nil} {
-		if !affordable(n, weigh(least)) {
+		if _, err := s.measure(least); errors.Is(err, ErrCost) {
 			return nil, costError(fmt.Sprintf("an empty %s with it", weigh(least).kind))
 		}
 	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return nil, err
-	}
-	r, err := s.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	// One of a version that the library does not know fails only when it is used.
-	if err := r.Validate(map[string]any{}); err != nil && strings.Contains(err.Error(), "cannot validate version") {
-		return nil, err
-	}
-	return &Schema{resolved: r, shape: n}, nil
+	return s, nil
 }

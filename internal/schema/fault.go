@@ -1,0 +1,63 @@
+package schema
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// fault is why a value does not fit a schema. Its text is made when it is asked for:
+// most faults are those of an alternative that was not meant.
+type fault struct {
+	at   *node
+	what func() string // nil: what the faults within say
+	in   []*fault
+}
+
+// Error is the text, cut at TextBytesMax.
+func (f *fault) Error() string {
+	var b strings.Builder
+	f.write(&b)
+	text := b.String()
+	if len(text) <= TextBytesMax {
+		return text
+	}
+	end := TextBytesMax
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+func (f *fault) write(b *strings.Builder) {
+	b.WriteString("validating " + f.at.place + ": ")
+	if f.what != nil {
+		b.WriteString(f.what())
+	}
+	for i, in := range f.in {
+		if b.Len() > TextBytesMax {
+			return
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		in.write(b)
+	}
+}
+
+func (n *node) says(text string) *fault { return &fault{at: n, what: func() string { return text }} }
+
+// localFault is what the library says about the keywords that look at the value alone.
+func (n *node) localFault(w *value) *fault {
+	return &fault{at: n, what: func() string {
+		r, err := n.local.Resolve(&jsonschema.ResolveOptions{})
+		if err == nil {
+			err = r.Validate(w.raw)
+		}
+		if err == nil {
+			return "the value does not fit"
+		}
+		return strings.TrimPrefix(err.Error(), "validating root: ")
+	}}
+}

@@ -1,0 +1,338 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// node is one schema of a document. The keywords that look at the value alone are
+// checked by the library; the node applies the schemas within itself, so that each
+// is applied to each value once, in an order that the document gives.
+type node struct {
+	place string // as errors name it
+	cost  int    // steps of looking at its keywords
+
+	types    []string
+	listed   map[string]bool      // identities of enum; nil: any value
+	constant *string              // identity of const
+	kinds    map[string]bool      // of the values of enum or const
+	local    *jsonschema.Schema   // every keyword that looks at the value alone
+	rest     *jsonschema.Resolved // of numbers and strings
+	sizes    *jsonschema.Resolved // of arrays and objects, after what is within
+	pattern  int                  // instructions
+	unique   bool
+
+	applied
+	items
+	properties
+}
+
+// applied are the schemas that look at the same value.
+type applied struct {
+	ref                  *node
+	all, any, one        []*node
+	anyText, oneText     string // how errors list the alternatives
+	not, cond, then, els *node
+	simple               bool // there are none, and none within
+}
+
+// items are the schemas of the items of an array.
+type items struct {
+	first            []*node // one each
+	others           *node
+	contains         *node
+	least            int // how many items contains fits
+	most             *int
+	unevaluatedItems *node
+}
+
+// properties are the schemas of the properties of an object. Those that apply no
+// others come first: such a one tells the kinds of a union apart.
+type properties struct {
+	props                 []named
+	patterns              []pattern
+	extra                 *node // for properties that neither names
+	closed                bool  // extra fits nothing
+	names                 *node
+	needs                 []need
+	dependents            []named
+	unevaluatedProperties *node
+}
+
+type named struct {
+	name string
+	to   *node
+}
+
+type pattern struct {
+	re   *regexp.Regexp
+	cost int
+	to   *node
+}
+
+type need struct {
+	name  string
+	names []string
+}
+
+// document makes nodes of a schema and of all that it holds.
+type document struct {
+	draft7 bool
+	places map[string]*jsonschema.Schema
+	nodes  map[*jsonschema.Schema]*node
+	seen   bool // some schema asks what others have looked at
+	order  []string
+}
+
+func newDocument(root *jsonschema.Schema) (*document, error) {
+	d := &document{places: map[string]*jsonschema.Schema{}, nodes: map[*jsonschema.Schema]*node{},
+		draft7: strings.Contains(root.Schema, "draft-07")}
+	if err := d.index(root, ""); err != nil {
+		return nil, err
+	}
+	for _, place := range d.order {
+		s := d.places[place]
+		n := d.nodes[s]
+		d.seen = d.seen || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
+		if s.Ref != "" {
+			if n.ref = d.nodes[d.places[canonical(s.Ref)]]; n.ref == nil {
+				return nil, fmt.Errorf("schema: the reference %.80q at #%s leads to no schema", s.Ref, place)
+			}
+			if d.draft7 {
+				continue // what stands beside a reference does not count
+			}
+		}
+		if err := d.fill(n, s); err != nil {
+			return nil, fmt.Errorf("schema: at #%s: %w", place, err)
+		}
+	}
+	for _, n := range d.nodes {
+		n.simple = n.appliesNone()
+	}
+	for _, n := range d.nodes {
+		slices.SortStableFunc(n.props, func(a, b named) int { return order(b.to.simple) - order(a.to.simple) })
+	}
+	return d, nil
+}
+
+func order(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
+}
+
+// index makes an empty node for every schema, in a fixed order.
+func (d *document) index(s *jsonschema.Schema, place string) error {
+	if s == nil {
+		return fmt.Errorf("schema: #%s is null, not a schema", place)
+	}
+	d.places[place] = s
+	d.order = append(d.order, place)
+	d.nodes[s] = &node{place: s.ID, cost: 1}
+	if s.ID == "" {
+		d.nodes[s].place = place
+	}
+	if s.ID == "" && place == "" {
+		d.nodes[s].place = "root"
+	}
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch v.Type().Field(i).Name {
+		case "Items", "ItemsArray":
+			key = "items"
+		case "DependencySchemas":
+			key = "dependencies"
+		}
+		var err error
+		switch in := v.Field(i).Interface().(type) {
+		case *jsonschema.Schema:
+			if in != nil {
+				err = d.index(in, place+"/"+key)
+			}
+		case []*jsonschema.Schema:
+			for j := 0; j < len(in) && err == nil; j++ {
+				err = d.index(in[j], place+"/"+key+"/"+strconv.Itoa(j))
+			}
+		case map[string]*jsonschema.Schema:
+			for _, name := range slices.Sorted(maps.Keys(in)) {
+				if err == nil {
+					err = d.index(in[name], place+"/"+key+"/"+escape.Replace(name))
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// canonical is the place that a reference of the document names.
+func canonical(ref string) string {
+	parts := strings.Split(strings.TrimPrefix(ref, "#"), "/")
+	for i, part := range parts {
+		parts[i] = escape.Replace(unescape.Replace(part))
+	}
+	return strings.Join(parts, "/")
+}
+
+// fill gives a node what its schema says.
+func (d *document) fill(n *node, s *jsonschema.Schema) error {
+	one := func(s *jsonschema.Schema) *node { return d.nodes[s] }
+	many := func(list []*jsonschema.Schema) (to []*node) {
+		if list != nil {
+			to = make([]*node, len(list)) // an empty list of alternatives fits nothing
+		}
+		for i, s := range list {
+			to[i] = d.nodes[s]
+		}
+		return to
+	}
+	n.all, n.any, n.one = many(s.AllOf), many(s.AnyOf), many(s.OneOf)
+	n.anyText, n.oneText = fmt.Sprint(s.AnyOf), fmt.Sprint(s.OneOf)
+	n.not, n.cond, n.then, n.els = one(s.Not), one(s.If), one(s.Then), one(s.Else)
+
+	n.contains, n.least, n.most, n.unevaluatedItems = one(s.Contains), 1, s.MaxContains, one(s.UnevaluatedItems)
+	if s.MinContains != nil {
+		n.least = *s.MinContains
+	}
+	n.first, n.others = many(s.PrefixItems), one(s.Items)
+	if d.draft7 {
+		if n.first = many(s.ItemsArray); s.ItemsArray != nil {
+			n.others = one(s.AdditionalItems)
+		}
+	}
+	n.props = d.sorted(s.Properties)
+	n.extra, n.names, n.unevaluatedProperties = one(s.AdditionalProperties), one(s.PropertyNames), one(s.UnevaluatedProperties)
+	n.closed = n.extra != nil && s.AdditionalProperties.Not != nil && reflect.ValueOf(*s.AdditionalProperties.Not).IsZero()
+	needs := s.DependentRequired
+	n.dependents = d.sorted(s.DependentSchemas)
+	if d.draft7 {
+		needs, n.dependents = s.DependencyStrings, d.sorted(s.DependencySchemas)
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		n.needs = append(n.needs, need{name, needs[name]})
+		n.cost += len(needs[name]) / stepEntries
+	}
+	for _, p := range d.sorted(s.PatternProperties) {
+		re, err := regexp.Compile(p.name)
+		if err != nil {
+			return fmt.Errorf("patternProperties[%q]: %w", p.name, err)
+		}
+		n.patterns = append(n.patterns, pattern{re, instructions(p.name), p.to})
+	}
+	n.cost += (len(n.props) + len(s.Required) + len(n.needs) + len(n.dependents)) / stepEntries
+	return n.fillLocal(s)
+}
+
+func (d *document) sorted(m map[string]*jsonschema.Schema) (list []named) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, named{name, d.nodes[m[name]]})
+	}
+	return list
+}
+
+func (n *node) appliesNone() bool {
+	return n.ref == nil && len(n.all)+len(n.any)+len(n.one) == 0 && n.not == nil && n.cond == nil &&
+		len(n.first) == 0 && n.others == nil && n.contains == nil && n.unevaluatedItems == nil &&
+		len(n.props)+len(n.patterns)+len(n.needs)+len(n.dependents) == 0 && n.extra == nil && n.names == nil && n.unevaluatedProperties == nil
+}
+
+// fillLocal keeps the keywords that look at the value alone.
+func (n *node) fillLocal(s *jsonschema.Schema) error {
+	n.types = s.Types
+	if s.Type != "" {
+		n.types = []string{s.Type}
+	}
+	n.kinds = map[string]bool{}
+	if s.Enum != nil {
+		n.listed = map[string]bool{}
+		for _, v := range s.Enum {
+			w := weigh(v)
+			n.listed[w.identity()], n.kinds[w.kind] = true, true
+		}
+	}
+	if s.Const != nil {
+		w := weigh(*s.Const)
+		id := w.identity()
+		n.constant, n.kinds[w.kind] = &id, true
+	}
+	n.unique = s.UniqueItems
+	if s.Pattern != "" {
+		n.pattern = instructions(s.Pattern)
+	}
+	local := jsonschema.Schema{
+		MultipleOf: s.MultipleOf, Minimum: s.Minimum, Maximum: s.Maximum, ExclusiveMinimum: s.ExclusiveMinimum, ExclusiveMaximum: s.ExclusiveMaximum,
+		MinLength: s.MinLength, MaxLength: s.MaxLength, Pattern: s.Pattern,
+	}
+	sizes := jsonschema.Schema{MinItems: s.MinItems, MaxItems: s.MaxItems, MinProperties: s.MinProperties, MaxProperties: s.MaxProperties, Required: s.Required}
+	var err, sizesErr error
+	n.rest, err = resolve(local)
+	n.sizes, sizesErr = resolve(sizes)
+	local.Type, local.Types, local.Enum, local.Const = s.Type, s.Types, s.Enum, s.Const
+	local.MinItems, local.MaxItems, local.MinProperties, local.MaxProperties, local.Required = s.MinItems, s.MaxItems, s.MinProperties, s.MaxProperties, s.Required
+	n.local = &local
+	return errors.Join(err, sizesErr)
+}
+
+// resolve compiles a schema of some keywords; nil for one that has none.
+func resolve(s jsonschema.Schema) (*jsonschema.Resolved, error) {
+	if reflect.ValueOf(s).IsZero() {
+		return nil, nil
+	}
+	return s.Resolve(nil)
+}
+
+// parse reads the text of a schema, and has the library look at all of it.
+func parse(text string) (*document, *jsonschema.Schema, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		if strings.Contains(strings.ToLower(text), "dependencies") { // the library reads those in any order
+			return nil, nil, errors.New("schema: a keyword has a value that it cannot have, in dependencies or elsewhere")
+		}
+		return nil, nil, err
+	}
+	d, err := newDocument(&s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := s.Resolve(nil); err != nil {
+		return nil, nil, err
+	}
+	// One of a version that the library does not know fails only when it is used.
+	version, err := (&jsonschema.Schema{Schema: s.Schema}).Resolve(nil)
+	if err == nil {
+		err = version.Validate(nil)
+	}
+	return d, &s, err
+}
+
+// instructions is the size of the program of a regular expression.
+func instructions(text string) int {
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return len(text) // the library says what is wrong
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return len(text)
+	}
+	return len(prog.Inst)
+}

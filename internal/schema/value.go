@@ -1,0 +1,106 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// value is a JSON value with its size.
+type value struct {
+	raw   any
+	kind  string // as the keyword type names it; "" for what is not JSON
+	whole bool   // a number without a fraction
+	size  int    // bytes, with those within
+	items []*value
+	props map[string]*value
+	names []string // of props, sorted
+	texts map[string]*value
+}
+
+const valueBytes = 8 // of a value beside its text
+
+// weigh measures a value and everything within it.
+func weigh(v any) *value {
+	w := &value{raw: v, size: valueBytes}
+	switch v := v.(type) {
+	case nil:
+		w.kind = "null"
+	case bool:
+		w.kind = "boolean"
+	case float64:
+		w.kind, w.whole = "number", v == float64(int64(v)) || v > 1<<53 || v < -1<<53
+	case string:
+		w.kind, w.size = "string", w.size+len(v)
+	case []any:
+		w.kind = "array"
+		for _, one := range v {
+			in := weigh(one)
+			w.items, w.size = append(w.items, in), w.size+in.size
+		}
+	case map[string]any:
+		w.kind, w.props = "object", make(map[string]*value, len(v))
+		w.names = slices.Sorted(maps.Keys(v))
+		for name, one := range v {
+			in := weigh(one)
+			w.props[name], w.size = in, w.size+in.size+len(name)
+		}
+	}
+	return w
+}
+
+// isOf reports whether a value is of one of the types; all values are of none.
+func (w *value) isOf(types []string) bool {
+	for _, t := range types {
+		if t == w.kind || t == "integer" && w.whole {
+			return true
+		}
+	}
+	return len(types) == 0
+}
+
+// nameValue is the name of a property as a value.
+func (w *value) nameValue(name string) *value {
+	if w.texts == nil {
+		w.texts = map[string]*value{}
+	}
+	if w.texts[name] == nil {
+		w.texts[name] = weigh(name)
+	}
+	return w.texts[name]
+}
+
+// identity is a text that equal values share, and no others.
+func (w *value) identity() string { return string(w.appendIdentity(nil)) }
+
+func (w *value) appendIdentity(b []byte) []byte {
+	switch v := w.raw.(type) {
+	case nil:
+		return append(b, 'n')
+	case bool:
+		return strconv.AppendBool(b, v)
+	case float64:
+		return append(strconv.AppendFloat(append(b, '#'), v+0, 'g', -1, 64), ';') // -0 + 0 is 0
+	case string:
+		return appendText(b, v)
+	case []any:
+		b = append(b, '[')
+		for _, in := range w.items {
+			b = in.appendIdentity(b)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for _, name := range w.names {
+			b = w.props[name].appendIdentity(appendText(b, name))
+		}
+		return append(b, '}')
+	}
+	text, _ := json.Marshal(w.raw) // not JSON: equal to nothing that is
+	return append(append(b, '?'), text...)
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(append(strconv.AppendInt(append(b, '"'), int64(len(text)), 10), ':'), text...)
+}
