@@ -33,8 +33,8 @@ func costError(what string) error {
 const (
 	stepEntries = 16 // names of a map that are looked up
 	stepBytes   = 16 // bytes of a value that are compared or printed
-	stepNames   = 2  // names that may be missing
-	stepsNumber = 16 // of the bounds of a number, which are compared exactly
+	stepNames   = 1  // names that may be missing
+	stepsNumber = 24 // of the bounds of a number, which are compared exactly
 	stepMatched = 32 // instructions of a pattern at one byte
 )
 
