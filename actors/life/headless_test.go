@@ -76,3 +76,14 @@ func body(t *testing.T, v any) []byte {
 	}
 	return raw
 }
+
+// A newer node may have begun the log with a form that this one cannot read: that is no
+// damage, and this node leaves the log alone.
+func TestALogThatBeginsWithANewerFormIsNotDamaged(t *testing.T) {
+	root := mailbox.At("r", "root")
+	l := life.New(root, "b", mailbox.Epoch{Lease: 1, Start: 2}, &life.Agent{Addr: root})
+	r := l.Next(mailbox.Message{To: root, Place: 1, Data: []byte("\x83\xa1v\x02\xa1z\xc0\xa1m\x90")})
+	if !errors.Is(r.Err, mailbox.ErrForm) || errors.Is(r.Err, life.ErrDamaged) || l.Damage != "" {
+		t.Errorf("error %v, damage %q", r.Err, l.Damage)
+	}
+}

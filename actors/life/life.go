@@ -176,7 +176,7 @@ func (l *Life) Next(m mailbox.Message) Read {
 		l.Garbage++
 		l.Outbox.Put(l.N, nil)
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
-		if l.N == 1 {
+		if l.N == 1 && !errors.Is(err, mailbox.ErrForm) { // a newer node may have begun this log
 			out.Err = fmt.Errorf("%w: %w", ErrDamaged, out.Err)
 			l.Damage = out.Err.Error()
 		}
