@@ -167,6 +167,12 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 	if err := errors.Join(e.Close(), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true}); !errors.Is(err, bus.ErrStateDir) {
+		t.Errorf("state that others could write: %v", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	start(t, bus.EmbeddedConfig{StateDir: dir, DontListen: true})
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)

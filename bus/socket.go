@@ -29,16 +29,20 @@ var ErrStateDir = errors.New("bus: the state directory is not private")
 
 // claimDir makes a state directory, or makes sure that one is private: it is this
 // user's, and no other may enter it. One that was made with a wider mode is tightened
-// if it holds troupe's state or nothing.
+// if it is empty, or holds troupe's state and others could read it only: what others
+// could write may decide what a node executes.
 func claimDir(dir string, log *slog.Logger) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	err := privateDir(dir)
 	if !errors.Is(err, errMode) {
-		return err
+		return errors.Join(err, checkOwners(dir))
 	}
 	if entries, readErr := os.ReadDir(dir); readErr != nil || len(entries) > 0 {
+		if info, statErr := os.Stat(dir); statErr != nil || info.Mode().Perm()&othersWrite != 0 {
+			return fmt.Errorf("%w; others could write in it, so what it holds is not trusted: choose another --store-dir", err)
+		}
 		if _, statErr := os.Lstat(filepath.Join(dir, lockName)); statErr != nil {
 			return fmt.Errorf("%w; it holds other files, so it is left as it is: chmod 700 %s, or choose another --store-dir", err, dir)
 		}
@@ -47,7 +51,32 @@ func claimDir(dir string, log *slog.Logger) error {
 		return fmt.Errorf("%w: %w", ErrStateDir, err)
 	}
 	log.Info("the state directory was open to others; its mode is 0700 now", "dir", dir)
-	return privateDir(dir)
+	return errors.Join(privateDir(dir), checkOwners(dir))
+}
+
+// othersWrite are the mode bits that let others write.
+const othersWrite = 0o022
+
+// checkOwners refuses a directory in which another user has put something, for
+// instance just before its mode was tightened.
+func checkOwners(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStateDir, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a temporary file of the owner
+		}
+		if err == nil {
+			err = ownedBySelf(info)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s %w: choose another --store-dir", ErrStateDir, filepath.Join(dir, e.Name()), err)
+		}
+	}
+	return nil
 }
 
 // errMode: a directory has a mode that lets others in.

@@ -101,3 +101,23 @@ func TestATypeIsTheSchemaOfAnAnswer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A name that differs in case is another argument: hooks and people have read the one
+// that the schema names.
+func TestAttackAnArgumentOfAnotherCaseIsRefused(t *testing.T) {
+	ran := ""
+	f, err := tool.New("run", "Runs.", model.Effect, func(_ context.Context, in struct {
+		Command string `json:"command"`
+	}, _ tool.Call) (string, error) {
+		ran = in.Command
+		return "", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{`{"command":"shown","Command":"hidden"}`, `{"COMMAND":"hidden"}`} {
+		if _, err := f.Call(t.Context(), tool.Call{Args: []byte(args)}); !errors.Is(err, tool.ErrArgs) || ran != "" {
+			t.Errorf("%s: ran %q, %v", args, ran, err)
+		}
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -79,7 +81,7 @@ func New[In any](name, description string, class model.Class, call func(ctx cont
 	}
 	f := &function[In]{
 		spec: model.ToolSpec{Name: name, Description: description, Schema: string(text), Class: class},
-		call: call,
+		call: call, names: schema.Properties,
 	}
 	for _, o := range opts {
 		o(&f.limits)
@@ -122,13 +124,33 @@ type function[In any] struct {
 	spec   model.ToolSpec
 	limits Limits
 	call   func(context.Context, In, Call) (string, error)
+	names  map[string]*jsonschema.Schema // of the arguments
 }
 
 func (f *function[In]) Spec() model.ToolSpec { return f.spec }
 
 func (f *function[In]) Limits() Limits { return f.limits }
 
+// exactNames refuses arguments whose names differ from the schema's, if only in case.
+// The JSON decoder would take "Command" for "command", but hooks and people who read
+// the call would have seen the other one.
+func (f *function[In]) exactNames(args []byte) error {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(args, &given); err != nil {
+		return nil // the decoder below says what is wrong
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if f.names[name] == nil {
+			return fmt.Errorf("%w: unknown field %q (known: %s)", ErrArgs, name, strings.Join(slices.Sorted(maps.Keys(f.names)), ", "))
+		}
+	}
+	return nil
+}
+
 func (f *function[In]) Call(ctx context.Context, c Call) (Result, error) {
+	if err := f.exactNames(c.Args); err != nil {
+		return Result{}, err
+	}
 	var in In
 	d := json.NewDecoder(bytes.NewReader(c.Args))
 	d.DisallowUnknownFields()

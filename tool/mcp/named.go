@@ -83,7 +83,7 @@ func (s Server) candidates() []string {
 	}
 	var list []string
 	for _, w := range words {
-		if w == "" || w == "." || w == ".." || w == "/" || strings.ContainsRune(w, 0) {
+		if w == "" || w == "/" || strings.ContainsRune(w, 0) {
 			continue
 		}
 		for _, end := range endings {
