@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -157,7 +158,7 @@ func (j *judge) commit(e evidence) error {
 	// Paths are relative to the directory, or to the top of the repository when
 	// the directory is below it; a merge is compared with each of its parents.
 	for _, relative := range []string{"--relative", "--no-relative"} {
-		out, err := j.git("show", "-m", "--format=", "--name-only", "--no-renames", "-z", relative, e.Commit)
+		out, err := j.git("show", "-m", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--format=", "--name-only", "--no-renames", "-z", relative, e.Commit)
 		if err != nil {
 			return err
 		}
@@ -170,8 +171,22 @@ func (j *judge) commit(e evidence) error {
 	return errUntouched
 }
 
+// harmless are the options of every git command. The repository may be anybody's, and its settings name programs:
+// for signatures, of a remote that missing objects come from, for hooks and file monitors.
+var harmless = []string{"--no-pager", "--no-optional-locks", "--no-replace-objects",
+	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.sshCommand=false", "-c", "protocol.allow=never",
+	"-c", "log.showSignature=false", "-c", "gpg.program=false", "-c", "diff.external=", "-c", "credential.helper="}
+
+// environment is ours without what leads git elsewhere, and without settings of the user and the system.
+func environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+	return append(env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_TERMINAL_PROMPT=0")
+}
+
 func (j *judge) git(args ...string) ([]byte, error) {
-	cmd := exec.Command("git", append([]string{"-C", j.dir}, args...)...)
+	cmd := exec.Command("git", append(append([]string{"-C", j.dir}, harmless...), args...)...)
+	cmd.Env = environment()
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
