@@ -98,6 +98,9 @@ func (a *appender) close() error {
 	}
 	a.closed = true
 	a.timer.Stop()
+	if a.stalls.rest != nil {
+		a.stalls.rest.Stop()
+	}
 	var left []*letter
 	for _, l := range a.flying {
 		left = append(left, l)

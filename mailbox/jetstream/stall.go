@@ -32,6 +32,9 @@ type stalls struct {
 	full, refused time.Time
 	told          bool // by what was decided last, of which left is still to be said
 	left          []Stall
+	// rest looks again when no append was refused for a while. Without it a node with
+	// nothing to write would refuse new runs for ever: only a run would bring an append.
+	rest *time.Timer
 	// saying: somebody says what is left, and what comes to it meanwhile.
 	saying bool
 }
@@ -71,7 +74,23 @@ func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
 	}
 	a.stalls.told = true
 	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
+	a.stalls.rest = time.AfterFunc(a.stalls.after, a.rested)
 	return a.say
+}
+
+// rested decides to tell that there is room, as far as anybody knows, when nothing
+// waits and nothing was refused for a while. Who has something to write tries more often.
+func (a *appender) rested() {
+	a.mu.Lock()
+	tell := silent
+	if !a.closed && a.stalls.told {
+		tell = a.moves(false)
+		if a.stalls.told {
+			a.stalls.rest.Reset(a.stalls.after)
+		}
+	}
+	a.mu.Unlock()
+	tell()
 }
 
 // moves decides to tell, once, when something was stored and nothing waits too long any

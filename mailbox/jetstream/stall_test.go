@@ -3,7 +3,10 @@ package jetstream
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // stalling is an appender without a server whose only append has waited for too long.
@@ -55,4 +58,37 @@ func TestWhoIsToldMayAppend(t *testing.T) {
 	if want := []bool{true, false}; !slices.Equal(told, want) {
 		t.Errorf("told that it stalls: %v, want %v", told, want)
 	}
+}
+
+// TestNoRoomIsForgottenWhenNobodyIsRefused: the last entry of a node was stored as soon
+// as there was room, and it has nothing more to write. It does not say for ever that it
+// cannot: as long as it does, it takes no run that would have something to write.
+func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan bool, 4)
+		a, l := stalling(func(s Stall) { told <- !s.Since.IsZero() })
+		clear(a.flying)
+		for range 3 { // at 0, 0.6 and 1.2 s
+			a.mu.Lock()
+			tell := a.turnedAway(l, mailbox.ErrFull, time.Now())
+			a.mu.Unlock()
+			tell()
+			<-time.After(600 * time.Millisecond)
+		}
+		a.mu.Lock()
+		moves := a.moves(true) // too early: one was refused just now
+		a.mu.Unlock()
+		moves()
+		if !<-told || len(told) > 0 {
+			t.Fatal("not told once that there is no room")
+		}
+		select {
+		case stalls := <-told:
+			if stalls {
+				t.Error("told twice that there is no room")
+			}
+		case <-time.After(time.Minute):
+			t.Error("a minute later it still has no room")
+		}
+	})
 }
