@@ -153,7 +153,7 @@ var ofLoop = []Mutant{
 	{"cut-args-run", "A11: cut arguments do not run", []Edit{
 		{checkGo, "	if t.Cut {\n", "	if t.Cut && t.Args == \"\" {\n"}}},
 	{"bad-args-run", "A14: arguments are validated", []Edit{
-		{checkGo, "if err := schema.Validate(decoded); err != nil {", "if err := schema.Validate(decoded); err != nil && args == \"\" {"}}},
+		{checkGo, "if err := fits.Validate(decoded); err != nil {", "if err := fits.Validate(decoded); err != nil && args == \"\" {"}}},
 	{"results-out-of-order", "C3: results enter in the order asked", []Edit{
 		{dispatchGo, "		results[i] = c.Result\n", "		results[len(results)-1-i] = c.Result\n"}}},
 	{"effect-beside-others", "C3: what is not safe runs alone", []Edit{
