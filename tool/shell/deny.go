@@ -26,18 +26,22 @@ const (
 )
 
 // starters run the command that their arguments name.
-var starters = strings.Fields(`arch bwrap builtin busybox chroot chrt command dbus-run-session doas env exec fakeroot fd find firejail flock gdb ionice
-	linux32 linux64 ltrace nice nohup nsenter parallel pkexec prlimit proot rlwrap runuser script setarch setpriv setsid ssh sshpass stdbuf strace su
-	sudo systemd-run taskset time timeout torsocks toybox unbuffer unshare valgrind watch xargs xvfb-run`)
+var starters = strings.Fields(`arch bwrap builtin busybox capsh chronic chroot chrt command dbus-run-session doas eatmydata entr env exec fakeroot fd find firejail
+	flock gdb ionice ld.so linux32 linux64 ltrace nice nohup nsenter numactl parallel pkexec prlimit proot rlwrap run0 runuser screen script setarch setpriv setsid
+	sg ssh sshpass start-stop-daemon stdbuf strace su sudo systemd-inhibit systemd-run taskset time timeout tmux torsocks toybox unbuffer unshare valgrind watch
+	xargs xvfb-run`)
+
+// loaders begin the names of programs that run another one.
+var loaders = []string{"ld-linux", "ld-musl", "ld64"}
 
 // shells run a command line that is an argument, a file or their input.
-var shells = strings.Fields("ash bash dash fish ksh ksh93 mksh rbash sh tcsh csh yash zsh")
+var shells = strings.Fields("ash bash dash fish ksh loksh lksh mksh oksh osh posh pwsh rbash rksh rzsh sash sh tcsh csh xonsh yash zsh")
 
 // lines run their arguments as a command line.
-var lines = strings.Fields("eval parallel script ssh su trap watch")
+var lines = strings.Fields("eval parallel script sg ssh su trap watch")
 
 // opaque change what later words mean, or run what no argument shows.
-var opaque = strings.Fields(". alias bind enable hash source")
+var opaque = strings.Fields(". alias bind compgen complete enable fc hash source")
 
 // Find compares a command line with rules that deny commands, wherever in it a
 // command stands: in lists, pipes, substitutions, functions and here-documents,
@@ -46,8 +50,14 @@ var opaque = strings.Fields(". alias bind enable hash source")
 // with ":*", fits whatever the arguments are; the other words of a rule need not be
 // next to each other, so options between them do not matter.
 //
-// Names cannot show what a program does: an interpreter, a script or a Makefile runs
-// what it likes, within the sandbox.
+// Programs that are not known to take plain arguments (plainPrograms) may run what
+// they mention: where an argument of such a program, or a variable that it gets,
+// mentions a denied command, the line is unclear. So is one that sets what commands
+// mean (PATH, LD_PRELOAD), and one in which bash evaluates what is quoted.
+//
+// It is a help against mistakes. Names cannot show what a program does: an
+// interpreter, a script, a Makefile or a text that is put together runs what it
+// likes, within the sandbox.
 func Find(rules []string, command string) Finding {
 	left := scriptsMax
 	s := search{left: &left}
@@ -68,12 +78,22 @@ func Find(rules []string, command string) Finding {
 type search struct {
 	rules []rule
 	left  *int // command lines that may still be parsed
+	facts lineFacts
 }
 
-// said is a word; known is false if it is decided when the command runs.
+// said is a word; known is false if it is decided when the command runs. loose are
+// its literal parts all the same.
 type said struct {
-	text  string
-	known bool
+	text, loose string
+	known       bool
+}
+
+func sayWord(w *syntax.Word) said {
+	text, known := wordText(w, true)
+	if lit := w.Lit(); lit == "[" || lit == "[[" {
+		text, known = lit, true // no pattern that fits anything else
+	}
+	return said{text: text, loose: looseText(w), known: known}
 }
 
 func (s search) script(command string, depth int) Finding {
@@ -87,11 +107,18 @@ func (s search) script(command string, depth int) Finding {
 			found = max(found, Unclear)
 			continue
 		}
+		if s.facts = factsOf(file); s.facts.hidden && s.facts.evaluates {
+			found = max(found, Unclear)
+		}
 		syntax.Walk(file, func(n syntax.Node) bool {
+			if n == nil {
+				return true
+			}
+			found = max(found, s.assigns(n))
 			if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 				words := make([]said, len(c.Args))
 				for i, w := range c.Args {
-					words[i].text, words[i].known = wordText(w, true)
+					words[i] = sayWord(w)
 				}
 				found = max(found, s.command(words, depth))
 			}
@@ -101,11 +128,23 @@ func (s search) script(command string, depth int) Finding {
 	return found
 }
 
+// mentioned reports whether the arguments of a program mention a denied command.
+func (s search) mentioned(name string, args []said) bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.mentions(name, args) })
+}
+
 // command looks at one simple command, and at those that it starts.
 func (s search) command(words []said, depth int) Finding {
 	found := s.at(words, depth)
-	if !words[0].known || !slices.Contains(starters, path.Base(words[0].text)) {
+	name := path.Base(words[0].text)
+	if (s.facts.functions || !isPlain(words)) && s.mentioned(name, words[1:]) {
+		found = max(found, Unclear)
+	}
+	if !words[0].known || !isStarter(name) {
 		return found
+	}
+	if namedByArgs(name, words[1:]) {
+		found = max(found, Unclear)
 	}
 	if len(words) > wordsMax {
 		return max(found, Unclear)
@@ -119,6 +158,15 @@ func (s search) command(words []said, depth int) Finding {
 	return found
 }
 
+func isStarter(name string) bool {
+	return slices.Contains(starters, name) || slices.ContainsFunc(loaders, func(l string) bool { return strings.HasPrefix(name, l) })
+}
+
+// isShell reports whether a program is a shell, of whatever version: bash5, zsh-5.9.
+func isShell(name string) bool {
+	return slices.Contains(shells, strings.TrimRight(name, "0123456789.-"))
+}
+
 // at compares the rules with the command that begins with these words.
 func (s search) at(words []said, depth int) Finding {
 	if !words[0].known {
@@ -129,9 +177,9 @@ func (s search) at(words []said, depth int) Finding {
 		found = max(found, r.fits(name, words[1:]))
 	}
 	switch {
-	case slices.Contains(opaque, name):
+	case slices.Contains(opaque, name), isAssigning(name, words[1:]):
 		return max(found, Unclear)
-	case slices.Contains(shells, name):
+	case isShell(name):
 		return max(found, s.shell(words[1:], depth))
 	case slices.Contains(lines, name):
 		return max(found, s.lines(words[1:], depth))
@@ -145,6 +193,9 @@ func (s search) at(words []said, depth int) Finding {
 
 // fits compares one rule with a command.
 func (r rule) fits(name string, args []said) Finding {
+	if len(r.words) > 1 && name == r.words[0]+"-"+r.words[1] { // git-push
+		return rule{r.words[1:], r.prefix}.fits(r.words[1], args)
+	}
 	if r.words[0] != name {
 		return Clear
 	}

@@ -42,7 +42,8 @@ func deep(command string) bool {
 // plainCommands are the words of the simple commands of a command line that is
 // nothing but simple commands of literal words, one after the other (; && || or a
 // line break). ok is false for anything else: pipes, redirections, substitutions,
-// expansions, assignments, comments, background jobs, functions, compound commands.
+// expansions, assignments, comments, background jobs, functions, compound commands,
+// builtins that assign or evaluate what an argument names.
 func plainCommands(command string, as syntax.LangVariant) (list [][]string, ok bool) {
 	file, ok := parse(command, as)
 	if !ok || len(file.Last) > 0 {
@@ -63,7 +64,7 @@ func plainStmt(list [][]string, s *syntax.Stmt) ([][]string, bool) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		words, ok := literalWords(c)
-		return append(list, words), ok
+		return append(list, words), ok && isPlainBuiltin(words)
 	case *syntax.BinaryCmd:
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
 			return nil, false

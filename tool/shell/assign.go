@@ -1,0 +1,90 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Variables by which a shell, the dynamic loader or git runs something else than
+// what is written. IFS is none of them: it splits only what is expanded, and such
+// words are unknown anyhow.
+var (
+	ruling        = strings.Fields("PATH ENV CDPATH SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL")
+	rulingStarts  = []string{"LD_", "DYLD_", "BASH", "GIT_"}
+	rulingEnds    = []string{"EDITOR", "VISUAL", "PAGER"} // their value is a command line
+	harmlessStart = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_TRACE", "GIT_MERGE_AUTOEDIT"}
+)
+
+// rulesCommands reports whether an assignment of a variable may change what is run.
+func rulesCommands(name string, value said) bool {
+	starts := func(p string) bool { return strings.HasPrefix(name, p) }
+	switch {
+	case slices.ContainsFunc(rulingEnds, func(e string) bool { return strings.HasSuffix(name, e) }):
+		return !value.known
+	case slices.ContainsFunc(harmlessStart, starts):
+		return false
+	}
+	return slices.Contains(ruling, name) || slices.ContainsFunc(rulingStarts, starts)
+}
+
+// assigns looks at what a node of a command line assigns. A value that goes to a
+// program must not mention a denied command.
+func (s search) assigns(n syntax.Node) Finding {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		return s.values(n.Assigns, len(n.Args) > 0)
+	case *syntax.DeclClause:
+		return s.values(n.Args, true)
+	case *syntax.WordIter:
+		if rulesCommands(n.Name.Value, said{}) {
+			return Unclear
+		}
+	}
+	return Clear
+}
+
+func (s search) values(list []*syntax.Assign, given bool) Finding {
+	for _, a := range list {
+		var name string
+		if a.Name != nil {
+			name = a.Name.Value
+		}
+		value := said{known: true}
+		if a.Value != nil {
+			value = sayWord(a.Value)
+		}
+		if a.Naked && a.Value == nil {
+			continue // export PATH: it has its value
+		}
+		if rulesCommands(name, value) || given && s.mentioned("", []said{value}) {
+			return Unclear
+		}
+	}
+	return Clear
+}
+
+// namedByArgs reports whether arguments name a variable that rules commands: those
+// of builtins that assign, and NAME=value before the command of a starter.
+func namedByArgs(name string, args []said) bool {
+	builtin := slices.Contains(assigners, name)
+	return slices.ContainsFunc(args, func(w said) bool {
+		variable, value, set := strings.Cut(w.text, "=")
+		return (builtin || set) && rulesCommands(variable, said{text: value, known: w.known})
+	})
+}
+
+// isAssigning reports whether a builtin sets a variable that rules commands, or one
+// that no argument shows.
+func isAssigning(name string, args []said) bool {
+	switch name {
+	case "printf":
+		return len(args) > 0 && (!args[0].known && args[0].loose == "" || strings.HasPrefix(args[0].loose, "-v"))
+	case "mapfile", "readarray":
+		if slices.ContainsFunc(args, func(w said) bool { return strings.HasPrefix(w.loose, "-") && strings.Contains(w.loose, "C") }) {
+			return true
+		}
+	}
+	return slices.Contains(assigners, name) && namedByArgs(name, args)
+}
