@@ -39,21 +39,39 @@ func (s State) tellAll(f agent.Canceled) []Effect {
 	return fx
 }
 
-// cancelBelow stops one agent and what is below it. They are marked, so that a
-// Delegate of theirs that is under way begins nothing.
+// cancelBelow stops one agent and what is below it.
 func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	of := f.Of
 	f.Of = ""
+	m, ok := s.Member(of)
+	if !ok || m.Done {
+		return s.stopBelow(of, f)
+	}
+	m.Stopping = true
+	s, fx := s.put(m).stopBelow(of, f)
+	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
+}
+
+// stopBelow tells all live members below one to stop. They are marked, so that a
+// Delegate of theirs that is under way begins nothing.
+func (s State) stopBelow(of agent.ID, f agent.Canceled) (State, []Effect) {
 	var fx []Effect
-	next := s
-	s.Members(func(m Member) {
-		if !m.Done && (m.ID == of || strings.HasPrefix(string(m.ID), string(of)+"-")) {
-			m.Stopping = true
-			next = next.put(m)
-			fx = append(fx, Tell{To: m.ID, Fact: f})
+	below := string(of) + "-"
+	it := s.members.Iterator()
+	for it.Seek(below); !it.Done(); {
+		id, member, _ := it.Next()
+		if !strings.HasPrefix(id, below) {
+			break
 		}
-	})
-	return next, fx
+		if member.Done {
+			continue
+		}
+		m := *member
+		m.Stopping = true
+		s = s.put(m)
+		fx = append(fx, Tell{To: m.ID, Fact: f})
+	}
+	return s, fx
 }
 
 // park notes that a member waits for a person.

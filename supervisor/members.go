@@ -273,7 +273,8 @@ func end(s State, m Member) (State, []Effect) {
 			fx = append(fx, Tell{To: m.Parent, Fact: report(m)})
 		}
 	}
-	fx = append(fx, s.orphans(m)...)
+	s, stops := s.stopOrphans(m)
+	fx = append(fx, stops...)
 	if m.ID == agent.Root && s.Phase != Over {
 		s.Outcome = m.Outcome
 		s.Phase = Closing
@@ -307,23 +308,14 @@ func answer(m Member) agent.Returned {
 	return r
 }
 
-// orphans cancels the live children of a member that has ended.
-func (s State) orphans(m Member) []Effect {
+// stopOrphans stops all live members below one that has ended, not its children
+// alone: until each of these has ended, too, the members below them would go on.
+// They are marked, so that a Delegate of theirs that is under way begins nothing.
+func (s State) stopOrphans(m Member) (State, []Effect) {
 	if m.Children == 0 {
-		return nil
+		return s, nil
 	}
-	var fx []Effect
-	it := s.members.Iterator()
-	for it.Seek(string(m.ID) + "-"); !it.Done(); {
-		id, c, _ := it.Next()
-		if !strings.HasPrefix(id, string(m.ID)+"-") {
-			break
-		}
-		if c.Parent == m.ID && !c.Done {
-			fx = append(fx, Tell{To: c.ID, Fact: agent.Canceled{Why: "its parent has ended", Now: true}})
-		}
-	}
-	return fx
+	return s.stopBelow(m.ID, agent.Canceled{Why: "an agent above it has ended", Now: true})
 }
 
 func back(s State, from agent.ID, f agent.Back) (State, []Effect) {

@@ -17,7 +17,7 @@ var blind = []Mutant{
 	{"blind-settling-wakes-nobody", "G1: who waits for the pool is answered when another settles", []Edit{
 		{moneyGo, "		s = s.put(m)\n	}\n	return s.drain()", "		s = s.put(m)\n	}\n	return s, nil"}}},
 	{"blind-canceled-agent-delegates", "B5: a Delegate of a canceled agent begins nothing", []Edit{
-		{superGo, "			m.Stopping = true\n", ""}}},
+		{superGo, "		m := *member\n		m.Stopping = true\n", "		m := *member\n"}, {superGo, "	m.Stopping = true\n	s, fx", "	s, fx"}}},
 	{"blind-child-admitted-without-room", "P23: a child is admitted only if its closing turn fits", []Edit{
 		{poolGo, "!p.priced(own, first) || !fits(keep, p.room()) ||", "!p.priced(own, first) ||"}}},
 	{"blind-closing-turn-kept-too-small", "G3: what is kept for the closing turn covers the reply before it", []Edit{

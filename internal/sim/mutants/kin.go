@@ -13,7 +13,7 @@ var ofKin = []Mutant{
 	{"background-result-unread", "H1: what it reports is read", []Edit{
 		{kinGo, "	s.Mail = append(slices.Clip(s.Mail), f)\n", "	if f.Call == \"\" {\n		s.Mail = append(slices.Clip(s.Mail), f)\n	}\n"}}},
 	{"background-child-outlives-its-parent", "B5: children in the background end with their parent", []Edit{
-		{membersGo, "		if c.Parent == m.ID && !c.Done {\n			fx", "		if c.Parent == m.ID && !c.Done && !c.Background {\n			fx"}}},
+		{superGo, "		if member.Done {\n", "		if member.Done || member.Background {\n"}}},
 	{"ends-before-its-children", "H1: who says it is done waits for its children", []Edit{
 		{stopGo, "	if s.lingers() {\n		return linger(s)\n	}\n", ""}, {stopGo, " || s.lingers()) && s.Cancel == nil", ") && s.Cancel == nil"}}},
 	{"idle-not-woken", "H1: what children bring wakes who waits for them", []Edit{

@@ -228,7 +228,7 @@ var ofRun = []Mutant{
 	{"child-of-the-dead", "B5: nor after its parent's end", []Edit{
 		{membersGo, "	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done:", "	case s.Cancel != nil:"}}},
 	{"orphans-live-on", "B5: children end with their parent", []Edit{
-		{membersGo, "	if m.Children == 0 {\n		return nil", "	if m.Children >= 0 {\n		return nil"}}},
+		{membersGo, "	if m.Children == 0 {\n		return s, nil", "	if m.Children >= 0 {\n		return s, nil"}}},
 	{"cancel-tells-only-the-root", "B5: a cancel reaches every member", []Edit{
 		{superGo, "		if !m.Done {\n			fx = append(fx, Tell{To: m.ID, Fact: f})", "		if m.ID == agent.Root && !m.Done {\n			fx = append(fx, Tell{To: m.ID, Fact: f})"}}},
 	{"live-children-unlimited", "G5: children per agent are limited", []Edit{
