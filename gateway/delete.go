@@ -81,11 +81,11 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 		return nil, err
 	}
 	defer done()
-	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	row, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := c.ended(ctx, r.RunID)
+	ends, err := c.ended(ctx, r.RunID, row.State)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,9 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 
 // ended reads the logs of a run once they are all closed. Those of a run that
 // is over are woken to be closed: the process that ended it may have died
-// before that. One that was given up never will be.
-func (c *Control) ended(ctx context.Context, run string) (map[mailbox.Address]*ending, error) {
+// before that. One whose supervisor was given up never will be: its row says that it
+// has ended, and its log does not.
+func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Address]*ending, error) {
 	woken := time.Time{}
 	for {
 		ends, err := c.endings(ctx, run)
@@ -139,6 +140,8 @@ func (c *Control) ended(ctx context.Context, run string) (map[mailbox.Address]*e
 		case super == nil, super.life.Buried, super.super.State.Phase == "" && super.closed == 0:
 			return ends, nil // deleted already, or never opened
 		case super.closed > 0 && len(open(ends)) == 0:
+			return ends, nil
+		case super.closed == 0 && super.super.State.Phase != supervisor.Over && row == Finished:
 			return ends, nil
 		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "`troupe cancel " + run + "` ends it first"}
