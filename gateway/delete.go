@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
@@ -27,7 +28,48 @@ const (
 type ending struct {
 	life   *life.Life
 	super  *life.Supervisor // nil: an agent's
+	agent  *life.Agent      // nil: a supervisor's
 	closed uint64           // place of the entry that closed it; 0: it is open
+	newer  bool             // it has an entry of a newer form
+	starts int              // activations in a row, at its end, that did not get through it
+	start  string           // the newest of them
+	told   time.Time        // when it was canceled
+}
+
+func newEnding(at mailbox.Address) *ending {
+	e := &ending{}
+	if at.Agent() == mailbox.Super {
+		e.super = &life.Supervisor{Addr: at}
+		e.life = life.New(at, "", mailbox.Epoch{}, e.super)
+		return e
+	}
+	e.agent = &life.Agent{Addr: at}
+	e.life = life.New(at, "", mailbox.Epoch{}, e.agent)
+	return e
+}
+
+func (e *ending) next(m mailbox.Message) {
+	r := e.life.Next(m)
+	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
+	if e.closed == 0 && e.life.Phase == life.Closed {
+		e.closed = m.Place
+	}
+	if e.told.IsZero() && e.agent != nil && e.agent.State.Cancel != nil {
+		e.told = time.UnixMilli(m.At)
+	}
+	entry, err := mailbox.Decode(m.Data)
+	if err != nil || len(entry.Items) == 0 {
+		return
+	}
+	switch entry.Items[0].Kind { // as life.Starts counts
+	case agent.Resumed{}.Kind():
+		if entry.Start != e.start {
+			e.starts++
+		}
+		e.start = entry.Start
+	case agent.Checkpoint{}.Kind(), agent.Released{}.Kind():
+		e.starts = 0
+	}
 }
 
 // endings reads every log of a run.
@@ -36,19 +78,10 @@ func (c *Control) endings(ctx context.Context, run string) (map[mailbox.Address]
 	err := c.cfg.Post.ReadRun(ctx, run, func(m mailbox.Message) error {
 		e := all[m.To]
 		if e == nil {
-			e = &ending{}
-			if m.To.Agent() == mailbox.Super {
-				e.super = &life.Supervisor{Addr: m.To}
-				e.life = life.New(m.To, "", mailbox.Epoch{}, e.super)
-			} else {
-				e.life = life.New(m.To, "", mailbox.Epoch{}, &life.Agent{Addr: m.To})
-			}
+			e = newEnding(m.To)
 			all[m.To] = e
 		}
-		e.life.Next(m)
-		if e.closed == 0 && e.life.Phase == life.Closed {
-			e.closed = m.Place
-		}
+		e.next(m)
 		return nil
 	})
 	if err != nil {
@@ -105,6 +138,9 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 		}
 		return nil, notFound(r.RunID)
 	}
+	if ends, err = c.stopAgents(ctx, r.RunID, ends); err != nil {
+		return nil, err
+	}
 	reply := client.Deleted{RunID: r.RunID}
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
 		if at != super {
@@ -150,8 +186,8 @@ func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 			if err := c.cfg.Node.Resume(ctx, run); err != nil {
 				return nil, err
 			}
-		case time.Since(woken) > closeWait && super.closed > 0:
-			return ends, nil
+		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.life.Garbage > 0 || super.life.Damage != ""):
+			return ends, nil // nobody closes it, or what closed it is among what cannot be read
 		case time.Since(woken) > closeWait:
 			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: super, %s", run, strings.Join(open(ends), ", ")), Hint: "ask again"}
 		}
@@ -228,7 +264,7 @@ func gone(run string) error {
 // Limits of one request to prune.
 const (
 	pruneAtOnce = 100
-	pruneSpare  = 4 * time.Second // of the request's time, for the reply
+	pruneSpare  = closeWait + stopWait + 2*time.Second // of the request's time, for the reply
 )
 
 // GraveMS is how long the ends of deleted logs stay.

@@ -19,16 +19,22 @@ import (
 
 // Fold reads a run's supervisor from its log, as it stands now.
 func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
+	s, _, err := foldDamage(ctx, post, run)
+	return s, err
+}
+
+// foldDamage is Fold, and what is wrong with the log, if anything.
+func foldDamage(ctx context.Context, post mailbox.Store, run string) (s supervisor.State, damage string, err error) {
 	at := mailbox.At(run, mailbox.Super)
 	m := &life.Supervisor{Addr: at}
 	l := life.New(at, "", mailbox.Epoch{}, m)
-	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+	err = post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
 		return readable(at, l.Next(e))
 	})
 	if err != nil {
-		return supervisor.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
+		return supervisor.State{}, "", fmt.Errorf("gateway: read %s: %w", at, err)
 	}
-	return m.State, nil
+	return m.State, l.Damage, nil
 }
 
 // readable fails on an entry of a newer form: what follows from it this program cannot

@@ -17,6 +17,11 @@ const (
 	// cancelLookMax: a look reads the supervisor's log.
 	cancelLookMin = 20 * time.Millisecond
 	cancelLookMax = 500 * time.Millisecond
+	// directAfter is after how long the gateway tells agents itself that the supervisor
+	// has not told: it may not be activated, or not know them.
+	directAfter = 2 * time.Second
+	// gaveUpWait is how long the supervisor may take to read that agents were given up.
+	gaveUpWait = time.Second
 )
 
 // cancel appends the request and then waits, for a bounded time, until the agents have
@@ -24,17 +29,26 @@ const (
 // nothing was asked, so the account as it stands is returned instead.
 func (c *Control) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: agent.ID(r.Agent)}
-	if s, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil && isAsked(s, f) {
-		return c.awaitStops(ctx, s, r)
-	}
-	if _, err := c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
-		return nil, err
-	}
-	s, err := Fold(ctx, c.cfg.Post, r.RunID)
+	info, err := c.known(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	return c.awaitStops(ctx, s, r)
+	v, err := c.look(ctx, info, r.Now)
+	if err != nil {
+		return nil, err
+	}
+	if v.lost != "" {
+		return c.cancelAgents(ctx, v, r, f)
+	}
+	if !isAsked(v.state, f) {
+		if _, err := c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
+			return nil, err
+		}
+		if v.state, err = Fold(ctx, c.cfg.Post, r.RunID); err != nil {
+			return nil, err
+		}
+	}
+	return c.awaitStops(ctx, v.state, r, f), nil
 }
 
 // isAsked reports whether a cancel is in the log already: then it needs no second entry.
@@ -42,22 +56,55 @@ func isAsked(s supervisor.State, f agent.Canceled) bool {
 	return s.Cancel != nil && (s.Cancel.Now || !f.Now)
 }
 
-// awaitStops waits until the agents have stopped, for as long as the request says.
-func (c *Control) awaitStops(ctx context.Context, s supervisor.State, r client.CancelRequest) (client.CancelReply, error) {
-	of, wait := agent.ID(r.Agent), r.Wait()
+// awaitStops waits until the agents have stopped, for as long as the request says. Those
+// that the supervisor does not reach are told by the gateway. Its errors are logged: the
+// cancel is in the log already.
+func (c *Control) awaitStops(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) client.CancelReply {
+	warn := func(err error) {
+		if err != nil {
+			c.cfg.Logger.Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
+		}
+	}
+	wait := r.Wait()
+	if s = c.awaitMembers(ctx, s, r, min(wait, directAfter)); wait > directAfter && !allStopped(s, f.Of) {
+		ends, err := c.endings(ctx, r.RunID)
+		if err == nil {
+			err = c.cancelLogs(ctx, r.Request, f, ends)
+		}
+		warn(err)
+		s = c.awaitMembers(ctx, s, r, wait-directAfter)
+	}
+	strays, err := c.cancelStrays(ctx, s, r, f)
+	warn(err)
+	if wait > 0 && r.Now && !allStopped(s, f.Of) {
+		warn(c.giveUpUnread(ctx, s, r, f.Of))
+		s = c.awaitMembers(ctx, s, r, gaveUpWait)
+	}
+	reply := c.account(s, f.Of)
+	if strays.Agents > 0 {
+		reply.Agents, reply.Stopped, reply.GivenUp = reply.Agents+strays.Agents, reply.Stopped+strays.Stopped, reply.GivenUp+strays.GivenUp
+		reply.Pending = append(reply.Pending, strays.Pending...)
+		reply.Text = accountText(reply)
+	}
+	return reply
+}
+
+// awaitMembers waits until the supervisor knows that the agents have stopped.
+func (c *Control) awaitMembers(ctx context.Context, s supervisor.State, r client.CancelRequest, wait time.Duration) supervisor.State {
+	of := agent.ID(r.Agent)
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
 	for pause := cancelLookMin; wait > 0 && !allStopped(s, of); pause = min(2*pause, cancelLookMax) {
 		select {
 		case <-ctx.Done():
-			return c.account(s, of), nil
+			return s
 		case <-time.After(pause):
 		}
 		if now, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil {
 			s = now
 		}
 	}
-	return c.account(s, of), nil
+	return s
 }
 
 // isCanceled reports whether a cancel of an agent is for a member: the agent and all
@@ -88,17 +135,24 @@ func (c *Control) account(s supervisor.State, of agent.ID) client.CancelReply {
 		}
 	})
 	pending := 0
-	for node, agents := range on {
+	for _, agents := range on {
 		pending += agents
-		r.Pending = append(r.Pending, c.pendingOn(node, agents))
 	}
 	if s.Cancel != nil { // then all that lived were told
 		r.Stopped = max(0, s.Told-pending-r.GivenUp)
 	}
 	r.Agents = r.Stopped + r.GivenUp + pending
-	slices.SortFunc(r.Pending, func(a, b client.PendingOn) int { return strings.Compare(a.Node, b.Node) })
-	r.Text = accountText(r)
+	c.pendingNodes(&r, on)
 	return r
+}
+
+// pendingNodes adds the nodes with agents that have not stopped, and says it all.
+func (c *Control) pendingNodes(r *client.CancelReply, on map[string]int) {
+	for node, agents := range on {
+		r.Pending = append(r.Pending, c.pendingOn(node, agents))
+	}
+	slices.SortFunc(r.Pending, func(a, b client.PendingOn) int { return strings.Compare(a.Node, b.Node) })
+	r.Text = accountText(*r)
 }
 
 // pendingOn says what is known of a node with agents that have not stopped.

@@ -78,13 +78,10 @@ func (c *Control) gone(ctx context.Context, known client.RunInfo) error {
 	if err != nil || len(logs) > 0 {
 		return err
 	}
-	why := "no log of the run is left"
-	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: known.RunID},
-		Outcome: agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: why}}.Result()
-	if err := c.cfg.Runs.Change(ctx, known.RunID, func(i *client.RunInfo) { i.State, i.Result = Finished, &result }); err != nil {
+	if err := c.endRow(ctx, known, noLogLeft); err != nil {
 		return err
 	}
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, agent.LogDamaged, why), Hint: "`troupe list` shows the runs"}
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, agent.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
 }
 
 const titleBytes = 80
@@ -102,13 +99,31 @@ func notFound(run string) error {
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
 }
 
-// known fails unless the run is there.
+// known fails unless the run is there: by the index, or else by its logs.
 func (c *Control) known(ctx context.Context, run string) (client.RunInfo, error) {
 	i, ok, err := c.cfg.Runs.Get(ctx, run)
-	if err == nil && !ok {
-		err = c.missing(ctx, run)
+	if err != nil || ok {
+		return i, err
+	}
+	if err = c.missing(ctx, run); !isNotFound(err) || bus.Token(run) != nil {
+		return i, err
+	}
+	found, ok, lost := c.unlisted(ctx, run)
+	if lost != nil {
+		return i, lost
+	}
+	if ok {
+		return found, nil
 	}
 	return i, err
+}
+
+func badRequestID(err error) error {
+	return &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
+}
+
+func noAgent(id agent.ID, run string) error {
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", id, run), Hint: "`troupe tree` shows the agents"}
 }
 
 func isNotFound(err error) bool { return hasCode(err, client.CodeNotFound) }
@@ -188,7 +203,7 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 		return nil, err
 	}
 	if err := bus.Token(request); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "request_id: " + err.Error(), Hint: "choose one of a-z, 0-9, - and _; the same one is applied once"}
+		return nil, badRequestID(err)
 	}
 	if info, err = c.fold(ctx, info); err != nil {
 		return nil, err
@@ -203,7 +218,7 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 			address = address.In(members(info)[i].Pool)
 		}
 		if a != "" && i < 0 {
-			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", a, run), Hint: "`troupe tree` shows the agents"}
+			return nil, noAgent(a, run)
 		}
 	}
 	switch {

@@ -26,6 +26,18 @@ type stored struct {
 const lockWait = 2 * time.Second
 
 func readLogs(s stage) (list logs, err error) {
+	err = s.withLogs(func(post *jetstream.Post) error {
+		return post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
+			entry, err := mailbox.Decode(m.Data)
+			list = append(list, stored{m.To, m.At, entry})
+			return err
+		})
+	})
+	return list, err
+}
+
+// withLogs opens the store of a run that nobody runs.
+func (s stage) withLogs(do func(*jetstream.Post) error) error {
 	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
 	for until := time.Now().Add(lockWait); errors.Is(err, bus.ErrOwned) && time.Now().Before(until); {
 		// A tool that was being forked when its parent died holds the lock until it execs.
@@ -33,31 +45,23 @@ func readLogs(s stage) (list logs, err error) {
 		e, err = bus.StartEmbedded(bus.EmbeddedConfig{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() {
-		if closed := e.Close(); err == nil {
-			err = closed
-		}
-	}()
+	err = withPost(e, do)
+	return errors.Join(err, e.Close())
+}
+
+func withPost(e *bus.Embedded, do func(*jetstream.Post) error) error {
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer nc.Close()
 	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
 	if err != nil {
-		return nil, err
-	}
-	err = post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
-		entry, err := mailbox.Decode(m.Data)
-		list = append(list, stored{m.To, m.At, entry})
 		return err
-	})
-	if closed := post.Close(); err == nil {
-		err = closed
 	}
-	return list, err
+	return errors.Join(do(post), post.Close())
 }
 
 func (l logs) opened() bool { return len(l) > 0 }

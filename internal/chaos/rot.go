@@ -15,7 +15,8 @@ import (
 )
 
 // rotten kills runs as run does, and before it resumes them it flips a bit in a
-// file of the store, or cuts off a file's end. Whatever becomes of it must be
+// file of the store, cuts off a file's end, or takes entries from one log: its
+// tail, its head or all of it. Whatever becomes of it must be
 // said: the run ends as if nothing had happened, it ends log_damaged, it asks for
 // a person, or the store does not open.
 func rotten(o options) (err error) {
@@ -83,7 +84,7 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		r.problem = "logs: " + err.Error()
 		return r, ""
 	}
-	if what, err = rot(filepath.Join(s.dir, "state", "jetstream"), random); err != nil {
+	if what, err = damageStore(s, entries, random); err != nil {
 		r.problem = err.Error()
 		return r, what
 	}

@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A supervisor tells its agents to stop. Where its log is lost, cannot be read or does
+// not name all agents, the gateway appends the cancel to the log of each agent itself:
+// cancel and delete must work on any run, however damaged.
+
+const (
+	noLogLeft = "no log of the run is left"
+	superGone = "the log of its supervisor is gone"
+	superLeft = "its supervisor was given up"
+)
+
+// view is a run as its row and its supervisor's log show it.
+type view struct {
+	info  client.RunInfo
+	state supervisor.State
+	// lost is why the supervisor tells no agent to stop; "" if it does.
+	lost string
+}
+
+// look reads how a run stands. A log of a newer form is refused unless a person says now:
+// a node of the newer release can stop such a run in order.
+func (c *Control) look(ctx context.Context, info client.RunInfo, now bool) (view, error) {
+	s, damage, err := foldDamage(ctx, c.cfg.Post, info.RunID)
+	v := view{info: info, state: s}
+	switch {
+	case isNewer(err) && now:
+		v.lost = "the log of its supervisor was " + bus.ErrNewer.Error()
+	case err != nil:
+		return v, err
+	case s.Phase == "":
+		v.lost = cmp.Or(damage, superGone)
+	case s.Phase == supervisor.Over && s.Outcome.Reason == agent.LogDamaged:
+		v.lost = s.Outcome.Detail
+	case s.Phase != supervisor.Over && info.State == Finished:
+		v.lost = superLeft
+	}
+	return v, nil
+}
+
+// unlisted is the row of a run that the index does not have: its opener died before it
+// wrote one, or the row was lost. ok is false where no log tells of a run.
+func (c *Control) unlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
+	ends, err := c.endings(ctx, run)
+	if err != nil {
+		return info, false, err
+	}
+	info = client.RunInfo{RunID: run, State: Live, Node: c.cfg.Name}
+	for _, e := range ends {
+		switch {
+		case e.life.Buried:
+			return info, false, nil
+		case e.super != nil:
+			info.Title, info.Model = title(e.super.State.Run.Goal), e.super.State.Run.Model.Name
+			ok = true
+		case e.hasBegun():
+			ok = true
+		}
+	}
+	return info, ok, nil
+}
+
+// isStopped reports whether an agent has said that it has ended.
+func (e *ending) isStopped() bool { return e.closed > 0 || e.agent.State.Phase == agent.Done }
+
+// hasBegun reports whether an agent has its task, or may have had it before its log was
+// damaged. A history that waits for its run is no agent yet.
+func (e *ending) hasBegun() bool {
+	return e.super == nil && (e.agent.State.Phase != "" || e.life.Damage != "" || e.life.Garbage > 0)
+}
+
+// isOrphaned reports whether no activation of this program gets through a log.
+func (e *ending) isOrphaned() bool { return e.newer || e.starts > life.StartsMax }
+
+// needsCancel reports whether an agent still works and its log does not have the cancel.
+func (e *ending) needsCancel(f agent.Canceled) bool {
+	if !e.hasBegun() || e.isStopped() {
+		return false
+	}
+	told := e.agent.State.Cancel
+	return told == nil || f.Now && !told.Now
+}
+
+// cancelLogs appends a cancel to the logs of agents that need it.
+func (c *Control) cancelLogs(ctx context.Context, request string, f agent.Canceled, ends map[mailbox.Address]*ending) error {
+	of := f.Of
+	f.Of = ""
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if !isCanceled(of, agent.ID(at.Agent())) || !ends[at].needsCancel(f) {
+			continue
+		}
+		if err := c.cfg.Node.Command(ctx, at, request, f.Kind(), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelAgents stops the agents of a run whose supervisor cannot, and ends its row. The
+// row is final unless the supervisor comes back and writes another result.
+func (c *Control) cancelAgents(ctx context.Context, v view, r client.CancelRequest, f agent.Canceled) (any, error) {
+	if err := bus.Token(r.Request); err != nil {
+		return nil, badRequestID(err)
+	}
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if f.Of != "" && ends[agentLog(ends, r.RunID, f.Of)] == nil {
+		return nil, noAgent(f.Of, r.RunID)
+	}
+	if len(ends) == 0 {
+		v.lost = noLogLeft
+	}
+	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
+		return nil, err
+	}
+	if v.info.State != Finished && (f.Of == "" || f.Of == agent.Root) {
+		if err := c.endRow(ctx, v.info, v.lost+"; its agents were canceled without it"); err != nil {
+			return nil, err
+		}
+	}
+	ends = c.awaitEnds(ctx, ends, r, f.Of)
+	reply := c.accountOf(ends, f.Of)
+	reply.Text += "; " + v.lost
+	return reply, nil
+}
+
+// agentLog finds the log of an agent in whatever pool it is.
+func agentLog(ends map[mailbox.Address]*ending, run string, id agent.ID) mailbox.Address {
+	for at := range ends {
+		if at.Bare() == mailbox.At(run, string(id)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// awaitEnds waits until the agents have stopped by their own logs, for as long as the
+// request says.
+func (c *Control) awaitEnds(ctx context.Context, ends map[mailbox.Address]*ending, r client.CancelRequest, of agent.ID) map[mailbox.Address]*ending {
+	wait := r.Wait()
+	ctx, enough := context.WithTimeout(ctx, wait)
+	defer enough()
+	for pause := cancelLookMin; wait > 0 && len(working(ends, of)) > 0; pause = min(2*pause, cancelLookMax) {
+		select {
+		case <-ctx.Done():
+			return ends
+		case <-time.After(pause):
+		}
+		if now, err := c.endings(ctx, r.RunID); err == nil { // else the account is of the look before
+			ends = now
+		}
+	}
+	return ends
+}
+
+// working are the agents that have begun and have not said that they stopped.
+func working(ends map[mailbox.Address]*ending, of agent.ID) []mailbox.Address {
+	var list []mailbox.Address
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if e := ends[at]; e.hasBegun() && !e.isStopped() && !e.isOrphaned() && isCanceled(of, agent.ID(at.Agent())) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// accountOf is account by the logs of the agents.
+func (c *Control) accountOf(ends map[mailbox.Address]*ending, of agent.ID) client.CancelReply {
+	r := client.CancelReply{Pending: []client.PendingOn{}}
+	on := map[string]int{}
+	for at, e := range ends {
+		if !e.hasBegun() || !isCanceled(of, agent.ID(at.Agent())) {
+			continue
+		}
+		r.Agents++
+		switch {
+		case e.isStopped():
+			r.Stopped++
+		case e.isOrphaned():
+			r.GivenUp++
+		default:
+			on[e.agent.State.Node]++
+		}
+	}
+	c.pendingNodes(&r, on)
+	return r
+}
+
+// cancelStrays stops agents that the supervisor's log does not name: it lost entries.
+func (c *Control) cancelStrays(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
+	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
+	if err != nil {
+		return client.CancelReply{}, fmt.Errorf("gateway: cancel %s: %w", r.RunID, err)
+	}
+	isStray := func(at mailbox.Address) bool {
+		_, member := s.Member(agent.ID(at.Agent()))
+		return !member && at.Agent() != mailbox.Super
+	}
+	if !slices.ContainsFunc(logs, isStray) {
+		return client.CancelReply{}, nil
+	}
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return client.CancelReply{}, err
+	}
+	maps.DeleteFunc(ends, func(at mailbox.Address, _ *ending) bool { return !isStray(at) })
+	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
+		return client.CancelReply{}, err
+	}
+	return c.accountOf(ends, f.Of), nil
+}
+
+// giveUpUnread ends members for their run whose logs are newer than this program. Should a
+// newer node activate one of them, it reads the cancel first. Members in a pool without a
+// node stay pending: a node that comes stops them, and their run ends in order.
+func (c *Control) giveUpUnread(ctx context.Context, s supervisor.State, r client.CancelRequest, of agent.ID) error {
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	super := mailbox.At(r.RunID, mailbox.Super)
+	s.Members(func(m supervisor.Member) {
+		e := ends[mailbox.At(r.RunID, string(m.ID)).In(m.Pool)]
+		if !m.Done && isCanceled(of, m.ID) && e != nil && e.newer {
+			f := supervisor.GivenUp{Agent: m.ID, Why: "canceled, and nobody here can stop it: its log was " + bus.ErrNewer.Error()}
+			err = errors.Join(err, c.cfg.Node.Command(ctx, super, "cancel_gave_up."+string(m.ID), f.Kind(), f))
+		}
+	})
+	return err
+}
+
+// endRow writes into the index that a run has ended, where its supervisor cannot.
+func (c *Control) endRow(ctx context.Context, info client.RunInfo, why string) error {
+	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: info.RunID},
+		Outcome: agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: why}}.Result()
+	err := c.cfg.Runs.Change(ctx, info.RunID, func(i *client.RunInfo) {
+		if i.RunID == "" {
+			*i = info
+		}
+		if i.State != Finished {
+			i.State, i.Result = Finished, &result
+		}
+	})
+	if err != nil {
+		return err
+	}
+	buried, err := Buried(ctx, c.cfg.Post, info.RunID)
+	if err == nil && buried { // it was deleted meanwhile
+		err = c.cfg.Runs.Remove(ctx, info.RunID)
+	}
+	return err
+}
+
+const (
+	// stopWait is how long one request to delete waits for agents to stop.
+	stopWait = 2 * time.Second
+	// stopGrace is after how long the log of an agent that was told to stop and says
+	// nothing is removed all the same: what it had under way was aborted.
+	stopGrace = 10 * time.Second
+)
+
+// stopAgents cancels agents that work on though their run has ended, before their logs are
+// removed: an activation whose log is gone would not read the cancel.
+func (c *Control) stopAgents(ctx context.Context, run string, ends map[mailbox.Address]*ending) (map[mailbox.Address]*ending, error) {
+	f := agent.Canceled{Why: "the run is deleted", Now: true}
+	if err := c.cancelLogs(ctx, "delete", f, ends); err != nil {
+		return nil, err
+	}
+	ends = c.awaitEnds(ctx, ends, client.CancelRequest{RunID: run, WaitMS: stopWait.Milliseconds()}, "")
+	var names []string
+	for _, at := range working(ends, "") {
+		p := c.pendingOn(ends[at].agent.State.Node, 1)
+		if time.Since(ends[at].told) < stopGrace || p.Unreachable && p.LeaseMS > 0 {
+			names = append(names, fmt.Sprintf("%s on %s", at.Agent(), cmp.Or(p.Node, "no node")))
+		}
+	}
+	if len(names) > 0 {
+		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, and agents were told to stop and have not said that they did: %s", run, strings.Join(names, ", ")),
+			Hint: fmt.Sprintf("ask again: after %v their logs are removed all the same", stopGrace)}
+	}
+	return ends, nil
+}

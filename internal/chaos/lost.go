@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// damageStore damages a file of the store, or one log of the run.
+func damageStore(s stage, entries logs, random *rand.Rand) (what string, err error) {
+	if !entries.opened() || random.IntN(2) == 0 {
+		return rot(filepath.Join(s.dir, "state", "jetstream"), random)
+	}
+	var at []mailbox.Address
+	for _, e := range entries {
+		at = append(at, e.to)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	err = s.withLogs(func(post *jetstream.Post) error {
+		what, err = loseEntries(post, at[random.IntN(len(at))], random)
+		return err
+	})
+	return what, err
+}
+
+// loseEntries takes the tail of a log, its head, or all of it.
+func loseEntries(post *jetstream.Post, at mailbox.Address, random *rand.Rand) (what string, err error) {
+	ctx := context.Background()
+	var old []mailbox.Message
+	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		m.Data = slices.Clone(m.Data)
+		old = append(old, m)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	lost := 1 + random.IntN(max(1, len(old)-1))
+	switch random.IntN(3) {
+	case 0:
+		return fmt.Sprintf("log of %s gone, %d entries", at.Agent(), len(old)), post.Purge(ctx, at, 0)
+	case 1:
+		if lost == len(old) {
+			return fmt.Sprintf("log of %s without its head, all %d", at.Agent(), lost), post.Purge(ctx, at, 0)
+		}
+		return fmt.Sprintf("log of %s without its head, %d of %d", at.Agent(), lost, len(old)), post.Purge(ctx, at, old[lost].Place)
+	}
+	// The store removes only what comes first: what is to stay is written anew.
+	what = fmt.Sprintf("log of %s without its tail, %d of %d", at.Agent(), lost, len(old))
+	err = post.Purge(ctx, at, 0)
+	for _, m := range old[:len(old)-lost] {
+		if err == nil {
+			_, err = mailbox.Put(ctx, post, at, m.Data)
+		}
+	}
+	return what, err
+}

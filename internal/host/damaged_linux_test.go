@@ -1,0 +1,312 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// answerMax bounds one answer to a cancel or a delete of a damaged run. It is above
+// what a request may take, and below the patience of the tests.
+const answerMax = 25 * time.Second
+
+// notAnEntry are bytes that decode to nothing.
+var notAnEntry = []byte{0xc1}
+
+// rewriteLog replaces a log with what change makes of its entries.
+func rewriteLog(t *testing.T, h *Host, at mailbox.Address, change func([][]byte) [][]byte) {
+	t.Helper()
+	var old [][]byte
+	err := h.post.Read(within(t), at, 0, 0, func(m mailbox.Message) error {
+		old = append(old, slices.Clone(m.Data))
+		return nil
+	})
+	if err == nil {
+		err = h.post.Purge(within(t), at, 0)
+	}
+	for _, data := range change(old) {
+		if err == nil {
+			_, err = mailbox.Put(within(t), h.post, at, data)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func loseAll([][]byte) [][]byte { return nil }
+
+func loseHead(log [][]byte) [][]byte { return log[1:] }
+
+func loseTail(log [][]byte) [][]byte { return log[:1+len(log)/3] }
+
+func spoilAll([][]byte) [][]byte { return [][]byte{notAnEntry, notAnEntry} }
+
+func spoilHead(log [][]byte) [][]byte { return append([][]byte{notAnEntry}, log[1:]...) }
+
+func spoilMiddle(log [][]byte) [][]byte {
+	log[len(log)/2] = notAnEntry
+	return log
+}
+
+// appendNewer appends an entry of a form that this program does not know.
+func appendNewer(log [][]byte) [][]byte {
+	entry := slices.Clone(log[0])
+	entry[bytes.Index(entry, []byte{'v', mailbox.Form})+1]++
+	return append(log, entry)
+}
+
+// crashes appends the claims of as many activations as nobody gets through.
+func crashes(t *testing.T, h *Host, at mailbox.Address) {
+	t.Helper()
+	for i := range uint64(life.StartsMax + 2) {
+		body, err := mailbox.Marshal(agent.Resumed{Life: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := fmt.Sprintf("x%d", i)
+		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: 1, Start: i}, Start: start,
+			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: body}}})
+		if err == nil {
+			_, err = mailbox.Put(within(t), h.post, at, data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// damageKind is one way in which a run is damaged.
+type damageKind struct {
+	name string
+	// outlives is how many programs may run on: an activation whose log turns out to be
+	// newer stops acting, and nobody of this release can abort the tool that it had begun.
+	// The cancel counts such an agent as given up.
+	outlives int
+	do       func(t *testing.T, h *Host, run string)
+}
+
+// damageKinds lists what the disk, a lost row and crashes leave of a run.
+func damageKinds() []damageKind {
+	var kinds []damageKind
+	for _, who := range []string{mailbox.Super, "root", "root-1-0"} {
+		for name, change := range map[string]func([][]byte) [][]byte{"gone": loseAll, "without its head": loseHead, "without its tail": loseTail,
+			"undecodable": spoilAll, "with an undecodable head": spoilHead, "with an undecodable entry": spoilMiddle, "of a newer form": appendNewer} {
+			kind := damageKind{name: "log of " + who + " " + name, do: func(t *testing.T, h *Host, run string) {
+				rewriteLog(t, h, mailbox.At(run, who), change)
+			}}
+			if who == "root-1-0" && name == "of a newer form" {
+				kind.outlives = 2 // the helper of the sandbox, and the program
+			}
+			kinds = append(kinds, kind)
+		}
+		kinds = append(kinds, damageKind{name: who + " crashes again and again", do: func(t *testing.T, h *Host, run string) { crashes(t, h, mailbox.At(run, who)) }})
+	}
+	kinds = append(kinds,
+		damageKind{name: "no log", do: func(t *testing.T, h *Host, run string) {
+			for at := range logs(t, h, run) {
+				rewriteLog(t, h, mailbox.At(run, at), loseAll)
+			}
+		}},
+		damageKind{name: "no row", do: forget},
+		damageKind{name: "no blobs", do: func(t *testing.T, h *Host, run string) {
+			if err := h.blobs.Drop(within(t), run); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		damageKind{name: "no row and no log of the supervisor", do: func(t *testing.T, h *Host, run string) {
+			forget(t, h, run)
+			rewriteLog(t, h, mailbox.At(run, mailbox.Super), loseAll)
+		}})
+	slices.SortFunc(kinds, func(a, b damageKind) int { return strings.Compare(a.name, b.name) })
+	return kinds
+}
+
+// programsOf counts the processes of tools that wait for a gate.
+func programsOf(t *testing.T, gate string) int { return len(programLines(t, gate)) }
+
+// programLines are the processes of tools that wait for a gate, each with its parent.
+func programLines(t *testing.T, gate string) (found []string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if text, err := os.ReadFile(line); err == nil && bytes.Contains(text, []byte(gate)) { // it may have ended
+			found = append(found, fmt.Sprintf("%s %.60q", line, text))
+		}
+	}
+	return found
+}
+
+// damagedRun is a run whose agents work until their gate opens.
+type damagedRun struct {
+	kind     damageKind
+	id, gate string
+}
+
+// damagedHost starts one run for each kind of damage and damages them. In mode "live"
+// their agents work in the memory of the host, in mode "idle" a node that was restarted
+// leaves them alone, and in mode "resumed" it has taken them up.
+func damagedHost(t *testing.T, mode string, kinds []damageKind) (*Host, []damagedRun) {
+	state := t.TempDir()
+	var roots []string
+	var runs []damagedRun
+	var requests []client.RunRequest
+	for _, kind := range kinds {
+		model, gate, agents := held(t)
+		roots = append(roots, agents)
+		runs = append(runs, damagedRun{kind: kind, id: client.NewID(), gate: gate})
+		requests = append(requests, client.RunRequest{RunID: runs[len(runs)-1].id, Model: model, Agents: agents, Agent: "boss"})
+	}
+	open := func(c *Config) { c.Roots = roots }
+	h := start(t, state, open)
+	c := connect(t, h)
+	for _, r := range requests {
+		begin(t, c, r)
+	}
+	for _, r := range runs {
+		await(t, c, r.id, "tool.started", 2)
+	}
+	restart := func(change ...func(*Config)) {
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h = start(t, state, append(change, open)...)
+	}
+	if mode != "live" {
+		restart()
+		for _, r := range runs {
+			if left := programLines(t, r.gate); len(left) > 0 {
+				t.Errorf("%s: programs outlive their node: %q", r.kind.name, left)
+			}
+		}
+	}
+	for _, r := range runs {
+		r.kind.do(t, h, r.id)
+	}
+	if mode == "resumed" {
+		restart(func(c *Config) { c.ResumeAll = true })
+	}
+	return h, runs
+}
+
+// bounded checks that an answer came within answerMax.
+func bounded(t *testing.T, verb string, do func() error) error {
+	t.Helper()
+	began := time.Now()
+	err := do()
+	if took := time.Since(began); took > answerMax {
+		t.Errorf("%s was answered after %v: %v", verb, took, err)
+	}
+	return err
+}
+
+// isDeleted deletes a run, asking again while its agents stop.
+func isDeleted(t *testing.T, c *client.Client, run string) {
+	t.Helper()
+	eventually(t, "the run is deleted", func() bool {
+		err := bounded(t, "delete", func() error {
+			_, err := c.Delete(within(t), run)
+			return err
+		})
+		refused := (*client.Error)(nil)
+		if errors.As(err, &refused) && refused.Code == client.CodeUnavailable {
+			return false
+		}
+		if err != nil && !(errors.As(err, &refused) && refused.Code == client.CodeNotFound) {
+			t.Fatalf("delete: %v", err)
+		}
+		return true
+	})
+}
+
+// isNothingLeft checks that a deleted run has no entry but tombstones, no row and no program.
+func isNothingLeft(t *testing.T, h *Host, c *client.Client, r damagedRun) {
+	t.Helper()
+	for at, kinds := range logs(t, h, r.id) {
+		if kinds[0] != "closed" {
+			t.Errorf("%s: of %s there is left %v", r.kind.name, at, kinds)
+		}
+	}
+	if _, ok := row(t, c, r.id); ok {
+		t.Errorf("%s: it is listed", r.kind.name)
+	}
+	if left := programLines(t, r.gate); len(left) > r.kind.outlives {
+		t.Errorf("%s: programs of its tools run on: %q", r.kind.name, left)
+	}
+}
+
+// TestAttackDamagedRunsCanBeEnded: whatever is damaged of a run, cancel with now stops
+// its agents and ends it within a bounded time, and then it can be deleted.
+func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
+	for _, mode := range []string{"live", "idle", "resumed"} {
+		t.Run(mode, func(t *testing.T) {
+			noLeaks(t)
+			kinds := damageKinds()
+			if mode == "live" { // actors in memory without any log are known to nobody
+				kinds = slices.DeleteFunc(kinds, func(k damageKind) bool { return k.name == "no log" })
+			}
+			h, runs := damagedHost(t, mode, kinds)
+			c := connect(t, h)
+			t.Run("runs", func(t *testing.T) {
+				for _, r := range runs {
+					t.Run(r.kind.name, func(t *testing.T) {
+						t.Parallel()
+						cancelsDamaged(t, h, c, r)
+						isDeleted(t, c, r.id)
+						isNothingLeft(t, h, c, r)
+					})
+				}
+			})
+		})
+	}
+}
+
+// cancelsDamaged cancels a run and checks that it is told as ended, and that it is true.
+func cancelsDamaged(t *testing.T, h *Host, c *client.Client, r damagedRun) {
+	t.Helper()
+	began := time.Now()
+	err := bounded(t, "cancel", func() error {
+		reply, err := c.Cancel(within(t), client.CancelRequest{RunID: r.id, Now: true})
+		t.Logf("after %v: %+v %v", time.Since(began).Round(time.Millisecond), reply, err)
+		if err == nil && reply.Text == "" {
+			t.Error("the acknowledgement says nothing")
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("cancel: %v", err)
+		return
+	}
+	for end := time.Now().Add(answerMax); ; {
+		info, err := c.Get(within(t), r.id)
+		listed, ok := row(t, c, r.id)
+		if err == nil && info.State == gateway.Finished && info.Result != nil && ok && listed.State == gateway.Finished && programsOf(t, r.gate) <= r.kind.outlives {
+			t.Logf("ended after %v: %s %s", time.Since(began).Round(time.Millisecond), info.Result.Reason, info.Result.Detail)
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("after the cancel: get %s %v, listed %t %s, %d programs", info.State, err, ok, listed.State, programsOf(t, r.gate))
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-t.Context().Done():
+			return
+		}
+	}
+}
