@@ -89,7 +89,7 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		return r, what
 	}
 	was := filepath.Join(s.dir, "damaged") // as it is before anybody looks at it
-	if err := os.CopyFS(was, os.DirFS(filepath.Join(s.dir, "state"))); err != nil {
+	if err := copyFiles(was, filepath.Join(s.dir, "state")); err != nil {
 		r.problem = err.Error()
 		return r, what
 	}
@@ -121,6 +121,29 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		r.problem = ""
 	}
 	return r, what
+}
+
+// copyFiles copies a directory without the socket that a killed server leaves.
+func copyFiles(to, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, rel), data, 0o600)
+		}
+		return err
+	})
 }
 
 // rot flips one bit in a file of the logs or leases, or cuts off its end.
