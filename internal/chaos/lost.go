@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
@@ -60,4 +65,50 @@ func loseEntries(post *jetstream.Post, at mailbox.Address, random *rand.Rand) (w
 		}
 	}
 	return what, err
+}
+
+// verb executes a command of the CLI, and returns its exit code and what it printed; the
+// end of ctx kills it.
+func (s stage) verb(ctx context.Context, verb string, args ...string) (code int, out string) {
+	cmd := s.commandOf(verb, args...)
+	stop := context.AfterFunc(ctx, func() {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+		}
+	})
+	defer stop()
+	text, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return -1, err.Error()
+	}
+	return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(text))
+}
+
+// removeTimeout is how long one cancel or delete of a damaged run may take.
+const removeTimeout = time.Minute
+
+// removeRun ends a damaged run that waits for a person, and deletes it: both must work
+// whatever is damaged. A run of which the store has nothing is not there to be deleted.
+func (s stage) removeRun(outcome string) (problem string) {
+	type verb struct {
+		args []string
+		code int // of a success
+	}
+	verbs := []verb{{[]string{"delete", "--yes", s.run}, 0}}
+	if outcome != "completed" && outcome != "log_damaged" {
+		verbs = slices.Insert(verbs, 0, verb{[]string{"cancel", "--now", s.run}, 0})
+	}
+	for _, v := range verbs {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+		code, out := s.verb(ctx, v.args[0], v.args[1:]...)
+		hung := ctx.Err() != nil
+		cancel()
+		switch {
+		case hung:
+			return "; " + v.args[0] + " hung"
+		case code != v.code && !strings.Contains(out, "there is no run"):
+			return fmt.Sprintf("; %s exits %d: %s", v.args[0], code, out)
+		}
+	}
+	return ""
 }

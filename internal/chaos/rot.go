@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,7 +20,8 @@ import (
 // file of the store, cuts off a file's end, or takes entries from one log: its
 // tail, its head or all of it. Whatever becomes of it must be
 // said: the run ends as if nothing had happened, it ends log_damaged, it asks for
-// a person, or the store does not open.
+// a person, or the store does not open. Then it must be possible to end the run and to
+// delete it.
 func rotten(o options) (err error) {
 	dir, err := os.MkdirTemp("", "troupe-chaos-")
 	if err != nil {
@@ -43,14 +46,12 @@ func rotten(o options) (err error) {
 	}
 	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
 	fmt.Println("  # | what was done                                                | outcome       | ledger | doubles | problem")
-	random := rand.New(rand.NewPCG(o.seed, 4))
 	ends, doubles, problems := map[string]int{}, 0, 0
-	for i := range o.rots {
-		r, what := rotOne(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), random, time.Duration(random.Int64N(int64(whole))))
-		fmt.Printf("%3d | %-60s | %-13s | %2d/%-3d | %7d | %s\n", i+1, what, r.outcome, r.counted, r.expected, r.doubles, r.problem)
-		ends[r.outcome]++
-		doubles += r.doubles
-		if r.problem != "" || r.doubles > 0 {
+	for d := range damaged(o, p, dir, whole) {
+		fmt.Printf("%3d | %-60s | %-13s | %2d/%-3d | %7d | %s\n", d.n, d.what, d.outcome, d.counted, d.expected, d.doubles, d.problem)
+		ends[d.outcome]++
+		doubles += d.doubles
+		if d.problem != "" || d.doubles > 0 {
 			problems++
 		}
 	}
@@ -61,6 +62,43 @@ func rotten(o options) (err error) {
 		return errBroken
 	}
 	return nil
+}
+
+// rotsAtOnce is how many runs are damaged at a time.
+const rotsAtOnce = 4
+
+// damagedRun is what became of the n-th run.
+type damagedRun struct {
+	row
+	n    int
+	what string
+}
+
+// damaged damages runs, each in a store of its own. The seed determines when each is killed
+// and what is damaged.
+func damaged(o options, p *provider, dir string, whole time.Duration) <-chan damagedRun {
+	runs, next := make(chan damagedRun), atomic.Int64{}
+	var workers sync.WaitGroup
+	for range rotsAtOnce {
+		workers.Go(func() {
+			for n := next.Add(1); n <= int64(o.rots); n = next.Add(1) {
+				random, at := rand.New(rand.NewPCG(o.seed, uint64(n))), filepath.Join(dir, fmt.Sprintf("run%d", n))
+				d := damagedRun{n: int(n)}
+				d.row, d.what = rotOne(o, p, at, random, time.Duration(random.Int64N(int64(whole))))
+				if d.problem == "" && d.doubles == 0 && !o.keep {
+					if err := os.RemoveAll(at); err != nil {
+						d.problem = err.Error()
+					}
+				}
+				runs <- d
+			}
+		})
+	}
+	go func() {
+		workers.Wait()
+		close(runs)
+	}()
+	return runs
 }
 
 // rotOne kills one run, damages a file, and resumes it.
@@ -93,13 +131,6 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		r.problem = err.Error()
 		return r, what
 	}
-	defer func() {
-		if r.problem == "" && r.doubles == 0 {
-			if err := os.RemoveAll(was); err != nil {
-				r.problem = err.Error()
-			}
-		}
-	}()
 	cmd = s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
 	if !entries.opened() {
 		cmd = s.start()
@@ -119,6 +150,9 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		}
 	case slices.Contains([]string{"completed", "log_damaged", "needs_human", "resume_unsafe"}, r.outcome):
 		r.problem = ""
+	}
+	if r.outcome != "refused" {
+		r.problem += s.removeRun(r.outcome)
 	}
 	return r, what
 }

@@ -166,7 +166,12 @@ Count.
 }
 
 func (s stage) command(args ...string) *exec.Cmd {
-	all := append([]string{"run", "--store-dir", filepath.Join(s.dir, "state"), "-o", "json"}, args...)
+	return s.commandOf("run", args...)
+}
+
+// commandOf is a command of the CLI with the store of the stage.
+func (s stage) commandOf(verb string, args ...string) *exec.Cmd {
+	all := append([]string{verb, "--store-dir", filepath.Join(s.dir, "state"), "-o", "json"}, args...)
 	cmd := exec.Command(s.o.troupe, all...)
 	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_API_KEY=none", "TROUPE_MODEL=", "NATS_URL=", "NATS_CONTEXT=")
 	cmd.SysProcAttr = tied()
