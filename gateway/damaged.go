@@ -28,19 +28,19 @@ const (
 	superLeft = "its supervisor was given up"
 )
 
-// view is a run as its row and its supervisor's log show it.
-type view struct {
+// runView is a run as its row and its supervisor's log show it.
+type runView struct {
 	info  client.RunInfo
 	state supervisor.State
 	// lost is why the supervisor tells no agent to stop; "" if it does.
 	lost string
 }
 
-// look reads how a run stands. A log of a newer form is refused unless a person says now:
+// inspectRun reads how a run stands. A log of a newer form is refused unless a person says now:
 // a node of the newer release can stop such a run in order.
-func (c *Control) look(ctx context.Context, info client.RunInfo, now bool) (view, error) {
+func (c *Control) inspectRun(ctx context.Context, info client.RunInfo, now bool) (runView, error) {
 	s, damage, err := foldDamage(ctx, c.cfg.Post, info.RunID)
-	v := view{info: info, state: s}
+	v := runView{info: info, state: s}
 	switch {
 	case isNewer(err) && now:
 		v.lost = "the log of its supervisor was " + bus.ErrNewer.Error()
@@ -78,6 +78,14 @@ func (c *Control) unlisted(ctx context.Context, run string) (info client.RunInfo
 	return info, ok, nil
 }
 
+// canceled is the cancel in the log of an agent; nil without one.
+func (e *ending) canceled() *agent.Canceled {
+	if e.agent == nil {
+		return nil
+	}
+	return e.agent.State.Cancel
+}
+
 // isStopped reports whether an agent has said that it has ended.
 func (e *ending) isStopped() bool { return e.closed > 0 || e.agent.State.Phase == agent.Done }
 
@@ -95,7 +103,7 @@ func (e *ending) needsCancel(f agent.Canceled) bool {
 	if !e.hasBegun() || e.isStopped() {
 		return false
 	}
-	told := e.agent.State.Cancel
+	told := e.canceled()
 	return told == nil || f.Now && !told.Now
 }
 
@@ -116,7 +124,7 @@ func (c *Control) cancelLogs(ctx context.Context, request string, f agent.Cancel
 
 // cancelAgents stops the agents of a run whose supervisor cannot, and ends its row. The
 // row is final unless the supervisor comes back and writes another result.
-func (c *Control) cancelAgents(ctx context.Context, v view, r client.CancelRequest, f agent.Canceled) (any, error) {
+func (c *Control) cancelAgents(ctx context.Context, v runView, r client.CancelRequest, f agent.Canceled) (any, error) {
 	if err := bus.Token(r.Request); err != nil {
 		return nil, badRequestID(err)
 	}
@@ -184,7 +192,8 @@ func working(ends map[mailbox.Address]*ending, of agent.ID) []mailbox.Address {
 	return list
 }
 
-// accountOf is account by the logs of the agents.
+// accountOf is account by the logs of the agents. Agents that ended before the cancel
+// do not count.
 func (c *Control) accountOf(ends map[mailbox.Address]*ending, of agent.ID) client.CancelReply {
 	r := client.CancelReply{Pending: []client.PendingOn{}}
 	on := map[string]int{}
@@ -192,8 +201,9 @@ func (c *Control) accountOf(ends map[mailbox.Address]*ending, of agent.ID) clien
 		if !e.hasBegun() || !isCanceled(of, agent.ID(at.Agent())) {
 			continue
 		}
-		r.Agents++
 		switch {
+		case e.isStopped() && e.canceled() == nil:
+			continue
 		case e.isStopped():
 			r.Stopped++
 		case e.isOrphaned():
@@ -201,6 +211,7 @@ func (c *Control) accountOf(ends map[mailbox.Address]*ending, of agent.ID) clien
 		default:
 			on[e.agent.State.Node]++
 		}
+		r.Agents++
 	}
 	c.pendingNodes(&r, on)
 	return r

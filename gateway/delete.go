@@ -33,7 +33,9 @@ type ending struct {
 	newer  bool             // it has an entry of a newer form
 	starts int              // activations in a row, at its end, that did not get through it
 	start  string           // the newest of them
-	told   time.Time        // when it was canceled
+	told   time.Time        // when it was canceled, the first time or the first time with now
+	// toldNow: that was with now.
+	toldNow bool
 }
 
 func newEnding(at mailbox.Address) *ending {
@@ -54,8 +56,8 @@ func (e *ending) next(m mailbox.Message) {
 	if e.closed == 0 && e.life.Phase == life.Closed {
 		e.closed = m.Place
 	}
-	if e.told.IsZero() && e.agent != nil && e.agent.State.Cancel != nil {
-		e.told = time.UnixMilli(m.At)
+	if c := e.canceled(); c != nil && (e.told.IsZero() || c.Now && !e.toldNow) {
+		e.told, e.toldNow = time.UnixMilli(m.At), c.Now
 	}
 	entry, err := mailbox.Decode(m.Data)
 	if err != nil || len(entry.Items) == 0 {

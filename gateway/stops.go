@@ -33,7 +33,7 @@ func (c *Control) cancel(ctx context.Context, r client.CancelRequest) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.look(ctx, info, r.Now)
+	v, err := c.inspectRun(ctx, info, r.Now)
 	if err != nil {
 		return nil, err
 	}

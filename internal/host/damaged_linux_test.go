@@ -68,8 +68,8 @@ func appendNewer(log [][]byte) [][]byte {
 	return append(log, entry)
 }
 
-// crashes appends the claims of as many activations as nobody gets through.
-func crashes(t *testing.T, h *Host, at mailbox.Address) {
+// appendCrashes appends the claims of as many activations as nobody gets through.
+func appendCrashes(t *testing.T, h *Host, at mailbox.Address) {
 	t.Helper()
 	for i := range uint64(life.StartsMax + 2) {
 		body, err := mailbox.Marshal(agent.Resumed{Life: "x"})
@@ -112,7 +112,7 @@ func damageKinds() []damageKind {
 			}
 			kinds = append(kinds, kind)
 		}
-		kinds = append(kinds, damageKind{name: who + " crashes again and again", do: func(t *testing.T, h *Host, run string) { crashes(t, h, mailbox.At(run, who)) }})
+		kinds = append(kinds, damageKind{name: who + " crashes again and again", do: func(t *testing.T, h *Host, run string) { appendCrashes(t, h, mailbox.At(run, who)) }})
 	}
 	kinds = append(kinds,
 		damageKind{name: "no log", do: func(t *testing.T, h *Host, run string) {
@@ -204,8 +204,8 @@ func damagedHost(t *testing.T, mode string, kinds []damageKind) (*Host, []damage
 	return h, runs
 }
 
-// bounded checks that an answer came within answerMax.
-func bounded(t *testing.T, verb string, do func() error) error {
+// checkBounded checks that an answer came within answerMax.
+func checkBounded(t *testing.T, verb string, do func() error) error {
 	t.Helper()
 	began := time.Now()
 	err := do()
@@ -215,11 +215,11 @@ func bounded(t *testing.T, verb string, do func() error) error {
 	return err
 }
 
-// isDeleted deletes a run, asking again while its agents stop.
-func isDeleted(t *testing.T, c *client.Client, run string) {
+// deleteDamagedRun deletes a run, asking again while its agents stop.
+func deleteDamagedRun(t *testing.T, c *client.Client, run string) {
 	t.Helper()
 	eventually(t, "the run is deleted", func() bool {
-		err := bounded(t, "delete", func() error {
+		err := checkBounded(t, "delete", func() error {
 			_, err := c.Delete(within(t), run)
 			return err
 		})
@@ -234,8 +234,8 @@ func isDeleted(t *testing.T, c *client.Client, run string) {
 	})
 }
 
-// isNothingLeft checks that a deleted run has no entry but tombstones, no row and no program.
-func isNothingLeft(t *testing.T, h *Host, c *client.Client, r damagedRun) {
+// checkNothingLeft checks that a deleted run has no entry but tombstones, no row and no program.
+func checkNothingLeft(t *testing.T, h *Host, c *client.Client, r damagedRun) {
 	t.Helper()
 	for at, kinds := range logs(t, h, r.id) {
 		if kinds[0] != "closed" {
@@ -266,9 +266,9 @@ func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 				for _, r := range runs {
 					t.Run(r.kind.name, func(t *testing.T) {
 						t.Parallel()
-						cancelsDamaged(t, h, c, r)
-						isDeleted(t, c, r.id)
-						isNothingLeft(t, h, c, r)
+						cancelDamagedRun(t, h, c, r)
+						deleteDamagedRun(t, c, r.id)
+						checkNothingLeft(t, h, c, r)
 					})
 				}
 			})
@@ -276,11 +276,11 @@ func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 	}
 }
 
-// cancelsDamaged cancels a run and checks that it is told as ended, and that it is true.
-func cancelsDamaged(t *testing.T, h *Host, c *client.Client, r damagedRun) {
+// cancelDamagedRun cancels a run and checks that it is told as ended, and that it is true.
+func cancelDamagedRun(t *testing.T, h *Host, c *client.Client, r damagedRun) {
 	t.Helper()
 	began := time.Now()
-	err := bounded(t, "cancel", func() error {
+	err := checkBounded(t, "cancel", func() error {
 		reply, err := c.Cancel(within(t), client.CancelRequest{RunID: r.id, Now: true})
 		t.Logf("after %v: %+v %v", time.Since(began).Round(time.Millisecond), reply, err)
 		if err == nil && reply.Text == "" {
