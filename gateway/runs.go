@@ -39,9 +39,16 @@ const (
 	Finished = "finished"
 )
 
-// Put writes a row: a summary. What a run said, and who took part, is in its log.
-func (r *Runs) Put(ctx context.Context, i client.RunInfo) error {
-	return r.Change(ctx, i.RunID, func(row *client.RunInfo) { *row = i })
+// Add writes the row of a run that has none, and returns the row that is there. It
+// leaves one that somebody has written meanwhile: it may say that the run has ended.
+func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
+	err = r.Change(ctx, i.RunID, func(row *client.RunInfo) {
+		if row.State == "" {
+			*row = i
+		}
+		there = *row
+	})
+	return there, err
 }
 
 // Change writes a row as change makes it from what it was: an empty one if

@@ -45,7 +45,7 @@ func TestARottenRowDoesNotHoldUpTheList(t *testing.T) {
 	}
 	use(func(r *gateway.Runs) {
 		for _, run := range []string{"first", "second"} {
-			if err := r.Put(ctx, client.RunInfo{RunID: run, Title: "title of " + run}); err != nil {
+			if _, err := r.Add(ctx, client.RunInfo{RunID: run, State: gateway.Live, Title: "title of " + run}); err != nil {
 				t.Fatal(err)
 			}
 		}

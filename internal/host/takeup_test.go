@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/gateway"
 )
 
 // TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp: of sixteen shards that a
@@ -63,4 +66,24 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 	eventually(t, "what is gained again is looked at again", is(16))
 	end()
 	wait.Wait()
+}
+
+// TestARunThatEndsWhileItsLogIsFoundStaysFinished: the list of runs was read before the
+// run had a row, and the row that says its end was written after.
+func TestARunThatEndsWhileItsLogIsFoundStaysFinished(t *testing.T) {
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Model: script(t, "agents:\n  coordinator:\n    - text: done\n")})
+	finishedAt(t, h, id)
+	logs, err := h.post.Addresses(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, _, err := h.unfinished(within(t), nil, logs)
+	if err != nil || len(open) != 0 {
+		t.Errorf("open: %+v, %v", open, err)
+	}
+	if info, _, err := h.runs.Get(within(t), id); err != nil || info.State != gateway.Finished {
+		t.Errorf("the index says %+v, %v", info, err)
+	}
 }

@@ -54,9 +54,12 @@ func (h *Host) unfinished(ctx context.Context, list []client.RunInfo, logs []mai
 		} else if buried {
 			continue // it was deleted
 		}
-		row := client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name}
-		if err := h.runs.Put(ctx, row); err != nil {
+		row, err := h.runs.Add(ctx, client.RunInfo{RunID: at.Run(), State: gateway.Live, Node: h.cfg.Name})
+		switch {
+		case err != nil:
 			return nil, found, err
+		case row.State == gateway.Finished:
+			continue // it ended after the list was read
 		}
 		open = append(open, row)
 		found++
