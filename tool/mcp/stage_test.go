@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func build(all tools) *sdk.Server {
 	return s
 }
 
-// act plays a server's part until stdin ends.
+// act plays a server's part until stdin ends. It ends by syscall.Exit: os.Exit sleeps for a second under the race detector.
 func act(part string) {
 	count := func() {
 		f, err := os.OpenFile(os.Getenv("MCP_TEST_STARTS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -67,11 +68,11 @@ func act(part string) {
 		select {}
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no database; password="+os.Getenv("SECRET_WORD"))
-		os.Exit(3)
+		syscall.Exit(3)
 	case "wordy": // what is shown of it begins within the secret
 		word := os.Getenv("SECRET_WORD")
 		fmt.Fprint(os.Stderr, word, strings.Repeat("x", stderrShown-len(word)/2))
-		os.Exit(3)
+		syscall.Exit(3)
 	}
 	all := tools{
 		"echo": func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -81,7 +82,10 @@ func act(part string) {
 			dir, err := os.Getwd()
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Join(os.Environ(), "\n") + "\nin " + dir}}}, err
 		},
-		"die": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { os.Exit(1); return nil, nil },
+		"die": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			syscall.Exit(1)
+			return nil, nil
+		},
 		"hang": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -107,9 +111,9 @@ func act(part string) {
 		select {} // it has lost its stdin, and stays
 	}
 	if err != nil {
-		os.Exit(1)
+		syscall.Exit(1)
 	}
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // deaf answers what comes first, and then reads no more.
