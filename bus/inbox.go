@@ -30,7 +30,7 @@ const ReplyBytesMax = 512
 // (those of one user may have a prefix of their own below clientInboxes), and
 // those that a server makes for a request from another account.
 var (
-	answered      = []string{"_INBOX.", "_INBOX_client.", "_R_."}
+	answered      = []string{"_INBOX.", "_INBOX_client.", serverInbox}
 	clientInboxes = "_INBOX_client_"
 )
 

@@ -32,9 +32,16 @@ var roles = []Role{RoleNode, RoleService, RoleClient, RoleObserver}
 // WatcherSubsMax is how many subscriptions one connection of an observer may have.
 const WatcherSubsMax = 64
 
-// watchers is the account of observers. Only events and heartbeats are imported into
-// it, so it is apart from all other subjects whatever the permissions say.
+// watchers is the account of observers and of connections without a credential. Only
+// events and heartbeats are imported into it, so it is apart from all other subjects
+// whatever the permissions say. Where control is open, the verbs are imported too: the
+// server then makes the reply subjects (serverInbox) itself, so a request without a
+// credential cannot pass for one of somebody else.
 const watchers = "WATCHERS"
+
+// serverInbox begins the reply subjects that a server makes for a request from
+// another account.
+const serverInbox = "_R_."
 
 // What the flags that open access say, and what is said when they are in use.
 const (
@@ -55,7 +62,7 @@ func OpenWarning(watch, control bool) string {
 
 // InboxPrefix is where a role gets its answers. The prefixes differ so that no
 // role hears another's. Connections without a credential have the usual prefix of
-// NATS and share it, where they may ask at all.
+// NATS and share it, in an account of their own.
 func InboxPrefix(role Role) string {
 	if role == roleAnyone || role == RoleObserver {
 		return "_INBOX"
@@ -95,6 +102,19 @@ func (e *Embedded) separate(s *server.Server) error {
 			return fmt.Errorf("import %s: %w", subject, err)
 		}
 	}
+	if !e.cfg.OpenControl {
+		return nil
+	}
+	for subject, answers := range map[string]server.ServiceRespType{
+		e.cfg.Names.Cmds(): server.Singleton, AgentsSubjects: server.Streamed, DiscoverySubjects: server.Streamed,
+	} {
+		if err := own.AddServiceExportWithResponse(subject, answers, nil); err != nil {
+			return fmt.Errorf("export %s: %w", subject, err)
+		}
+		if err := apart.AddServiceImport(own, subject, subject); err != nil {
+			return fmt.Errorf("import %s: %w", subject, err)
+		}
+	}
 	return nil
 }
 
@@ -106,7 +126,7 @@ func (e *Embedded) users(apart *server.Account) []*server.User {
 	var users []*server.User
 	for _, role := range append(roles[:len(roles):len(roles)], roleAnyone) {
 		u := &server.User{Username: string(role), Password: e.secrets[role], Permissions: e.permissions(role)}
-		if role == RoleObserver || role == roleAnyone && !e.cfg.OpenControl {
+		if role == RoleObserver || role == roleAnyone {
 			u.Account = apart
 		}
 		if role != roleAnyone || e.cfg.OpenWatch || e.cfg.OpenControl {
@@ -133,7 +153,7 @@ func (e *Embedded) permissions(role Role) *server.Permissions {
 	case role == RoleService:
 		publish = server.SubjectPermission{Allow: []string{inbox(RoleClient), NodeClientInbox + ".>", HeartbeatSubjects}}
 		if e.cfg.OpenControl {
-			publish.Allow = append(publish.Allow, inbox(roleAnyone))
+			publish.Allow = append(publish.Allow, serverInbox+">")
 		}
 		subscribe.Allow = []string{names.Cmds(), AgentsSubjects, DiscoverySubjects, inbox(RoleService)}
 	case role == RoleClient:

@@ -16,7 +16,13 @@ import (
 // embedded is a server of this test alone, which only this process reaches.
 func embedded(t *testing.T) *bus.Embedded {
 	t.Helper()
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true})
+	return embeddedAs(t, bus.EmbeddedConfig{DontListen: true})
+}
+
+func embeddedAs(t *testing.T, cfg bus.EmbeddedConfig) *bus.Embedded {
+	t.Helper()
+	cfg.StateDir = t.TempDir()
+	e, err := bus.StartEmbedded(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

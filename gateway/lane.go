@@ -32,8 +32,9 @@ type ticket struct {
 }
 
 // newTicket names the source of a request by where its answer goes: each connection
-// has a private inbox, some users have a prefix of their own. A client may invent
-// inboxes: then it takes from the share of its group, not from that of others.
+// has a private inbox, some users have a prefix of their own. A client with a credential
+// may invent inboxes: then it takes from what that user has elsewhere. Requests without
+// one come from another account, so all of them are one source that the server names.
 func newTicket(reply string, size int, serve, refuse func()) *ticket {
 	group, rest, _ := strings.Cut(reply, ".")
 	connection, _, _ := strings.Cut(rest, ".")

@@ -173,3 +173,59 @@ func TestABusyNodeIsAskedAgain(t *testing.T) {
 		t.Error("logs that are full are not busy")
 	}
 }
+
+// TestAttackInventedInboxesTakeNoTurns: with --open-control, a connection without a
+// credential invents inboxes, its own and those of others. The server names where its
+// answers go, so it has one share, and a client gets an answer at once.
+func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
+	e := embeddedAs(t, bus.EmbeddedConfig{Port: bus.FreePort, OpenControl: true})
+	full, done := make(chan struct{}, 10*requestsAtOnce), make(chan struct{})
+	slow := func() client.NodeInfo {
+		select {
+		case full <- struct{}{}:
+		case <-done:
+		}
+		<-done
+		return client.NodeInfo{}
+	}
+	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: bus.Names{}, Name: "one", Machine: "m", Self: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	hog, err := bus.Connect(bus.Options{Servers: e.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hog.Close)
+	for i := range 4 * requestsAtOnce {
+		for _, inbox := range []string{"_INBOX_client_x%d.a.1", "_INBOX_client.x%d.1", "_INBOX.x%d.1"} {
+			if err := hog.PublishRequest("troupe.cmd.nodes", fmt.Sprintf(inbox, i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := hog.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for range sourceAtOnce {
+		<-full
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := client.New(dial(t, e, bus.RoleClient), bus.Names{}).Nodes(t.Context())
+		asked <- err
+	}()
+	<-full // the client's, or one more of the hog
+	if n := len(full); n > 0 {
+		t.Errorf("the hog has %d and more requests under way, want %d", sourceAtOnce+n, sourceAtOnce)
+	}
+	close(done)
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
