@@ -125,6 +125,38 @@ func TestAttackDaemonOutlivesNoCall(t *testing.T) {
 	}
 }
 
+// runner is a script that leaves its group and goes on in another process, and another, each of which ends.
+const runner = `f() { (f & ) & }; : 300.%s; f`
+
+// chases is how many programs TestAttackProcessThatForksAndEndsIsCaught ends.
+const chases = 20
+
+// chaseTime is how long all of it may take.
+const chaseTime = 20 * time.Second
+
+// TestAttackProcessThatForksAndEndsIsCaught: a process that forks and ends is not the one that was found when it is
+// killed, and its child may be missing in the list that was read meanwhile.
+func TestAttackProcessThatForksAndEndsIsCaught(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // see above
+	}
+	escaped := 0
+	ctx, cancel := context.WithTimeout(t.Context(), chaseTime)
+	defer cancel()
+	for n := range chases {
+		token := fmt.Sprintf("3%d3%d", os.Getpid(), n)
+		out, err := Run(ctx, Spec{Argv: sh("setsid sh -c '" + fmt.Sprintf(runner, token) + "' >/dev/null 2>&1 & sleep 0.05; exit 7"), Env: []string{"PATH=" + os.Getenv("PATH")}})
+		if err != nil || out.Exit != 7 {
+			t.Errorf("%d %v", out.Exit, err)
+		}
+		if left := alive(t, token); len(left) > 0 {
+			escaped++
+			t.Error(left)
+		}
+	}
+	t.Logf("%d programs, %d escaped", chases, escaped)
+}
+
 // lookVar makes this test binary read its stdin once without waiting.
 const lookVar = "PROC_TEST_LOOK"
 
