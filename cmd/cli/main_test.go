@@ -195,7 +195,8 @@ func halfRun() {
 		Definitions: []supervisor.Definition{{Name: "coordinator", System: "agent: coordinator"}},
 		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []agent.Command{{Name: "deploy", Line: "true"}},
 		Model: agent.Model{Name: choice.Name(), Price: choice.Price}, Limits: supervisor.Limits{Tokens: 100_000}}))
-	check(runs.Put(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"}))
+	_, err = runs.Add(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"})
+	check(err)
 	<-inside
 	node.Stop()
 	check(post.Close())
