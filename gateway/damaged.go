@@ -241,23 +241,38 @@ func (c *Control) cancelStrays(ctx context.Context, s supervisor.State, r client
 	return c.accountOf(ends, f.Of), nil
 }
 
-// giveUpUnread ends members for their run whose logs are newer than this program. Should a
-// newer node activate one of them, it reads the cancel first. Members in a pool without a
-// node stay pending: a node that comes stops them, and their run ends in order.
-func (c *Control) giveUpUnread(ctx context.Context, s supervisor.State, r client.CancelRequest, of agent.ID) error {
+// giveUpSilent ends members for their run of which its supervisor will not hear: those whose
+// logs are newer than this program, and those that have ended where the supervisor's log
+// lost the entry that said so. Should a newer node activate one of the former, it reads the
+// cancel first. Members in a pool without a node stay pending: a node that comes stops
+// them, and their run ends in order.
+func (c *Control) giveUpSilent(ctx context.Context, s supervisor.State, r client.CancelRequest, of agent.ID) error {
 	ends, err := c.endings(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
 	super := mailbox.At(r.RunID, mailbox.Super)
 	s.Members(func(m supervisor.Member) {
-		e := ends[mailbox.At(r.RunID, string(m.ID)).In(m.Pool)]
-		if !m.Done && isCanceled(of, m.ID) && e != nil && e.newer {
-			f := supervisor.GivenUp{Agent: m.ID, Why: "canceled, and nobody here can stop it: its log was " + bus.ErrNewer.Error()}
+		why := ends[mailbox.At(r.RunID, string(m.ID)).In(m.Pool)].whySilent()
+		if !m.Done && isCanceled(of, m.ID) && why != "" {
+			f := supervisor.GivenUp{Agent: m.ID, Why: "canceled: " + why}
 			err = errors.Join(err, c.cfg.Node.Command(ctx, super, "cancel_gave_up."+string(m.ID), f.Kind(), f))
 		}
 	})
 	return err
+}
+
+// whySilent is why the supervisor will not hear that an agent has stopped; "" if it may.
+func (e *ending) whySilent() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.newer:
+		return "nobody here can stop it: its log was " + bus.ErrNewer.Error()
+	case e.isStopped():
+		return "its log says that it has ended, and the log of its supervisor lost that"
+	}
+	return ""
 }
 
 // endRow writes into the index that a run has ended, where its supervisor cannot.

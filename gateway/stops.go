@@ -77,7 +77,7 @@ func (c *Control) awaitStops(ctx context.Context, s supervisor.State, r client.C
 	strays, err := c.cancelStrays(ctx, s, r, f)
 	warn(err)
 	if wait > 0 && r.Now && !allStopped(s, f.Of) {
-		warn(c.giveUpUnread(ctx, s, r, f.Of))
+		warn(c.giveUpSilent(ctx, s, r, f.Of))
 		s = c.awaitMembers(ctx, s, r, gaveUpWait)
 	}
 	reply := c.account(s, f.Of)

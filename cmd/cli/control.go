@@ -106,8 +106,7 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Account: &account})
 	}
 	if s.host != nil {
-		// The cancel is in the log before the run wakes up.
-		if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {
+		if err := r.stopHere(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -129,6 +128,25 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 			return err
 		}
 	}
+}
+
+// stopHere resumes a run on the node of this process, after the cancel is in its log, and
+// waits until its agents have stopped: the cancel then ends what the supervisor will not
+// hear of. A damaged run may have ended with the cancel.
+func (r *canceling) stopHere(ctx context.Context, s *seat) error {
+	if info, err := s.Get(ctx, r.RunID); err == nil && info.State == "finished" {
+		return nil
+	}
+	if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {
+		return err
+	}
+	request := r.CancelRequest
+	request.WaitMS = min(r.wait, client.CancelWaitMax).Milliseconds()
+	_, err := s.Cancel(ctx, request)
+	if known := (*client.Error)(nil); errors.As(err, &known) && known.Code == client.CodeConflict || errors.Is(err, context.DeadlineExceeded) {
+		return nil // it has ended, or --wait is over
+	}
+	return err
 }
 
 // account asks who has stopped, once the time to wait is over; known is what was known
