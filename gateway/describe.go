@@ -30,7 +30,11 @@ func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 	if err != nil {
 		return info, err
 	}
-	info = stand(info, s)
+	if info = stand(info, s); info.State == Parked {
+		if info, err = c.unlessAnswered(ctx, info); err != nil {
+			return info, err
+		}
+	}
 	if !r.Describe || s.Phase == "" {
 		return info, nil
 	}

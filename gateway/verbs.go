@@ -302,6 +302,23 @@ func (c *Control) waits(ctx context.Context, run string, a supervisor.AgentResul
 	return s.Query.Query == a.Query.Query, err
 }
 
+// unlessAnswered is a parked run, or a live one if all that it asked is answered in
+// the logs of its agents, and its supervisor has not heard of it yet: whoever has
+// answered and waits for the run would otherwise read the old question again.
+func (c *Control) unlessAnswered(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
+	for _, a := range members(info) {
+		if a.Query == nil {
+			continue
+		}
+		waits, err := c.waits(ctx, info.RunID, a)
+		if waits || err != nil {
+			return info, err
+		}
+	}
+	info.State = Live
+	return info, nil
+}
+
 // Question is one open query of a run.
 type Question struct {
 	RunID string     `json:"run_id"`

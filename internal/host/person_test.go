@@ -157,6 +157,9 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 	if open, err := c.Questions(within(t)); err != nil || len(open) != 0 {
 		t.Errorf("after the answer: %+v %v", open, err)
 	}
+	if info, err := c.Get(within(t), id); err != nil || info.State != gateway.Live {
+		t.Errorf("a run whose only question is answered is %q, %v", info.State, err)
+	}
 	var refused *client.Error
 	if err := say("the first"); !errors.As(err, &refused) || refused.Code != client.CodeConflict {
 		t.Errorf("another answer: %v", err)
