@@ -32,10 +32,13 @@ const askedBytesMax = 1400
 
 // leave is what needs no person, as far as a task says it.
 type leave struct {
-	Allow []string `json:"allow,omitempty"` // rules of shell
-	Deny  []string `json:"deny,omitempty"`  // commands of shell that never run
-	Yes   bool     `json:"yes,omitempty"`   // any command that the sandbox confines
-	Asked []string `json:"asked,omitempty"` // tools that always need one
+	Allow []string `json:"allow,omitempty"` // rules of shell: the operator's, and of trusted files
+	// Request are rules of shell that the request brought: like Yes, they count only
+	// where the sandbox confines commands, because nothing proves whose word they are.
+	Request []string `json:"request,omitempty"`
+	Deny    []string `json:"deny,omitempty"`  // commands of shell that never run
+	Yes     bool     `json:"yes,omitempty"`   // any command that the sandbox confines
+	Asked   []string `json:"asked,omitempty"` // tools that always need one
 	// DenyOnly: the agent may only pass the shell on, so nothing but Deny binds.
 	DenyOnly bool `json:"deny_only,omitempty"`
 }
@@ -85,7 +88,7 @@ func (h *Host) approvals(o *supervisor.Opened, r client.RunRequest) {
 	if specOf(o.Tools, shell.Name) >= 0 && own && !slices.Contains(tools, shell.Name) {
 		tools = append(tools, shell.Name)
 	}
-	run := leave{Yes: r.Yes, Asked: asked, Allow: slices.Concat(h.rule(shell.Name).Allow, allowedCommands(agentfile.Refs(r.AllowedTools)))}
+	run := leave{Yes: r.Yes, Asked: asked, Allow: slices.Clone(h.rule(shell.Name).Allow), Request: allowedCommands(agentfile.Refs(r.AllowedTools))}
 	denied, _ := agentfile.DeniedCommands(agentfile.Refs(r.DisallowedTools))
 	run.Deny = slices.Concat(h.rule(shell.Name).Deny, deniedByDirectory(o.Workspace), denied)
 	for i, d := range o.Definitions {
@@ -178,13 +181,21 @@ func approve(ctx context.Context, c hook.Call, confined func(context.Context) st
 	if shell.Allowed(l.Allow, args.Command) {
 		return agent.HookAnswer{}, nil
 	}
-	if !l.Yes {
+	return approveWhereConfined(l, args.Command, func() bool { return confined(ctx) == "" }, ask)
+}
+
+// approveWhereConfined decides by what counts only where the sandbox confines a command.
+func approveWhereConfined(l leave, command string, isConfined func() bool, ask func(string) (agent.HookAnswer, error)) (agent.HookAnswer, error) {
+	ruled := shell.Allowed(slices.Concat(l.Allow, l.Request), command)
+	switch {
+	case !ruled && !l.Yes:
 		return ask("no rule allows this command")
-	}
-	if confined(ctx) != "" {
+	case isConfined():
+		return agent.HookAnswer{}, nil
+	case l.Yes:
 		return ask("--yes does not count for commands here")
 	}
-	return agent.HookAnswer{}, nil
+	return ask("rules of the request do not count for commands here")
 }
 
 var probed struct {

@@ -303,6 +303,10 @@ func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
 		missing, want string
 	}{
 		{"a rule counts everywhere", leave{Allow: []string{"touch:*"}}, "files", ""},
+		{"the request's rule, where it is confined", leave{Request: []string{"touch:*"}}, "", ""},
+		{"the request's rule, where it is not", leave{Request: []string{"*"}}, "files", "ask rules of the request do not count for commands here; this system does not enforce: files"},
+		{"the request's rule beside another", leave{Allow: []string{"ls:*"}, Request: []string{"touch:*"}}, "network", "ask rules of the request do not count for commands here; this system does not enforce: network"},
+		{"the request's rule for something else", leave{Request: []string{"ls:*"}}, "files", "ask no rule allows this command; this system does not enforce: files"},
 		{"yes, where it is confined", leave{Yes: true}, "", ""},
 		{"yes, where it is not", leave{Yes: true}, "files", "ask --yes does not count for commands here; this system does not enforce: files"},
 		{"no rule", leave{}, "", "ask no rule allows this command"},
@@ -311,6 +315,28 @@ func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
 	} {
 		if got := asked(c.l, c.missing); got != c.want {
 			t.Errorf("%s: %q", c.what, got)
+		}
+	}
+}
+
+// Who may send requests has no command run without a sandbox by rules of his own.
+func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
+	dir, agents := t.TempDir(), t.TempDir()
+	put(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")
+	o, _, err := doors(dir, func(c *Config) { c.Roots = []string{dir, agents} }).build(request(func(r *client.RunRequest) {
+		r.Dir, r.Agents, r.Agent, r.AllowedTools = dir, agents, "hand", []string{"shell(*)"}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root })
+	hooks := o.Definitions[root].Manners.Hooks
+	i := slices.IndexFunc(hooks, func(k agent.Hook) bool { return k.Name == approvalHook })
+	for missing, want := range map[string]agent.HookDecision{"": "", "files": agent.HookAsk} {
+		c := hook.Call{Hook: hooks[i], Data: agent.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
+		a, err := approve(t.Context(), c, func(context.Context) string { return missing })
+		if err != nil || a.Decision != want {
+			t.Errorf("missing %q: %q %v, by %s", missing, a.Decision, err, hooks[i].Rules)
 		}
 	}
 }
