@@ -91,7 +91,7 @@ var layers = []struct {
 	{"model", 0}, {"settings", 0}, {"prompt", 0}, {"tool", 2}, {"gate", 0}, {"budget", 1}, {"agent", 2}, {"supervisor", 3},
 	{"model/catalog", 2}, {"model/pick", 3}, {"model/scout", 2}, {"mailbox", 1}, {"bus", 2}, {"mailbox/jetstream", 3}, {"mailbox/memory", 3},
 	{"telemetry", 4}, {"agentfile", 4}, {"hook", 4}, {"actors", 5}, {"actors/life", 4}, {"client", 6}, {"gateway", 7}, {"term", 7}, {"eval", 7},
-	{"internal", 8}, {"internal/crew", 0}, {"internal/near", -1}, {"internal/safefile", -1}, {"internal/schema", 1}, {"internal/trap", 0}, {".", 9}, {"cmd", 9}, {"examples", 9}, {"deploy", 9}, {"tools", 9}, {"test", 9},
+	{"internal", 8}, {"internal/crew", 0}, {"internal/near", -1}, {"internal/safefile", -1}, {"internal/schema", 1}, {"internal/workdir", -1}, {"internal/trap", 0}, {".", 9}, {"cmd", 9}, {"examples", 9}, {"deploy", 9}, {"tools", 9}, {"test", 9},
 }
 
 func rank(dir string) (int, bool) {

@@ -3,11 +3,11 @@ package host
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/builtin"
@@ -28,7 +28,7 @@ type places struct {
 	specs map[bool][]model.ToolSpec // without a directory, and with one
 }
 
-var errMoved = errors.New("host: the directory of the run is another one now: a link has taken its place")
+var errMoved = errors.New("host: the directory of the run is another one now: a link or another directory has taken its place")
 
 type place struct {
 	key string
@@ -43,11 +43,6 @@ func (p *places) open(dir string, writable []string) (*builtin.Directory, error)
 	if old != nil && old.Current() {
 		return old.Directory, nil
 	}
-	// Who asked for the run named this directory, and it was under a root. Whoever may
-	// write beside it must not lead the tools elsewhere.
-	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
-		return nil, errMoved
-	}
 	without, err := p.hidden(dir)
 	if err != nil {
 		return nil, err
@@ -55,7 +50,12 @@ func (p *places) open(dir string, writable []string) (*builtin.Directory, error)
 	if p.tape != "" {
 		without = append(without, p.tape)
 	}
-	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without})
+	// Who asked for the run named this directory, and it was under a root. Whoever may
+	// write beside it must not lead the tools elsewhere.
+	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Exact: true})
+	if errors.Is(err, workdir.ErrReplaced) {
+		return nil, errMoved
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,9 @@ func (o *occupied) at() (*builtin.Directory, error) {
 	o.mu.Unlock()
 	if now.Current() {
 		return now, nil
+	}
+	if !now.Removed() { // it was moved aside, and what is there now is not what the agent worked in
+		return nil, errMoved
 	}
 	now, err := o.places.open(o.dir, o.writable)
 	if err != nil {

@@ -135,10 +135,45 @@ func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
 	if err := os.Symlink(elsewhere, dir); err != nil {
 		t.Fatal(err)
 	}
-	if r := useTool(t, before, "read_file", map[string]string{"path": "theirs.txt"}); !strings.Contains(r.Text, "a link has taken its place") {
+	if r := useTool(t, before, "read_file", map[string]string{"path": "theirs.txt"}); !strings.Contains(r.Text, "has taken its place") {
 		t.Errorf("who worked there reads %q", r.Text)
 	}
 	if _, err := p.tools(dir, []string{"**"}); !errors.Is(err, errMoved) {
 		t.Errorf("who comes next: %v", err)
+	}
+}
+
+// TestAttackDirectoryIsMovedAside: another directory is put under the name of one that an agent works in. One that was
+// removed and made again is the same for it, one that was moved aside is not.
+func TestAttackDirectoryIsMovedAside(t *testing.T) {
+	above := t.TempDir()
+	dir := filepath.Join(above, "checkout")
+	putFile(t, filepath.Join(dir, "mine.txt"), "mine")
+	putFile(t, filepath.Join(above, "sibling", "theirs.txt"), "theirs")
+	var p places
+	before, err := p.tools(dir, []string{"**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range [][2]string{{"checkout", "aside"}, {"sibling", "checkout"}} {
+		if err := os.Rename(filepath.Join(above, move[0]), filepath.Join(above, move[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := useTool(t, before, "read_file", map[string]string{"path": "theirs.txt"}); !strings.Contains(r.Text, "has taken its place") {
+		t.Errorf("it reads %q", r.Text)
+	}
+	useTool(t, before, "write_file", map[string]string{"path": "report.txt", "content": "x"})
+	if _, err := os.Stat(filepath.Join(dir, "report.txt")); err == nil {
+		t.Error("it wrote in the directory of another one")
+	}
+	if err := os.Rename(dir, filepath.Join(above, "sibling")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(above, "aside"), dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := useTool(t, before, "read_file", map[string]string{"path": "mine.txt"}); !strings.Contains(r.Text, "mine") {
+		t.Errorf("moved back: %q", r.Text)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/mask"
@@ -47,6 +48,9 @@ type Config struct {
 	// Without are directories below that are not there for these tools: a recording of
 	// the run that uses them, what the node trusts. Default: none.
 	Without []string
+	// Exact says that no link on the way to the directory is followed: it was resolved before, and whoever puts a link
+	// there must not lead the tools elsewhere. Default: links are followed, once.
+	Exact bool
 	// Mask hides secrets. Default: by shape, and the values of the .env files in
 	// the top directory.
 	Mask *mask.Masker
@@ -79,6 +83,13 @@ func (d *Directory) Current() bool {
 	return err == nil && os.SameFile(now, then)
 }
 
+// Removed says that the directory has no name any more: one that has its name was made anew. One that was moved
+// aside is not.
+func (d *Directory) Removed() bool {
+	info, err := d.root.Stat(".")
+	return err == nil && workdir.Removed(info)
+}
+
 // Close ends the calls that come after it. Without it the directory is closed
 // once none of its tools is in use.
 func (d *Directory) Close() error { return d.root.Close() }
@@ -97,13 +108,13 @@ func Dir(root string, cfg Config) ([]tool.Tool, error) {
 func Open(root string, cfg Config) (*Directory, error) {
 	named, err := filepath.Abs(root)
 	abs := named
-	if err == nil {
+	if err == nil && !cfg.Exact {
 		abs, err = filepath.EvalSymlinks(named)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	r, err := os.OpenRoot(abs)
+	r, _, err := workdir.Root(abs)
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}

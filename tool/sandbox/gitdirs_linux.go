@@ -41,9 +41,9 @@ func (s *shutter) protectGit() {
 		s.found(Git, false, "git directories can be written: no mounts or no namespaces")
 		return
 	}
-	mounts, err := findGit(s.task.Dir)
+	mounts, err := findGit(".") // this process is in it: its name may lead elsewhere
 	for _, m := range mounts {
-		if failed := m.mount(s.task.Dir); failed != nil && err == nil {
+		if failed := m.mount(s.dir); failed != nil && err == nil {
 			err = fmt.Errorf("%s: %w", m.path, failed)
 		}
 	}
@@ -106,7 +106,7 @@ func isGit(dir string) bool {
 }
 
 // mount puts a path over itself. No link is followed on the way there.
-func (m gitMount) mount(dir string) error {
+func (m gitMount) mount(dir int) error {
 	at, err := openBeneath(dir, m.path)
 	if err != nil {
 		return err
@@ -126,13 +126,8 @@ func (m gitMount) mount(dir string) error {
 }
 
 // openBeneath opens a path below a directory without following a link.
-func openBeneath(dir, path string) (int, error) {
-	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Close(root) }()
-	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+func openBeneath(dir int, path string) (int, error) {
+	return unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 }
 
 // parents are the directories above a relative path, outer ones first.

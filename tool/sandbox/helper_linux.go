@@ -48,7 +48,7 @@ func help() int {
 	say := json.NewEncoder(os.NewFile(sayFD, "say"))
 	hear := bufio.NewReader(os.NewFile(hearFD, "hear"))
 	fail := func(err error) int {
-		_ = say.Encode(told{Failed: err.Error(), Useless: errors.Is(err, errSpaces)})
+		_ = say.Encode(told{Failed: err.Error(), Useless: errors.Is(err, errSpaces), Replaced: errors.Is(err, ErrReplaced)})
 		return helperFailed
 	}
 	line, err := hear.ReadBytes('\n')
@@ -124,7 +124,7 @@ func start(t task, say *json.Encoder) (child int, err error) {
 	return child, err
 }
 
-// exec starts the program from this thread, with three descriptors.
+// exec starts the program from this thread, in the directory that this process is in, with three descriptors.
 func (s *shutter) exec() (pid int, err error) {
 	stderr := os.Stdout
 	if s.task.Quiet {
@@ -133,7 +133,7 @@ func (s *shutter) exec() (pid int, err error) {
 		}
 		defer func() { _ = stderr.Close() }()
 	}
-	p, err := os.StartProcess(s.task.Path, s.task.Argv, &os.ProcAttr{Dir: s.task.Dir, Env: s.env(), Files: []*os.File{os.Stdin, os.Stdout, stderr}})
+	p, err := os.StartProcess(s.task.Path, s.task.Argv, &os.ProcAttr{Env: s.env(), Files: []*os.File{os.Stdin, os.Stdout, stderr}})
 	if err != nil {
 		return 0, err
 	}

@@ -27,11 +27,11 @@ func (s *shutter) hide() error {
 	}
 	for _, path := range s.task.Hide {
 		for _, above := range parents(path) {
-			if err := (gitMount{above, false}).mount(s.task.Dir); err != nil {
+			if err := (gitMount{above, false}).mount(s.dir); err != nil {
 				return fmt.Errorf("hide: %s: %w", above, err)
 			}
 		}
-		if err := cover(s.task.Dir, path, empty); err != nil {
+		if err := cover(s.dir, path, empty); err != nil {
 			return fmt.Errorf("hide: %s: %w", path, err)
 		}
 	}
@@ -40,7 +40,7 @@ func (s *shutter) hide() error {
 }
 
 // cover mounts an empty directory over a path. No link is followed on the way there.
-func cover(dir, path, empty string) error {
+func cover(dir int, path, empty string) error {
 	at, err := openBeneath(dir, path)
 	if err != nil {
 		return err

@@ -75,11 +75,19 @@ func (s *shutter) landlock(abi int) error {
 	if s.task.ReadOnly {
 		dir = landlockRead
 	}
+	if err := permitOpened(int(set), s.dir, dir); err != nil {
+		return fmt.Errorf("landlock: %s: %w", s.task.Dir.Path, err)
+	}
+	for i, fd := range s.exact {
+		if err := permitOpened(int(set), fd, landlockRead); err != nil {
+			return fmt.Errorf("landlock: %s: %w", s.task.Exact[i].Path, err)
+		}
+	}
 	rules := []struct {
 		paths  []string
 		rights uint64
 	}{
-		{[]string{s.task.Dir}, dir}, {[]string{s.home}, attr.Handled_access_fs},
+		{[]string{s.home}, attr.Handled_access_fs},
 		{systemPlaces, landlockRead}, {s.task.Read, landlockRead}, {filepath.SplitList(os.Getenv("PATH")), landlockRead},
 		{devices, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | attr.Handled_access_fs&unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	}
@@ -109,6 +117,10 @@ func permit(set int, path string, rights uint64) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return permitOpened(set, fd, rights)
+}
+
+func permitOpened(set, fd int, rights uint64) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err

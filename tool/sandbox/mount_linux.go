@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // mounts makes all that is mounted read-only but the directory and the temporary
@@ -18,37 +20,66 @@ func (s *shutter) mounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
 	}
-	writable := []string{s.task.Temp, s.task.Dir}
-	if s.task.ReadOnly {
-		writable = writable[:1]
+	temp, err := unix.OpenTree(unix.AT_FDCWD, s.task.Temp, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return s.without(err)
 	}
-	places := slices.Clone(writable)
-	if !under(s.task.Dir, "/tmp") && !slices.ContainsFunc(append(s.task.Read, s.task.Dir), func(path string) bool { return under("/tmp", path) }) {
-		places[0], s.home = "/tmp", "/tmp"
-	}
-	trees := make([]int, len(places))
-	for i, from := range writable {
-		tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
-		if err != nil {
+	defer func() { _ = unix.Close(temp) }()
+	dir := s.dir
+	if !s.task.ReadOnly {
+		if dir, err = unix.OpenTree(s.dir, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH); err != nil {
 			return s.without(err)
 		}
-		defer func() { _ = unix.Close(tree) }()
-		trees[i] = tree
 	}
-	err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID})
+	err = unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID})
 	if err != nil {
 		return s.without(err)
 	}
 	s.readOnly = true
-	for i, to := range places {
-		if err := unix.MoveMount(trees[i], "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return fmt.Errorf("mounts: %s: %w", to, err)
-		}
+	if s.coversTmp() {
+		s.home = "/tmp"
 	}
-	if err := os.Chdir(s.task.Dir); err != nil { // or it would still be the one below
+	if err := unix.MoveMount(temp, "", unix.AT_FDCWD, s.home, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mounts: %s: %w", s.home, err)
+	}
+	if s.task.ReadOnly {
+		return s.proc()
+	}
+	if err := unix.MoveMount(dir, "", s.dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mounts: %s: %w", s.task.Dir.Path, err)
+	}
+	_ = unix.Close(s.dir)
+	s.dir = dir
+	if err := unix.Fchdir(s.dir); err != nil { // or it would still be the one below
 		return fmt.Errorf("mounts: %w", err)
 	}
 	return s.proc()
+}
+
+// coversTmp reports whether the temporary directory takes the place of /tmp: nothing of the task lies there.
+func (s *shutter) coversTmp() bool {
+	inTmp := func(path string) bool { return under("/tmp", path) }
+	return !under(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
+		!slices.ContainsFunc(s.task.Exact, func(p place) bool { return inTmp(p.Path) })
+}
+
+// open looks a place up without following a link, and compares what is there with what it is to be.
+func (p place) open() (int, error) {
+	above, err := workdir.Open(filepath.Dir(p.Path))
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = above.Close() }()
+	fd, err := unix.Openat(int(above.Fd()), filepath.Base(p.Path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Dev != p.Dev || stat.Ino != p.Ino {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("%s: %w", p.Path, errors.Join(ErrReplaced, err))
+	}
+	return fd, nil
 }
 
 // without goes on where the kernel is too old for these calls (before 5.12).

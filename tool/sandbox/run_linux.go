@@ -22,7 +22,8 @@ type task struct {
 	Argv      []string `json:"argv"`
 	Path      string   `json:"path"`  // of the program
 	Quiet     bool     `json:"quiet"` // its stderr is dropped
-	Dir       string   `json:"dir"`
+	Dir       place    `json:"dir"`
+	Exact     []place  `json:"exact"`
 	ReadOnly  bool     `json:"read_only"`
 	WriteGit  bool     `json:"write_git"`
 	Hide      []string `json:"hide"` // relative
@@ -37,6 +38,22 @@ type task struct {
 	Why       string   `json:"why"` // there are no namespaces
 }
 
+// place is a file or directory, and which one it is: the helper looks the name up in its own namespace, where it can
+// mount what it has opened, and does not begin if the name leads elsewhere.
+type place struct {
+	Path string `json:"path"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+}
+
+func placeOf(path string, info os.FileInfo) place {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return place{Path: path} // the number of no file
+	}
+	return place{path, stat.Dev, stat.Ino}
+}
+
 // told is what the helper says: what it enforced, then how the command ended, or
 // why it did not begin.
 type told struct {
@@ -46,6 +63,8 @@ type told struct {
 	Failed string `json:"failed,omitempty"`
 	// Useless: namespaces were given, and nothing may be done in them.
 	Useless bool `json:"useless,omitempty"`
+	// Replaced: a place is another one now.
+	Replaced bool `json:"replaced,omitempty"`
 }
 
 // errSpaces: some systems give namespaces and refuse mounts in them (AppArmor of
@@ -94,8 +113,11 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if spec.Processes <= 0 {
 		spec.Processes = ProcessesMax
 	}
-	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: spec.Dir, ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Hide: spec.Hide, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
+	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: placeOf(spec.Dir, spec.info), ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Hide: spec.Hide, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
 		Landlock: !spec.Less.Landlock, Why: "namespaces are left out"}
+	for _, e := range spec.Exact {
+		t.Exact = append(t.Exact, placeOf(e.Path, e.Info))
+	}
 	if len(spec.Argv) > 0 {
 		t.Argv, t.Path, t.Quiet = spec.Argv, spec.path, true
 	}
@@ -133,7 +155,7 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 	}
 	defer func() { _ = write.Close() }() // its end tells the helper that nobody waits any more
 	go func() { _ = json.NewEncoder(write).Encode(t) }()
-	out, err := proc.Run(ctx, proc.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: t.Dir, Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
+	out, err := proc.Run(ctx, proc.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: "/", Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
 		Grace: grace, StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	_ = read.Close()
 	_ = say.Close()
@@ -148,6 +170,8 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 		return o, err
 	case heard.Useless:
 		return o, fmt.Errorf("%w: %s", errSpaces, heard.Failed)
+	case heard.Replaced:
+		return o, fmt.Errorf("sandbox: %s: %w", heard.Failed, ErrReplaced)
 	case heard.Failed != "":
 		return o, fmt.Errorf("sandbox: %s", heard.Failed)
 	case heard.Exit == nil:

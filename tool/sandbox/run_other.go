@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool/proc"
 )
 
@@ -20,7 +21,15 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if len(spec.Argv) > 0 {
 		argv = append([]string{spec.path}, spec.Argv[1:]...)
 	}
+	if err := workdir.Check(spec.Dir, spec.info); err != nil {
+		return o, err
+	}
 	out, err := proc.Run(ctx, proc.Spec{Argv: argv, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	o.Output = out
+	if err == nil { // what it did elsewhere is done; what it printed is not passed on
+		if err = workdir.Check(spec.Dir, spec.info); err != nil {
+			o.Stdout = nil
+		}
+	}
 	return o, err
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool/proc"
 )
 
@@ -35,22 +36,38 @@ const (
 // ErrCommand is a command that cannot be run.
 var ErrCommand = errors.New("sandbox: bad command")
 
+// ErrReplaced is a directory or file that was another one when the command would have begun.
+var ErrReplaced = workdir.ErrReplaced
+
+// Exact is a file or directory by a name without links, and what it was when it was looked at.
+type Exact struct {
+	Path string
+	Info os.FileInfo
+}
+
 // Spec says what to run and what it may touch.
 type Spec struct {
 	// Command is given to /bin/sh -c.
 	Command string
 	// Argv is a program and its arguments, in place of a Command. Its stderr is dropped.
 	Argv []string
-	// Dir is where it runs; it may write there and below, unless ReadOnly says no.
-	Dir      string
+	// Dir is where it runs; it may write there and below, unless ReadOnly says no. No part of the path may be a link:
+	// see filepath.EvalSymlinks. It is opened once; where another directory or a link takes its place until the
+	// command begins, the command does not begin (ErrReplaced), and what comes later changes nothing.
+	Dir string
+	// At is Dir as somebody has opened it before: the command runs in it, or not at all. Default: Run opens Dir.
+	At       *os.File
 	ReadOnly bool
 	// WriteGit opens the git directories below Dir, which are read-only otherwise.
 	WriteGit bool
-	// Hide are directories below Dir that are not there for it. They are made where they are missing, so that no
+	// Hide are directories below Dir, without links, that are not there for it. They are made where they are missing, so that no
 	// command makes them.
 	Hide []string
 	// Read are further files and directories that it may read and run programs of.
 	Read []string
+	// Exact are such files and directories too, which somebody has looked at: where one is another by then, the
+	// command does not begin (ErrReplaced). Whoever names them holds them open, or their numbers may be given anew.
+	Exact []Exact
 	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
 	// of our environment is passed on. HOME and TMPDIR are a directory that is
 	// removed after the command.
@@ -65,7 +82,8 @@ type Spec struct {
 	// Less makes a system do without, to see what is left then: for tests.
 	Less Less
 
-	path string // of the program
+	path string      // of the program
+	info os.FileInfo // of Dir
 }
 
 // Less says what is not used although the system has it.
@@ -121,6 +139,9 @@ type Output struct {
 	Report Report
 }
 
+// beforeStart is called before the helper starts: for tests.
+var beforeStart = func() {}
+
 // Run runs a command to its end, or kills it when ctx ends and returns the cause
 // of ctx. Stdout and stderr come as one. When Run returns, nothing of the command
 // runs any more as far as the Report says so.
@@ -139,12 +160,12 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		}
 		spec.path = path
 	}
-	dir, err := filepath.EvalSymlinks(spec.Dir)
+	closeDir, err := spec.openDir()
 	if err != nil {
 		return Output{}, fmt.Errorf("sandbox: directory: %w", err)
 	}
-	spec.Dir = dir
-	if spec.Hide, err = hiddenBelow(dir, spec.Hide); err != nil {
+	defer closeDir()
+	if spec.Hide, err = spec.hiddenBelow(); err != nil {
 		return Output{}, fmt.Errorf("sandbox: hide: %w", err)
 	}
 	temp, err := os.MkdirTemp("", "troupe-shell-")
@@ -154,6 +175,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("sandbox: temporary directory: %w", err)
 	}
+	beforeStart()
 	out, err := run(ctx, spec, temp)
 	if cleared := clear(temp); err == nil {
 		err = cleared
@@ -161,19 +183,45 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	return out, err
 }
 
-// hiddenBelow makes directories that are to be hidden, and names them relative to the one that they lie below.
-func hiddenBelow(dir string, names []string) (list []string, err error) {
-	for _, name := range names {
-		if err := os.MkdirAll(name, 0o700); err != nil {
-			return nil, err
+// openDir opens the directory, if nobody has, and keeps it open: its number is given to no other until then.
+func (s *Spec) openDir() (done func(), err error) {
+	done = func() {}
+	dir := s.At
+	if dir == nil {
+		if s.Dir, err = filepath.Abs(s.Dir); err != nil {
+			return done, err
 		}
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil {
-			return nil, err
+		if dir, err = workdir.Open(s.Dir); err != nil {
+			return done, err
 		}
-		rel, err := filepath.Rel(dir, real)
+		done = func() { _ = dir.Close() }
+	}
+	if s.info, err = dir.Stat(); err != nil {
+		done()
+	}
+	return done, err
+}
+
+// hiddenBelow makes the directories that are to be hidden, and names them relative to the one that they lie below.
+func (s *Spec) hiddenBelow() (list []string, err error) {
+	if len(s.Hide) == 0 {
+		return nil, nil
+	}
+	root, info, err := workdir.Root(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	if !os.SameFile(info, s.info) {
+		return nil, ErrReplaced
+	}
+	for _, name := range s.Hide {
+		rel, err := filepath.Rel(s.Dir, name)
 		if err != nil || rel == "." || !filepath.IsLocal(rel) {
-			return nil, fmt.Errorf("%s does not lie below %s", name, dir)
+			return nil, fmt.Errorf("%s does not lie below %s", name, s.Dir)
+		}
+		if err := root.MkdirAll(rel, 0o700); err != nil {
+			return nil, err
 		}
 		list = append(list, rel)
 	}
@@ -218,6 +266,9 @@ func Probe(ctx context.Context) (Report, error) {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
 	out, err := Run(ctx, Spec{Command: ":", Dir: dir})
 	return out.Report, err
 }

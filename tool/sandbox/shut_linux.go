@@ -18,6 +18,8 @@ type shutter struct {
 	report   Report
 	home     string // where the command finds its temporary directory
 	readOnly bool   // all else is mounted so
+	dir      int    // the directory, opened, and this process is in it
+	exact    []int  // task.Exact, opened
 }
 
 func (s *shutter) found(what string, held bool, format string, args ...any) {
@@ -27,6 +29,20 @@ func (s *shutter) found(what string, held bool, format string, args ...any) {
 // shut takes the steps that are about the whole process.
 func (s *shutter) shut() error {
 	s.home = s.task.Temp
+	var err error
+	if s.dir, err = s.task.Dir.open(); err == nil {
+		err = unix.Fchdir(s.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
+	for _, p := range s.task.Exact {
+		fd, err := p.open()
+		if err != nil {
+			return err
+		}
+		s.exact = append(s.exact, fd)
+	}
 	if s.task.Spaces {
 		if err := s.mounts(); err != nil {
 			return fmt.Errorf("%w: %w", errSpaces, err)

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/sandbox"
@@ -20,8 +20,8 @@ const Name = "shell"
 
 // Config of the tool.
 type Config struct {
-	// Dir is where commands run, and what they may change. A link that comes in its
-	// place later is not followed.
+	// Dir is where commands run, and what they may change. No part of the path may be a link. A link or another directory that comes in its place later
+	// is not followed, unless the one that was there is removed: one that is made anew is the directory.
 	Dir string
 	// Read are further files and directories that they may read and run programs of.
 	Read []string
@@ -35,7 +35,7 @@ type Config struct {
 
 // ErrMoved: the name of the directory leads elsewhere than when the tool was made.
 // Whoever could change that would have commands write where they may not.
-var ErrMoved = errors.New("the directory is another one now: a link has taken its place")
+var ErrMoved = errors.New("the directory is another one now: a link or another directory has taken its place")
 
 type args struct {
 	Command string `json:"command"`
@@ -47,23 +47,33 @@ type args struct {
 // the result, as what a command printed is its first. So is what this system does
 // not enforce of the sandbox.
 func Tool(cfg Config) (tool.Tool, error) {
-	real, err := filepath.EvalSymlinks(cfg.Dir)
+	work, err := workdir.Hold(cfg.Dir)
 	if err != nil {
-		real = cfg.Dir // each call says what is wrong with it
+		return nil, fmt.Errorf("shell: %w", err)
 	}
 	return tool.New(Name, "Run a command with /bin/sh in the directory. It is in a sandbox: it writes only there and in $TMPDIR, has no network, and ends with all that it started.",
 		model.Effect, func(ctx context.Context, in args, c tool.Call) (string, error) {
-			if now, err := filepath.EvalSymlinks(cfg.Dir); err == nil && now != real {
-				return "", ErrMoved
+			at, err := work.Open()
+			if err != nil {
+				return "", moved(err)
 			}
-			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: real, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
+			defer func() { _ = at.Close() }()
+			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: at.Name(), At: at, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {
-				return text, err
+				return text, moved(err)
 			}
 			return text + about(text, out), nil
 		}, tool.Timeout(cfg.Timeout))
+}
+
+// moved is ErrMoved in place of what says the same with the names of this machine.
+func moved(err error) error {
+	if errors.Is(err, workdir.ErrReplaced) {
+		return ErrMoved
+	}
+	return err
 }
 
 // about are the lines that are about a result.

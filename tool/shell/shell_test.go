@@ -109,7 +109,7 @@ func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
 }
 
 // Who may write beside the directory must not lead commands elsewhere.
-func TestALinkInThePlaceOfTheDirectoryIsNotFollowed(t *testing.T) {
+func TestAttackLinkInThePlaceOfTheDirectoryIsNotFollowed(t *testing.T) {
 	above, elsewhere := t.TempDir(), t.TempDir()
 	dir := filepath.Join(above, "w")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -140,5 +140,26 @@ func TestALinkInThePlaceOfTheDirectoryIsNotFollowed(t *testing.T) {
 	}
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
 		t.Errorf("written through the link: %v, %v", left, err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := write(); r.Error { // it was removed and made anew
+		t.Errorf("%+v", r)
+	}
+	if err := os.Rename(dir, filepath.Join(above, "aside")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(elsewhere, dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := write(); !r.Error || !strings.Contains(r.Text, "another one now") {
+		t.Errorf("%+v", r)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("written in a directory that was put there: %v, %v", left, err)
 	}
 }

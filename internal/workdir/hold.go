@@ -1,0 +1,71 @@
+package workdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Directory is a directory that is held, to tell one that was removed and made again under its name, which is the
+// same directory for everybody who works in it, from one that was put in its place.
+type Directory struct {
+	path string // absolute, without links
+
+	mu   sync.Mutex
+	file *os.File // nil: it was not there yet
+}
+
+// Hold holds a directory, of whose path no part may be a link. One that cannot be opened is held from the first Open
+// that can: until then, Open says why not.
+func Hold(path string) (*Directory, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Directory{path: abs}
+	if f, err := Open(abs); err == nil {
+		d.file = f
+	}
+	return d, nil
+}
+
+// Open opens what the name leads to if it is the directory that is held, or one that was made after that was
+// removed. The caller closes it.
+func (d *Directory) Open() (*os.File, error) {
+	now, err := Open(d.path)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.file != nil && !same(d.file, now) && !removed(d.file) {
+		_ = now.Close()
+		return nil, fmt.Errorf("%s: %w", d.path, ErrReplaced)
+	}
+	if d.file == nil || !same(d.file, now) {
+		again, err := Open(d.path)
+		if err != nil || !same(again, now) {
+			_ = now.Close()
+			return nil, fmt.Errorf("%s: %w", d.path, errors.Join(ErrReplaced, err))
+		}
+		if d.file != nil {
+			_ = d.file.Close()
+		}
+		d.file = again
+	}
+	return now, nil
+}
+
+func same(a, b *os.File) bool {
+	one, err := a.Stat()
+	other, bad := b.Stat()
+	return err == nil && bad == nil && os.SameFile(one, other)
+}
+
+// removed reports whether an open directory has no name any more.
+func removed(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && Removed(info)
+}

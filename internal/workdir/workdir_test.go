@@ -1,0 +1,81 @@
+package workdir_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/workdir"
+)
+
+// stage is a directory without links with two more in it.
+func stage(t *testing.T) (above, one, other string) {
+	t.Helper()
+	above, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other = filepath.Join(above, "one"), filepath.Join(above, "other")
+	for _, dir := range []string{filepath.Join(one, "in"), filepath.Join(other, "in")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return above, one, other
+}
+
+func do(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAttackLinkOnTheWayIsNotFollowed(t *testing.T) {
+	above, one, other := stage(t)
+	f, err := workdir.Open(filepath.Join(one, "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	do(t, err, f.Close())
+	do(t, os.Rename(one, filepath.Join(above, "aside")), os.Symlink(other, one))
+	for name, err := range map[string]error{"below a link": workdir.Check(filepath.Join(one, "in"), info), "a link": workdir.Check(one, info),
+		"another": workdir.Check(filepath.Join(other, "in"), info)} {
+		if !errors.Is(err, workdir.ErrReplaced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := workdir.Root(filepath.Join(one, "in")); !errors.Is(err, workdir.ErrReplaced) {
+		t.Errorf("as a root: %v", err)
+	}
+	do(t, os.Remove(one), os.Rename(filepath.Join(above, "aside"), one), workdir.Check(filepath.Join(one, "in"), info))
+	if err := workdir.Check(filepath.Join(above, "none"), info); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("not there: %v", err)
+	}
+}
+
+// TestAttackHeldDirectoryIsNotAnother: one that was removed and made again is the same; one in its place is not.
+func TestAttackHeldDirectoryIsNotAnother(t *testing.T) {
+	above, one, other := stage(t)
+	d, err := workdir.Hold(one)
+	do(t, err)
+	open := func() error {
+		f, err := d.Open()
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	}
+	do(t, open(), os.RemoveAll(one))
+	if err := open(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: %v", err)
+	}
+	do(t, os.Mkdir(one, 0o755), open(), os.Rename(one, filepath.Join(above, "aside")), os.Rename(other, one))
+	if err := open(); !errors.Is(err, workdir.ErrReplaced) {
+		t.Errorf("another one: %v", err)
+	}
+	do(t, os.Rename(one, other), os.Rename(filepath.Join(above, "aside"), one), open())
+}

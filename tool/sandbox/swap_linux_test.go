@@ -1,0 +1,113 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/internal/workdir"
+	"github.com/troupe-run/troupe/tool/sandbox"
+)
+
+// swapped is a directory to run commands in, and a link beside it to one that is somebody else's.
+func swapped(t *testing.T) (b *box, link, victim string) {
+	t.Helper()
+	above := t.TempDir()
+	b = &box{t: t, dir: filepath.Join(above, "w")}
+	link, victim = filepath.Join(above, "link"), filepath.Join(above, "victim")
+	for _, dir := range []string{b.dir, victim} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(victim, "secret"), []byte("canary-of-a-person"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, link); err != nil {
+		t.Fatal(err)
+	}
+	return b, link, victim
+}
+
+// exchange gives each of two names what the other one had.
+func exchange(one, other string) error {
+	return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+}
+
+func (b *box) untouched(victim string, out sandbox.Output) {
+	b.t.Helper()
+	if left, err := os.ReadDir(victim); err != nil || len(left) != 1 {
+		b.t.Errorf("it wrote elsewhere: %v %v", left, err)
+	}
+	if string(out.Stdout) == "canary-of-a-person" {
+		b.t.Error("it read elsewhere")
+	}
+}
+
+// TestAttackDirectoryIsSwappedBeforeTheStart: the name leads elsewhere once the directory was checked.
+func TestAttackDirectoryIsSwappedBeforeTheStart(t *testing.T) {
+	for name, less := range systems {
+		for _, with := range []string{"a link", "another directory"} {
+			t.Run(name+", "+with, func(t *testing.T) {
+				b, other, victim := swapped(t)
+				b.less = less
+				if with != "a link" {
+					other = victim
+				}
+				defer sandbox.BeforeStart(func() {
+					if err := exchange(b.dir, other); err != nil {
+						t.Error(err)
+					}
+				})()
+				out, err := b.in(t.Context(), "cat secret; echo x > file")
+				if with != "a link" {
+					victim = b.dir // where it is now
+				}
+				b.untouched(victim, out)
+				if !errors.Is(err, workdir.ErrReplaced) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+	}
+}
+
+// swaps is how many commands TestAttackDirectoryIsSwappedAllTheTime runs on each system.
+const swaps = 40
+
+// TestAttackDirectoryIsSwappedAllTheTime: commands run in the directory, or not at all.
+func TestAttackDirectoryIsSwappedAllTheTime(t *testing.T) {
+	for name, less := range systems {
+		t.Run(name, func(t *testing.T) {
+			b, link, victim := swapped(t)
+			b.less = less
+			done := make(chan struct{})
+			var swapper sync.WaitGroup
+			swapper.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						_ = exchange(b.dir, link)
+					}
+				}
+			})
+			ran := 0
+			for range swaps {
+				out, err := b.in(t.Context(), "cat secret; echo x > file")
+				b.untouched(victim, out)
+				if err == nil {
+					ran++
+				}
+			}
+			close(done)
+			swapper.Wait()
+			t.Logf("%d of %d commands ran", ran, swaps)
+		})
+	}
+}
