@@ -194,7 +194,8 @@ func (e *Embedded) listen() error {
 	if err != nil {
 		return err
 	}
-	e.socket = newFront(l, SocketConnsMax, 0)
+	portMax, socketMax := e.connections()
+	e.socket = newFront(l, socketMax, 0)
 	if e.cfg.NoPort {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (e *Embedded) listen() error {
 	if err != nil {
 		return fmt.Errorf("bus: cannot listen: %w", err)
 	}
-	e.port = newFront(tcp, PortConnsMax, PortPendingMax)
+	e.port = newFront(tcp, portMax, PortPendingMax)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"syscall"
 
@@ -37,6 +38,15 @@ func diskFree(dir string) (int64, error) {
 		return 0, err
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// openFilesMax is how many descriptors this process may have.
+func openFilesMax() uint64 {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return math.MaxUint64 // unknown: the defaults
+	}
+	return uint64(l.Cur)
 }
 
 // ownedBySelf: a file or directory is this user's.

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -35,6 +36,9 @@ func diskFree(dir string) (int64, error) {
 	}
 	return int64(free), nil
 }
+
+// openFilesMax is how many descriptors this process may have: there is no such limit.
+func openFilesMax() uint64 { return math.MaxUint64 }
 
 // private: who may read a file is inherited from its directory here, and there is
 // no mode that says it.
