@@ -3,8 +3,10 @@ package web
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,6 +101,15 @@ func prefixes(texts ...string) []netip.Prefix {
 		list[i] = netip.MustParsePrefix(t)
 	}
 	return list
+}
+
+// isOwn reports whether an address is one of those that a machine has.
+func isOwn(host string, own []net.Addr) bool {
+	a, err := netip.ParseAddr(host)
+	return err != nil || slices.ContainsFunc(own, func(has net.Addr) bool {
+		p, err := netip.ParsePrefix(has.String())
+		return err == nil && p.Addr().Unmap() == a.Unmap()
+	})
 }
 
 // Public reports whether an address is one of the public web: not of this

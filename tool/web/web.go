@@ -71,12 +71,13 @@ var (
 type getter struct {
 	hosts   []hostRule
 	private []exception
+	own     func() ([]net.Addr, error) // the addresses of this machine
 	client  *http.Client
 }
 
 // Get makes http_get.
 func Get(cfg Config) (tool.Tool, error) {
-	g := &getter{}
+	g := &getter{own: net.InterfaceAddrs}
 	for _, text := range cfg.Allow {
 		r, err := parseHost(text)
 		if err != nil {
@@ -185,13 +186,15 @@ func (g *getter) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("%q %w", address, ErrPrivate)
 	}
-	if Public(host) {
-		return nil
-	}
 	for _, e := range g.private {
 		if e.covers(host, uint16(n)) {
 			return nil
 		}
+	}
+	// Services that listen on all addresses are reached by a public one of this machine,
+	// too, from inside of its packet filter.
+	if own, err := g.own(); err == nil && Public(host) && !isOwn(host, own) {
+		return nil
 	}
 	return fmt.Errorf("%s %w", address, ErrPrivate)
 }
