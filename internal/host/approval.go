@@ -161,11 +161,33 @@ func holder(real string, places []string) string {
 		if err != nil {
 			continue
 		}
-		if rel, err := filepath.Rel(place, real); err == nil && filepath.IsLocal(rel) {
+		if isBelow(place, real) || hasAbove(real, place) {
 			return place
 		}
 	}
 	return ""
+}
+
+// hasAbove reports whether a directory is one of those above a path, by what they are
+// and not by their names: those may differ in case, or be of two mounts.
+func hasAbove(path, dir string) bool {
+	for ; ; path = filepath.Dir(path) {
+		if isSame(path, dir) {
+			return true
+		}
+		if path == filepath.Dir(path) {
+			return false
+		}
+	}
+}
+
+func isSame(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // mayChange reports whether a run may write a file: it lies in the directory of
