@@ -18,6 +18,17 @@ func GrepText(pattern, text string) []string {
 	return lines
 }
 
+// WhenFound, WhenChecked and BeforeGit call f at a step of each call that reads a repository, until the result is
+// called: when its git directory was found, when all was checked, and before git starts.
+func WhenFound(f func()) func()   { return at(&steps.found, f) }
+func WhenChecked(f func()) func() { return at(&steps.checked, f) }
+func BeforeGit(f func()) func()   { return at(&steps.start, f) }
+
+func at(step *func(), f func()) func() {
+	*step = f
+	return func() { *step = func() {} }
+}
+
 // WithoutSandbox starts git without the sandbox until the result is called.
 func WithoutSandbox() func() {
 	unconfined.Store(true)

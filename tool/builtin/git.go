@@ -29,6 +29,7 @@ const (
 	noGit        = "[git is not installed]"
 	elsewhere    = "[the git directory of this tree, or a part of it, lies elsewhere and does not link back to it: the history is not read]"
 	borrowed     = "[this repository borrows objects of another one: the history is not read; `git repack -a -d` and removing .git/objects/info/alternates make it whole]"
+	replaced     = "[the git directory was replaced while it was read: call again]"
 	reftable     = "[this repository keeps its refs as a reftable: the history is not read]"
 )
 
@@ -48,9 +49,12 @@ type gitOutput struct {
 // unconfined starts git without the sandbox, to see that the checks hold alone: for tests.
 var unconfined atomic.Bool
 
+// steps are called on the way to git: for tests that swap what was looked at.
+var steps = struct{ found, checked, start func() }{func() {}, func() {}, func() {}}
+
 // history is what there is to read of commits. The caller must remove it.
 func (p *place) history(ctx context.Context) (*view, error) {
-	r, err := findRepository(ctx, p.dir)
+	r, err := findRepository(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -62,38 +66,43 @@ func (v *view) log(ctx context.Context, keep int, args ...string) (gitOutput, er
 	return v.git(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))
 }
 
-// list runs a git command about the files of the work tree, in a directory of it.
-func (v *view) list(ctx context.Context, dir string, args ...string) (gitOutput, error) {
-	spec := sandbox.Spec{Dir: dir, Output: gitBytesMax, Env: []string{"GIT_WORK_TREE=" + v.repo.top}, Read: []string{v.dir}}
-	if index := filepath.Join(v.repo.dir, "index"); regular(index) {
-		spec.Env = append(spec.Env, "GIT_INDEX_FILE="+index)
-		spec.Read = append(spec.Read, index)
+// list runs a git command about the files of the work tree, in the directory of the tools.
+func (v *view) list(ctx context.Context, p *place, args ...string) (gitOutput, error) {
+	top := v.repo.top
+	at, err := p.root.Open(".")
+	if err != nil {
+		return gitOutput{}, fmt.Errorf("git: %w", err)
 	}
-	for at := dir; at != v.repo.top; {
-		at = filepath.Dir(at)
-		if ignore := filepath.Join(at, ".gitignore"); regular(ignore) {
-			spec.Read = append(spec.Read, ignore)
+	defer func() { _ = at.Close() }()
+	spec := sandbox.Spec{Dir: p.dir, At: at, Output: gitBytesMax, Env: []string{"GIT_WORK_TREE=" + top.path}, Read: []string{v.dir}}
+	for rel := filepath.FromSlash(v.repo.prefix); rel != ""; {
+		rel, _ = filepath.Split(filepath.Clean(rel)) // of the directory above; "" is the top
+		ignore := rel + ".gitignore"
+		if info, err := top.root.Lstat(ignore); err == nil && info.Mode().IsRegular() {
+			spec.Exact = append(spec.Exact, sandbox.Exact{Path: filepath.Join(top.path, ignore), Info: info})
 		}
 	}
 	return v.git(ctx, spec, args)
 }
 
-func regular(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // git runs one git command where nothing can be written and no network is reached. Where this system has no
-// sandbox, what was checked before is all there is. A failure is errGit or proc.ErrNotFound. When ctx ends,
+// sandbox, what was checked before and is compared afterwards is all there is. A failure is errGit, errSwapped or
+// proc.ErrNotFound. When ctx ends,
 // what had been printed comes with its cause.
 func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
 	spec.Argv = append(append([]string{"git"}, gitOptions...), args...)
 	spec.ReadOnly, spec.HeadOnly = true, true
 	spec.Env = append(spec.Env, v.env()...)
-	spec.Read = append(spec.Read, v.repo.objects())
+	spec.Exact = append(spec.Exact, sandbox.Exact{Path: v.repo.objects.path, Info: v.repo.objects.info})
 	spec.Read = append(spec.Read, gitPlaces()...)
+	steps.start()
 	out, err := runGit(ctx, spec)
+	if moved := v.repo.unmoved(); moved != nil {
+		return gitOutput{}, moved
+	}
 	switch {
+	case errors.Is(err, sandbox.ErrReplaced):
+		return gitOutput{}, errSwapped
 	case errors.Is(err, proc.ErrNotFound):
 		return gitOutput{}, err
 	case ctx.Err() != nil:
@@ -145,7 +154,7 @@ func gitPlaces() []string {
 
 // env has the view, the objects, and nothing that could point git elsewhere.
 func (v *view) env() []string {
-	env := []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + v.repo.objects(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+	env := []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + v.repo.objects.path, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C"}
 	for _, name := range []string{"SYSTEMROOT", "USERPROFILE"} { // Windows starts nothing without the first
 		if value, ok := os.LookupEnv(name); ok {
@@ -158,7 +167,7 @@ func (v *view) env() []string {
 // answer turns what is no answer into the line that says so.
 func answer(text string, err error) (string, error) {
 	for cause, line := range map[error]string{proc.ErrNotFound: noGit, errNoRepository: noRepository, errNoCommits: noCommits, errElsewhere: elsewhere, errBorrowed: borrowed,
-		errReftable: reftable} {
+		errReftable: reftable, errSwapped: replaced} {
 		if errors.Is(err, cause) {
 			return line, nil
 		}

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Limits of refs.
@@ -24,7 +23,7 @@ const (
 
 // view is a git directory that we wrote: with settings of ours, the refs as we read them, and nothing that
 // git would run, include or follow. Git sees it in place of that of the repository and reads no more of
-// the repository than its objects, and its index where files are listed.
+// the repository than its objects. Where files are listed, it has a copy of the index.
 type view struct {
 	repo    *repository
 	dir     string
@@ -60,15 +59,17 @@ const viewConfig = `[core]
 `
 
 // newView makes a view; tree says that it is for listing the files of the work tree, which takes no refs. The
-// caller must remove it.
+// caller must remove it, and need not close the repository.
 func newView(r *repository, tree bool) (*view, error) {
 	dir, err := os.MkdirTemp("", "troupe-git-")
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
+		r.close()
 		return nil, fmt.Errorf("git: %w", err)
 	}
+	steps.checked()
 	v := &view{repo: r, dir: dir}
 	if err := v.fill(tree); err != nil {
 		v.remove()
@@ -77,15 +78,18 @@ func newView(r *repository, tree bool) (*view, error) {
 	return v, nil
 }
 
-func (v *view) remove() { _ = os.RemoveAll(v.dir) }
+func (v *view) remove() {
+	_ = os.RemoveAll(v.dir)
+	v.repo.close()
+}
 
 func (v *view) fill(tree bool) error {
 	files := map[string]string{"HEAD": "ref: refs/heads/main\n"}
 	r := v.repo
-	if text, err := smallFile(filepath.Join(r.common, "info", "exclude"), gitListBytes); err == nil && tree {
+	if text, err := r.common.text("info/exclude", gitListBytes); err == nil && tree {
 		files["info/exclude"] = text + "\n"
 	}
-	if text, err := smallFile(filepath.Join(r.common, "shallow"), gitListBytes); err == nil {
+	if text, err := r.common.text("shallow", gitListBytes); err == nil {
 		if v.shallow = shallowForm.MatchString(text); v.shallow {
 			files["shallow"] = text + "\n"
 		}
@@ -117,6 +121,9 @@ func (v *view) fill(tree bool) error {
 			return fmt.Errorf("git: %w", err)
 		}
 	}
+	if tree {
+		return r.dir.copyTo("index", filepath.Join(v.dir, "index"), gitIndexBytes)
+	}
 	return nil
 }
 
@@ -138,7 +145,7 @@ func (r *repository) readRefs() (head, packed string, err error) {
 	if err := r.looseRefs(refs); err != nil {
 		return "", "", err
 	}
-	head, err = smallFile(filepath.Join(r.dir, "HEAD"), gitLinkBytes)
+	head, err = r.dir.text("HEAD", gitLinkBytes)
 	if err != nil {
 		return "", "", errNoRepository
 	}
@@ -174,22 +181,16 @@ func resolved(refs map[string]string, to string) string {
 
 func (r *repository) packedRefs() (map[string]string, error) {
 	refs := map[string]string{}
-	path := filepath.Join(r.common, "packed-refs")
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := r.common.file("packed-refs", packedRefsMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return refs, nil
-	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > packedRefsMax {
+	case errors.Is(err, ErrSpecial):
 		return nil, errElsewhere
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	case err != nil:
 		return nil, errNoRepository
 	}
 	defer func() { _ = f.Close() }()
-	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return nil, errElsewhere
-	}
 	lines := bufio.NewScanner(io.LimitReader(f, packedRefsMax))
 	for lines.Scan() && len(refs) < refsMax {
 		if hash, name, ok := strings.Cut(lines.Text(), " "); ok && hashForm.MatchString(hash) && refName(name) {
@@ -201,20 +202,14 @@ func (r *repository) packedRefs() (map[string]string, error) {
 
 // looseRefs adds the refs that have a file of their own. They go before packed ones.
 func (r *repository) looseRefs(refs map[string]string) error {
-	root := filepath.Join(r.common, "refs")
-	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+	if info, err := r.common.root.Lstat("refs"); err != nil || !info.IsDir() {
 		return errElsewhere
 	}
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(r.common.root.FS(), "refs", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || len(refs) >= refsMax {
 			return nil // a link is no ref for us
 		}
-		rel, err := filepath.Rel(r.common, path)
-		if err != nil {
-			return nil
-		}
-		name := filepath.ToSlash(rel)
-		if text, err := smallFile(path, gitLinkBytes); err == nil && refName(name) {
+		if text, err := r.common.text(name, gitLinkBytes); err == nil && refName(name) {
 			refs[name] = text
 		}
 		return nil

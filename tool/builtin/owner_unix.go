@@ -9,15 +9,7 @@ import (
 
 // sameOwner reports whether a repository above a directory belongs to the owner of the directory or to us, as
 // git asks of what it finds by itself.
-func sameOwner(entry, dir string) bool {
-	a, err := os.Lstat(entry)
-	if err != nil {
-		return false
-	}
-	b, err := os.Lstat(dir)
-	if err != nil {
-		return false
-	}
+func sameOwner(a, b os.FileInfo) bool {
 	of, ok := a.Sys().(*syscall.Stat_t)
 	with, also := b.Sys().(*syscall.Stat_t)
 	return ok && also && (of.Uid == with.Uid || int(of.Uid) == os.Geteuid())

@@ -3,19 +3,17 @@ package builtin
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // Limits of what is read of a git directory before git is started.
 const (
 	gitLinkBytes    = 4 << 10   // of a file that names another place
 	gitConfigBytes  = 1 << 20   // of the settings, of which four keys are read
+	gitIndexBytes   = 1 << 30   // of the index, without which ignored files that git tracks are not listed
 	gitListBytes    = 1 << 20   // of info/exclude and shallow
 	gitObjectsMax   = 1_000_000 // files of the object store that are looked at
 	gitSettingsFile = "config"
@@ -28,29 +26,42 @@ var (
 	errBorrowed     = errors.New("borrowed objects")
 	errReftable     = errors.New("refs are a reftable")
 	errNoCommits    = errors.New("no commits")
+	errSwapped      = errors.New("replaced while it was read")
 )
 
 // repository is a git repository after its places were checked: no part of it is a link, and none lies
 // elsewhere, except the git directory of a linked work tree or a submodule, which must link back. So a
-// directory that somebody else wrote cannot name another repository of the user and have it read.
+// directory that somebody else wrote cannot name another repository of the user and have it read. Each place
+// was opened once, and all that is read of it is read below what was opened: see gitPlace.
 type repository struct {
-	top    string // of the work tree
-	prefix string // of the directory in it, with a slash at its end; "" at its top
-	dir    string // the git directory
-	common string // the one that holds objects and refs; of a linked work tree it is another
-	config map[string]string
+	top     *gitPlace // of the work tree
+	prefix  string    // of the directory in it, with a slash at its end; "" at its top
+	dir     *gitPlace // the git directory
+	common  *gitPlace // the one that holds objects and refs; of a linked work tree it is another
+	objects *gitPlace
+	config  map[string]string
 }
 
-// findRepository looks for the repository of a directory there and above. dir has no links.
-func findRepository(ctx context.Context, dir string) (*repository, error) {
-	for top := dir; ; top = filepath.Dir(top) {
+// findRepository looks for the repository of a directory there and above. The caller must close it.
+func findRepository(ctx context.Context, p *place) (*repository, error) {
+	inner, err := p.root.Stat(".")
+	if err != nil {
+		return nil, errNoRepository
+	}
+	for top := p.dir; ; top = filepath.Dir(top) {
 		entry := filepath.Join(top, gitDir)
 		info, err := os.Lstat(entry)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, errNoRepository
-		case err == nil && (top == dir || sameOwner(entry, dir)) && !empty(entry, info):
-			return openRepository(ctx, top, dir, info)
+		case err == nil && (top == p.dir || sameOwner(info, inner)) && !empty(entry, info):
+			steps.found()
+			r := &repository{}
+			if err := r.open(ctx, top, p.dir, info, inner); err != nil {
+				r.close()
+				return nil, err
+			}
+			return r, nil
 		case filepath.Dir(top) == top:
 			return nil, errNoRepository
 		}
@@ -63,99 +74,136 @@ func empty(entry string, info fs.FileInfo) bool {
 	return info.IsDir() && errors.Is(err, fs.ErrNotExist)
 }
 
-func openRepository(ctx context.Context, top, dir string, entry fs.FileInfo) (*repository, error) {
-	r := &repository{top: top}
-	if dir != top {
-		rel, err := filepath.Rel(top, dir)
-		if err != nil {
-			return nil, errNoRepository
-		}
+// open opens the places of a repository. entry is what was found of the git directory, inner is the directory that
+// the tools have.
+func (r *repository) open(ctx context.Context, top, dir string, entry, inner fs.FileInfo) (err error) {
+	if r.top, err = openGitPlace(top); err != nil {
+		return errNoRepository
+	}
+	rel, err := filepath.Rel(top, dir)
+	if err != nil {
+		return errNoRepository
+	}
+	if now, err := r.top.root.Stat(rel); err != nil || !os.SameFile(now, inner) {
+		return errSwapped
+	}
+	if now, err := r.top.root.Lstat(gitDir); err != nil || !os.SameFile(now, entry) {
+		return errSwapped
+	}
+	if rel != "." {
 		r.prefix = filepath.ToSlash(rel) + "/"
 	}
-	var err error
-	if r.dir, err = gitDirectory(top, entry); err != nil {
-		return nil, err
+	if r.dir, err = r.gitDirectory(entry); err != nil {
+		return err
 	}
-	if r.common, err = commonDirectory(top, r.dir); err != nil {
-		return nil, err
+	if r.common, err = r.commonDirectory(); err != nil {
+		return err
 	}
-	text, err := smallFile(filepath.Join(r.common, gitSettingsFile), gitConfigBytes)
+	text, err := r.common.text(gitSettingsFile, gitConfigBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errNoRepository
+		return errNoRepository
 	}
 	r.config = gitSettings(text)
-	return r, r.checkObjects(ctx)
+	if r.objects, err = r.common.below("objects"); err != nil {
+		return err
+	}
+	return r.checkObjects(ctx)
 }
 
 // gitDirectory follows the .git of a work tree, which may be a directory, a link or a file.
-func gitDirectory(top string, entry fs.FileInfo) (string, error) {
-	at := filepath.Join(top, gitDir)
+func (r *repository) gitDirectory(entry fs.FileInfo) (*gitPlace, error) {
+	at := filepath.Join(r.top.path, gitDir)
 	if entry.IsDir() {
-		return at, nil
+		return r.top.below(gitDir)
 	}
 	if entry.Mode().IsRegular() {
-		text, err := smallFile(at, gitLinkBytes)
+		text, err := r.top.text(gitDir, gitLinkBytes)
 		to, ok := strings.CutPrefix(text, "gitdir: ")
 		if err != nil || !ok {
-			return "", errNoRepository
+			return nil, errNoRepository
 		}
-		at = join(top, to)
+		at = join(r.top.path, to)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
-		return "", errNoRepository
+		return nil, errNoRepository
 	}
-	if within := under(top, real); !within && !linksBack(real, top) {
-		return "", errElsewhere
+	if rel, err := filepath.Rel(r.top.path, real); err == nil && filepath.IsLocal(rel) {
+		return r.top.below(rel)
 	}
-	return real, nil
+	git, err := openGitPlace(real)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	if !linksBack(git, r.top.path) {
+		git.close()
+		return nil, errElsewhere
+	}
+	return git, nil
 }
 
 // linksBack reports whether a git directory names a work tree as its own: as that of a linked work tree
 // does in the file gitdir, and that of a submodule in its setting core.worktree.
-func linksBack(git, top string) bool {
-	if text, err := smallFile(filepath.Join(git, "gitdir"), gitLinkBytes); err == nil {
-		back := join(git, text)
+func linksBack(git *gitPlace, top string) bool {
+	if text, err := git.text("gitdir", gitLinkBytes); err == nil {
+		back := join(git.path, text)
 		real, err := filepath.EvalSymlinks(filepath.Dir(back))
 		return err == nil && real == top && filepath.Base(back) == gitDir
 	}
-	text, err := smallFile(filepath.Join(git, gitSettingsFile), gitConfigBytes)
+	text, err := git.text(gitSettingsFile, gitConfigBytes)
 	tree := gitSettings(text)["core.worktree"]
 	if err != nil || tree == "" {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(join(git, tree))
+	real, err := filepath.EvalSymlinks(join(git.path, tree))
 	return err == nil && real == top
 }
 
 // commonDirectory is where the objects and refs of a git directory are. Another one must contain it, as that
 // of a linked work tree does, or be a part of the same tree.
-func commonDirectory(top, git string) (string, error) {
-	text, err := smallFile(filepath.Join(git, "commondir"), gitLinkBytes)
+func (r *repository) commonDirectory() (*gitPlace, error) {
+	text, err := r.dir.text("commondir", gitLinkBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return git, nil
+		return r.dir, nil
 	}
 	if err != nil {
-		return "", errElsewhere
+		return nil, errElsewhere
 	}
-	real, err := filepath.EvalSymlinks(join(git, text))
+	real, err := filepath.EvalSymlinks(join(r.dir.path, text))
 	if err != nil {
-		return "", errNoRepository
+		return nil, errNoRepository
 	}
-	if trees := filepath.Dir(git); real != git && (filepath.Dir(trees) != real || filepath.Base(trees) != "worktrees") && (!under(top, real) || !under(top, git)) {
-		return "", errElsewhere
+	trees := filepath.Dir(r.dir.path)
+	switch {
+	case real == r.dir.path:
+		return r.dir, nil
+	case filepath.Dir(trees) == real && filepath.Base(trees) == "worktrees":
+		common, err := openGitPlace(real)
+		if err != nil {
+			return nil, errNoRepository
+		}
+		if now, err := common.root.Stat(filepath.Join("worktrees", filepath.Base(r.dir.path))); err != nil || !os.SameFile(now, r.dir.info) {
+			common.close()
+			return nil, errSwapped
+		}
+		return common, nil
+	case under(r.top.path, real) && under(r.top.path, r.dir.path):
+		rel, err := filepath.Rel(r.top.path, real)
+		if err != nil {
+			return nil, errElsewhere
+		}
+		return r.top.below(rel)
 	}
-	return real, nil
+	return nil, errElsewhere
 }
 
 // checkObjects sees to it that the object store is one: files and directories, no links and no other stores.
 func (r *repository) checkObjects(ctx context.Context) error {
-	store := r.objects()
 	n := 0
-	err := filepath.WalkDir(store, func(path string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(r.objects.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		n++
 		switch {
-		case err != nil && path == store:
+		case err != nil && path == ".":
 			return errNoRepository
 		case err != nil:
 			return nil // not readable for us is not readable for git
@@ -163,37 +211,13 @@ func (r *repository) checkObjects(ctx context.Context) error {
 			return ctx.Err()
 		case !d.Type().IsRegular() || n > gitObjectsMax:
 			return errElsewhere
-		case filepath.Base(path) == "alternates" || filepath.Base(path) == "http-alternates":
-			if text, err := smallFile(path, gitListBytes); err != nil || text != "" {
+		case d.Name() == "alternates" || d.Name() == "http-alternates":
+			if text, err := r.objects.text(path, gitListBytes); err != nil || text != "" {
 				return errBorrowed
 			}
 		}
 		return nil
 	})
-	return err
-}
-
-func (r *repository) objects() string { return filepath.Join(r.common, "objects") }
-
-// smallFile is the text of a regular file that is no link, without the white space at its end. It never waits.
-func smallFile(path string, limit int64) (string, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return "", ErrSpecial
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return "", fmt.Errorf("%s: %w", path, ErrSpecial)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	return strings.TrimRight(string(data), " \t\r\n"), err
 }
 
 // join is a path that a file names: absolute, or relative to a directory.

@@ -45,7 +45,7 @@ func (p *place) universe(ctx context.Context) ([]string, error) {
 func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
 	defer cancel()
-	r, err := findRepository(limited, p.dir)
+	r, err := findRepository(limited, p)
 	if err != nil {
 		return nil, false, ctx.Err()
 	}
@@ -55,12 +55,12 @@ func (p *place) tracked(ctx context.Context) (names []string, ok bool, err error
 	}
 	defer v.remove()
 	watch := time.AfterFunc(pipePatience, func() {
-		if p.holdsPipe(limited, r.top) {
+		if p.holdsPipe(limited, r.top.path) {
 			cancel()
 		}
 	})
 	defer watch.Stop()
-	out, err := v.list(limited, p.dir, "ls-files", "-z", "-co", "--exclude-standard")
+	out, err := v.list(limited, p, "ls-files", "-z", "-co", "--exclude-standard")
 	if err != nil {
 		return nil, false, ctx.Err()
 	}
@@ -101,7 +101,7 @@ func (p *place) holdsPipe(ctx context.Context, top string) bool {
 
 // ignored reports whether the directory lies in a work tree that ignores it.
 func (p *place) ignored(ctx context.Context, v *view) bool {
-	_, err := v.list(ctx, p.dir, "check-ignore", "-q", ".")
+	_, err := v.list(ctx, p, "check-ignore", "-q", ".")
 	return err == nil
 }
 

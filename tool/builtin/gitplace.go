@@ -1,0 +1,127 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/troupe-run/troupe/internal/workdir"
+)
+
+// gitPlace is a directory of a repository that is held open: what takes its name later is not read. Git, which takes
+// names, reads no other one in its place, and nothing of its answer is used if the name leads elsewhere by then.
+type gitPlace struct {
+	path string // without links
+	root *os.Root
+	info fs.FileInfo
+}
+
+func openGitPlace(path string) (*gitPlace, error) {
+	root, info, err := workdir.Root(path)
+	if err != nil {
+		return nil, err
+	}
+	return &gitPlace{path, root, info}, nil
+}
+
+// below opens a directory below, which is no link.
+func (g *gitPlace) below(name string) (*gitPlace, error) {
+	info, err := g.root.Lstat(name)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	if !info.IsDir() {
+		return nil, errElsewhere
+	}
+	root, err := g.root.OpenRoot(name)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	if !workdir.Same(root, info) {
+		_ = root.Close()
+		return nil, errSwapped
+	}
+	return &gitPlace{filepath.Join(g.path, name), root, info}, nil
+}
+
+func (g *gitPlace) close() { _ = g.root.Close() }
+
+// file opens a regular file of at most limit bytes that is no link. It never waits.
+func (g *gitPlace) file(name string, limit int64) (*os.File, error) {
+	info, err := g.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, ErrSpecial
+	}
+	f, err := g.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w", name, ErrSpecial)
+	}
+	return f, nil
+}
+
+// text is the text of such a file, without the white space at its end.
+func (g *gitPlace) text(name string, limit int64) (string, error) {
+	f, err := g.file(name, limit)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return strings.TrimRight(string(data), " \t\r\n"), err
+}
+
+// copyTo copies such a file; one that is not there, or is none, is not copied.
+func (g *gitPlace) copyTo(name, to string, limit int64) error {
+	f, err := g.file(name, limit)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("git: %w", err)
+	}
+	_, err = io.Copy(out, io.LimitReader(f, limit))
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("git: %w", err)
+	}
+	return nil
+}
+
+// places are all of a repository that were opened.
+func (r *repository) places() (list []*gitPlace) {
+	for _, g := range []*gitPlace{r.top, r.dir, r.common, r.objects} {
+		if g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func (r *repository) close() {
+	for _, g := range r.places() {
+		g.close()
+	}
+}
+
+// unmoved reports whether the names of all places still lead to what was opened.
+func (r *repository) unmoved() error {
+	for _, g := range r.places() {
+		if workdir.Check(g.path, g.info) != nil {
+			return errSwapped
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package builtin_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/tool/builtin"
+)
+
+// exchange gives each of two names what the other one had.
+func (b *box) exchange(one, other string) {
+	b.t.Helper()
+	if err := unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// TestAttackGitDirectoryIsSwapped: the git directory, or a part of it, is swapped for a link to that of a person, or
+// for theirs, between the checks, while refs are read, and before git starts.
+func TestAttackGitDirectoryIsSwapped(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		for step, at := range map[string]func(func()) func(){"when it was found": builtin.WhenFound, "when it was checked": builtin.WhenChecked, "before git starts": builtin.BeforeGit} {
+			for _, part := range []string{".git", ".git/objects", ".git/refs"} {
+				for _, with := range []string{"link", "directory"} {
+					if step == "when it was found" && part != ".git" && with == "directory" {
+						continue // then it is a part of the repository
+					}
+					t.Run(step+", "+part+" for a "+with, func(t *testing.T) { swapGit(t, at, part, with) })
+				}
+			}
+		}
+	})
+}
+
+func swapGit(t *testing.T, at func(func()) func(), part, with string) {
+	v, hash := victim(t)
+	b := repo(t, map[string]string{"a": "x\n"})
+	name, other := filepath.Join(b.dir, part), filepath.Join(v.dir, part)
+	if with == "link" {
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(other, link); err != nil {
+			t.Fatal(err)
+		}
+		other = link
+	}
+	for _, call := range [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"` + hash + `"}`}, {"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`},
+		{"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}} {
+		swapped := false
+		done := at(func() {
+			if !swapped {
+				swapped = true
+				b.exchange(name, other)
+			}
+		})
+		got := b.call(call[0], "%s", call[1])
+		done()
+		if strings.Contains(got, canary) || strings.Contains(got, "secret\n") || strings.Contains(got, "secret\t") {
+			t.Errorf("%v told of another repository: %s", call, got)
+		}
+		if swapped {
+			b.exchange(name, other)
+		}
+		if !swapped && call[0] == "git_log" {
+			t.Error("nothing was swapped")
+		}
+	}
+	if got := b.call("git_log", `{}`); !strings.Contains(got, "Ann\tfirst") {
+		t.Errorf("as it was: %s", got)
+	}
+}
