@@ -71,6 +71,9 @@ type Config struct {
 	// one), by the credential that Watch names. Default: only this program can connect.
 	Listen bool
 	Port   int
+	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may
+	// wait for that, in order; a run beyond them is refused. Default: 2,000 and 10,000.
+	MaxLiveRuns, MaxQueuedRuns int
 	// Hooks stand at points of every agent's loop; those without a command are
 	// functions of HookFuncs, by name.
 	Hooks     []agent.Hook
@@ -123,7 +126,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	c := host.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, bus.FreePort), Lazy: n.temp != "", Model: cfg.Model,
 		Own: host.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
-		ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
+		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}

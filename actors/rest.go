@@ -38,8 +38,9 @@ const (
 type (
 	// sweep: look for shells that may go.
 	sweep struct{}
-	// rest asks a shell to go, if it may.
-	rest struct{}
+	// rest asks a shell to go, if it may; early: sooner than it would, because runs
+	// are queued.
+	rest struct{ early bool }
 	// rested: the shell has nothing to do before the next entry after its
 	// Released at this place, or before due.
 	rested struct {
@@ -232,9 +233,9 @@ func (r *router) alarm(c actor.Context) {
 }
 
 // rest goes, if nothing is under way: from here on nothing is stepped.
-func (s *shell) rest(c actor.Context) {
+func (s *shell) rest(c actor.Context, m rest) {
 	due, ok := s.life.MayRest()
-	if !ok || due > 0 && due <= time.Now().UnixMilli() || !s.free() {
+	if !ok || m.early && s.super != nil && !s.super.State.IsParked() || due > 0 && due <= time.Now().UnixMilli() || !s.free() {
 		return
 	}
 	s.frozen, s.resting, s.due = true, true, due

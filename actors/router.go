@@ -72,6 +72,9 @@ func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case delivered:
+		if !r.admitted(m.m.To, m.m.Data, m.m.At) {
+			return // its log has it
+		}
 		if p := r.find(c, m.m.To); p != nil {
 			r.forward(c, p, m.m)
 		}
@@ -80,7 +83,11 @@ func (r *router) Receive(c actor.Context) {
 	case level:
 		r.level(c, m)
 	case wake:
-		r.find(c, m.at)
+		if r.admitted(m.at, nil, 0) {
+			r.find(c, m.at)
+		}
+	case press:
+		r.pressed(c)
 	case worked:
 		r.result(c, m)
 	case ended:

@@ -176,7 +176,7 @@ func (s *shell) Receive(c actor.Context) {
 	case freeze:
 		s.freeze(c)
 	case rest:
-		s.rest(c)
+		s.rest(c, m)
 	case due:
 		s.work.fired(m.timer)
 		if s.awaitsSign(c, m.timer) {

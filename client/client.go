@@ -261,18 +261,37 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	if err != nil {
 		return RunInfo{}, err
 	}
-	sub, err := c.nc.SubscribeSync(subject)
+	// Not SubscribeSync: its channel takes 512 KiB, ten times what the run does.
+	changed := make(chan struct{}, 1)
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		if strings.HasSuffix(m.Subject, ".run.finished") || strings.HasSuffix(m.Subject, ".query.asked") {
+			select {
+			case changed <- struct{}{}:
+			default: // it is known already
+			}
+		}
+	})
 	if err != nil {
 		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
 	}
 	defer unsubscribe(sub)
-	for heard := false; ; heard = true {
+	heard := false
+	for quiet := 0; ; quiet = min(quiet+1, quietMax) {
 		info, err := c.Get(ctx, run)
 		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
-		if !busy && (err != nil || info.State != "live") {
+		if !busy && (err != nil || info.State != "live" && info.State != "queued") {
 			return info, err
 		}
-		if err := untilEnd(ctx, sub); err != nil {
+		heard = true
+		look := time.NewTimer(min(pollPause<<quiet, pollPauseMax)) // an event may be lost
+		select {
+		case <-changed:
+		case <-look.C:
+		case <-ctx.Done():
+			err = fmt.Errorf("client: wait: %w", ctx.Err())
+		}
+		look.Stop()
+		if ctx.Err() != nil {
 			return info, err
 		}
 	}
@@ -292,25 +311,6 @@ const (
 	pollPauseMax = 30 * time.Second
 	quietMax     = 4 // doublings of pollPause
 )
-
-// untilEnd reads events until one says that the run has ended or parked, or for pollPause.
-func untilEnd(ctx context.Context, sub *nats.Subscription) error {
-	soon, cancel := context.WithTimeout(ctx, pollPause)
-	defer cancel()
-	for {
-		m, err := sub.NextMsgWithContext(soon)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, context.DeadlineExceeded):
-			return nil
-		case err != nil:
-			return fmt.Errorf("client: wait: %w", err)
-		case strings.HasSuffix(m.Subject, ".run.finished"), strings.HasSuffix(m.Subject, ".query.asked"):
-			return nil
-		}
-	}
-}
 
 func unsubscribe(sub *nats.Subscription) {
 	// A subscription of a connection that is closed already is gone too.

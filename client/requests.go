@@ -88,13 +88,15 @@ type RunAccepted struct {
 
 // RunInfo is one row of a list.
 type RunInfo struct {
-	RunID   string             `json:"run_id"`
-	State   string             `json:"state"` // live, parked, finished
-	Title   string             `json:"title"`
-	Model   string             `json:"model"`
-	Started string             `json:"started"`
-	Node    string             `json:"node,omitempty"`
-	Result  *supervisor.Result `json:"result,omitempty"`
+	RunID string `json:"run_id"`
+	State string `json:"state"` // live, queued, parked, finished
+	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
+	Position int                `json:"position,omitempty"`
+	Title    string             `json:"title"`
+	Model    string             `json:"model"`
+	Started  string             `json:"started"`
+	Node     string             `json:"node,omitempty"`
+	Result   *supervisor.Result `json:"result,omitempty"`
 	// Description is there if it was asked for.
 	Description *Description `json:"description,omitempty"`
 }
@@ -275,6 +277,9 @@ type NodeInfo struct {
 	Live    int64 `json:"live"`
 	Busy    int64 `json:"busy"`
 	Resting int64 `json:"resting"`
+	// LiveRuns and QueuedRuns are told by the node that answers of itself.
+	LiveRuns   int `json:"live_runs,omitempty"`
+	QueuedRuns int `json:"queued_runs,omitempty"`
 	// Pools that it serves, each with the shards that it holds; Shards are those of
 	// the pool "default".
 	Pools  map[string][]int `json:"pools,omitempty"`

@@ -35,6 +35,7 @@ func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 			return info, err
 		}
 	}
+	info = c.placed(info, c.queue())
 	if !r.Describe || s.Phase == "" {
 		return info, nil
 	}

@@ -35,6 +35,7 @@ func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, er
 // States of a row.
 const (
 	Live     = "live"
+	Queued   = "queued" // it is in its log, and waits until fewer runs are live
 	Parked   = "parked" // it waits for a person
 	Finished = "finished"
 )

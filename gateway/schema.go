@@ -37,7 +37,8 @@ func kinds() map[string]any {
 	all := map[string]any{"message.delta": actors.Delta{}, "message.reasoning": actors.Delta{}, "tool.progress": actors.Progress{},
 		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{},
 		"shard.unreadable": ShardUnreadable{}, "shard.readable": ShardUnreadable{},
-		JournalUnavailable: JournalState{}, JournalAvailable: JournalState{}, JournalLow: JournalState{}}
+		JournalUnavailable: JournalState{}, JournalAvailable: JournalState{}, JournalLow: JournalState{},
+		"run.queued": RunQueued{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())
 	return all

@@ -42,6 +42,11 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := c.room(ctx); err != nil {
 		return nil, err
 	}
+	if c.cfg.Full != nil {
+		if err := c.cfg.Full(); err != nil {
+			return nil, err
+		}
+	}
 	opened, accepted, err := c.cfg.Build(r)
 	if err != nil {
 		return nil, err
@@ -156,10 +161,32 @@ func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
 	switch {
 	case s.Phase == supervisor.Over:
 		info.State = Finished
-	case s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0:
+	case s.IsParked():
 		info.State = Parked
+	case s.Life == "" && time.Since(time.UnixMilli(s.Began)) > queuedAfter:
+		info.State = Queued
 	}
 	return info
+}
+
+// queuedAfter is how long a run may have had no activation until it is told as queued: a
+// node that takes a run at once needs some milliseconds.
+const queuedAfter = 2 * time.Second
+
+// placed is a row with the run's place in the queue of this node, if it has one.
+func (c *Control) placed(info client.RunInfo, places map[string]int) client.RunInfo {
+	if n := places[info.RunID]; n > 0 && info.State != Finished {
+		info.State, info.Position = Queued, n
+	}
+	return info
+}
+
+// queue are the places of the runs that wait for their turn on this node.
+func (c *Control) queue() map[string]int {
+	if c.cfg.Queue == nil {
+		return nil
+	}
+	return c.cfg.Queue()
 }
 
 // members are the agents of a run that was folded; none if it has no log.
@@ -176,9 +203,10 @@ const listFolds = 64
 
 func (c *Control) list(ctx context.Context, _ struct{}) (any, error) {
 	list, err := c.cfg.Runs.List(ctx)
-	folds := 0
+	folds, places := 0, c.queue()
 	for i := range list {
-		if list[i].State == Finished || folds == listFolds || err != nil {
+		list[i] = c.placed(list[i], places)
+		if list[i].State == Finished || list[i].Position > 0 || folds == listFolds || err != nil {
 			continue
 		}
 		folds++

@@ -18,7 +18,7 @@ const DefaultUSD = 1.0
 // asked for a run, and which programs were allowed, stands there), and what
 // models cost. A directory that is looked at may come from anybody, and could
 // have prompts sent elsewhere, programs started, or money spent by them.
-var protected = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true}
+var protected = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
 
 // scriptPrefix begins the route of a model that is a file of this machine.
 const scriptPrefix = "script/"

@@ -50,7 +50,7 @@ const (
 var keys = map[string]kind{
 	"model": text, "store_dir": path, "color": text, "output": text,
 	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole, "max_messages": whole,
-	"max_agents": whole, "max_budget_usd": number, "allow_unpriced": list, "allow_unbounded": list, "pricing_file": path, "timeout": duration, "journal_patience": duration,
+	"max_agents": whole, "max_budget_usd": number, "allow_unpriced": list, "allow_unbounded": list, "pricing_file": path, "timeout": duration, "journal_patience": duration, "max_live_runs": whole,
 	"fallback": list, "json_schema": path, "use_tokens": whole,
 	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,
 	"context": tree, "polling": tree, "tool_retries": tree, "tools": tree, "hooks": tree,

@@ -265,6 +265,10 @@ func (s State) put(m Member) State {
 	return s
 }
 
+// IsParked reports whether the run waits for people alone: somebody is parked, and
+// nothing is under way that could change that.
+func (s State) IsParked() bool { return s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0 }
+
 // Waiting is how many reservations wait for others to settle.
 func (s State) Waiting() int {
 	if s.queue == nil {

@@ -22,6 +22,15 @@ type Standing struct {
 	Due   int64 // in Unix milliseconds, 0: never
 }
 
+// KindOf is the kind of the first item of an entry, "" if it does not decode.
+func KindOf(data []byte) string {
+	e, err := mailbox.Decode(data)
+	if err != nil || len(e.Items) == 0 {
+		return ""
+	}
+	return e.Items[0].Kind
+}
+
 // Stands reads how an actor stands from the newest entry of its log alone;
 // entries is how many the log holds, or held later. What it does not know for
 // certain is neither at rest nor ended: somebody has to look at it.

@@ -130,6 +130,8 @@ func (a *app) byDefault(ctx context.Context, key string) string {
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":
 		return took(agent.SoftDefaultMS)
+	case "max_live_runs":
+		return fmt.Sprint(host.MaxLiveRuns)
 	case "journal_patience":
 		return journalPatience.String()
 	}

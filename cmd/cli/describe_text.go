@@ -56,7 +56,7 @@ func (a *app) describeText(d described) []string {
 func failed(d described) bool { return d.Result != nil && d.Result.IsError }
 
 func state(d described) string {
-	text := term.Line(d.State)
+	text := stateOf(d.RunInfo)
 	if r := d.Result; r != nil && r.Reason != "" {
 		text += ": " + string(r.Reason)
 		if r.Partial {

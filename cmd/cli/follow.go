@@ -93,7 +93,7 @@ func (f *follower) watch(s *seat) (ending, error) {
 			}
 		})
 	}()
-	news, err := f.journal.listen(ctx, s)
+	news, err := f.journal.listen(ctx, s, f.run)
 	if err != nil {
 		return ending{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -36,12 +37,16 @@ type journalWatch struct {
 	since time.Time           // when that was heard
 	moved time.Time           // when an entry of the run was heard of last
 	low   bool                // it was said that there is little room
+	begun atomic.Bool         // something was heard of the run: it is not queued
+	place int                 // in the queue, as was said last
 }
 
 // journalNews is what a node says.
 type journalNews struct {
 	node string
 	info *client.JournalInfo // nil: all is well
+	// place is that of the run in the queue of its node; it says nothing of the journal.
+	place int
 }
 
 func newJournalWatch(flags *runFlags) *journalWatch {
@@ -53,28 +58,33 @@ func newJournalWatch(flags *runFlags) *journalWatch {
 }
 
 // listen brings the news of the nodes until ctx ends.
-func (j *journalWatch) listen(ctx context.Context, s *seat) (<-chan journalNews, error) {
+func (j *journalWatch) listen(ctx context.Context, s *seat, run string) (<-chan journalNews, error) {
 	news := make(chan journalNews, journalAhead)
-	give := func(node string, info *client.JournalInfo) {
+	give := func(n journalNews) {
 		select {
-		case news <- journalNews{node, info}:
+		case news <- n:
 		default: // the next answer says it again
 		}
 	}
-	stop, err := s.WatchJournals(give)
+	stop, err := s.WatchJournals(func(node string, info *client.JournalInfo) { give(journalNews{node: node, info: info}) })
 	if err != nil {
 		return nil, err
 	}
 	go func() {
 		defer stop()
 		for pause(ctx, journalPause) == nil {
+			if !j.begun.Load() {
+				if info, err := s.Get(ctx, run); err == nil && info.Position > 0 {
+					give(journalNews{place: info.Position})
+				}
+			}
 			list, err := s.Nodes(ctx)
 			if err != nil {
 				continue // who follows the events notices that
 			}
 			for _, n := range list {
 				if n.Proof != nil { // it is the one that answers, and knows
-					give(n.Name, n.Journal)
+					give(journalNews{node: n.Name, info: n.Journal})
 				}
 			}
 		}
@@ -85,6 +95,11 @@ func (j *journalWatch) listen(ctx context.Context, s *seat) (<-chan journalNews,
 // take hears what a node says, and returns what is to be said of it; "" is nothing.
 func (j *journalWatch) take(n journalNews, now time.Time) string {
 	switch {
+	case n.place > 0 && j.place != 0:
+		return ""
+	case n.place > 0:
+		j.place = n.place
+		return fmt.Sprintf("the run is queued at place %d: it begins when others have ended (troupe list shows its place)", n.place)
 	case n.info != nil && n.info.Low && j.down == nil:
 		if j.low {
 			return ""
@@ -107,6 +122,7 @@ func (j *journalWatch) take(n journalNews, now time.Time) string {
 // heard notes that the run said something that is in its log: where it is another
 // node that cannot write, this run has no part in it.
 func (j *journalWatch) heard(now time.Time) {
+	j.begun.Store(true)
 	if j.moved = now; j.down != nil && now.Sub(j.since) > journalQuiet {
 		j.down = nil
 	}

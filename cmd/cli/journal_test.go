@@ -15,7 +15,7 @@ func down(t *testing.T, timeout, patience time.Duration) (*journalWatch, time.Ti
 	flags.request.TimeoutMS = timeout.Milliseconds()
 	j, now := newJournalWatch(flags), time.Now()
 	j.accepted = now
-	text := j.take(journalNews{"a", &client.JournalInfo{Why: "the disk of /x is full", Remedy: "free some"}}, now)
+	text := j.take(journalNews{node: "a", info: &client.JournalInfo{Why: "the disk of /x is full", Remedy: "free some"}}, now)
 	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {
 		t.Errorf("it is told as %q", text)
 	}
@@ -44,7 +44,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 	if err := j.over("r", now.Add(10*time.Second)); err == nil {
 		t.Error("it waits for ever")
 	}
-	if text := j.take(journalNews{"a", nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
+	if text := j.take(journalNews{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
 		t.Errorf("the end is told as %q", text)
 	}
 	if err := j.over("r", now.Add(time.Hour)); err != nil {
@@ -56,7 +56,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 // another node cannot write; and what that node says is ended only by its own word.
 func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
 	j, now := down(t, 0, 10*time.Second)
-	j.take(journalNews{"b", nil}, now.Add(time.Second))
+	j.take(journalNews{node: "b", info: nil}, now.Add(time.Second))
 	if j.down == nil {
 		t.Error("another node's word ended it")
 	}

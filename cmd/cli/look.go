@@ -68,7 +68,7 @@ const (
 )
 
 func runRow(r client.RunInfo) []string {
-	row := []string{term.Line(r.RunID), term.Line(r.State), "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
+	row := []string{term.Line(r.RunID), stateOf(r), "-", "-", "-", "-", age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
 	if d := r.Result; d != nil {
 		row[2] = term.Line(string(d.Reason))
 		row[3] = fmt.Sprint(d.Turns)
@@ -76,6 +76,14 @@ func runRow(r client.RunInfo) []string {
 		row[5] = cost(d.CostUSD, d.CostKnown)
 	}
 	return row
+}
+
+// stateOf is the state of a run, with its place in the queue.
+func stateOf(r client.RunInfo) string {
+	if r.Position > 0 {
+		return fmt.Sprintf("%s %d", term.Line(r.State), r.Position)
+	}
+	return term.Line(r.State)
 }
 
 func cost(usd float64, known bool) string {
@@ -119,7 +127,7 @@ func (a *app) result(ctx context.Context, s *seat, run string, wait bool) error 
 	if info.Result == nil {
 		return errors.New("the run has no result yet")
 	}
-	if info.State == "live" {
+	if info.State == "live" || info.State == "queued" {
 		info.Result.Partial = true
 		if a.output == "text" {
 			return &failure{exitFailed, fmt.Errorf("run %s has not ended", run), "troupe result --wait waits for it"}

@@ -33,6 +33,7 @@ func run(args []string, join time.Duration) int {
 type app struct {
 	in, out, err *os.File
 	getenv       func(string) string
+	maxLive      int           // runs of a node in this process
 	patience     time.Duration // with an owner of the state directory that does not answer
 
 	conn   connFlags

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/host"
 	"github.com/troupe-run/troupe/term"
 )
 
@@ -52,6 +53,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run")
 	a.tapes.add(c.Flags())
 	c.Flags().DurationVar(&flags.patience, "journal-patience", journalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
+	c.Flags().IntVar(&a.maxLive, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", host.MaxLiveRuns))
 	c.Flags().BoolVar(&flags.detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }

@@ -146,7 +146,7 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 		return nil, err
 	}
 	h, err := host.Start(ctx, host.Config{StateDir: a.storeIn, NoPort: why == toLook, ConfigHome: bus.ConfigHome(a.getenv), Roots: roots, Upward: true, Env: a.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, Logger: a.logger()})
+		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, MaxLiveRuns: a.maxLive, Logger: a.logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (s *seat) others(ctx context.Context, own string) bool {
 		if i.RunID == own || !live {
 			continue
 		}
-		if info, err := s.Get(ctx, i.RunID); err == nil && info.State == "live" {
+		if info, err := s.Get(ctx, i.RunID); err == nil && (info.State == "live" || info.State == "queued") {
 			return true
 		}
 	}

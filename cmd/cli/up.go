@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/host"
 )
 
 const (
@@ -36,6 +37,7 @@ type up struct {
 	lazy  bool
 	port  int
 	open  access
+	live  int
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -61,6 +63,7 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
 	f.BoolVar(&u.open.watch, "open-watch", false, bus.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, bus.OpenControlUsage)
+	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", host.MaxLiveRuns))
 	return c
 }
 
@@ -88,7 +91,7 @@ func (a *app) up(u up) error {
 	lines := &lineWriter{to: a.err}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		args := []string{"--name", name}
+		args := []string{"--name", name, "--max-live-runs", fmt.Sprint(u.live)}
 		for _, r := range u.root {
 			args = append(args, "--root", r)
 		}

@@ -145,7 +145,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
 	f.DurationVar(&n.cfg.ServerWait, "server-wait", 0, "how long to wait at the start until the servers of -s have leaders (default 2m)")
 	f.DurationVar(&n.cfg.Linger, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
-	tlsFlags(f, o)
+	n.lastFlags(f, o)
 	return c
 }
 
@@ -177,6 +177,9 @@ func (n *node) settle(c *cobra.Command) error {
 		if ok && !c.Flags().Changed(s.Flag()) {
 			*target = s.Value
 		}
+	}
+	if err := n.settleRuns(c, found); err != nil {
+		return err
 	}
 	if n.cfg.Prices, err = catalog.Load(n.pricing); err != nil {
 		return fmt.Errorf("%w: --pricing-file: %w", errConfig, err)

@@ -90,6 +90,9 @@ type Config struct {
 	// ServerWait is how long the start waits until JetStream, its streams and buckets have
 	// leaders, on a server that others share. Default ServerWaitDefault.
 	ServerWait time.Duration
+	// MaxLiveRuns is how many runs may be live on this node at once, MaxQueuedRuns how
+	// many more may wait for that. Default: the constants of these names.
+	MaxLiveRuns, MaxQueuedRuns int
 	// Linger is how long who waits stays in memory. Default actors.LingerDefault.
 	Linger time.Duration
 	// Model is the route to use when a request names none ("provider/model").
@@ -159,7 +162,8 @@ type Host struct {
 	holding  holding
 	gates    *gates
 	census   census
-	journal  journal               // whether the logs can be written
+	journal  journal // whether the logs can be written
+	runsHere admission
 	refused  atomic.Pointer[error] // the last right that the server did not give
 	proof    bus.Proof             // of what the server promises
 	life     context.Context       // until Close
@@ -255,6 +259,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.census.hear(&cfg)
+	h.limitRuns(&cfg)
 	if h.node, err = actors.Start(h.programs.In(context.Background()), cfg); err != nil {
 		return err
 	}
@@ -263,7 +268,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.logs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Journal: h.journal.info, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
+		Build: h.build, Journal: h.journal.info, Queue: h.runsHere.positions, Full: h.runsHere.full, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -372,6 +377,7 @@ func (h *Host) Close() (err error) {
 	if !h.programs.Wait(proc.EndMax) {
 		errs = append(errs, errPrograms)
 	}
+	h.runsHere.close()
 	h.hub.Close()
 	h.end()
 	h.giveShards()

@@ -63,7 +63,8 @@ func (h *Host) Proof() bus.Proof { return h.proof }
 // self is what the doors tell of a node that is alone.
 func (h *Host) self() client.NodeInfo {
 	live, resting := h.census.count()
-	return client.NodeInfo{Live: live, Resting: resting, Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
+	liveRuns, queued := h.runsHere.count()
+	return client.NodeInfo{Live: live, LiveRuns: liveRuns, QueuedRuns: queued, Resting: resting, Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
 		Journal: h.journal.info()}
 }
 

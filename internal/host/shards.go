@@ -176,6 +176,7 @@ func (h *Host) cluster() *gateway.Cluster {
 			if n.ID == k.ID() {
 				i.Proof, i.Journal = &h.proof, h.journal.info()
 				i.Live, i.Resting = h.census.count()
+				i.LiveRuns, i.QueuedRuns = h.runsHere.count()
 			}
 			list = append(list, i)
 		}

@@ -136,6 +136,7 @@ func (h *Host) takeUpShard(ctx context.Context, slot int) error {
 	if err != nil {
 		return err
 	}
+	defer h.runsHere.goOn()
 	if err := h.post.HeadsOf(ctx, s.Pool, []int{s.N}, h.wakes(open)); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}

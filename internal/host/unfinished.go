@@ -77,6 +77,7 @@ func (h *Host) takeUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer h.runsHere.goOn()
 	if err := h.post.Heads(ctx, h.wakes(open)); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
@@ -94,7 +95,7 @@ func (h *Host) wakes(open []client.RunInfo) func(mailbox.Head) error {
 		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
 			h.node.Asleep(d.To, st.Due)
-		default:
+		case h.runsHere.takeUp(d.To, life.KindOf(d.Data), d.At):
 			h.node.Wake(d.To)
 		}
 		return nil
