@@ -5,7 +5,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -19,23 +18,19 @@ type press struct{}
 // queued. A supervisor is asked only while its run is parked: it hears of every turn.
 func (n *Node) Press() { n.system.Root.Send(n.router, press{}) }
 
-// admitted reports whether an address may have a shell: everybody but the supervisor of a
-// run that is queued (see Config.Admit).
-func (r *router) admitted(at mailbox.Address, data []byte, stamp int64) bool {
-	if r.cfg.Admit == nil || at.Agent() != mailbox.Super || r.shells[at] != nil {
+// admitted reports whether an address has a shell or may get one: the actors of a queued
+// run may not (see Config.Admit).
+func (r *router) admitted(m mailbox.Message) bool {
+	if r.cfg.Admit == nil || r.shells[m.To] != nil {
 		return true
 	}
-	if _, gone := r.gone[at]; gone {
+	if _, gone := r.gone[m.To]; gone {
 		return true
 	}
-	if _, holds := r.cfg.Holds(at); !holds {
-		return true
+	if _, holds := r.cfg.Holds(m.To); !holds {
+		return true // find refuses it
 	}
-	kind := ""
-	if data != nil {
-		kind = life.KindOf(data)
-	}
-	return r.cfg.Admit(at, kind, stamp)
+	return r.cfg.Admit(m)
 }
 
 // pressed asks the shells that have read nothing for a moment.

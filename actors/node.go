@@ -92,10 +92,10 @@ type Config struct {
 	// Told takes what a provider has said at a gate, for the other nodes: see Hear.
 	// It must not block. Default: there are none.
 	Told func(gate string, n gate.Notice)
-	// Admit decides whether the supervisor of a run gets a shell that has none: for an
-	// entry of this kind, which the broker stamped then, or "" when it is woken. Who is
-	// not admitted stays in its log until Wake. It must not block. Default: everybody.
-	Admit func(at mailbox.Address, kind string, stamp int64) bool
+	// Admit decides whether an actor that has no shell gets one for an entry, or for a
+	// wake, which has no Data. An actor that is not admitted stays in its log until an
+	// admitted entry or Wake. It must not block. Default: every actor is admitted.
+	Admit func(mailbox.Message) bool
 	// Blobs keeps the whole of results that are clipped. Default: they are lost.
 	Blobs mailbox.Blobs
 	// Events takes what happened, in order per log; it must not block. Deltas

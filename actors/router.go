@@ -72,8 +72,8 @@ func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case delivered:
-		if !r.admitted(m.m.To, m.m.Data, m.m.At) {
-			return // its log has it
+		if !r.admitted(m.m) {
+			return // the entry stays in the log
 		}
 		if p := r.find(c, m.m.To); p != nil {
 			r.forward(c, p, m.m)
@@ -83,7 +83,7 @@ func (r *router) Receive(c actor.Context) {
 	case level:
 		r.level(c, m)
 	case wake:
-		if r.admitted(m.at, nil, 0) {
+		if r.admitted(mailbox.Message{To: m.at}) {
 			r.find(c, m.at)
 		}
 	case press:

@@ -258,7 +258,24 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	if err := c.unwritable(); err != nil {
 		return nil, err
 	}
+	if err := c.agentBegun(ctx, address); err != nil {
+		return nil, err
+	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
+}
+
+// agentBegun fails while the log of an agent is empty, as in a queued run: a log that
+// begins with a command counts as damaged.
+func (c *Control) agentBegun(ctx context.Context, at mailbox.Address) error {
+	if at.Agent() == mailbox.Super {
+		return nil
+	}
+	logs, err := c.cfg.Post.Addresses(ctx, at.Run())
+	if err != nil || slices.Contains(logs, at) {
+		return err
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the agent %q of %s has not begun", at.Agent(), at.Run()),
+		Hint: "ask again when `troupe list` no longer shows the run as queued"}
 }
 
 func (c *Control) steer(ctx context.Context, r client.SteerRequest) (any, error) {

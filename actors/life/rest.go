@@ -22,13 +22,26 @@ type Standing struct {
 	Due   int64 // in Unix milliseconds, 0: never
 }
 
-// KindOf is the kind of the first item of an entry, "" if it does not decode.
-func KindOf(data []byte) string {
+// Origin is who wrote an entry, as far as an admission needs to know.
+type Origin int
+
+// Origins of entries.
+const (
+	OriginUnknown Origin = iota // no entry, or one that does not decode
+	OriginClient                // a command: nobody needs to have read the log before it
+	OriginActor                 // a letter or an own entry: the run has begun
+)
+
+// InspectEntry returns the kind of the first item of an entry, and who wrote it.
+func InspectEntry(data []byte) (kind string, from Origin) {
 	e, err := mailbox.Decode(data)
-	if err != nil || len(e.Items) == 0 {
-		return ""
+	switch {
+	case err != nil || len(e.Items) == 0:
+		return "", OriginUnknown
+	case e.From == "":
+		return e.Items[0].Kind, OriginClient
 	}
-	return e.Items[0].Kind
+	return e.Items[0].Kind, OriginActor
 }
 
 // Stands reads how an actor stands from the newest entry of its log alone;

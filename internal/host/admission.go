@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
@@ -29,22 +30,28 @@ const (
 )
 
 // admission bounds the runs that are live on this node. A run whose log holds nothing but
-// its request is queued when there are too many, in the order of the broker's stamps, and
-// begun when another one ends, or leaves memory because it waits. Only what has not begun
-// is ever queued: a run that is answered, resumed or taken over, and a child, never waits
-// for a place, so that no run waits for one that waits.
+// requests of clients is queued when there are too many, in the order of the broker's
+// stamps, and begun when another one ends, or leaves memory because it waits. Only what
+// has not begun is ever queued: a run that is answered, resumed or taken over, and a
+// child, never waits for a place, so that no run waits for one that waits.
+//
+// A queued run is never lost: it leaves the queue only for an activation, and an
+// activation that does not come within startPatience puts it back. A second wake of a run
+// that has an activation does nothing.
 type admission struct {
 	most, mostQueued int
 	begin            func(mailbox.Address)      // wakes a run's supervisor
 	press            func()                     // asks those that wait to leave memory
-	holds            func(mailbox.Address) bool // this node acts on the log
-	tell             func(queuedRun, int)       // of a run that was queued, and its position
+	holds            func(mailbox.Address) bool // this node may act on the log now
+	owned            func() func(mailbox.Address) bool
+	tell             func(queuedRun, int) // of a run that was queued, and its position
 
 	mu       sync.Mutex
-	live     map[string]int       // activations here, by run
-	starting map[string]time.Time // admitted, and no activation yet
-	queue    []queuedRun          // the oldest first
+	live     map[string]presence // activations here, by run
+	starting map[string]starting // admitted, and no activation yet
+	queue    []queuedRun         // the oldest first
 	queued   map[string]bool
+	counting int // passes that still count the begun runs: the queue stands still meanwhile
 	pressing *time.Timer
 	closed   bool
 }
@@ -58,28 +65,41 @@ func (q queuedRun) before(o queuedRun) int {
 	return cmp.Or(cmp.Compare(q.stamp, o.stamp), cmp.Compare(q.at, o.at))
 }
 
-// admit decides whether the supervisor of a run may be activated. kind is that of the
-// entry that it is to be activated for, "" for none.
-func (a *admission) admit(at mailbox.Address, kind string, stamp int64) bool {
+// presence counts the activations of a run's actors.
+type presence struct{ actors, supervisors int }
+
+// starting is an admitted run. One that had not begun is queued again if its supervisor
+// gets no activation.
+type starting struct {
+	queuedRun // no address: the run had begun
+	since     time.Time
+}
+
+// admit decides whether an actor of a run may be activated for an entry or a wake.
+func (a *admission) admit(m mailbox.Message) bool {
+	kind, from := life.InspectEntry(m.Data)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	run := at.Run()
-	switch {
-	case a.queued[run] && kind == agent.Canceled{}.Kind():
-		a.drop(run)
-		a.starting[run] = time.Now() // it only ends
+	run, isSuper := m.To.Run(), m.To.Agent() == mailbox.Super
+	switch q := (queuedRun{m.To, m.At}); {
+	case from == life.OriginActor:
+		a.dequeue(run) // it has begun
+		return true
+	case a.queued[run] && isSuper && kind == agent.Canceled{}.Kind():
+		a.dequeue(run)
+		a.start(q) // it only ends
 		return true
 	case a.queued[run]:
 		return false
-	case kind != supervisor.Opened{}.Kind():
+	case !isSuper || kind != supervisor.Opened{}.Kind():
 		return true
 	case len(a.queue) == 0 && a.free():
-		a.starting[run] = time.Now()
+		a.start(q)
 		return true
+	default:
+		a.tell(q, a.put(q)+1)
+		return false
 	}
-	q := queuedRun{at, stamp}
-	a.tell(q, a.put(q)+1)
-	return false
 }
 
 // put queues a run, and returns before how many others it comes. mu is held.
@@ -91,23 +111,18 @@ func (a *admission) put(q queuedRun) int {
 	return i
 }
 
-// takeUp decides about an actor of a run that another node, or process, had: it is woken
-// at once if its run was begun. Others are queued, and begin in their order once all that
-// were begun are counted.
-func (a *admission) takeUp(at mailbox.Address, kind string, stamp int64) (wake bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	run := at.Run()
-	if at.Agent() == mailbox.Super && kind == (supervisor.Opened{}).Kind() {
-		if !a.queued[run] && a.live[run] == 0 && a.starting[run].IsZero() {
-			a.put(queuedRun{at, stamp})
-		}
-		return false
+// start notes that a run that had not begun was admitted. mu is held.
+func (a *admission) start(q queuedRun) {
+	a.starting[q.at.Run()] = starting{q, time.Now()}
+	a.pressLater()
+}
+
+// dequeue takes a run out of the queue. mu is held.
+func (a *admission) dequeue(run string) {
+	if a.queued[run] {
+		delete(a.queued, run)
+		a.queue = slices.DeleteFunc(a.queue, func(q queuedRun) bool { return q.at.Run() == run })
 	}
-	if a.live[run] == 0 {
-		a.starting[run] = time.Now()
-	}
-	return true
 }
 
 // goOn begins those for whom there is a place.
@@ -120,51 +135,77 @@ func (a *admission) goOn() {
 	}
 }
 
-// drop takes a run out of the queue. mu is held.
-func (a *admission) drop(run string) {
-	delete(a.queued, run)
-	a.queue = slices.DeleteFunc(a.queue, func(q queuedRun) bool { return q.at.Run() == run })
-}
-
 // free reports whether one more run may be live. mu is held.
-func (a *admission) free() bool {
-	for run, since := range a.starting {
-		if time.Since(since) > startPatience {
-			delete(a.starting, run)
+func (a *admission) free() bool { return len(a.live)+len(a.starting) < a.most }
+
+// expire ends the wait for activations that did not come: the node could not act on the
+// log just then. A run that has not begun is queued again. mu is held.
+func (a *admission) expire() {
+	for run, s := range a.starting {
+		if time.Since(s.since) <= startPatience {
+			continue
+		}
+		delete(a.starting, run)
+		if s.at != "" && !a.queued[run] {
+			a.put(s.queuedRun)
 		}
 	}
-	return len(a.live)+len(a.starting) < a.most
+}
+
+// disown forgets queued runs in shards that this node has lost: the next owner of a shard
+// queues what it finds there. mu is held.
+func (a *admission) disown() {
+	owned := a.owned()
+	a.queue = slices.DeleteFunc(a.queue, func(q queuedRun) bool {
+		if !owned(q.at) {
+			delete(a.queued, q.at.Run())
+		}
+		return !a.queued[q.at.Run()]
+	})
 }
 
 // alive counts activations.
 func (a *admission) alive(at mailbox.Address, change int) {
 	a.mu.Lock()
-	run := at.Run()
-	if a.live[run] += change; a.live[run] <= 0 {
+	run, isSuper := at.Run(), at.Agent() == mailbox.Super
+	p := a.live[run]
+	p.actors += change
+	if isSuper {
+		p.supervisors += change
+	}
+	a.live[run] = p
+	if p.actors <= 0 {
 		delete(a.live, run)
 	}
-	if change > 0 {
+	if s, ok := a.starting[run]; ok && change > 0 && (isSuper || s.at == "") {
 		delete(a.starting, run)
+	}
+	if isSuper && change > 0 {
+		a.dequeue(run)
 	}
 	a.mu.Unlock()
 	a.goOn()
 }
 
-// next takes those out of the queue that may begin now. mu is held.
+// next takes those out of the queue that may begin now. A run whose lease is in doubt
+// keeps its place. mu is held.
 func (a *admission) next() (next []mailbox.Address) {
-	for len(a.queue) > 0 && (a.free() || !a.holds(a.queue[0].at)) {
-		q := a.queue[0]
-		a.queue = a.queue[1:]
-		delete(a.queued, q.at.Run())
-		if a.holds(q.at) { // else whoever holds it now has queued it
-			a.starting[q.at.Run()] = time.Now()
-			next = append(next, q.at)
+	for i := 0; a.counting == 0 && i < len(a.queue) && a.free(); {
+		q := a.queue[i]
+		if !a.holds(q.at) {
+			i++
+			continue
 		}
+		a.queue = slices.Delete(a.queue, i, i+1)
+		delete(a.queued, q.at.Run())
+		a.start(q)
+		next = append(next, q.at)
 	}
 	return next
 }
 
-// pressLater asks those that wait to leave memory, as long as runs are queued. mu is held.
+// pressLater looks again after a moment, as long as runs are queued or starting, and asks
+// those that wait to leave memory. mu is held.
 func (a *admission) pressLater() {
 	if a.pressing != nil || a.closed {
 		return
@@ -172,8 +213,10 @@ func (a *admission) pressLater() {
 	a.pressing = time.AfterFunc(pressPause, func() {
 		a.mu.Lock()
 		a.pressing = nil
+		a.expire()
+		a.disown()
 		waits := len(a.queue) > 0
-		if waits {
+		if waits || len(a.starting) > 0 {
 			a.pressLater()
 		}
 		a.mu.Unlock()
@@ -226,12 +269,13 @@ func (a *admission) count() (live, queued int) {
 func (h *Host) limitRuns(cfg *actors.Config) {
 	a := &h.runsHere
 	a.most, a.mostQueued = cmp.Or(h.cfg.MaxLiveRuns, MaxLiveRuns), cmp.Or(h.cfg.MaxQueuedRuns, MaxQueuedRuns)
-	a.live, a.starting, a.queued = map[string]int{}, map[string]time.Time{}, map[string]bool{}
+	a.live, a.starting, a.queued = map[string]presence{}, map[string]starting{}, map[string]bool{}
 	a.begin = func(at mailbox.Address) { h.node.Wake(at) }
 	a.press = func() { h.node.Press() }
 	a.tell = func(q queuedRun, position int) {
 		h.publish(gateway.QueuedRun(q.at, h.cfg.Name, gateway.RunQueued{Position: position, MaxLive: a.most}, time.Now()))
 	}
+	a.owned = h.owned
 	holds, alive := cfg.Holds, cfg.Alive
 	a.holds = func(at mailbox.Address) bool {
 		if holds == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // turnstile is a model that says which run asks, and answers one after the other. Who
@@ -167,6 +168,47 @@ func TestTheQueueOutlivesItsNode(t *testing.T) {
 	}
 	if info, err := c.Wait(t.Context(), "run-w"); err != nil || info.Result.Text != "done w" {
 		t.Errorf("%+v %v", info.Result, err)
+	}
+}
+
+// TestARequestToAQueuedRunDoesNotBeginItAfterARestart: a budget is the newest entry of a
+// log that nobody has read, and the run keeps its place. A steer is refused, because the
+// agent that it is for has no log yet.
+func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
+	w, state := newTurnstile(), t.TempDir()
+	h, c := w.host(t, state, 1, 10)
+	opens(t, c, "z", "y", "x", "w")
+	w.begins(t, "z")
+	stands(t, c, "w", gateway.Queued)
+	for _, goal := range []string{"y", "w"} {
+		var refused *client.Error
+		err := c.Steer(t.Context(), client.SteerRequest{RunID: "run-" + goal, Text: "Hurry."})
+		if !errors.As(err, &refused) || refused.Code != client.CodeConflict {
+			t.Errorf("a steer to a queued run is answered with %v", err)
+		}
+		if err := c.Budget(t.Context(), client.BudgetRequest{RunID: "run-" + goal, Patch: true, Limits: supervisor.Limits{Calls: 77}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = newTurnstile()
+	_, c = w.host(t, state, 1, 10)
+	w.begins(t, "z")
+	for i, goal := range []string{"y", "x", "w"} {
+		if at := stands(t, c, goal, gateway.Queued); at != i+1 {
+			t.Errorf("run %s is at place %d, and not %d", goal, at, i+1)
+		}
+	}
+	for _, goal := range []string{"y", "x", "w"} {
+		w.pass <- "one"
+		w.begins(t, goal)
+	}
+	w.pass <- "one"
+	info, err := c.Wait(t.Context(), "run-w")
+	if err != nil || info.Result == nil || info.Result.Text != "done w" {
+		t.Fatalf("%+v %v", info.Result, err)
 	}
 }
 

@@ -90,8 +90,7 @@ type Config struct {
 	// ServerWait is how long the start waits until JetStream, its streams and buckets have
 	// leaders, on a server that others share. Default ServerWaitDefault.
 	ServerWait time.Duration
-	// MaxLiveRuns is how many runs may be live on this node at once, MaxQueuedRuns how
-	// many more may wait for that. Default: the constants of these names.
+	// At most MaxLiveRuns runs are live here, MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
 	// Linger is how long who waits stays in memory. Default actors.LingerDefault.
 	Linger time.Duration

@@ -136,8 +136,9 @@ func (h *Host) takeUpShard(ctx context.Context, slot int) error {
 	if err != nil {
 		return err
 	}
-	defer h.runsHere.goOn()
-	if err := h.post.HeadsOf(ctx, s.Pool, []int{s.N}, h.wakes(open)); err != nil {
+	pass := h.newRequeue(false)
+	defer pass.settle(ctx, false)
+	if err := h.post.HeadsOf(ctx, s.Pool, []int{s.N}, h.wakes(open, pass)); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	return nil

@@ -77,15 +77,16 @@ func (h *Host) takeUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.runsHere.goOn()
-	if err := h.post.Heads(ctx, h.wakes(open)); err != nil {
+	pass := h.newRequeue(true)
+	defer pass.settle(ctx, true)
+	if err := h.post.Heads(ctx, h.wakes(open, pass)); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	return nil
 }
 
-// wakes wakes those of the open runs who do not wait, one at each call.
-func (h *Host) wakes(open []client.RunInfo) func(mailbox.Head) error {
+// wakes wakes or queues those of the open runs who do not wait, one at each call.
+func (h *Host) wakes(open []client.RunInfo, pass *requeue) func(mailbox.Head) error {
 	live := map[string]bool{}
 	for _, i := range open {
 		live[i.RunID] = true
@@ -95,8 +96,8 @@ func (h *Host) wakes(open []client.RunInfo) func(mailbox.Head) error {
 		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
 			h.node.Asleep(d.To, st.Due)
-		case h.runsHere.takeUp(d.To, life.KindOf(d.Data), d.At):
-			h.node.Wake(d.To)
+		default:
+			pass.look(d.Message)
 		}
 		return nil
 	}
