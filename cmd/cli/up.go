@@ -91,7 +91,10 @@ func (a *app) up(u up) error {
 	lines := &lineWriter{to: a.err}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		args := []string{"--name", name, "--max-live-runs", fmt.Sprint(u.live)}
+		args := []string{"--name", name}
+		if u.live != 0 {
+			args = append(args, "--max-live-runs", fmt.Sprint(u.live))
+		}
 		for _, r := range u.root {
 			args = append(args, "--root", r)
 		}
