@@ -46,6 +46,10 @@
 // beneath the server (full.go). It exits 1 if anything begins meanwhile, or if a node
 // does not say that it cannot write.
 //
+// With -full disk -cycles N a node with its own server, on a small disk, has no room for
+// 3 s N times (cycles.go). It exits 1 if a run fails to
+// end, an effect is lost or happens twice, or the node must be started again.
+//
 // With -bombs N runs spawn all that they may (bomb.go) beside ordinary ones. It exits 1
 // if a cap or the budget is exceeded at any step of their supervisors, if they do not
 // reach their caps, or if the ordinary runs take much longer than alone.
@@ -132,6 +136,7 @@ type options struct {
 	lazy, must             bool
 	power, shapes, rots    int
 	full                   string
+	cycles                 int
 	slow                   time.Duration
 
 	// Of an upgrade.
@@ -182,6 +187,9 @@ func main() {
 	}
 	if o.rots > 0 && o.nodes == 0 {
 		play = rotten
+	}
+	if o.full == fullDisk && o.cycles > 0 {
+		play = cycles
 	}
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		play = dark

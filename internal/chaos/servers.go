@@ -29,6 +29,7 @@ func brokerFlags(o *options) {
 	flag.IntVar(&o.power, "power", 0, "how often all servers lose their power at once")
 	flag.IntVar(&o.shapes, "shapes", 0, "how often one of three loses its power while the others freeze in turn")
 	flag.IntVar(&o.rots, "rots", 0, "how many files of a store to damage: of a killed run, or of a killed server")
+	flag.IntVar(&o.cycles, "cycles", 0, "with -full disk and no nodes: how often the disk beneath the server inside of a node is full for 3s")
 	flag.StringVar(&o.full, "full", "", "take all room while runs go on, and give it back: of the \"streams\", or of the \"disk\" beneath the server")
 	flag.DurationVar(&o.slow, "slow", 0, "how much longer than the disk each write and sync of the servers takes (strace)")
 	flag.BoolVar(&o.must, "must", false, "fail where this machine cannot take the power away")
