@@ -49,10 +49,8 @@ type Config struct {
 	// Journal says whether the node can write its logs: nil while it can, and has
 	// room. Default: it can.
 	Journal func() *client.JournalInfo
-	// Queue are the places of the runs that are queued on this node, Full refuses a new
-	// one when too many are. Default: none is ever queued.
-	Queue func() map[string]int
-	Full  func() error
+	// Queue describes the runs that are queued on this node. Default: none ever is.
+	Queue Queue
 	// Bare leaves out of events what people, models and tools said.
 	Bare bool
 	// Clean takes secrets out of what is asked and answered. Default: nothing is.

@@ -35,7 +35,7 @@ func (c *Control) get(ctx context.Context, r client.GetRequest) (any, error) {
 			return info, err
 		}
 	}
-	info = c.placed(info, c.queue())
+	info = placed(info, c.cfg.Queue.place(info.RunID))
 	if !r.Describe || s.Phase == "" {
 		return info, nil
 	}

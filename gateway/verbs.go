@@ -42,10 +42,8 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := c.room(ctx); err != nil {
 		return nil, err
 	}
-	if c.cfg.Full != nil {
-		if err := c.cfg.Full(); err != nil {
-			return nil, err
-		}
+	if err := c.cfg.Queue.full(); err != nil {
+		return nil, err
 	}
 	opened, accepted, err := c.cfg.Build(r)
 	if err != nil {
@@ -173,20 +171,12 @@ func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
 // node that takes a run at once needs some milliseconds.
 const queuedAfter = 2 * time.Second
 
-// placed is a row with the run's place in the queue of this node, if it has one.
-func (c *Control) placed(info client.RunInfo, places map[string]int) client.RunInfo {
-	if n := places[info.RunID]; n > 0 && info.State != Finished {
-		info.State, info.Position = Queued, n
+// placed is a row with the run's place in the queue of this node; 0: it has none.
+func placed(info client.RunInfo, place int) client.RunInfo {
+	if place > 0 && info.State != Finished {
+		info.State, info.Position = Queued, place
 	}
 	return info
-}
-
-// queue are the places of the runs that wait for their turn on this node.
-func (c *Control) queue() map[string]int {
-	if c.cfg.Queue == nil {
-		return nil
-	}
-	return c.cfg.Queue()
 }
 
 // members are the agents of a run that was folded; none if it has no log.
@@ -203,9 +193,9 @@ const listFolds = 64
 
 func (c *Control) list(ctx context.Context, _ struct{}) (any, error) {
 	list, err := c.cfg.Runs.List(ctx)
-	folds, places := 0, c.queue()
+	folds, places := 0, c.cfg.Queue.places()
 	for i := range list {
-		list[i] = c.placed(list[i], places)
+		list[i] = placed(list[i], places[list[i].RunID])
 		if list[i].State == Finished || list[i].Position > 0 || folds == listFolds || err != nil {
 			continue
 		}
@@ -258,24 +248,7 @@ func (c *Control) command(ctx context.Context, run, request string, to, of agent
 	if err := c.unwritable(); err != nil {
 		return nil, err
 	}
-	if err := c.agentBegun(ctx, address); err != nil {
-		return nil, err
-	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
-}
-
-// agentBegun fails while the log of an agent is empty, as in a queued run: a log that
-// begins with a command counts as damaged.
-func (c *Control) agentBegun(ctx context.Context, at mailbox.Address) error {
-	if at.Agent() == mailbox.Super {
-		return nil
-	}
-	logs, err := c.cfg.Post.Addresses(ctx, at.Run())
-	if err != nil || slices.Contains(logs, at) {
-		return err
-	}
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the agent %q of %s has not begun", at.Agent(), at.Run()),
-		Hint: "ask again when `troupe list` no longer shows the run as queued"}
 }
 
 func (c *Control) steer(ctx context.Context, r client.SteerRequest) (any, error) {

@@ -120,16 +120,16 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	}
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), a.raised
 	q.Caller, q.Trace = "cli", a.getenv("TRACEPARENT")
-	return r.positive()
+	return r.positive(a)
 }
 
 const scriptPrefix = "script/"
 
-func (r *runFlags) positive() error {
+func (r *runFlags) positive(a *app) error {
 	q := r.request
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "journal-patience": int64(r.patience), "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "journal-patience": int64(r.patience), "max-live-runs": int64(a.maxLive), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return usage("leave it out for the default", "--%s must not be negative", name)
 		}

@@ -143,6 +143,7 @@ func TestWhatANodeRefuses(t *testing.T) {
 		{[]string{"--durability", "never"}, 2, "--durability is sync or lazy"},
 		{[]string{"--root", "nowhere"}, 2, "nowhere"},
 		{[]string{"--nats-port", "99999"}, 2, "no port"},
+		{[]string{"--max-live-runs", "-1"}, 2, "--max-live-runs and --max-queued-runs must not be negative"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -236,6 +237,21 @@ func (a *admission) close() {
 	}
 }
 
+// queueView is the queue as the gateway shows it.
+func (a *admission) queueView() gateway.Queue {
+	return gateway.Queue{Place: a.position, Places: a.positions, Full: a.full}
+}
+
+// position is the place of one run, from 1; 0: it is not queued.
+func (a *admission) position(run string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.queued[run] {
+		return 0
+	}
+	return 1 + slices.IndexFunc(a.queue, func(q queuedRun) bool { return q.at.Run() == run })
+}
+
 // positions are the places of the queued runs, from 1.
 func (a *admission) positions() map[string]int {
 	a.mu.Lock()
@@ -263,6 +279,16 @@ func (a *admission) count() (live, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.live) + len(a.starting), len(a.queue)
+}
+
+var errRunLimit = errors.New("host: a limit on runs must not be negative")
+
+// checkRunLimits refuses limits that would let no run begin.
+func (c Config) checkRunLimits() error {
+	if c.MaxLiveRuns < 0 || c.MaxQueuedRuns < 0 {
+		return fmt.Errorf("%w: --max-live-runs %d, --max-queued-runs %d; 0 is the default", errRunLimit, c.MaxLiveRuns, c.MaxQueuedRuns)
+	}
+	return nil
 }
 
 // limitRuns fills in what bounds the live runs.

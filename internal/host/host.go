@@ -186,7 +186,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(cfg.checkPowers(), cfg.checkTrust()); err != nil {
+	if err := errors.Join(cfg.checkPowers(), cfg.checkTrust(), cfg.checkRunLimits()); err != nil {
 		return nil, err
 	}
 	out := exits{cfg.secrets()}
@@ -267,7 +267,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.control, err = gateway.Serve(gateway.Config{Conn: h.doors, Names: h.names, Post: h.logs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Journal: h.journal.info, Queue: h.runsHere.positions, Full: h.runsHere.full, Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
+		Build: h.build, Journal: h.journal.info, Queue: h.runsHere.queueView(), Cluster: h.cluster(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.exits.bytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
