@@ -272,7 +272,7 @@ func (f *follower) finish(s *seat, end ending) error {
 		}
 	}()
 	if closing := s.leave(ctx, f.run); closing != nil {
-		f.app.say("closing the node: " + closing.Error())
+		f.app.say(term.Line("closing the node: " + closing.Error()))
 	}
 	if err != nil {
 		return err

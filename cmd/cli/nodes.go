@@ -93,7 +93,7 @@ func (a *app) drain(ctx context.Context, s *seat, name string, wait time.Duratio
 	}
 	for _, n := range named {
 		if n.Warning != "" {
-			a.say("warning: " + n.Name + ": " + n.Warning)
+			a.say(term.Line("warning: " + n.Name + ": " + n.Warning))
 		}
 	}
 	for until := time.Now().Add(wait); ; {

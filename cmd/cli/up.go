@@ -18,6 +18,7 @@ import (
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/term"
 )
 
 const (
@@ -128,7 +129,7 @@ func (a *app) upServer(u up) (env, flags []string, done func() error, err error)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a.say("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + bus.Names{}.Events() + "' --translate 'troupe fmt'")
+	a.say(term.Line("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + bus.Names{}.Events() + "' --translate 'troupe fmt'"))
 	if line := bus.OpenWarning(u.open.watch, u.open.control); line != "" {
 		a.say(a.errors.Yellow("warning: " + line))
 	}
@@ -193,7 +194,8 @@ func follow(cmd *exec.Cmd, name string, to *lineWriter) error {
 	return nil
 }
 
-// lineWriter writes whole lines of several nodes.
+// lineWriter writes whole lines of several nodes. What they quote reaches no terminal
+// as it is.
 type lineWriter struct {
 	mu sync.Mutex
 	to io.Writer
@@ -202,5 +204,5 @@ type lineWriter struct {
 func (w *lineWriter) line(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = io.WriteString(w.to, text+"\n") // there is nobody to tell that it failed
+	_, _ = io.WriteString(w.to, term.Clean(text)+"\n") // there is nobody to tell that it failed
 }

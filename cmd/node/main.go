@@ -28,6 +28,7 @@ import (
 	"github.com/troupe-run/troupe/internal/shard"
 	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/settings"
+	"github.com/troupe-run/troupe/term"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
@@ -50,17 +51,16 @@ func run(args []string) int {
 		return 0
 	}
 	code, hint := explain(err)
-	say("error: " + host.Secrets(n.cfg).Values(oneLine(err.Error())))
+	say("error: " + host.Secrets(n.cfg).Values(err.Error()))
 	if hint != "" {
 		say("hint: " + hint)
 	}
 	return code
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// say writes a line to stderr. There is nobody to tell that it failed.
-func say(line string) { _, _ = io.WriteString(os.Stderr, line+"\n") }
+// say writes a line to stderr, whatever its text holds. There is nobody to tell that
+// it failed.
+func say(text string) { _, _ = io.WriteString(os.Stderr, term.Line(text)+"\n") }
 
 // node is the flags of the command.
 type node struct {

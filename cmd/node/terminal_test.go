@@ -1,0 +1,20 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAttackANameWritesNoLineOfItsOwn: an error quotes the name of a file that somebody
+// else chose. It neither steers the terminal nor passes for a line of the node.
+func TestAttackANameWritesNoLineOfItsOwn(t *testing.T) {
+	cmd := command(t, "--root", filepath.Join(t.TempDir(), "\x1b]0;taken\x07\u202e\nready nats://127.0.0.1:1"))
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("%v", err)
+	}
+	if text := string(out); strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Contains(text, "\nready") || !strings.Contains(text, `\x1b]0;taken`) {
+		t.Errorf("%q", text)
+	}
+}
