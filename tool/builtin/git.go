@@ -18,7 +18,7 @@ import (
 // gitBytesMax bounds what is kept of the output of one git command.
 const gitBytesMax = 64 << 20
 
-// gitSmall is enough for a hash or a flag.
+// gitSmall is enough for the head of a commit.
 const gitSmall = 8 << 10
 
 // What there is to say instead of an answer. These are results, not errors. Nothing that git itself says is
@@ -203,16 +203,20 @@ func (v *view) relative() []string {
 
 var revisionForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
 
-// revision checks a revision that a model wrote and gives the hash of its commit.
-func (v *view) revision(ctx context.Context, rev string) (string, error) {
+// commit checks a revision that a model wrote and gives the hash, date, author and subject of its commit.
+func (v *view) commit(ctx context.Context, rev string) ([]string, error) {
 	if !revisionForm.MatchString(rev) || strings.Contains(rev, "..") {
-		return "", fmt.Errorf("%.60q: %w", rev, errRevision)
+		return nil, fmt.Errorf("%.60q: %w", rev, errRevision)
 	}
-	out, err := v.log(ctx, gitSmall, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
-	if errors.Is(err, errGit) {
-		return "", fmt.Errorf("no commit %s", rev)
+	out, err := v.log(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "--end-of-options", rev+"^{commit}")
+	if err != nil && !errors.Is(err, errGit) {
+		return nil, err
 	}
-	return strings.TrimSpace(string(out.text)), err
+	f := strings.SplitN(strings.TrimSpace(string(out.text)), "\x1f", 4)
+	if err != nil || len(f) != 4 {
+		return nil, fmt.Errorf("no commit %s", rev)
+	}
+	return f, nil
 }
 
 // gitPath is a path for a git command: relative to the directory, in it, and

@@ -26,8 +26,12 @@ func victim(t *testing.T) (*box, string) {
 // asks calls each tool that starts git and fails the test if an answer has the canary.
 func (b *box) asks(hash string) {
 	b.t.Helper()
-	for _, call := range [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_show", `{"rev":"` + hash + `"}`}, {"git_show", `{"rev":"` + hash + `","path":"secret"}`},
-		{"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`}, {"git_blame", `{"path":"a"}`}, {"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}} {
+	calls := [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`}, {"git_blame", `{"path":"a"}`},
+		{"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}}
+	if hash != "HEAD" {
+		calls = append(calls, [2]string{"git_show", `{"rev":"` + hash + `"}`}, [2]string{"git_show", `{"rev":"` + hash + `","path":"secret"}`})
+	}
+	for _, call := range calls {
 		if got := b.call(call[0], "%s", call[1]); strings.Contains(got, canary) || strings.Contains(got, "secret\n") {
 			b.t.Errorf("%v told of another place: %s", call, got)
 		}
@@ -124,16 +128,16 @@ func TestAttackSettingsOfARepositoryReadNoFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(canary+" <a@b>\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		b := repo(t, map[string]string{"a": "x\n"})
 		for _, key := range []string{"blame.ignoreRevsFile", "diff.orderFile", "mailmap.file", "core.attributesFile", "core.excludesFile", "include.path", "gpg.ssh.allowedSignersFile",
 			"core.hooksPath", "commit.template", "fetch.fsck.skipList", "fsck.skipList"} {
-			b := repo(t, map[string]string{"a": "x\n"})
-			b.git("config", key, file)
+			b.put(".git/config", "[core]\n\trepositoryformatversion = 0\n"+setting(key, file))
 			b.asks("HEAD")
 			if got := b.call("git_blame", `{"path":"a"}`); !strings.Contains(got, "Ann\t2024-05-01\t1\tx\n[lines 1-1 of 1]") {
 				t.Errorf("%s: %s", key, got)
 			}
 		}
-		b := repo(t, map[string]string{"a": "x\n"})
+		b = repo(t, map[string]string{"a": "x\n"})
 		b.link(file, ".mailmap")
 		b.link(file, ".gitattributes")
 		b.link(file, ".git/info/grafts")
@@ -141,6 +145,16 @@ func TestAttackSettingsOfARepositoryReadNoFile(t *testing.T) {
 		b.link(file, ".git/packed-refs")
 		b.asks("HEAD")
 	})
+}
+
+// setting is a line of git's settings and the head of its section.
+func setting(key, value string) string {
+	at := strings.LastIndex(key, ".")
+	section, sub, ok := strings.Cut(key[:at], ".")
+	if ok {
+		section += ` "` + sub + `"`
+	}
+	return "[" + section + "]\n\t" + key[at+1:] + " = " + value + "\n"
 }
 
 // TestAttackErrorsOfGitAreNotPassedOn: what git says of a broken repository may be text of the one who broke it.

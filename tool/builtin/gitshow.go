@@ -52,17 +52,9 @@ func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
 		return "", err
 	}
 	defer v.remove()
-	hash, err := v.revision(ctx, in.Rev)
+	f, err := v.commit(ctx, in.Rev)
 	if err != nil {
 		return "", err
-	}
-	head, err := v.log(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", hash)
-	if err != nil {
-		return "", err
-	}
-	f := strings.SplitN(strings.TrimSpace(string(head.text)), "\x1f", 4)
-	if len(f) != 4 {
-		return "", fmt.Errorf("git show: no commit %s", in.Rev)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "commit %s\nauthor %s\ndate %s\nsubject %s\n", field(f[0]), field(f[2]), field(f[1]), field(f[3]))
@@ -71,7 +63,7 @@ func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
 		what = []string{"--patch", "--src-prefix=a/", "--dst-prefix=b/"}
 	}
 	args := []string{"show", "--format=", "-m", "--first-parent", "-M", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules"}
-	args = append(append(append(args, v.relative()...), what...), hash)
+	args = append(append(append(args, v.relative()...), what...), f[0])
 	out, err := v.log(ctx, showReadMax, append(args, v.scope(path)...)...)
 	if err != nil {
 		return "", err

@@ -23,23 +23,24 @@ func (b *box) exchange(one, other string) {
 // for theirs, between the checks, while refs are read, and before git starts.
 func TestAttackGitDirectoryIsSwapped(t *testing.T) {
 	confined(t, func(t *testing.T) {
+		v, hash := victim(t)
+		b := repo(t, map[string]string{"a": "x\n"})
 		for step, at := range map[string]func(func()) func(){"when it was found": builtin.WhenFound, "when it was checked": builtin.WhenChecked, "before git starts": builtin.BeforeGit} {
 			for _, part := range []string{".git", ".git/objects", ".git/refs"} {
 				for _, with := range []string{"link", "directory"} {
 					if step == "when it was found" && part != ".git" && with == "directory" {
 						continue // then it is a part of the repository
 					}
-					t.Run(step+", "+part+" for a "+with, func(t *testing.T) { swapGit(t, at, part, with) })
+					t.Run(step+", "+part+" for a "+with, func(t *testing.T) { (&box{t: t, dir: b.dir, set: b.set}).swapGit(at, part, with, v.dir, hash) })
 				}
 			}
 		}
 	})
 }
 
-func swapGit(t *testing.T, at func(func()) func(), part, with string) {
-	v, hash := victim(t)
-	b := repo(t, map[string]string{"a": "x\n"})
-	name, other := filepath.Join(b.dir, part), filepath.Join(v.dir, part)
+func (b *box) swapGit(at func(func()) func(), part, with, victim, hash string) {
+	t := b.t
+	name, other := filepath.Join(b.dir, part), filepath.Join(victim, part)
 	if with == "link" {
 		link := filepath.Join(t.TempDir(), "link")
 		if err := os.Symlink(other, link); err != nil {
