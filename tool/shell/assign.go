@@ -29,14 +29,14 @@ func rulesCommands(name string, value said) bool {
 	return slices.Contains(ruling, name) || slices.ContainsFunc(rulingStarts, starts)
 }
 
-// assigns looks at what a node of a command line assigns. A value that goes to a
-// program must not mention a denied command.
+// assigns looks at what a node of a command line assigns. No value may mention a
+// denied command: a later export would give it to a program.
 func (s search) assigns(n syntax.Node) Finding {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
-		return s.values(n.Assigns, len(n.Args) > 0)
+		return s.values(n.Assigns)
 	case *syntax.DeclClause:
-		return s.values(n.Args, true)
+		return s.values(n.Args)
 	case *syntax.WordIter:
 		if rulesCommands(n.Name.Value, said{}) {
 			return Unclear
@@ -45,7 +45,7 @@ func (s search) assigns(n syntax.Node) Finding {
 	return Clear
 }
 
-func (s search) values(list []*syntax.Assign, given bool) Finding {
+func (s search) values(list []*syntax.Assign) Finding {
 	for _, a := range list {
 		var name string
 		if a.Name != nil {
@@ -55,10 +55,11 @@ func (s search) values(list []*syntax.Assign, given bool) Finding {
 		if a.Value != nil {
 			value = sayWord(a.Value)
 		}
-		if a.Naked && a.Value == nil {
-			continue // export PATH: it has its value
-		}
-		if rulesCommands(name, value) || given && s.mentioned("", []said{value}) {
+		switch {
+		case a.Naked && a.Value == nil: // export PATH: it has its value
+		case a.Naked && !value.known && !strings.HasPrefix(value.loose, "-"): // export "$X": of what, and to what, no word shows
+			return Unclear
+		case rulesCommands(name, value), s.mentioned("", []said{value}):
 			return Unclear
 		}
 	}
@@ -70,6 +71,10 @@ func (s search) values(list []*syntax.Assign, given bool) Finding {
 func namedByArgs(name string, args []said) bool {
 	builtin := slices.Contains(assigners, name)
 	return slices.ContainsFunc(args, func(w said) bool {
+		if builtin && !w.known {
+			variable, _, set := strings.Cut(w.loose, "=")
+			return !set || strings.Contains(variable, " ") || rulesCommands(variable, said{})
+		}
 		variable, value, set := strings.Cut(w.text, "=")
 		return (builtin || set) && rulesCommands(variable, said{text: value, known: w.known})
 	})

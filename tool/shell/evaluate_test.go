@@ -40,13 +40,15 @@ func TestAttackADeniedCommandIsEvaluatedLater(t *testing.T) {
 		`PS4='$(rm x)'; set -x; ls`, `PS4=$X; set -x; ls`, `ENV=x sh`, `BASH_ENV=./x ls`, `PROMPT_COMMAND='rm x'`, `PATH=evil ls`, `export PATH=evil; ls`, `declare -x PATH=evil; ls`, `printf -v PATH %s evil; ls`, `read PATH`, `for PATH in evil; do ls; done`,
 		`LD_PRELOAD=./x.so ls`, `DYLD_INSERT_LIBRARIES=x ls`, `SHELLOPTS=xtrace sh`, `BASHOPTS=x ls`, `CDPATH=x ls`, `env PATH=evil ls`, `env -i LD_PRELOAD=x ls`, `sudo LD_PRELOAD=x ls`, `GIT_SSH=./x git fetch`, `GIT_EXTERNAL_DIFF=./x git diff`, `env 'BASH_FUNC_ls%%=() { rm x; }' ls`,
 		`GIT_CONFIG_COUNT=1 git log`, `GIT_CONFIG_GLOBAL=x git log`, `GIT_PAGER='rm x' git log`, `PAGER='rm x' man ls`, `EDITOR="rm" git commit`, `EDITOR=$X git commit`, `FOO='sh -c "rm x"' ls`,
+		`EDITOR='rm x'; export EDITOR; git commit`, `FOO='rm x'; export FOO; ls`, `set -a; FOO='rm x'; ls`, `X=GIT_SSH=./x; export "$X"; git fetch`, `X=PATH; read "$X"`, `A=PATH; export "$A=x"; ls`, `declare $X`,
+		"if\n" + strings.Repeat("if\n", 200) + "ls",
 	} {
 		if got := shell.Find(rules, command); got < shell.Unclear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
 	for _, command := range []string{`echo $((i+1))`, `((i++))`, `printf '%s\n' x`, `while IFS= read -r x; do echo "$x"; done`, `[[ -f x ]]`, `awk '{print $1}' x`, `n=$(wc -l x | awk '{print $1}'); echo $((n+1))`, `CGO_ENABLED=0 go build`, `GIT_PAGER=cat git log`,
-		`GIT_AUTHOR_NAME=x git commit`, `x='a b'; echo "$x"`, `echo '$(rm x)'`, `[ "$x" = y ]`, `for i in 1 2; do echo $i; done`} {
+		`GIT_AUTHOR_NAME=x git commit`, `x='a b'; echo "$x"`, `echo '$(rm x)'`, `[ "$x" = y ]`, `for i in 1 2; do echo $i; done`, `export FOO="$X"`, `export HOME`, `read -r line`} {
 		if got := shell.Find(rules, command); got != shell.Clear {
 			t.Errorf("%s: %v", command, got)
 		}
@@ -62,13 +64,13 @@ func TestAttackAnUnusualStarterRunsADeniedCommand(t *testing.T) {
 		"git bisect run rm x", "git rebase -x 'rm x'", "git rebase -x'rm x'", "git rebase --exec='rm x' y", "git -c alias.x='!rm y' x", "git -c core.pager='rm x' log", "git -c alias.x=push x", "git -c alias.x='!git push' x", "git config alias.x push", "/usr/lib/git-core/git-push", "git-push origin",
 		"bash5 -c 'rm x'", "bash-5.2 -c 'rm x'", "lksh -c 'rm x'", "yash -c 'rm x'", "rbash -c 'rm x'", "busybox sh -c 'rm x'", "oksh -c 'rm x'", "pwsh -Command 'rm x'", "python3 -c 'import os; os.system(\"rm x\")'", "awk 'BEGIN { system(\"rm x\") }'", "sed '1e rm x' y",
 		"perl -e 'exec \"/bin/rm\", \"x\"'", "vim -c '!rm x'", "make SHELL=/bin/rm x", "go run -exec rm x.go", "go test -exec=rm ./...", "tar --to-command='rm x' -xf y", "rsync -e 'rm x' a b", "cp /bin/rm y", "ln -s /bin/rm y", "rg --pre rm x", "gdb -ex '!rm x'", "tmux new \"rm $X\"",
-		"unknown-starter -- rm x", "unknown-starter 'a; rm x'", "unknown-starter -crm", "docker run x git push",
+		"unknown-starter “rm x”", "unknown-starter -- rm x", "unknown-starter 'a; rm x'", "unknown-starter -crm", "docker run x git push",
 	} {
 		if got := shell.Find(rules, command); got < shell.Unclear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
-	for _, command := range []string{"git log", "git commit -m 'arm the alarm'", "git commit -m 'will push tomorrow'", "go test ./...", "go vet ./rmx/...", "grep -rn rm .", "echo 'rm x'", "rg rm", "cat rm", "ls rm", "python3 x.py", "sed -n '1,3p' x", "vim rm.txt", "head -n 3 rm", "npm run build -- --format=x", "git push-x"} {
+	for _, command := range []string{"git log", "git commit -m 'arm the alarm'", "git commit -m 'will push tomorrow'", "go test ./...", "go vet ./rmx/...", "grep -rn rm .", "echo 'rm x'", "rg rm", "cat rm", "ls rm", "python3 x.py", "sed -n '1,3p' x", "vim rm.txt", "head -n 3 rm", "npm run build -- --format=x", "git push-x", "docker run --rm x"} {
 		if got := shell.Find(rules, command); got != shell.Clear {
 			t.Errorf("%s: %v", command, got)
 		}

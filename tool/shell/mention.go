@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -68,8 +69,11 @@ func indexWord(text, word string) int {
 		}
 		i += from
 		before := text[max(0, i-optionBytes):i]
-		before = before[strings.LastIndexFunc(before, isBreak)+1:]
-		option := strings.HasPrefix(before, "-") && len(strings.TrimLeft(before, "-")) <= 1
+		if at := strings.LastIndexFunc(before, isBreak); at >= 0 {
+			_, width := utf8.DecodeRuneInString(before[at:])
+			before = before[at+width:]
+		}
+		option := len(before) == 2 && before[0] == '-' && before[1] != '-'
 		if rest := text[i+len(word):]; (before == "" || option) && (rest == "" || strings.IndexFunc(rest, isBreak) == 0) {
 			return i
 		}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,12 +30,20 @@ func parse(command string, as syntax.LangVariant) (file *syntax.File, ok bool) {
 	return file, err == nil
 }
 
+// openingWords are the reserved words that open a compound command.
+var openingWords = strings.Fields("if while until for case select function coproc time")
+
 // deep reports whether a command line opens more than the parser, which recurses,
 // should follow.
 func deep(command string) bool {
 	opens := 0
-	for _, open := range []string{"(", "{", "`", "if ", "while ", "until ", "for ", "case ", "! "} {
+	for _, open := range []string{"(", "{", "`", "!"} {
 		opens += strings.Count(command, open)
+	}
+	for word := range strings.FieldsFuncSeq(command, isBreak) {
+		if slices.Contains(openingWords, word) {
+			opens++
+		}
 	}
 	return opens > parseDepthMax
 }
