@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// PortConnsMax is how many connections the port takes at a time, whether they have
-	// presented a credential or not; SocketConnsMax the same of the socket. The node's
+	// PortConnsMax and SocketConnsMax are the most connections of the port and of the
+	// socket at a time, authenticated or not; a low limit on open files reduces them. The node's
 	// own connections use neither, so observers cannot take them away.
 	PortConnsMax   = 1024
 	SocketConnsMax = 1024
@@ -32,7 +32,7 @@ const errBusy = "-ERR 'maximum connections exceeded'\r\n"
 
 // front is a listener of the embedded server. The server itself listens nowhere: a
 // front relays each connection to a connection inside the process. So the limits of
-// observers are their own, and a client that reads too slowly stalls no publisher.
+// observers are their own, and a client of the port that reads too slowly stalls no publisher.
 type front struct {
 	listener net.Listener
 	most     int // connections

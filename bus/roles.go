@@ -46,7 +46,7 @@ const serverInbox = "_R_."
 // What the flags that open access say, and what is said when they are in use.
 const (
 	OpenWatchUsage   = "whoever can connect to the port may read the events of all runs, without a credential"
-	OpenControlUsage = "whoever can connect to the port may start, answer, steer and end runs as this user and read their events, without a credential (not delete or prune)"
+	OpenControlUsage = "whoever can connect to the port may use every verb but delete and prune as this user, without a credential: start, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
 )
 
 // OpenWarning says what is open to connections without a credential; "" if nothing is.
@@ -77,8 +77,11 @@ func inbox(role Role) string { return InboxPrefix(role) + ".>" }
 func watcherAccount() (*server.Account, error) {
 	var o server.Options
 	err := o.ProcessConfigString(fmt.Sprintf("accounts { %s { limits { max_subscriptions: %d } } }", watchers, WatcherSubsMax))
-	if err != nil || len(o.Accounts) != 1 {
-		return nil, fmt.Errorf("account of observers: %d made: %w", len(o.Accounts), err)
+	if err != nil {
+		return nil, fmt.Errorf("account of observers: %w", err)
+	}
+	if len(o.Accounts) != 1 {
+		return nil, fmt.Errorf("account of observers: the configuration makes %d accounts", len(o.Accounts))
 	}
 	return o.Accounts[0], nil
 }

@@ -24,7 +24,7 @@ const (
 	socketPathMax = 103
 )
 
-// ErrStateDir: a directory cannot hold state, for others may have a hand in it.
+// ErrStateDir: other users can write to the directory, so it cannot hold state.
 var ErrStateDir = errors.New("bus: the state directory is not private")
 
 // claimDir makes a state directory, or makes sure that one is private: it is this

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// rights is the meet of the parent's rights and the definition's; denies unite.
+// rights returns the tools that both the parent and the definition allow, and the
+// denials of both.
 func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
 	if parent == nil {
 		for _, t := range s.Run.Tools {
@@ -24,8 +25,8 @@ func (s State) rights(parent, deny []string, def Definition) (rights, denied []s
 	return rights, denied
 }
 
-// forbidden are the tools that a member may not use, as far as the run or a
-// deny names them. What it may use and is not told of is not forbidden.
+// forbidden lists the tools of the run that a member may not use, and those that it is
+// denied by name. What it may use and is not offered is not forbidden.
 func (s State) forbidden(m Member) []string {
 	var list []string
 	for _, spec := range s.Run.Tools {
@@ -67,7 +68,7 @@ func bindingHooks(t agent.Task) []agent.Hook {
 // counts: the child may do unasked what every one of its ancestors may.
 //
 // In another pool the directory of the parent does not exist, so its command hooks
-// cannot run there: a gate then counts as closed instead of absent.
+// cannot run there: a gate that does not say what its failure means counts as closed.
 func inheritHooks(own, bound []agent.Hook, elsewhere bool) []agent.Hook {
 	own = slices.Clone(own)
 	for _, h := range bound {
@@ -82,8 +83,8 @@ func inheritHooks(own, bound []agent.Hook, elsewhere bool) []agent.Hook {
 	return own
 }
 
-// bindChild takes from the task of a child what its parent does not have. why says
-// what keeps the child from being admitted.
+// bindChild tightens the task of a child to its parent's hooks and remaining budget.
+// why says why the child is refused; it is empty if it is not.
 func (s State) bindChild(t agent.Task, child, parent Member) (bound agent.Task, why string) {
 	t.Manners.Hooks = inheritHooks(t.Manners.Hooks, parent.binding, child.Pool != parent.Pool)
 	if why := tooManyHooks(t.Manners.Hooks); why != "" && len(parent.binding) > 0 {

@@ -1,6 +1,6 @@
 // Package safefile reads files that somebody else may have named or written: a
 // request, a directory that is worked in, a setting. It reads regular files only,
-// never waits for a named pipe, never touches a device, and never holds more than
+// never waits for a named pipe, never reads from a device, and never holds more than
 // the limit that the caller names.
 package safefile
 

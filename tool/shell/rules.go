@@ -24,7 +24,7 @@ func parseRule(text string) rule {
 	return rule{strings.Fields(words), prefix}
 }
 
-// Allowed reports whether a command line needs no person's leave: it fits "*", or
+// Allowed reports whether a command line may run without approval: it fits "*", or
 // it is a list of simple commands of literal words, each of which fits a rule.
 // Whatever chains, redirects, substitutes, expands or assigns fits no rule. A rule
 // is about the first words; what the options behind them do is not looked at.

@@ -1,5 +1,5 @@
 // Package shell is the tool of that name: a command line of a model, run in a
-// sandbox (package sandbox), and the rules by which some need no person's leave.
+// sandbox (package sandbox), and the rules by which some run without approval.
 package shell
 
 import (
@@ -20,8 +20,8 @@ const Name = "shell"
 
 // Config of the tool.
 type Config struct {
-	// Dir is where commands run, and what they may change. No part of the path may be a link. A link or another directory that comes in its place later
-	// is not followed, unless the one that was there is removed: one that is made anew is the directory.
+	// Dir is where commands run, and what they may change. No part of the path may be a link. A link or another directory put there later is refused;
+	// a directory that was removed and created again is accepted.
 	Dir string
 	// Read are further files and directories that they may read and run programs of.
 	Read []string
