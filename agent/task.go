@@ -66,6 +66,9 @@ type Server struct {
 	Name   string `msgpack:"n" json:"name"`
 	Source string `msgpack:"s" json:"source"`
 	Hash   string `msgpack:"h" json:"hash"`
+	// Own: where the run began, its definition was the operator's. Another node may have
+	// other roots, and must not trust it for that.
+	Own bool `msgpack:"o,omitempty" json:"own,omitempty"`
 }
 
 // Has reports whether a tool is one of the server, by its name.

@@ -62,7 +62,7 @@ func (h *Host) servers(o *supervisor.Opened, r *client.RunRequest, crew []agentf
 			o.Tools = append(o.Tools, spec)
 		}
 		if len(found.specs) > 0 {
-			o.Servers = append(o.Servers, agent.Server{Name: on[i].Name, Source: on[i].Source, Hash: on[i].Hash()})
+			o.Servers = append(o.Servers, agent.Server{Name: on[i].Name, Source: on[i].Source, Hash: on[i].Hash(), Own: on[i].Own})
 		}
 	}
 	h.share(o, r, crew, note)
@@ -205,13 +205,14 @@ func (h *Host) remote(t agent.Task) []tool.Tool {
 }
 
 // found is the server of a run in a directory, as it is now. One that is not the
-// operator's must still be the one that the operator has allowed.
+// operator's, here and where the run began, must still be the one that the operator
+// has allowed.
 func (h *Host) found(s agent.Server, workspace string) (mcp.Server, error) {
 	def, digest, err := serverOf(s)
 	if err != nil {
 		return def, err
 	}
-	def.Own, def.Flags = operators(s.Source, workspace) && h.trustsNamed(s.Source, digest, workspace), h.findFlags(s.Source, workspace)
+	def.Own, def.Flags = s.Own && operators(s.Source, workspace) && h.trustsNamed(s.Source, digest, workspace), h.findFlags(s.Source, workspace)
 	if def.Own {
 		return def, nil
 	}

@@ -134,9 +134,29 @@ func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
 		if err != nil || len(all) == 0 || all[0].Own != own || all[0].Trusted != (file != "") {
 			t.Errorf("%s: %+v %v", file, all, err)
 		}
-		def, err := h.found(agent.Server{Name: "x", Source: all[0].Source, Hash: all[0].Hash()}, dir)
+		def, err := h.found(agent.Server{Name: "x", Source: all[0].Source, Hash: all[0].Hash(), Own: all[0].Own}, dir)
 		if own != (err == nil) || !own && !errors.Is(err, mcp.ErrChanged) || def.Own != own { // nobody has allowed the repository's
 			t.Errorf("%s: a call finds %+v %v", file, def, err)
+		}
+	}
+}
+
+// A file that a run may write, because it lies in a root of the node where the run began,
+// does not become the operator's on a node that has another root.
+func TestAttackANodeWithOtherRootsTrustsAServerThatARunWrote(t *testing.T) {
+	dir, mine := t.TempDir(), t.TempDir()
+	file := serverFile(t, filepath.Join(dir, "servers.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
+	node := func(root string) *Host {
+		return doors(root, func(c *Config) { c.StateDir, c.ownHand = t.TempDir(), false })
+	}
+	all, _, err := node(dir).serverFiles(mine, dir, file, nil)
+	if err != nil || len(all) != 1 || all[0].Own {
+		t.Fatalf("%+v %v", all, err)
+	}
+	server := agent.Server{Name: "x", Source: file, Hash: all[0].Hash(), Own: all[0].Own}
+	for _, root := range []string{dir, mine} {
+		if def, err := node(root).found(server, mine); !errors.Is(err, mcp.ErrChanged) || def.Own {
+			t.Errorf("root %s: %+v %v", root, def, err)
 		}
 	}
 }
