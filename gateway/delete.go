@@ -165,7 +165,7 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 // ended reads the logs of a run once they are all closed. Those of a run that
 // is over are woken to be closed: the process that ended it may have died
 // before that. One whose supervisor was given up never will be: its row says that it
-// has ended, and its log does not.
+// has ended, and its log does not. How a run of a newer release stands only its row says.
 func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Address]*ending, error) {
 	woken := time.Time{}
 	for {
@@ -175,11 +175,13 @@ func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 		}
 		super := ends[mailbox.At(run, mailbox.Super)]
 		switch {
+		case super != nil && super.newer && super.closed == 0 && row != Finished:
+			return nil, newerLog(mailbox.At(run, mailbox.Super))
 		case super == nil, super.life.Buried, super.super.State.Phase == "" && super.closed == 0:
 			return ends, nil // deleted already, or never opened
 		case super.closed > 0 && len(open(ends)) == 0:
 			return ends, nil
-		case super.closed == 0 && super.super.State.Phase != supervisor.Over && row == Finished:
+		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == Finished:
 			return ends, nil
 		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "`troupe cancel " + run + "` ends it first"}

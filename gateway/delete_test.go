@@ -1,12 +1,16 @@
 package gateway
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 
+	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -41,3 +45,64 @@ func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
 		t.Errorf("after the delete: buried %t, %v", gone, err)
 	}
 }
+
+// putEntry appends an entry with one item to a log, in the form after this program's if newer.
+func putEntry(t *testing.T, post mailbox.Store, at, from mailbox.Address, f agent.Fact, newer bool) {
+	t.Helper()
+	body, err := mailbox.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := mailbox.Item{ID: "q-" + f.Kind(), Kind: f.Kind(), Body: body}
+	if from != "" {
+		item.ID, item.N = "", 2
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: from, Items: []mailbox.Item{item}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newer {
+		data[bytes.Index(data, []byte{'v', mailbox.Form})+1]++
+	}
+	if _, err := mailbox.Put(t.Context(), post, at, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node of an older release cannot read how a run of a newer one stands. It must take the
+// run for one that works, and not for one that was never opened or is over.
+func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
+	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
+	for name, fill := range map[string]func(mailbox.Store){
+		"its first entry is newer": func(post mailbox.Store) {
+			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+		},
+		"a message follows": func(post mailbox.Store) { // which ends a run that was never opened
+			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+			putEntry(t, post, super, root, agent.Reserve{}, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			post := memory.New(memory.Config{})
+			fill(post)
+			node, err := actors.Start(t.Context(), actors.Config{Post: post, Model: noModel, Holds: holdsNothing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer node.Stop()
+			c := &Control{cfg: Config{Post: post, Node: node}}
+			for _, row := range []string{Live, Queued, Parked, ""} {
+				if _, err := c.ended(t.Context(), "r", row); !isNewer(err) {
+					t.Errorf("a run that is %q by its row: %v", row, err)
+				}
+			}
+			if ends, err := c.ended(t.Context(), "r", Finished); err != nil || ends[super] == nil {
+				t.Errorf("a run that has ended by its row: %v", err)
+			}
+		})
+	}
+}
+
+func noModel(string) (model.Client, string, error) { return nil, "", errors.New("no model here") }
+
+func holdsNothing(mailbox.Address) (uint64, bool) { return 0, false }

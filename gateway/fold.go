@@ -43,6 +43,11 @@ func readable(at mailbox.Address, r life.Read) error {
 	if !errors.Is(r.Err, mailbox.ErrForm) {
 		return nil
 	}
+	return newerLog(at)
+}
+
+// newerLog refuses what would need a log that is newer than this program.
+func newerLog(at mailbox.Address) error {
 	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, bus.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
 }
 

@@ -37,7 +37,8 @@ func TestARunOfANewerTroupeIsNamedAndNotTouched(t *testing.T) {
 	}
 	_, get := c.Get(within(t), id)
 	_, cancel := c.Cancel(within(t), client.CancelRequest{RunID: id, WaitMS: -1})
-	for verb, err := range map[string]error{"get": get, "cancel": cancel} {
+	_, deleted := c.Delete(within(t), id)
+	for verb, err := range map[string]error{"get": get, "cancel": cancel, "delete": deleted} {
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != client.CodeConflict || !strings.Contains(refused.Text, "written by a newer troupe: upgrade this one") {
 			t.Errorf("%s: %v", verb, err)
