@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/proc"
 )
@@ -106,7 +107,16 @@ func command(ctx context.Context, c Call) (agent.HookAnswer, error) {
 	if c.Hook.Point == agent.HookContext {
 		most = MessagesBytesMax
 	}
-	out, err := proc.Run(ctx, proc.Spec{Argv: []string{"/bin/sh", "-c", c.Hook.Command}, Dir: c.Workspace, Env: env, Stdin: data,
+	dir := ""
+	if c.Workspace != "" {
+		at, err := workdir.Open(c.Workspace) // no link that was put there is followed
+		if err != nil {
+			return none, fmt.Errorf("it could not run: %w", err)
+		}
+		defer func() { _ = at.Close() }()
+		dir = workdir.Through(at)
+	}
+	out, err := proc.Run(ctx, proc.Spec{Argv: []string{"/bin/sh", "-c", c.Hook.Command}, Dir: dir, Env: env, Stdin: data,
 		StdoutMax: most, HeadOnly: true})
 	if err != nil {
 		return none, fmt.Errorf("it could not run: %w", err)

@@ -149,6 +149,23 @@ func TestAHookThatHangsIsKilled(t *testing.T) {
 	}
 }
 
+// TestAttackHookRunsBehindNoLink: a link that was put in the place of the directory is not followed.
+func TestAttackHookRunsBehindNoLink(t *testing.T) {
+	above, other := t.TempDir(), t.TempDir()
+	link := filepath.Join(above, "w")
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	a := ask(t, nil, hook.Call{Workspace: link}, agent.RunHooks{Point: agent.HookStop,
+		Hooks: []agent.Hook{{Name: "touch", Point: agent.HookStop, Command: "echo x > ran", TimeoutMS: 10_000}}})[0]
+	if !strings.Contains(a.Failed, "has taken its place") {
+		t.Errorf("answer: %+v", a)
+	}
+	if _, err := os.Stat(filepath.Join(other, "ran")); err == nil {
+		t.Error("it ran elsewhere")
+	}
+}
+
 // TestGoHooks: a Go function is asked like a command. Its panic is its own, and
 // one that nobody can stop is left behind.
 func TestGoHooks(t *testing.T) {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/proc"
 )
@@ -26,8 +28,11 @@ type CommandConfig struct {
 	Poll bool
 	// Schema is the JSON Schema of the arguments. Default: an object of anything.
 	Schema string
-	// Dir is where it runs. Default: the directory of the process.
+	// Dir is where it runs. Default: the directory of the process. A link or another directory that comes in its place
+	// after the tool was made is not followed, unless the one that was there is removed.
 	Dir string
+	// Exact says that no link on the way to Dir is followed when the tool is made, either.
+	Exact bool
 	// Env are further "NAME=value" entries. Of the process's own environment it
 	// gets PATH, HOME, LANG and TMPDIR only.
 	Env []string
@@ -62,14 +67,37 @@ func Command(cfg CommandConfig) (Tool, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = `{"type":"object"}`
 	}
-	t := &command{cfg}
+	t := &command{cfg: cfg}
+	if err := t.hold(); err != nil {
+		return nil, err
+	}
 	if _, err := compile(t); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-type command struct{ cfg CommandConfig }
+type command struct {
+	cfg CommandConfig
+	dir *workdir.Directory // nil: that of the process
+}
+
+func (t *command) hold() (err error) {
+	dir := t.cfg.Dir
+	if dir == "" {
+		return nil
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("tool %s: directory: %w", t.cfg.Name, err)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && !t.cfg.Exact {
+		dir = real
+	}
+	if t.dir, err = workdir.Hold(dir); err != nil {
+		return fmt.Errorf("tool %s: directory: %w", t.cfg.Name, err)
+	}
+	return nil
+}
 
 func (t *command) Spec() model.ToolSpec {
 	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class, Poll: t.cfg.Poll}
@@ -78,9 +106,18 @@ func (t *command) Spec() model.ToolSpec {
 func (t *command) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
 
 func (t *command) Call(ctx context.Context, c Call) (Result, error) {
+	dir := ""
+	if t.dir != nil {
+		at, err := t.dir.Open()
+		if err != nil {
+			return Result{}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
+		}
+		defer func() { _ = at.Close() }()
+		dir = workdir.Through(at)
+	}
 	out, err := proc.Run(ctx, proc.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
-		Dir:       t.cfg.Dir,
+		Dir:       dir,
 		Env:       t.env(c),
 		Stdin:     c.Args,
 		StdoutMax: WholeBytesMax,

@@ -118,3 +118,39 @@ func TestTheOutputOfACommandIsBoundedAndItsEndIsKept(t *testing.T) {
 		t.Errorf("the size is not told: %s", r.Text)
 	}
 }
+
+// TestAttackCommandRunsInNoOtherDirectory: a script of the directory is run, and another one is put in its place.
+func TestAttackCommandRunsInNoOtherDirectory(t *testing.T) {
+	for name, exact := range map[string]bool{"as named": false, "exact": true} {
+		t.Run(name, func(t *testing.T) {
+			above := t.TempDir()
+			dir, other := filepath.Join(above, "w"), filepath.Join(above, "other")
+			for at, text := range map[string]string{dir: "echo mine\n", other: "echo theirs\n"} {
+				if err := os.Mkdir(at, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(at, "script"), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			one, err := tool.Command(tool.CommandConfig{Name: "a", Command: "pwd; . ./script", Dir: dir, Exact: exact})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err := one.Call(t.Context(), tool.Call{}); err != nil || r.Text != dir+"\nmine\n" {
+				t.Errorf("%q %v", r.Text, err)
+			}
+			if err := os.Rename(dir, filepath.Join(above, "aside")); err != nil {
+				t.Fatal(err)
+			}
+			for _, put := range []func() error{func() error { return os.Symlink(other, dir) }, func() error { return errors.Join(os.Remove(dir), os.Rename(other, dir)) }} {
+				if err := put(); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := one.Call(t.Context(), tool.Call{}); err == nil || strings.Contains(r.Text, "theirs") {
+					t.Errorf("%q %v", r.Text, err)
+				}
+			}
+		})
+	}
+}

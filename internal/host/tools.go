@@ -26,7 +26,7 @@ func (h *Host) tools(t agent.Task) (*tool.Set, error) {
 		i := slices.IndexFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == c.Name })
 		spec := t.Tools[i]
 		cmd, err := tool.Command(tool.CommandConfig{Name: spec.Name, Description: spec.Description, Command: c.Line,
-			Class: spec.Class, Schema: spec.Schema, Dir: t.Workspace})
+			Class: spec.Class, Schema: spec.Schema, Dir: t.Workspace, Exact: true})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
 		}
