@@ -261,6 +261,24 @@ func begun(p *supervisor.Past) string {
 	return fmt.Sprintf("it begins with %d messages of %s, after its turn %d", p.Messages, p.Run, p.Turn)
 }
 
+// forkNotes tells what a fork does not take from the run whose history it begins with.
+func (c *Control) forkNotes(ctx context.Context, o supervisor.Opened) (notes []string, err error) {
+	if o.Past.Run == "" {
+		return nil, nil
+	}
+	s, err := Fold(ctx, c.cfg.Post, o.Past.Run)
+	if err != nil {
+		return nil, err
+	}
+	if from := s.Run.Workspace; from != "" && o.Workspace == "" {
+		notes = append(notes, fmt.Sprintf("%s worked in %s; this run has no directory: --dir gives it one", o.Past.Run, from))
+	}
+	if from := s.Run.Model.Name; from != "" && from != o.Model.Name {
+		notes = append(notes, fmt.Sprintf("%s asked %s; this run asks %s: -m names another model", o.Past.Run, from, o.Model.Name))
+	}
+	return notes, nil
+}
+
 func badPast(whose string, err error) error {
 	refused := &client.Error{Code: client.CodeBad, Text: whose + ": " + err.Error()}
 	var known *agent.PastError

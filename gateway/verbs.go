@@ -54,7 +54,11 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 		if opened.Past, err = c.begins(ctx, r, root); err != nil {
 			return nil, err
 		}
-		accepted.Notes = append(accepted.Notes, begun(opened.Past))
+		notes, err := c.forkNotes(ctx, opened)
+		if err != nil {
+			return nil, err
+		}
+		accepted.Notes = append(append(accepted.Notes, begun(opened.Past)), notes...)
 	}
 	if err := c.cfg.Node.Open(ctx, opened); err != nil {
 		return nil, err

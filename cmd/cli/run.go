@@ -40,7 +40,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 			if err := flags.complete(a, c, args); err != nil {
 				return err
 			}
-			if err := a.tapes.check(a.conn.Given(), flags.detach); err != nil {
+			if err := a.tapes.check(flags.request.Dir, a.conn.Given(), flags.detach); err != nil {
 				return err
 			}
 			if flags.detach {

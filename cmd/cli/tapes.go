@@ -18,7 +18,7 @@ func (t *tapeFlags) add(f *pflag.FlagSet) {
 const tapesHere = "leave -s and --detach out, or use another --store-dir"
 
 // check refuses what cannot be: the models are asked where the node runs.
-func (t *tapeFlags) check(elsewhere, detached bool) error {
+func (t *tapeFlags) check(work string, elsewhere, detached bool) error {
 	switch {
 	case t.record == "" && t.replay == "":
 		return nil
@@ -36,6 +36,9 @@ func (t *tapeFlags) check(elsewhere, detached bool) error {
 			return fmt.Errorf("directory %s: %w", *dir, err)
 		}
 		*dir = abs
+		if there, err := filepath.Abs(work); err == nil && work != "" && there == abs { // before a recorder writes into it
+			return usage("keep the recording in another directory, see docs/cassettes.md", "dir: %s is the recording", work)
+		}
 	}
 	return nil
 }

@@ -237,7 +237,7 @@ func (h *Host) placed(field, path string, places []string) (real, place string, 
 		root = filepath.Dir(path)
 	}
 	return "", "", &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("%s %s is not under a root of this node", field, path),
-		Hint: "start the node with --root " + root + ", or run with another --store-dir"}
+		Hint: "start the node with --root " + root + ", or run with another --store-dir; if the node is a `troupe run` for another directory, it ends with that run"}
 }
 
 // nameable are the places in which a request may name agent files and files of

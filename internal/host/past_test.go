@@ -288,3 +288,17 @@ func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 		before = p.Size
 	}
 }
+
+// A fork begins with messages alone. What it does not take along is told.
+func TestAForkTellsWhatItDoesNotTakeAlong(t *testing.T) {
+	dir := repository(t)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connect(t, h)
+	first := begin(t, c, client.RunRequest{Model: script(t, again), Dir: dir})
+	finished(t, c, first, agent.Completed)
+	told, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "once more", Model: "builtin/scout", Fork: first})
+	notes := strings.Join(told.Notes, "\n")
+	if err != nil || !strings.Contains(notes, "worked in "+dir) || !strings.Contains(notes, "this run asks builtin/scout") {
+		t.Errorf("%v\n%s", err, notes)
+	}
+}
