@@ -75,6 +75,7 @@ func (r *router) Receive(c actor.Context) {
 		if !r.admitted(m.m) {
 			return // the entry stays in the log
 		}
+		r.reopen(m.m)
 		if p := r.find(c, m.m.To); p != nil {
 			r.forward(c, p, m.m)
 		}

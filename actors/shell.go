@@ -73,6 +73,7 @@ type shell struct {
 	closing bool              // Closed is on the way
 	marked  uint64            // how much was read when the last Checkpoint went off
 	told    bool              // Over was told
+	answers answers           // of a log that is closed
 	unread  []string          // ids of own entries that have not come round
 	leaving bool              // it is to be frozen once the replay is through
 	frozen  bool              // the log is being handed over: see handover.go
@@ -155,6 +156,8 @@ func (s *shell) Receive(c actor.Context) {
 		s.acked(c, m)
 	case posted:
 		s.posted(c, m)
+	case answered, answerAgain:
+		s.answered(c, m)
 	case again:
 		if s.life.Phase == life.Alive {
 			s.post(c, m.to, m.letters)
@@ -218,6 +221,7 @@ func (s *shell) next(c actor.Context, m mailbox.Message) {
 	if r.Own != "" {
 		s.cameRound(r.Own)
 	}
+	s.answers.add(r)
 	if r.Came {
 		s.append(c, s.own("checkpoint", "0", agent.Checkpoint{}))
 		s.untold()
@@ -257,10 +261,10 @@ func (s *shell) after(c actor.Context) {
 		if s.super != nil && !s.told && !s.life.Buried {
 			s.over() // the life before may have died between Closed and saying so
 		}
-		c.Send(s.router, ended{s.life.Addr})
+		s.endAfterAnswers(c)
 	case s.life.MayClose() && !s.closing && !s.work.hooking():
 		s.closing = true
-		s.append(c, s.own("closed", "", agent.Closed{N: s.life.N}))
+		s.close(c)
 	case s.life.CheckpointDue() && s.life.N-s.marked >= life.CheckpointGap:
 		s.marked = s.life.N
 		s.append(c, s.own("checkpoint", "", agent.Checkpoint{}))

@@ -85,7 +85,7 @@ func (s State) begin(i int) (State, Effect) {
 		s.Phase, s.Parked, s.Query = Waiting, s.Now, s.question(c)
 		return s, s.Query
 	case c.delegate():
-		c.Stage, c.Attempt = Running, 0
+		c.Stage, c.Attempt, c.Born = Running, 0, s.clock()
 		e, why := s.delegation(c)
 		if why != "" {
 			return s.with(i, c.fail(why)), nil
@@ -135,6 +135,7 @@ func returned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt {
 		return s, nil
 	}
+	s = s.credit(c.Born, f.WorkedMS)
 	if f.Live && c.delegate() { // it lives, whatever else this agent waits for
 		s = s.gone(c)
 	}

@@ -10,7 +10,10 @@ type Event struct {
 	N    uint64 // ordinal of the entry in this log
 	At   int64  // stamp of the entry, Unix milliseconds, never decreasing
 	Life string // the start of the shell that is in force at this place
-	Fact Fact
+	// Told: the fact is a message of the supervisor. Damaged: its log is shorter than
+	// what was heard from it (PROTOCOL P13).
+	Told, Damaged bool
+	Fact          Fact
 }
 
 // Fact is something that happened. Facts are past participles.
@@ -102,6 +105,8 @@ type Returned struct {
 	Size int64  `msgpack:"z,omitempty"`
 	// Live: the child that was asked for works in the background, and answers later.
 	Live bool `msgpack:"l,omitempty"`
+	// WorkedMS is how long the child that answers was at work.
+	WorkedMS int64 `msgpack:"w,omitempty"`
 }
 
 // Hooked is what the hooks of one RunHooks answered, in their order.
@@ -154,11 +159,6 @@ type Woke struct {
 // Checkpoint claims a floor and means nothing to the loop.
 type Checkpoint struct{}
 
-// Closed is the last entry of a log: nothing after it counts.
-type Closed struct {
-	N uint64 `msgpack:"n"`
-}
-
 // Kind words. They are in logs and never change.
 func (Submitted) Kind() string   { return "submitted" }
 func (Recalled) Kind() string    { return "recalled" }
@@ -200,7 +200,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
 	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
 	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "messaged": as[Messaged], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "admitted": as[Admitted], "woke": as[Woke], "vouched": as[Vouched], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "status_asked": as[StatusAsked], "time_limit_set": as[TimeLimitSet], "admitted": as[Admitted], "woke": as[Woke], "vouched": as[Vouched], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -264,6 +264,10 @@ type Finish struct {
 	Node    string      `msgpack:"n,omitempty"`
 	ModelMS int64       `msgpack:"m,omitempty"` // time that models took
 	ToolMS  int64       `msgpack:"l,omitempty"` // time that tools took, summed
+	// WorkedMS is how long the agent was at work, its children included; 0: not counted.
+	WorkedMS int64 `msgpack:"w,omitempty"`
+	// Ordinal counts the asks of this agent up to this one; 0: not counted.
+	Ordinal int `msgpack:"r,omitempty"`
 }
 
 // Back tells the supervisor how long the agent's log is (PROTOCOL P13), and
@@ -276,6 +280,10 @@ type Back struct {
 	// Ended is how the agent ended, if it has: its Finish may have come before
 	// the supervisor knew of it.
 	Ended *Outcome `msgpack:"o,omitempty"`
+	// Ordinal counts the asks of this agent, this one included, and Heard what it was
+	// told by its supervisor; 0: not counted.
+	Ordinal int `msgpack:"r,omitempty"`
+	Heard   int `msgpack:"h,omitempty"`
 }
 
 // Kind words of asks.
@@ -305,7 +313,7 @@ func asAsk[T Ask](body func(any) error) (Ask, error) {
 
 var asks = map[string]func(func(any) error) (Ask, error){
 	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop], "send": asAsk[Send],
-	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back], "vouch": asAsk[Vouch],
+	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back], "vouch": asAsk[Vouch], "status": asAsk[Status],
 }
 
 // CallModel begins an attempt under a lease that is open.

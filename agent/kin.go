@@ -19,6 +19,8 @@ type Messaged struct {
 	// Call is the delegation that this answers: the child has ended.
 	Call  string `msgpack:"c,omitempty"`
 	Error bool   `msgpack:"e,omitempty"`
+	// WorkedMS is how long the child that answers was at work.
+	WorkedMS int64 `msgpack:"w,omitempty"`
 }
 
 // Kind is the fact's word in logs.
@@ -36,6 +38,9 @@ type Delegate struct {
 	Background bool `msgpack:"b,omitempty"`
 	// Schema is the JSON Schema that the child's answer has to fit; "": its definition's.
 	Schema string `msgpack:"s,omitempty"`
+	// SoftMS and HardMS are what the parent has left of its own time; 0: not counted.
+	SoftMS int64 `msgpack:"ts,omitempty"`
+	HardMS int64 `msgpack:"th,omitempty"`
 }
 
 // Kind is the ask's word in the supervisor's log.
@@ -59,6 +64,7 @@ type Away struct {
 	Child ID
 	Call  string
 	Name  string
+	Born  int64 // what the clock said when it was asked for
 }
 
 // sendTool is the tool by which agents of a run speak to each other.
@@ -135,7 +141,7 @@ func (a delegateArgs) misshaped() string {
 func (s State) gone(c Call) State {
 	var args delegateArgs
 	decode(c.Args, &args)
-	s.Away = append(slices.Clip(s.Away), Away{Child: c.Child, Call: c.ID, Name: args.Agent})
+	s.Away = append(slices.Clip(s.Away), Away{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
 	return s
 }
 
@@ -150,6 +156,7 @@ func messaged(s State, f Messaged) (State, []Effect) {
 		if i < 0 {
 			return s, nil // nobody was waited for
 		}
+		s = s.credit(s.Away[i].Born, f.WorkedMS)
 		s.Away = slices.Delete(slices.Clone(s.Away), i, i+1)
 	}
 	s.Mail = append(slices.Clip(s.Mail), f)

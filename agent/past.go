@@ -298,6 +298,7 @@ func (s State) delegation(c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decode(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+	e.SoftMS, e.HardMS = s.left()
 	if s.Task.Manners.Kin {
 		e.Background, e.Schema = args.Background, args.schemaText()
 	}

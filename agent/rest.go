@@ -31,9 +31,10 @@ func (s State) works(c Call) bool {
 	return false
 }
 
-// due is when the next timer is due; while a person is asked the clocks stand still.
+// due is when the next timer is due; while a person is asked, or only children work,
+// the clocks stand still.
 func (s State) due() int64 {
-	if s.Phase == "" || s.Query.Query != "" {
+	if s.Phase == "" || s.Query.Query != "" || s.Stands {
 		return 0
 	}
 	due := s.Began + s.Task.Limits.HardMS

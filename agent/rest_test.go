@@ -59,9 +59,9 @@ func TestWhoWaitsRests(t *testing.T) {
 		{"for the record of a side effect", []agent.Fact{submitted, granted, calls("pay")}, "works"},
 		{"for a side effect", []agent.Fact{submitted, granted, calls("pay"), started}, "works"},
 		{"for a person about a lost one", []agent.Fact{submitted, granted, calls("pay"), started, agent.Resumed{Life: "b"}}, "rests"},
-		{"for a child", []agent.Fact{submitted, granted, calls("delegate")}, soft},
+		{"for a child", []agent.Fact{submitted, granted, calls("delegate")}, "rests"}, // its child's clock runs, not its own
 		{"for a child and a tool", []agent.Fact{submitted, granted, calls("delegate", "look")}, "works"},
-		{"for a child, when it is late already", []agent.Fact{submitted, granted, calls("delegate"), agent.Woke{Timer: "soft"}}, soft},
+		{"for a child, when it is late already", []agent.Fact{submitted, granted, calls("delegate"), agent.Woke{Timer: "soft"}}, "rests"},
 		{"for a person", []agent.Fact{submitted, granted, calls("ask_human")}, "rests"},
 		{"for a tool's next attempt", []agent.Fact{submitted, granted, calls("look"),
 			agent.Returned{Call: "1-0", Attempt: 1, Error: true, Transient: true}}, "rests until 500ms"},
@@ -74,7 +74,8 @@ func TestWhoWaitsRests(t *testing.T) {
 		}
 	}
 	// After the soft limit only the hard one is left, and hooks are work.
-	s, _ := rested(agent.State{}, begun, submitted, granted, calls("delegate"))
+	s, _ := rested(agent.State{}, begun, submitted, granted, agent.Replied{Lease: 1, Reply: model.Reply{
+		Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}})
 	s, _ = agent.Step(s, agent.Event{N: 9, At: (16 * time.Minute).Milliseconds(), Life: "a", Fact: agent.Woke{Timer: "soft"}})
 	if _, got := rested(s); got != "rests until 20m0s" {
 		t.Errorf("late: %s", got)

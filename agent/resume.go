@@ -56,7 +56,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		s = endCanceled(s)
 		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
 	}
-	if s.Query.Query == "" {
+	if s.Query.Query == "" && !s.Stands {
 		fx = append(fx, s.clocks()...)
 	}
 	s.Rounds.Told = nil // they ended with the life that ran them

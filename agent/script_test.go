@@ -69,7 +69,7 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	case "repeat":
 		return p.repeat(t, d)
 	}
-	return p.step(t, fact(t, d, p))
+	return p.step(t, d, fact(t, d, p))
 }
 
 // repeat plays the lines of its input n times and shows the last outcome.
@@ -92,7 +92,7 @@ func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
 }
 
 // step steps the machine and checks what must hold in every script.
-func (p *play) step(t *testing.T, f agent.Fact) string {
+func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	t.Helper()
 	if p.life == "" { // the first entry of every log
 		p.life = "a"
@@ -105,6 +105,7 @@ func (p *play) step(t *testing.T, f agent.Fact) string {
 	p.n++
 	before := p.state
 	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
+	e.Told, e.Damaged = told(f) || d.Cmd == "answer", d.HasArg("damaged")
 	after, effects := agent.Step(before, e)
 	p.state = after
 	var b strings.Builder
@@ -185,6 +186,8 @@ func effect(fx agent.Effect) string {
 		return finished(e)
 	case agent.Back:
 		return "back node=" + e.Node
+	case agent.Status:
+		return fmt.Sprintf("status asks=%d", e.Ordinal)
 	case agent.Vouch:
 		return fmt.Sprintf("vouch life=%s lease=%d", e.Life, e.Lease)
 	case agent.CallModel:
@@ -316,9 +319,37 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
 			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
-		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live")}
+		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live"), WorkedMS: workedMS(t, d)}
 	}
 	return control(t, d, p)
+}
+
+// workedMS is how long a child was at work, as its answer says.
+func workedMS(t *testing.T, d *datadriven.TestData) int64 {
+	t.Helper()
+	if worked := value(t, d, "worked"); worked != "" {
+		return duration(t, worked).Milliseconds()
+	}
+	return 0
+}
+
+// due is when a log at rest wants to be woken, as `due=15m`.
+func due(t *testing.T, d *datadriven.TestData) int64 {
+	t.Helper()
+	if at := value(t, d, "due"); at != "" {
+		return duration(t, at).Milliseconds()
+	}
+	return 0
+}
+
+// told lists the facts that an agent hears from its supervisor.
+func told(f agent.Fact) bool {
+	switch f.(type) {
+	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
+		agent.StatusAsked, agent.TimeLimitSet, agent.Vouched:
+		return true
+	}
+	return false
 }
 
 // control makes the events that are not about models and tools.
@@ -334,7 +365,12 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "steered":
 		return agent.Steered{Text: d.Input}
 	case "messaged": // by an agent: `messaged ID name=NAME call=CALL`
-		return agent.Messaged{From: agent.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error")}
+		return agent.Messaged{From: agent.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
+			WorkedMS: workedMS(t, d)}
+	case "status-asked":
+		return agent.StatusAsked{Life: value(t, d, "life"), Ordinal: number(t, d, "ordinal", 0)}
+	case "time-limit-set":
+		return agent.TimeLimitSet{SoftMS: duration(t, value(t, d, "soft")).Milliseconds(), HardMS: duration(t, value(t, d, "hard")).Milliseconds()}
 	case "answered":
 		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
 	case "barred":
@@ -354,7 +390,7 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "resumed":
 		return resumed(t, d)
 	case "released":
-		return agent.Released{}
+		return agent.Released{Rests: d.HasArg("rests"), Due: due(t, d)}
 	case "checkpoint":
 		return agent.Checkpoint{}
 	case "hooked":

@@ -29,7 +29,8 @@ type State struct {
 	Life  string // the shell in force
 	Node  string // where it runs
 	Now   int64  // stamp of the last entry
-	Began int64  // stamp of Submitted, moved on by the time spent waiting for people
+	Began int64  // stamp of Submitted, moved on by the time that is not work: see worktime.go
+	Stood int64  // since when the clock stands, while Stands
 
 	Recall   Recall // of an earlier history, until the task comes
 	Recalled int    // messages of History that are of an earlier one
@@ -92,8 +93,14 @@ type State struct {
 	Vouch Vouching
 	Whole bool // the life in force began with nothing under way
 
-	Released bool // the life in force has ended in order: nothing of it is under way
-	Rested   bool // … because there was nothing to do
+	Released bool  // the life in force has ended in order: nothing of it is under way
+	Rested   bool  // … because there was nothing to do
+	Stands   bool  // the clock: only children work
+	RestDue  int64 // … and when it wanted to be woken; 0: never
+	Worked   int64 // what the clock said at the end
+
+	Sent     int // asks to the supervisor
+	Received int // messages of the supervisor
 
 	check *checker // compiled schemas of Task.Tools, derived from them
 	tape  *tape    // of History
@@ -146,6 +153,7 @@ type Call struct {
 	Again   int       // times its hooks were asked anew on another node
 	Gate    HookPoint // Gated: pre_tool or tool_error
 	Person  string    // Gated: why hooks want a person to decide
+	Born    int64     // Child: what the clock said when it was asked for
 	Tries   int       // attempts that failed in passing
 	Due     int64     // stamp of the next attempt, while Retrying
 }

@@ -5,7 +5,27 @@ package agent
 // but the clock. Step panics on a Fact that it does not know: that is a bug of
 // this program, never of a log (unknown kinds do not decode).
 func Step(s State, e Event) (State, []Effect) {
+	last := s.Now
 	s.Now = max(s.Now, e.At)
+	if e.Told {
+		s.Received++
+	}
+	if _, claims := e.Fact.(Resumed); claims {
+		s = s.absent(last)
+	} else {
+		s = s.overslept(e.Fact, last)
+	}
+	s, fx := step(s, e)
+	s, fx = s.stand(fx)
+	s, fx = s.numbered(fx)
+	if s.Phase != "" && !s.countsWork() { // older rules have none of it
+		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
+	}
+	return s, fx
+}
+
+// step takes one event, whatever the clocks say.
+func step(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case Submitted:
 		return submitted(s, f)
@@ -45,10 +65,14 @@ func Step(s State, e Event) (State, []Effect) {
 		return woke(s, f)
 	case Vouched:
 		return vouched(s, f)
+	case StatusAsked:
+		return statusAsked(s, f, e.Damaged)
+	case TimeLimitSet:
+		return timeLimitSet(s, f)
 	case Resumed:
 		return resumed(s, f)
 	case Released:
-		s.Released, s.Rested = true, f.Rests
+		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
 		return s, nil
 	case Checkpoint, Closed:
 		return s, nil

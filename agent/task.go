@@ -21,9 +21,24 @@ type ID string
 // Root is the first agent of a run.
 const Root ID = "root"
 
+// Above are the ancestors of an agent, its parent first, as its id names them.
+func (id ID) Above() (list []ID) {
+	for {
+		i := strings.LastIndexByte(string(id), '-') // "<parent>-<turn>-<index>"
+		if i > 0 {
+			i = strings.LastIndexByte(string(id[:i]), '-')
+		}
+		if i <= 0 {
+			return list
+		}
+		id = id[:i]
+		list = append(list, id)
+	}
+}
+
 // Rules is the newest version of Step's behaviour. It is recorded in Submitted;
 // a change of behaviour gets a new number and a branch on Task.Rules.
-const Rules = 1
+const Rules = 2
 
 // Task is everything an agent's loop needs to know, recorded in its Submitted:
 // Step reads the log and nothing else.

@@ -2,8 +2,8 @@ package agent
 
 // woke takes a timer: it counts only if the stamp of its entry says so too.
 func woke(s State, f Woke) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" {
-		return s, nil // what still matters after a wait for a person is armed again then
+	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" || s.Stands {
+		return s, nil // what still matters after a wait for a person, or for children, is armed again then
 	}
 	switch f.Timer {
 	case softTimer:

@@ -347,6 +347,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
+	s.Worked = s.clock()
 	s, fx := s.abortGates()
 	if s.Open || s.Phase == Leasing {
 		// A lease that is open or asked for is closed for good.
@@ -374,8 +375,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 		o.Journal = s.Journal.whole()
 	}
 	s.Phase, s.Outcome = Done, o
-	return s, append(fx, Finish{Outcome: o, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
-		ModelMS: s.ModelMS, ToolMS: s.ToolMS})
+	return s, append(fx, s.lastWord())
 }
 
 func clip(s string, n int) string {

@@ -43,7 +43,7 @@ func shortened(s State, from agent.ID, lease, newest int) (State, []Effect) {
 // again, and the run halts.
 func damaged(s State, from agent.ID, detail string) (State, []Effect) {
 	m, ok := s.Member(from)
-	if ok && m.Done { // it may not know that it has ended
+	if ok && m.Done && s.Phase != Over { // it may not know that it has ended; when all have, the log answers: see actors/life
 		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}
 	}
 	if !ok || s.Phase == Over {
@@ -65,12 +65,25 @@ func (s State) halt(why string) (State, []Effect) {
 	return s.forfeit(), append(fx, Publish{})
 }
 
+// endUnknown ends an agent of which the log of the run knows nothing, and those above
+// it, which wait for it: what they were promised is lost.
+func endUnknown(id agent.ID, why string) []Effect {
+	fx := []Effect{Tell{To: id, Fact: agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}}}
+	for _, above := range id.Above() {
+		fx = append(fx, Tell{To: above, Fact: agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}})
+	}
+	return fx
+}
+
 // forgot is what a letter tells that this log should know, and does not: it has lost
 // its tail. What the agents would be told from here on they would take for what they
 // were told before, and wait for ever.
 func (s State) forgot(from agent.ID, fact Fact) string {
 	if _, ok := s.Member(from); !ok || s.Phase == Over {
 		return "" // a stranger's word changes nothing
+	}
+	if why := s.missed(from, fact); why != "" {
+		return why
 	}
 	used := 0
 	switch f := fact.(type) {

@@ -27,6 +27,10 @@ type LimitSet struct {
 	Limits Limits `msgpack:"l"`
 	// Patch replaces only those limits that are not zero.
 	Patch bool `msgpack:"p,omitempty"`
+	// SoftMS and HardMS are new limits of time at work for all agents, counted from now;
+	// 0: as they are. With Patch and no other limit they change nothing else.
+	SoftMS int64 `msgpack:"ts,omitempty"`
+	HardMS int64 `msgpack:"th,omitempty"`
 	// Freeze leaves the limits as they are and grants nothing but closing turns:
 	// what everybody has kept back for one is all that is still spent.
 	Freeze bool `msgpack:"f,omitempty"`
@@ -107,6 +111,11 @@ func (Disarm) effect()  {}
 // Step is a run's supervisor: one event in, the next state and what is to be
 // done about it. Everything is decided here and nowhere else.
 func Step(s State, e Event) (State, []Effect) {
+	s, fx := step(s, e)
+	return s.tallied(fx)
+}
+
+func step(s State, e Event) (State, []Effect) {
 	s.Now = max(s.Now, e.At)
 	if f, ok := e.Fact.(Opened); ok {
 		return opened(s, f)
@@ -114,12 +123,19 @@ func Step(s State, e Event) (State, []Effect) {
 	if s.Phase == "" {
 		return early(s, e)
 	}
+	if s.unknown(e) {
+		return s, endUnknown(e.From, "the log of the run does not know of this agent")[:1]
+	}
 	if e.Damaged {
 		return damaged(s, e.From, "the log of "+string(e.From)+" is shorter than what was heard from it")
+	}
+	if why := s.shortOf(e.From, e.Fact); why != "" {
+		return damaged(s, e.From, why)
 	}
 	if why := s.forgot(e.From, e.Fact); why != "" {
 		return s.halt(why)
 	}
+	s = s.received(e)
 	switch f := e.Fact.(type) {
 	case agent.Reserve:
 		return reserve(s, e.From, f)
@@ -141,6 +157,8 @@ func Step(s State, e Event) (State, []Effect) {
 		return back(s, e.From, f)
 	case agent.Vouch:
 		return vouch(s, e.From, f)
+	case agent.Status: // its count was compared: see status.go
+		return status(s, e.From)
 	case agent.Canceled:
 		return canceled(s, f)
 	case PolicySet:
@@ -154,7 +172,10 @@ func Step(s State, e Event) (State, []Effect) {
 		return woke(s, f)
 	case agent.Resumed:
 		return resumed(s, f)
-	case agent.Released, agent.Checkpoint, agent.Closed:
+	case agent.Released:
+		s.Released = true
+		return s, nil
+	case agent.Checkpoint, agent.Closed:
 		return s, nil
 	default:
 		panic("supervisor: unknown fact " + e.Fact.Kind())
@@ -175,12 +196,12 @@ func early(s State, e Event) (State, []Effect) {
 			s.Began = s.Now
 			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish:
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"
 		next, fx := s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail})
-		return next, append([]Effect{Tell{To: e.From, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}, fx...)
+		return next, append(endUnknown(e.From, detail), fx...)
 	}
 	return s, nil
 }

@@ -125,5 +125,5 @@ func report(m Member) agent.Fact {
 	if !m.Background {
 		return r
 	}
-	return agent.Messaged{From: m.ID, Name: m.Name, Call: m.Call, Text: r.Text, Error: r.Error}
+	return agent.Messaged{From: m.ID, Name: m.Name, Call: m.Call, Text: r.Text, Error: r.Error, WorkedMS: r.WorkedMS}
 }

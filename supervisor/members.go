@@ -17,7 +17,7 @@ func opened(s State, f Opened) (State, []Effect) {
 		return s, nil
 	}
 	f.Limits = f.Limits.withDefaults()
-	s.Run, s.Phase, s.Began = f, Live, s.Now
+	s.Run, s.Phase, s.Began, s.News = f, Live, s.Now, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	def, ok := s.definition(f.Root)
 	if !ok {
@@ -203,6 +203,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	if why != "" {
 		return refuse("%s", why)
 	}
+	t.Limits = within(t.Limits, f)
 	m.binding = bindingHooks(t)
 	first := agent.FirstAsk(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
@@ -246,7 +247,7 @@ func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
 		return s.heardOf(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
-	m.ModelMS, m.ToolMS = max(0, f.ModelMS), max(0, f.ToolMS)
+	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
 	return end(s, m)
 }
 
@@ -289,7 +290,7 @@ func end(s State, m Member) (State, []Effect) {
 
 // answer is a child's result as its parent reads it. A partial one says so.
 func answer(m Member) agent.Returned {
-	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text}
+	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
 	if m.Outcome.Partial {
 		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
 		for _, text := range []string{m.Outcome.Detail, m.Outcome.Text} {
@@ -323,8 +324,12 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 	if !ok {
 		return s, nil
 	}
+	if m.Done && f.Ended == nil && f.Damaged == "" { // it goes on, or waits
+		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
+	}
+	doubts := s.doubts(m, f)
 	m.Node = f.Node
-	s, fx := s.put(m).seen(m, nil)
+	s, fx := s.put(m).seen(m, doubts)
 	if f.Damaged != "" {
 		s, more := damaged(s, from, f.Damaged)
 		return s, append(fx, more...)
@@ -338,7 +343,9 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 
 // resumed begins a life of the supervisor's shell. It has no world but timers.
 func resumed(s State, f agent.Resumed) (State, []Effect) {
+	orderly := s.Released || s.Life == ""
 	s.Life = f.Life
+	s.Released = false
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {
 		return s.halt(f.Damaged)
@@ -351,5 +358,5 @@ func resumed(s State, f agent.Resumed) (State, []Effect) {
 			fx = append(fx, Arm{Timer: signTimer + string(m.ID), Due: m.Sign})
 		}
 	})
-	return next, fx
+	return next.askInTime(!orderly, fx)
 }

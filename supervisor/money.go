@@ -156,6 +156,9 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 // limitSet changes the limits of a live run, or freezes it; what is committed
 // already stays. Any other change lifts the freeze.
 func limitSet(s State, f LimitSet) (State, []Effect) {
+	if f.Patch && !f.Freeze && f.Limits == (Limits{}) && f.SoftMS > 0 { // only more time
+		return s, s.setTime(f)
+	}
 	s.Frozen = f.Freeze
 	switch {
 	case f.Freeze:
@@ -165,7 +168,8 @@ func limitSet(s State, f LimitSet) (State, []Effect) {
 		s.Run.Limits = f.Limits.withDefaults()
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
-	return s.drain()
+	s, more := s.drain()
+	return s, append(s.setTime(f), more...)
 }
 
 // forfeit spends every open lease in full and frees what is kept: nobody is

@@ -53,6 +53,9 @@ func (s State) Unseen(timer string) (pool string, ok bool) {
 // woke takes a timer. A member without any sign of life is given up: its
 // parent must not wait for ever.
 func woke(s State, f agent.Woke) (State, []Effect) {
+	if f.Timer == askTimer {
+		return s.wokeToAsk()
+	}
 	id, ok := strings.CutPrefix(f.Timer, signTimer)
 	m, known := s.Member(agent.ID(id))
 	if !ok || !known || m.Seen || m.Done {

@@ -17,8 +17,8 @@ func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
 	}
 	rests := func(when string, want bool) {
 		t.Helper()
-		if s.Rests() != want {
-			t.Errorf("%s: rests %t", when, s.Rests())
+		if _, got := s.Rests(); got != want {
+			t.Errorf("%s: rests %t", when, got)
 		}
 	}
 	rests("before it is opened", true)

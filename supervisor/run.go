@@ -179,8 +179,12 @@ type State struct {
 	Cancel     *agent.Canceled
 	Told       int // members that lived when the cancel came
 	CanceledAt int64
-	Stopped    int  // members that finished after the cancel
-	Halted     bool // its own log is damaged: who has finished is not known, so nobody is waited for
+	Stopped    int   // members that finished after the cancel
+	Released   bool  // the activation before ended in order
+	Asked      int64 // when the members were asked last how they stand
+	AskDue     int64 // when the activation in force asks them; 0: it has, or need not
+	News       int64 // when one of them last said anything else
+	Halted     bool  // its own log is damaged: who has finished is not known, so nobody is waited for
 	Outcome    agent.Outcome
 
 	// Pointers, to what is never written again: a step copies nodes of 32 entries.
@@ -212,6 +216,9 @@ type Member struct {
 	Usage      model.Usage
 	ModelMS    int64
 	ToolMS     int64
+	WorkedMS   int64
+	Told       int // facts that it was told
+	Heard      int // asks that came of it
 	Node       string
 	Query      *agent.Park
 	Outcome    agent.Outcome

@@ -297,7 +297,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "finish":
 		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input, Detail: value(t, d, "detail")}
 		o.Partial = o.Reason != agent.Completed
-		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1",
+		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1", Ordinal: number(t, d, "asks", 0),
 			Usage:   model.Usage{Input: int64(number(t, d, "tokens", 0)), Output: int64(number(t, d, "output", 0))},
 			ModelMS: int64(number(t, d, "model-ms", 0)), ToolMS: int64(number(t, d, "tool-ms", 0))}
 	}
@@ -309,7 +309,11 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "back":
-		return agent.Back{Node: "n2"}
+		return agent.Back{Node: "n2", Ordinal: number(t, d, "asks", 0)}
+	case "status":
+		return agent.Status{Ordinal: number(t, d, "asks", 0)}
+	case "released":
+		return agent.Released{}
 	case "vouch":
 		return agent.Vouch{Life: "b", Lease: number(t, d, "lease", 0)}
 	case "canceled":
@@ -317,7 +321,8 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "policy":
 		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
 	case "limits":
-		return supervisor.LimitSet{Limits: limits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze")}
+		return supervisor.LimitSet{Limits: limits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(number(t, d, "soft-ms", 0)),
+			HardMS: int64(number(t, d, "hard-ms", 0))}
 	case "given-up":
 		return supervisor.GivenUp{Agent: agent.ID(value(t, d, "of")), Why: d.Input}
 	case "woke":

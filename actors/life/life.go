@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -117,10 +116,12 @@ type Life struct {
 	scratch  []byte // of extend
 	hashes   []hash // of the log up to base+1, base+2, …
 	base     uint64
-	claimed  uint64 // the ordinal of the last own entry: it claimed a floor
-	confess  bool   // the claim that says Damage was asked for
-	looked   bool   // the claim that says Found was asked for
-	newer    string // what was read before the claim and is newer than this node
+	claimed  uint64  // the ordinal of the last own entry: it claimed a floor
+	confess  bool    // the claim that says Damage was asked for
+	halted   bool    // the supervisor has said that the run is damaged
+	looked   bool    // the claim that says Found was asked for
+	last     *Letter // an agent's Finish
+	newer    string  // what was read before the claim and is newer than this node
 	Outbox   Outbox
 }
 
@@ -155,6 +156,11 @@ type Read struct {
 	Reclaim bool
 	// Own is the id of an entry that this life wrote and that has come round.
 	Own string
+	// Repeat is what a closed log answers to whom that does not know of its end; Lost:
+	// it should, and its last word is gone.
+	Repeat []Letter
+	Lost   bool
+	asked  bool // how the agent stands, which has ended
 	// Err: the entry, or an item of it, did not decode, or ErrDamaged.
 	Err error
 }
@@ -165,7 +171,11 @@ func (l *Life) Next(m mailbox.Message) Read {
 	l.At = max(l.At, m.At)
 	l.extend(m.Data)
 	out := Read{N: l.N}
-	if l.Phase == Silent || l.Phase == Closed {
+	if l.Phase == Closed {
+		l.spokenTo(m.Data, &out)
+		return out
+	}
+	if l.Phase == Silent {
 		return out
 	}
 	e, err := mailbox.Decode(m.Data)
@@ -194,6 +204,9 @@ func (l *Life) Next(m mailbox.Message) Read {
 	case e.From == "":
 		letters = l.commands(e, &out)
 	case e.From.Run() == l.Addr.Run():
+		if l.Addr.Agent() == mailbox.Super && l.machine.Ended() {
+			l.dismiss(e, &out)
+		}
 		letters = l.letters(e, &out)
 	default:
 		l.Dropped += len(e.Items)
@@ -205,6 +218,9 @@ func (l *Life) Next(m mailbox.Message) Read {
 		l.reclaim(&out)
 	}
 	l.post(letters)
+	if out.asked && l.last != nil {
+		out.Repeat = []Letter{*l.last}
+	}
 	if l.Phase != Alive {
 		out.World = nil
 	}
@@ -227,6 +243,7 @@ func (l *Life) post(letters []Letter) {
 	for i := range letters {
 		letters[i].N, letters[i].I = l.N, i
 	}
+	l.keepLast(letters)
 	l.Outbox.Put(l.N, letters)
 	l.Outbox.Forget(l.floor)
 }
@@ -237,7 +254,7 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 		return nil
 	}
 	if l.N == 1 && e.Items[0].Kind == "closed" { // see grave.go
-		l.Phase, l.Buried = Closed, true
+		l.buried(e.Items[0])
 		return nil
 	}
 	if e.Start == l.Start {
@@ -296,17 +313,18 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	m := l.marks[e.From]
 	for _, item := range e.Items {
-		life := backLife(item)
+		life := activation(item)
 		_, heard := m.lives[life]
-		damaged := life != "" && !heard && item.N <= m.n
-		if ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !m.below(item.N, item.I) {
+		fresh := m.below(item.N, item.I)
+		damaged := life != "" && !heard && !fresh
+		if halts := l.halts(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts {
 			l.Dropped++
 			continue
 		}
 		if l.unknown(item, false) {
 			return nil
 		}
-		if !damaged {
+		if fresh {
 			m.n, m.i = item.N, item.I
 		}
 		if life != "" && !heard {
@@ -317,23 +335,9 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 		}
 		l.marks[e.From] = m
 		letters = append(letters, l.step(item, e.From, damaged, out)...)
+		l.askedAgain(item, out)
 	}
 	return letters
-}
-
-// backLife is the life that a Back speaks of. A Back is sent again after a
-// crash like any letter; only one of a life not heard of before says how long
-// the sender's log is now. (Epochs do not tell lives apart: a lease bucket that
-// is made anew uses them again.)
-func backLife(item mailbox.Item) string {
-	if item.Kind != (agent.Back{}).Kind() {
-		return ""
-	}
-	var b agent.Back
-	if mailbox.Unmarshal(item.Body, &b) != nil {
-		return ""
-	}
-	return b.Life
 }
 
 var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,

@@ -32,7 +32,7 @@ func (a *Agent) Step(f Fact) Stepped {
 		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
 	}
 	before := a.State
-	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Fact: fact}
+	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
 	next, effects := agent.Step(before, e)
 	a.State = next
 	var out Stepped
@@ -71,7 +71,7 @@ func (s *Supervisor) Ended() bool {
 }
 
 // Rests reports whether the run waits for others alone.
-func (s *Supervisor) Rests() (due int64, ok bool) { return 0, s.State.Rests() }
+func (s *Supervisor) Rests() (due int64, ok bool) { return s.State.Rests() }
 
 // Step steps one fact.
 func (s *Supervisor) Step(f Fact) Stepped {

@@ -32,6 +32,8 @@ var misfortunes = [...]struct {
 	{Slow, (*sim).wait},
 	{HandOver, (*sim).handOver},
 	{Refusals, (*sim).refuseAll},
+	{Head, (*sim).loseHead},
+	{RunTail, (*sim).loseRunTail},
 }
 
 // misfortune strikes with one of the kinds that are on.
@@ -256,6 +258,9 @@ func (s *sim) garbage() {
 		if s.percent(50) && kind != "canceled" && kind != "opened" {
 			e.Items[0].ID = fmt.Sprintf("forged%d", s.step)
 		}
+	}
+	if e.From == stranger {
+		s.forged[stranger] = true
 	}
 	s.append(a.addr, s.encode(e), "garbage "+string(e.From)+" "+kind)
 }

@@ -48,12 +48,14 @@ const (
 	Refusals                     // providers refuse everybody for a while
 	Rest                         // who waits has no shell: the next entry, or the clock, wakes it
 	Kin                          // children in the background, and messages between agents
+	Head                         // an agent's log loses its head
+	RunTail                      // the log of the run loses its tail
 	faultsAll  Fault = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin", "head", "run-tail"}
 
 // String lists the kinds that are on.
 func (f Fault) String() string {
@@ -136,7 +138,7 @@ func newPlan(d dice, force *Fault) plan {
 // on seldom: after it many invariants say nothing.
 func faultOdds(f Fault) int {
 	switch f {
-	case Truncate, Rot:
+	case Truncate, Rot, Head, RunTail:
 		return 6
 	case Slow, Overrun, Storm, Limits:
 		return 15

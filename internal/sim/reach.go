@@ -176,7 +176,6 @@ const (
 	IdleTakeover
 	IdleCanceled
 	IdleSteered
-	IdleSoft
 	WokenByAnswer
 	WokenByMessage
 	TakenAlong
@@ -186,6 +185,9 @@ const (
 	MessageToNobody
 	MessageCanceled
 	MessagesOut
+	RepeatedEnd // P25
+	Beheaded    // P26
+	RunTailLost
 	placesMax
 )
 
@@ -213,9 +215,10 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
 	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
 	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
-	"cancel of one that sits idle", "a person wakes one that sits idle", "its time is over while it sits idle", "woken by an answer", "woken by a message",
+	"cancel of one that sits idle", "a person wakes one that sits idle", "woken by an answer", "woken by a message",
 	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
-	"a message to nobody", "a message after the cancel", "too many messages"}
+	"a message to nobody", "a message after the cancel", "too many messages",
+	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail"}
 
 // String names a place.
 func (p Place) String() string {

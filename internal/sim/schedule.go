@@ -132,7 +132,7 @@ func (s *sim) offer(a *actor, add func(action)) {
 			}
 		}
 	}
-	if !active && !a.closed && s.now >= a.slow && s.wakes(a) {
+	if !active && (!a.closed && s.wakes(a) || a.closed && a.spoken) && s.now >= a.slow {
 		add(action{kind: actStart, weight: usual, actor: a})
 	}
 	if a.idles() && s.on(Steer) && !s.quiet && s.spoken < spokenMax {
@@ -177,6 +177,7 @@ func (s *sim) do(a *action) {
 	case actTimer:
 		s.fire(a.shell, a.i)
 	case actStart:
+		a.actor.spoken = false
 		s.reachWake(a.actor)
 		s.takeover(a.actor)
 	case actLinger:
@@ -317,7 +318,7 @@ func (s *sim) waitsForPerson() bool {
 
 func (s *sim) hurtAny() bool {
 	for _, a := range s.actors {
-		if a.hurt {
+		if a.hurt && !s.forged[a.addr] {
 			return true
 		}
 	}

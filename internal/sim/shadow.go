@@ -198,12 +198,15 @@ func (w *shadow) closed() {
 // there was stepped.
 func (s *sim) landed(at *actor, e mailbox.Entry, closed bool) {
 	from := s.byAddr[e.From]
-	if from == nil {
+	if from == nil || s.forged[e.From] {
 		return
 	}
 	for _, item := range e.Items {
 		key := letterKey{e.From, item.N, item.I}
 		t := from.shadow.byKey[key]
+		if t == nil && from == s.super && from.closed && item.Kind == "canceled" {
+			continue // what a closed log answers is not in it
+		}
 		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
 			if !from.hurt && !s.super.hurt && !at.hurt {
 				s.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
@@ -238,7 +241,7 @@ func (w *shadow) Step(f life.Fact) life.Stepped {
 	s, a := w.sim, w.actor
 	key := w.identify(f)
 	if f.From != "" && !f.Damaged {
-		if w.applied[key] && !a.hurt {
+		if w.applied[key] && !a.hurt && !s.super.hurt { // a log that lost its tail uses identities again
 			s.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true

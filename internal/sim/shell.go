@@ -32,6 +32,7 @@ type shell struct {
 	resting         bool // … because it waits
 	timers          []timer
 	posted          int
+	repeat          []life.Letter // to say once the log is closed
 }
 
 type timer struct {
@@ -133,6 +134,7 @@ func (s *sim) read(sh *shell) {
 	}
 	r := sh.life.Next(m)
 	s.note("read %s %s #%d", sh.actor.id, sh.start, sh.life.N)
+	s.answerAfterEnd(sh, r)
 	s.compare(sh)
 	if r.Reclaim {
 		if sh.life.Damage == "" && len(sh.life.Found) == 0 {
@@ -152,7 +154,9 @@ func (s *sim) read(sh *shell) {
 		}
 		return
 	case life.Closed:
-		s.kill(sh)
+		if sh.life.N == uint64(len(sh.actor.log)) {
+			s.kill(sh)
+		}
 		return
 	}
 	for _, w := range r.World {
@@ -184,7 +188,11 @@ func (s *sim) pump(sh *shell, held bool) {
 	}
 	if sh.life.MayClose() && !sh.closing {
 		sh.closing = true
-		s.post(sh, "closed", "end", agent.Closed{N: sh.life.N})
+		last, err := sh.life.Closing()
+		if err != nil {
+			s.fail("close: %v", err)
+		}
+		s.post(sh, "closed", "end", last)
 	}
 }
 

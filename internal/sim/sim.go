@@ -52,6 +52,7 @@ type sim struct {
 	quiet  bool // faults have stopped
 	actors []*actor
 	byAddr map[mailbox.Address]*actor
+	forged map[mailbox.Address]bool // garbage speaks in these names: no log can account for it
 	super  *actor
 
 	flights []*flight
@@ -83,8 +84,9 @@ type actor struct {
 	born   int64
 	slow   int64 // until then nobody starts a shell
 	shadow shadow
-	hurt   bool // its log was spoiled: many invariants say nothing any more
+	hurt   bool // its log was spoiled, or garbage speaks in its name: many invariants say nothing any more
 	closed bool
+	spoken bool // … and spoken to since
 }
 
 // flight is an append that has not been acknowledged.
@@ -120,7 +122,8 @@ func (s *sim) note(format string, args ...any) {
 
 // Run plays one seed to its end.
 func Run(seed int64, o Options) (res Result) {
-	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, tracing: o.Trace, records: o.Record}
+	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, forged: map[mailbox.Address]bool{},
+		tracing: o.Trace, records: o.Record}
 	s.plan = newPlan(s.dice, o.Faults)
 	s.ledger, s.gates = newLedger(), newGates()
 	defer func() {
@@ -200,7 +203,7 @@ func (s *sim) over() bool {
 func (s *sim) actor(at mailbox.Address) *actor {
 	a := s.byAddr[at]
 	if a == nil {
-		a = &actor{addr: at, id: agent.ID(at.Agent()), born: s.now}
+		a = &actor{addr: at, id: agent.ID(at.Agent()), born: s.now, hurt: s.forged[at]}
 		if s.on(Slow) && !s.quiet && s.percent(20) {
 			a.slow = s.now + int64(s.between(1000, 100_000))
 		}
@@ -221,6 +224,7 @@ func (s *sim) append(to mailbox.Address, data []byte, name string) {
 	a.log = append(a.log, mailbox.Message{To: to, Place: uint64(len(a.log) + 1), At: at, Data: data})
 	s.note("  log %s #%d: %s", to.Agent(), len(a.log), name)
 	a.shadow.feed()
+	a.spoken = a.spoken || a.closed && life.Reopens(a.addr, data)
 }
 
 // command appends what a client asks. It has been acknowledged to the client.

@@ -27,7 +27,11 @@ func (s *sim) watchKin(w *shadow, before, after *agent.State, f life.Fact, out l
 		}
 	case f.Kind == "messaged" && running:
 		e := read[agent.Messaged](s, f)
-		if child := j.away[e.Call]; e.Call != "" && child != e.From {
+		child := j.away[e.Call]
+		if e.Call != "" && child == "" && s.super.hurt {
+			break // the run forgot that it said so, and says it again; nobody is waited for
+		}
+		if e.Call != "" && child != e.From {
 			s.fail("%s hears of %s by call %s, and had sent off %q", a.id, e.From, e.Call, child)
 		}
 		delete(j.away, e.Call)
@@ -181,7 +185,6 @@ func (s *sim) reachKin(before, after *agent.State, f life.Fact) {
 	hit(IdleTakeover, f.Kind == "resumed")
 	hit(IdleCanceled, f.Kind == "canceled" && after.Phase == agent.Done)
 	hit(IdleSteered, f.Kind == "steered" && woken)
-	hit(IdleSoft, f.Kind == "woke" && woken)
 	hit(WokenByAnswer, f.Kind == "messaged" && woken && read[agent.Messaged](s, f).Call != "")
 	hit(WokenByMessage, f.Kind == "messaged" && woken && read[agent.Messaged](s, f).Call == "")
 }

@@ -43,9 +43,9 @@ type judgement struct {
 	small         int              // in a row that brought little
 	halted        string           // the tool whose calls of this turn do not run
 	due           map[string]int64 // when calls may run again
-	began         int64            // the clock, moved on by the time that people took
-	parked        int64
-	refused       int // times since the model last answered, unbilled
+	began         int64            // the clock, moved on by the time that was no work
+	rests         agent.Released   // how the life before ended, until the next claim
+	refused       int              // times since the model last answered, unbilled
 	refusedAt     int64
 	away          map[string]agent.ID // children in the background, by their calls
 	mail          []agent.Messaged    // heard and not in the transcript
@@ -157,14 +157,7 @@ func (s *sim) watchLimits(w *shadow, before, after *agent.State, f life.Fact) {
 			clear(j.passed)
 		}
 	}
-	switch { // the clocks stand still while a person is asked
-	case before.Phase == "":
-		j.began = after.Now
-	case before.Query.Query == "" && after.Query.Query != "":
-		j.parked = after.Now
-	case before.Query.Query != "" && after.Query.Query == "":
-		j.began += after.Now - j.parked
-	}
+	s.watchClock(j, before, after, f)
 	if after.Transition != before.Transition || f.Kind == "hooked" || f.Kind == "replied" {
 		s.watchTurns(w, before, after)
 	}
@@ -314,7 +307,7 @@ func reasons(gate agent.RunHooks, answers []agent.HookAnswer) string {
 		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
 			a = answers[i]
 		} else if i < len(answers) && answers[i].Hook == h.Name {
-			a.Text = "failed " + answers[i].Failed + string(answers[i].Decision) + answers[i].Args
+			a.Text = "failed " + answers[i].Failed + string(answers[i].Decision) // its arguments do not count
 		}
 		if h.Report {
 			continue

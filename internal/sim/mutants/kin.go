@@ -27,7 +27,7 @@ var ofKin = []Mutant{
 	{"refused-child-is-waited-for", "H1: a delegation that begins nothing is not waited for", []Edit{
 		{dispatchGo, "	if f.Live && c.delegate() {", "	if c.delegate() {"}}},
 	{"message-applied-twice", "P6: a message is read once", []Edit{
-		{lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"messaged\" && !m.below(item.N, item.I)"}}},
+		{lifeGo, "!damaged && !fresh && !halts", "!damaged && item.Kind != \"messaged\" && !fresh && !halts"}}},
 	{"message-sent-again-after-a-crash", "H3: the supervisor has the message already", []Edit{
 		{kinGo, "func (c Call) remote() bool { return c.delegate() || c.Sends }", "func (c Call) remote() bool { return c.delegate() }"}}},
 	{"message-to-the-dead", "P14: a message to one that has ended is not sent", []Edit{

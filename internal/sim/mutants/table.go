@@ -70,7 +70,7 @@ var ofLives = []Mutant{
 	{"higher-epoch-not-reclaimed", "P5: a higher epoch in the log is claimed over", []Edit{
 		{claimGo, "			out.Reclaim = true\n", ""}}},
 	{"watermark-skipped", "P6: what is not above the watermark was read before", []Edit{
-		{lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && false"}}},
+		{lifeGo, "!damaged && !fresh && !halts", "!damaged && false"}}},
 	{"watermark-without-index", "P6: letters of one entry are told apart", []Edit{
 		{lifeGo, "return n > m.n || n == m.n && i > m.i", "return n > m.n"}}},
 	{"gives-up-sending", "P6: the same bytes again until acknowledged", []Edit{
@@ -88,9 +88,9 @@ var ofLives = []Mutant{
 	{"hash-of-lost-life-only-logged", "P13: an entry of a life whose Resumed is gone counts", []Edit{
 		{lifeGo, " || e.Epoch.Higher(l.force), out)", ", out)"}}},
 	{"back-check-dropped", "P13: a log shorter than what was heard is damage", []Edit{
-		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && !heard && item.N <= m.n && false"}}},
+		{lifeGo, "damaged := life != \"\" && !heard && !fresh", "damaged := life != \"\" && !heard && !fresh && false"}}},
 	{"back-check-off-by-one", "P13: a watermark met exactly is damage too", []Edit{
-		{lifeGo, "!heard && item.N <= m.n", "!heard && item.N < m.n"}}},
+		{lifeGo, "!heard && !fresh", "!heard && item.N < m.n"}}},
 	{"begins-before-vouched", "P13: no side effect begins before the supervisor has vouched for the log", []Edit{
 		{"agent/vouch.go", "case !s.Task.Manners.Vouch || s.Vouch.Answered == s.Life:", "case s.Life != \"\":"}}},
 	{"vouched-for-another-life", "P13: vouched is one life of a log", []Edit{
@@ -100,9 +100,21 @@ var ofLives = []Mutant{
 	{"vouch-sent-each-time", "P13: an agent asks once in a life", []Edit{
 		{"agent/vouch.go", "case s.Vouch.Asked == s.Life:", "case false:"}}},
 	{"back-sent-again-is-damage", "P13: a Back sent again is no damage", []Edit{
-		{lifeGo, "damaged := life != \"\" && !heard && item.N <= m.n", "damaged := life != \"\" && item.N < m.n"}}},
+		{lifeGo, "damaged := life != \"\" && !heard && !fresh", "damaged := life != \"\" && item.N < m.n"}}},
+	{"closed-log-is-mute", "P25: a closed actor repeats its last Finish", []Edit{
+		{"actors/life/ended.go", "		out.Repeat = []Letter{*l.last}\n	default:", "	default:"}}},
+	{"members-are-not-asked", "P25: a supervisor that follows a crash asks its members", []Edit{
+		{"supervisor/status.go", "	case now || s.Now >= s.askDue():\n", "	case false:\n"}, {"supervisor/status.go", "	return s, append(fx, Arm{Timer: askTimer, Due: s.AskDue})", "	return s, fx"}}},
+	{"lost-messages-are-not-counted", "P25: a member that has sent more than the log of the run has names a loss", []Edit{
+		{"supervisor/status.go", "if m.Done || sent <= m.Heard+1 {", "if m.Done || sent <= m.Heard+1 || true {"}}},
+	{"headless-log-goes-on", "P26: a log that begins with no task is damaged", []Edit{
+		{lifeGo, "		if err := l.checkHead(e); err != nil {", "		if err := l.checkHead(e); err != nil && false {"}}},
+	{"absence-counts", "A9: limits count time at work, not while nobody has the agent", []Edit{
+		{"agent/worktime.go", "	return s.skip(s.Now - last)\n}\n\n// overslept", "	return s\n}\n\n// overslept"}}},
+	{"waiting-for-children-counts", "A9: limits count time at work, not while only children work", []Edit{
+		{"agent/worktime.go", "	case waits && !s.Stands:\n", "	case waits && !s.Stands && s.Now < 0:\n"}}},
 	{"facts-after-closed", "P14: after Closed nothing counts", []Edit{
-		{lifeGo, "	if l.Phase == Silent || l.Phase == Closed {\n		return out\n	}\n	e, err", "	if l.Phase == Silent {\n		return out\n	}\n	e, err"},
+		{lifeGo, "	if l.Phase == Closed {\n		l.spokenTo(m.Data, &out)\n		return out\n	}\n", ""},
 		{turnGo, "	if s.Phase != \"\" {\n		return s, nil\n	}\n	s.Task = f.Task", "	if s.Phase != \"\" && s.Phase != Done {\n		return s, nil\n	}\n	s.Task = f.Task"}}},
 	{"closes-with-letters-out", "P14: an actor closes when all its letters are out", []Edit{
 		{lifeGo, "l.machine.Ended() && l.Outbox.Empty()", "l.machine.Ended()"}}},
@@ -198,7 +210,7 @@ var ofRun = []Mutant{
 	{"unseen-settlement-ignored", "P21: settling a lease that was never seen closes it for good", []Edit{
 		{poolGo, "		used = Amount{}\n	}\n	a.Closed", "		return p\n	}\n	a.Closed"}}},
 	{"closed-lease-reopens", "P7: closed leases stay closed", []Edit{
-		{poolGo, "	case lease <= a.Closed, lease <= a.Open:\n", "	case lease <= a.Open:\n"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"reserve\" && !m.below(item.N, item.I)"}}},
+		{poolGo, "	case lease <= a.Closed, lease <= a.Open:\n", "	case lease <= a.Open:\n"}, {lifeGo, "!damaged && !fresh && !halts", "!damaged && item.Kind != \"reserve\" && !fresh && !halts"}}},
 	{"held-not-counted", "G1: what is held is not free", []Edit{
 		{poolGo, "return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))", "return p.Limit.Room(p.Spent.Plus(p.Kept))"}}},
 	{"closing-money-not-kept", "G3: a closing turn is kept for everyone", []Edit{
@@ -241,7 +253,7 @@ var ofRun = []Mutant{
 		{membersGo, "	case parent.Depth+1 >= l.Depth:", "	case parent.Depth >= 1<<20:"},
 		{membersGo, "m.Depth+1 >= s.Run.Limits.Depth", "m.Depth >= 1<<20"}}},
 	{"child-joins-twice", "DESIGN 6: the same delegation finds the same child", []Edit{
-		{membersGo, "!ok || exists ||", "!ok || exists && false ||"}, {lifeGo, "!damaged && !m.below(item.N, item.I)", "!damaged && item.Kind != \"delegate\" && !m.below(item.N, item.I)"}}},
+		{membersGo, "!ok || exists ||", "!ok || exists && false ||"}, {lifeGo, "!damaged && !fresh && !halts", "!damaged && item.Kind != \"delegate\" && !fresh && !halts"}}},
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end", []Edit{
 		{membersGo, "	s, fx := join(s.put(parent), m, t, f.Past)\n	if m.Background {", "	s, fx := join(s.put(parent), m, t, f.Past)\n	fx = append(fx, Tell{To: from, Fact: report(m)})\n	if m.Background {"}}},
 	{"published-twice", "DESIGN 6: a run ends once", []Edit{
