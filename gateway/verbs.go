@@ -34,6 +34,9 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 		if err := c.gone(ctx, known); err != nil {
 			return nil, err
 		}
+		if err := c.moreTime(ctx, known, r); err != nil {
+			return nil, err
+		}
 		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
 	}
 	if err := c.missing(ctx, r.RunID); r.Resume || !isNotFound(err) {
@@ -73,6 +76,20 @@ func (c *Control) run(ctx context.Context, r client.RunRequest) (any, error) {
 		i.Title, i.Model, i.Node, i.Started = title(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
 		i.State = cmp.Or(i.State, Live)
 	})
+}
+
+// moreTime gives a run that is resumed, and has not ended, the time that the request names.
+// The limit counts the time at work of each agent from now on.
+func (c *Control) moreTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
+	switch {
+	case !r.Resume || r.TimeoutMS == 0 || known.State == Finished:
+		return nil
+	case r.TimeoutMS < 0 || r.TimeoutMS > agent.TimeoutMaxMS:
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
+	}
+	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: agent.HardLimitMS(r.TimeoutMS)}
+	_, err := c.command(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
+	return err
 }
 
 // gone fails if nothing is left of a run that has not ended: its row is written after

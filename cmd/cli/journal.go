@@ -9,7 +9,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
 )
 
 const (
@@ -52,7 +51,7 @@ type journalNews struct {
 func newJournalWatch(flags *runFlags) *journalWatch {
 	hard := int64(agent.HardDefaultMS)
 	if soft := flags.request.TimeoutMS; soft > 0 {
-		hard = host.HardLimitMS(soft)
+		hard = agent.HardLimitMS(soft)
 	}
 	return &journalWatch{patience: flags.patience, hard: time.Duration(hard) * time.Millisecond}
 }

@@ -57,7 +57,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
 	f.IntVar(&q.MaxChildren, "max-children", 0, "most live children of one agent (default 8)")
 	f.IntVar(&q.MaxAgents, "max-agents", 0, "most agents of the whole tree (default 128)")
-	f.DurationVar(&r.timeout, "timeout", 0, "wall clock after which the agents sum up (default 15m)")
+	f.DurationVar(&r.timeout, "timeout", 0, "time at work after which an agent sums up (default 15m); with --resume from now on")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
 	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "only these tools, separated by commas")
@@ -82,6 +82,9 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 			return usage("troupe steer "+r.resume+" TEXT says something to a run", "a run that is resumed has its prompt already")
 		}
 		q.RunID, q.Resume = strings.ToLower(r.resume), true
+		if !c.Flags().Changed("timeout") { // the setting is for new runs
+			r.timeout = 0
+		}
 	} else if err := r.ask(a, args); err != nil {
 		return err
 	}

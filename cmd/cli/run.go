@@ -32,7 +32,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
   echo "Summarize" | troupe run -m anthropic/claude-sonnet-5-5 --max-budget-usd 0.50 -
   troupe run -o json "..." | jq -r .result
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
-  troupe run --resume 01k9z3
+  troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
   troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
 		Annotations: map[string]string{formats: runFormats},
@@ -50,7 +50,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 		},
 	}
 	flags.add(c.Flags())
-	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run")
+	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run; with --timeout its agents have that much time from now on")
 	a.tapes.add(c.Flags())
 	c.Flags().DurationVar(&flags.patience, "journal-patience", journalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
 	c.Flags().IntVar(&a.maxLive, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", host.MaxLiveRuns))

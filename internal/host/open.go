@@ -26,7 +26,6 @@ const (
 	PromptMax   = 64 << 10
 	// NamedModelsMax is how many models a request may allow without a price.
 	NamedModelsMax = 64
-	hardGraceMS    = 60_000
 	usdNano        = 1e9
 	coordinatorID  = "coordinator"
 )
@@ -144,9 +143,8 @@ func meant(r client.RunRequest) error {
 
 // Most that a client may ask for: beyond it sums would overflow.
 const (
-	limitMax     = 1 << 40
-	usdMax       = 1e6
-	timeoutMSMax = 366 * 24 * 3600 * 1000
+	limitMax = 1 << 40
+	usdMax   = 1e6
 )
 
 // sane refuses limits that mean nothing.
@@ -160,14 +158,11 @@ func sane(r client.RunRequest) error {
 	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
 		return bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
 	}
-	if r.TimeoutMS < 0 || r.TimeoutMS > timeoutMSMax {
+	if r.TimeoutMS < 0 || r.TimeoutMS > agent.TimeoutMaxMS {
 		return bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
 	}
 	return nil
 }
-
-// HardLimitMS is the wall clock that ends a run whose agents are to sum up after soft.
-func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
 
 func route(c pick.Choice, r client.RunRequest) agent.Model {
 	return along(agent.Model{Temperature: r.Temperature, Effort: r.Effort}, c, r.AllowUnpriced)
@@ -201,7 +196,7 @@ func limits(r client.RunRequest, chain []pick.Choice) (supervisor.Limits, agent.
 		a.Output = min(agent.OutputDefault, c.MaxOutput)
 	}
 	if d := r.TimeoutMS; d > 0 {
-		a.SoftMS, a.HardMS = d, HardLimitMS(d)
+		a.SoftMS, a.HardMS = d, agent.HardLimitMS(d)
 	}
 	return l, a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // asker is an agent that asks at once.
@@ -203,5 +204,52 @@ func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the tool "+name+" is built in") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A run that is resumed with a time limit (--resume RUN --timeout D) has that much time
+// at work from then on; one that is resumed without keeps what it had.
+func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
+	noLeaks(t)
+	agents := askers(t)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connect(t, h)
+	const first, more = int64(time.Hour / time.Millisecond), int64(3 * time.Hour / time.Millisecond)
+	id := begin(t, c, client.RunRequest{Model: script(t, asker), Agents: agents, Agent: "asker", TimeoutMS: first})
+	if info, err := c.Wait(within(t), id); err != nil || info.State != gateway.Parked {
+		t.Fatalf("%+v %v", info, err)
+	}
+	limits := func() agent.Limits {
+		t.Helper()
+		s, err := gateway.FoldAgent(within(t), h.post, mailbox.At(id, "root"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Task.Limits
+	}
+	var refused *client.Error
+	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: agent.TimeoutMaxMS + 1}); !errors.As(err, &refused) || refused.Code != client.CodeBad {
+		t.Errorf("more than a year: %v", err)
+	}
+	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true}); err != nil {
+		t.Fatal(err)
+	}
+	if l := limits(); l.SoftMS != first || l.HardMS != agent.HardLimitMS(first) {
+		t.Errorf("resumed without a limit: %+v", l)
+	}
+	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: more}); err != nil {
+		t.Fatal(err)
+	}
+	open, err := c.Questions(within(t))
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%+v %v", open, err)
+	}
+	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, id, "run.finished", 1)
+	finished(t, c, id, agent.Completed)
+	if l := limits(); l.SoftMS < more || l.SoftMS > more+first || l.HardMS-l.SoftMS != agent.HardLimitMS(more)-more {
+		t.Errorf("resumed with %d ms: %+v", more, l)
 	}
 }

@@ -177,7 +177,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 		def.System = "agent: " + d.Name + "\n" + def.System
 	}
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
-		def.Limits.SoftMS, def.Limits.HardMS = ms, ms+max(hardGraceMS, ms/3)
+		def.Limits.SoftMS, def.Limits.HardMS = ms, agent.HardLimitMS(ms)
 	}
 	if def.Tools = d.Grants(); len(def.Tools) > 0 {
 		def.Tools = append(def.Tools, kept.Name) // what it may see, it may see whole
