@@ -11,13 +11,25 @@ import (
 
 // First entries of a log, by who writes them (PROTOCOL P26). A tombstone is the
 // one own entry that may begin a log. A client that steers a run as soon as it is
-// accepted may overtake the task; a log that lost all before such a steering is not
-// recognized by its first entry.
+// accepted may overtake the task: see checkFirst.
 var (
 	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()} // from the supervisor
 	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind()}   // from a client, to an agent
 	runKinds     = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}                        // from a client, to a supervisor
 )
+
+// checkFirst reports an entry that cannot be the first of its log, or of the agent's
+// supervisor: what that says first is the task, or what may overtake it. So a log that
+// lost all before a client's steering is recognized once its supervisor speaks to it.
+func (l *Life) checkFirst(e mailbox.Entry) error {
+	bySuper := e.From.Agent() == mailbox.Super && e.From.Run() == l.Addr.Run() && e.From != l.Addr
+	first := bySuper && !l.tasked
+	l.tasked = l.tasked || bySuper
+	if l.N == 1 || first {
+		return l.checkHead(e)
+	}
+	return nil
+}
 
 // checkHead reports a log that has lost its first entries: nothing else wakes an
 // actor than its task, its run, an earlier history, or a cancel or steering that overtook them.

@@ -87,3 +87,39 @@ func TestALogThatBeginsWithANewerFormIsNotDamaged(t *testing.T) {
 		t.Errorf("error %v, damage %q", r.Err, l.Damage)
 	}
 }
+
+// A log that lost all before a client's steering begins with what may begin a log. The
+// first word of its supervisor tells: it is the task, and nothing that follows one.
+func TestTheFirstWordOfASupervisorIsATaskOrTheLogIsDamaged(t *testing.T) {
+	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
+	task := agent.Submitted{Task: agent.Task{ID: "root", Rules: agent.Rules}}
+	for name, c := range map[string]struct {
+		fact    agent.Fact
+		damaged bool
+	}{
+		"its task":        {task, false},
+		"a cancel":        {agent.Canceled{}, false},
+		"a child's end":   {agent.Returned{Call: "1-0"}, true},
+		"a question":      {agent.StatusAsked{Life: "s", Ordinal: 4}, true},
+		"a granted lease": {agent.Granted{}, true},
+	} {
+		l := life.New(root, "b", mailbox.Epoch{Lease: 1, Start: 2}, &life.Agent{Addr: root})
+		next := func(e mailbox.Entry) error {
+			t.Helper()
+			data, err := mailbox.Encode(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Next(mailbox.Message{To: root, Data: data}).Err
+		}
+		steered := mailbox.Item{ID: "q1", Kind: agent.Steered{}.Kind(), Body: body(t, agent.Steered{Text: "look closer"})}
+		if err := next(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{steered}}); err != nil {
+			t.Fatal(err)
+		}
+		said := mailbox.Item{N: 7, Kind: c.fact.Kind(), Body: body(t, c.fact)}
+		err := next(mailbox.Entry{Form: mailbox.Form, From: super, Items: []mailbox.Item{said}})
+		if got := errors.Is(err, life.ErrDamaged) && l.Damage != ""; got != c.damaged {
+			t.Errorf("a supervisor begins with %s: damaged %t, %v", name, got, err)
+		}
+	}
+}

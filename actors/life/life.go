@@ -117,6 +117,7 @@ type Life struct {
 	hashes   []hash // of the log up to base+1, base+2, …
 	base     uint64
 	claimed  uint64  // the ordinal of the last own entry: it claimed a floor
+	tasked   bool    // its supervisor has spoken to the agent
 	confess  bool    // the claim that says Damage was asked for
 	halted   bool    // the supervisor has said that the run is damaged
 	looked   bool    // the claim that says Found was asked for
@@ -192,10 +193,8 @@ func (l *Life) Next(m mailbox.Message) Read {
 		}
 		return out
 	}
-	if l.N == 1 {
-		if err := l.checkHead(e); err != nil {
-			out.Err, l.Damage = err, err.Error()
-		}
+	if err := l.checkFirst(e); err != nil {
+		out.Err, l.Damage = err, err.Error()
 	}
 	var letters []Letter
 	switch {

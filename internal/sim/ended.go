@@ -50,7 +50,7 @@ func begins(m mailbox.Message) bool {
 	kind := e.Items[0].Kind
 	switch e.From {
 	case "":
-		return kind == "recalled" || kind == "canceled"
+		return kind == "recalled" || kind == "canceled" || kind == "steered"
 	case mailbox.At(runName, mailbox.Super):
 		return kind == "submitted" || kind == "recalled" || kind == "canceled"
 	}

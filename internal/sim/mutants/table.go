@@ -108,7 +108,7 @@ var ofLives = []Mutant{
 	{"lost-messages-are-not-counted", "P25: a member that has sent more than the log of the run has names a loss", []Edit{
 		{"supervisor/status.go", "if m.Done || sent <= m.Heard+1 {", "if m.Done || sent <= m.Heard+1 || true {"}}},
 	{"headless-log-goes-on", "P26: a log that begins with no task is damaged", []Edit{
-		{lifeGo, "		if err := l.checkHead(e); err != nil {", "		if err := l.checkHead(e); err != nil && false {"}}},
+		{lifeGo, "	if err := l.checkFirst(e); err != nil {", "	if err := l.checkFirst(e); err != nil && false {"}}},
 	{"absence-counts", "A9: limits count time at work, not while nobody has the agent", []Edit{
 		{"agent/worktime.go", "	return s.skip(s.Now - last)\n}\n\n// overslept", "	return s\n}\n\n// overslept"}}},
 	{"waiting-for-children-counts", "A9: limits count time at work, not while only children work", []Edit{
