@@ -303,20 +303,29 @@ const (
 	// stopGrace is after how long the log of an agent that was told to stop and says
 	// nothing is removed all the same: what it had under way was aborted.
 	stopGrace = 10 * time.Second
+	// deleteRequest names the cancel of a delete. It has a dot, which no name that a client
+	// chooses has: an agent reads only the first request of a name.
+	deleteRequest = "delete.now"
 )
+
+// isGraceOver reports whether an agent was canceled with now so long ago that its log may be
+// removed. The logs of a run that could not be read since then do not tell.
+func (e *ending) isGraceOver(now time.Time) bool {
+	return e.canceledNow && now.Sub(e.canceledAt) >= stopGrace
+}
 
 // stopAgents cancels agents that work on though their run has ended, before their logs are
 // removed: an activation whose log is gone would not read the cancel.
 func (c *Control) stopAgents(ctx context.Context, run string, ends map[mailbox.Address]*ending) (map[mailbox.Address]*ending, error) {
 	f := agent.Canceled{Why: "the run is deleted", Now: true}
-	if err := c.cancelLogs(ctx, "delete", f, ends); err != nil {
+	if err := c.cancelLogs(ctx, deleteRequest, f, ends); err != nil {
 		return nil, err
 	}
 	ends = c.awaitEnds(ctx, ends, client.CancelRequest{RunID: run, WaitMS: stopWait.Milliseconds()}, "")
 	var names []string
 	for _, at := range working(ends, "") {
 		p := c.pendingOn(ends[at].agent.State.Node, 1)
-		if time.Since(ends[at].told) < stopGrace || p.Unreachable && p.LeaseMS > 0 {
+		if !ends[at].isGraceOver(time.Now()) || p.Unreachable && p.LeaseMS > 0 {
 			names = append(names, fmt.Sprintf("%s on %s", at.Agent(), cmp.Or(p.Node, "no node")))
 		}
 	}

@@ -33,9 +33,9 @@ type ending struct {
 	newer  bool             // it has an entry of a newer form
 	starts int              // activations in a row, at its end, that did not get through it
 	start  string           // the newest of them
-	told   time.Time        // when it was canceled, the first time or the first time with now
-	// toldNow: that was with now.
-	toldNow bool
+	// canceledAt is when it was canceled, the first time or the first time with now.
+	canceledAt  time.Time
+	canceledNow bool // that was with now
 }
 
 func newEnding(at mailbox.Address) *ending {
@@ -56,12 +56,18 @@ func (e *ending) next(m mailbox.Message) {
 	if e.closed == 0 && e.life.Phase == life.Closed {
 		e.closed = m.Place
 	}
-	if c := e.canceled(); c != nil && (e.told.IsZero() || c.Now && !e.toldNow) {
-		e.told, e.toldNow = time.UnixMilli(m.At), c.Now
+	if c := e.canceled(); c != nil {
+		e.noteCancel(m.At, *c)
 	}
 	entry, err := mailbox.Decode(m.Data)
 	if err != nil || len(entry.Items) == 0 {
 		return
+	}
+	for _, item := range entry.Items { // an agent that takes no more requests does not read it, and its log goes all the same
+		var f agent.Canceled
+		if item.Kind == f.Kind() && mailbox.Unmarshal(item.Body, &f) == nil {
+			e.noteCancel(m.At, f)
+		}
 	}
 	switch entry.Items[0].Kind { // as life.Starts counts
 	case agent.Resumed{}.Kind():
@@ -71,6 +77,12 @@ func (e *ending) next(m mailbox.Message) {
 		e.start = entry.Start
 	case agent.Checkpoint{}.Kind(), agent.Released{}.Kind():
 		e.starts = 0
+	}
+}
+
+func (e *ending) noteCancel(stamp int64, f agent.Canceled) {
+	if e.canceledAt.IsZero() || f.Now && !e.canceledNow {
+		e.canceledAt, e.canceledNow = time.UnixMilli(stamp), f.Now
 	}
 }
 
