@@ -69,7 +69,11 @@ func (c *Control) unlisted(ctx context.Context, run string) (info client.RunInfo
 		case e.life.Buried:
 			return info, false, nil
 		case e.super != nil:
-			info.Title, info.Model = title(e.super.State.Run.Goal), e.super.State.Run.Model.Name
+			s := e.super.State
+			info.Title, info.Model = title(s.Run.Goal), s.Run.Model.Name
+			if s.Began > 0 {
+				info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
+			}
 			ok = true
 		case e.hasBegun():
 			ok = true
@@ -284,7 +288,11 @@ func (c *Control) endRow(ctx context.Context, info client.RunInfo, why string) e
 			*i = info
 		}
 		if i.State != Finished {
-			i.State, i.Result = Finished, &result
+			now := time.Now()
+			if began, err := time.Parse(time.RFC3339, i.Started); err == nil {
+				result.DurationMS = max(0, now.Sub(began).Milliseconds())
+			}
+			FinishRow(i, result, now)
 		}
 	})
 	if err != nil {

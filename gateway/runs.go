@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // Runs is the index of runs: a hint for lists, kept in a key-value bucket. The
@@ -79,6 +80,15 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 			return fmt.Errorf("gateway: index %s: %w", run, err)
 		}
 		return nil
+	}
+}
+
+// FinishRow ends a row at a time. Where the row does not say when the run began, its result
+// does: a row without that would never be old enough for prune.
+func FinishRow(i *client.RunInfo, r supervisor.Result, now time.Time) {
+	i.State, i.Result = Finished, &r
+	if i.Started == "" {
+		i.Started = now.Add(-time.Duration(r.DurationMS) * time.Millisecond).UTC().Format(time.RFC3339)
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 func (h *Host) index(run string, r supervisor.Result) error {
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
-	err := h.runs.Change(ctx, run, func(i *client.RunInfo) { i.State, i.Result = gateway.Finished, &r })
+	err := h.runs.Change(ctx, run, func(i *client.RunInfo) { gateway.FinishRow(i, r, time.Now()) })
 	if err == nil {
 		err = h.forget(ctx, run)
 	}
