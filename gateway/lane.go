@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,12 +45,13 @@ func newTicket(reply string, size int, serve, refuse func()) *ticket {
 // share is what a group or a source has under way, and when it last had a turn.
 type share struct {
 	running, waiting int
+	bytes            int // of what waits
 	turn             uint64
 }
 
 // lane gives the slots of one verb to requests: at once where there is room, in turns
-// among those who wait. What waits is bounded; beyond that the source with the most
-// waiting requests loses its newest.
+// among those who wait. What waits is bounded in number and in bytes; beyond that the
+// source with the most of either loses its newest request.
 type lane struct {
 	mu      sync.Mutex
 	running int
@@ -67,8 +69,11 @@ func (l *lane) enter(t *ticket) {
 	l.queue(t)
 	next := l.next()
 	var refused []*ticket
-	for len(l.waiting) > waitingMax || l.bytes > waitingBytesMax {
-		refused = append(refused, l.drop(l.excess()))
+	for l.bytes > waitingBytesMax {
+		refused = append(refused, l.drop(l.excess(func(s *share) int { return s.bytes })))
+	}
+	for len(l.waiting) > waitingMax {
+		refused = append(refused, l.drop(l.excess(func(s *share) int { return s.waiting })))
 	}
 	if next != t && t.waits(l) {
 		t.timer = time.AfterFunc(waitMax, func() { l.expire(t) })
@@ -136,18 +141,18 @@ func (l *lane) count(t *ticket, change func(*share)) {
 func (l *lane) queue(t *ticket) {
 	l.waiting = append(l.waiting, t)
 	l.bytes += t.size
-	l.count(t, func(s *share) { s.waiting++ })
+	l.count(t, func(s *share) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
 }
 
 // drop takes the i-th request out of those that wait. mu is held.
 func (l *lane) drop(i int) *ticket {
 	t := l.waiting[i]
-	l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.bytes -= t.size
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	l.count(t, func(s *share) { s.waiting-- })
+	l.count(t, func(s *share) { s.waiting, s.bytes = s.waiting-1, s.bytes-t.size })
 	return t
 }
 
@@ -188,14 +193,14 @@ func (l *lane) before(a, b *ticket) bool {
 	return false // the older one
 }
 
-// excess is the newest request of the source that has the most waiting, in the group
-// that has. mu is held.
-func (l *lane) excess() int {
+// excess is the newest waiting request of the source that has the most of what size counts,
+// in the group that has. mu is held.
+func (l *lane) excess(size func(*share) int) int {
 	worst := len(l.waiting) - 1
 	for i := worst - 1; i >= 0; i-- {
 		t, w := l.waiting[i], l.waiting[worst]
-		group, most := l.shares[t.group].waiting, l.shares[w.group].waiting
-		if group > most || group == most && l.shares[t.source].waiting > l.shares[w.source].waiting {
+		group, most := size(l.shares[t.group]), size(l.shares[w.group])
+		if group > most || group == most && size(l.shares[t.source]) > size(l.shares[w.source]) {
 			worst = i
 		}
 	}

@@ -229,3 +229,52 @@ func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAttackBigRequestsCostTheirSenderOnly: one source fills the bytes that may wait with a
+// few requests. Requests of others that are many and small free nothing, so they stay.
+func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
+	const big = 1 << 20
+	s := &slots{lane: newLane()}
+	for i := range requestsAtOnce {
+		s.ask(fmt.Sprintf("_INBOX_%d.a.1", i), 0)
+	}
+	for i := range 100 {
+		s.ask(fmt.Sprintf("_INBOX_client.c%d.1", i%4), 10)
+	}
+	for range waitingBytesMax/big + 4 {
+		s.ask("_INBOX.hog.1", big)
+	}
+	for _, reply := range s.refused {
+		if reply != "_INBOX.hog.1" {
+			t.Errorf("%s is refused for the bytes of another", reply)
+		}
+	}
+	if s.bytes > waitingBytesMax || len(s.refused) == 0 {
+		t.Errorf("%d bytes wait, %d are refused", s.bytes, len(s.refused))
+	}
+	for range requestsAtOnce {
+		s.end()
+	}
+	for len(s.running) > 0 {
+		s.end()
+	}
+	if len(s.shares) != 0 || s.bytes != 0 {
+		t.Errorf("left: %d shares, %d bytes", len(s.shares), s.bytes)
+	}
+}
+
+// TestAttackRefusedRequestsKeepNoMemory: the lane holds no request that it gave away.
+func TestAttackRefusedRequestsKeepNoMemory(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range sourceAtOnce + waitingMax {
+		s.ask("_INBOX.hog.1", 10)
+	}
+	for len(s.waiting) > 0 {
+		s.drop(len(s.waiting) / 2)
+	}
+	for i, held := range s.waiting[:cap(s.waiting)] {
+		if held != nil {
+			t.Fatalf("place %d of %d holds a request that does not wait", i, cap(s.waiting))
+		}
+	}
+}
