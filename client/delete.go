@@ -23,15 +23,19 @@ type PruneRequest struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// After goes on after the reply before.
 	After string `json:"after,omitempty"`
+	// TombstonesAfter is the TombstonesLast of the reply before.
+	TombstonesAfter string `json:"tombstones_after,omitempty"`
 }
 
-// Pruned answers a PruneRequest. More: ask again, After the Last.
+// Pruned answers a PruneRequest. More: ask again, After the Last and TombstonesAfter the
+// TombstonesLast.
 type Pruned struct {
-	Runs   []string `json:"runs"`
-	Kept   []Kept   `json:"kept"`
-	Graves int      `json:"graves"` // ends of logs that were deleted long ago
-	Last   string   `json:"last,omitempty"`
-	More   bool     `json:"more"`
+	Runs           []string `json:"runs"`
+	Kept           []Kept   `json:"kept"`
+	Tombstones     int      `json:"tombstones"` // removed: ends of logs that were deleted long ago
+	Last           string   `json:"last,omitempty"`
+	TombstonesLast string   `json:"tombstones_last,omitempty"`
+	More           bool     `json:"more"`
 }
 
 // Kept is a run that could not be removed.
@@ -62,10 +66,10 @@ func (c *Client) Prune(ctx context.Context, r PruneRequest) (Pruned, error) {
 		if err := c.ask(ctx, "prune", r, &p); err != nil {
 			return all, err
 		}
-		all.Runs, all.Kept, all.Graves = append(all.Runs, p.Runs...), append(all.Kept, p.Kept...), all.Graves+p.Graves
-		if !p.More || p.Last <= r.After {
+		all.Runs, all.Kept, all.Tombstones = append(all.Runs, p.Runs...), append(all.Kept, p.Kept...), all.Tombstones+p.Tombstones
+		if !p.More || p.Last <= r.After && p.TombstonesLast <= r.TombstonesAfter {
 			return all, nil
 		}
-		r.After = p.Last
+		r.After, r.TombstonesAfter = max(r.After, p.Last), max(r.TombstonesAfter, p.TombstonesLast)
 	}
 }

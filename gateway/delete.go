@@ -280,11 +280,15 @@ func gone(run string) error {
 // Limits of one request to prune.
 const (
 	pruneAtOnce = 100
-	pruneSpare  = closeWait + stopWait + 2*time.Second // of the request's time, for the reply
+	// pruneSpare is the request time that must be left to begin another delete.
+	pruneSpare = closeWait + stopWait + 2*time.Second
+	// tombstoneWork is how long one request removes tombstones: less than a client waits
+	// until it asks again.
+	tombstoneWork = 2 * time.Second
 )
 
-// GraveMS is how long the ends of deleted logs stay.
-const GraveMS = 30 * 24 * 60 * 60 * 1000
+// tombstoneAge is how long the ends of deleted logs stay.
+const tombstoneAge = 30 * 24 * time.Hour
 
 // prune deletes the runs that ended long ago, and what is left of those that
 // were deleted long ago. A reply may be of a part: More says to ask again.
@@ -326,7 +330,8 @@ func (c *Control) prune(ctx context.Context, r client.PruneRequest) (any, error)
 		reply.Runs = append(reply.Runs, info.RunID)
 	}
 	if !r.DryRun {
-		reply.Graves, err = c.level(ctx, listed, now)
+		reply.Tombstones, reply.TombstonesLast, err = c.removeTombstones(ctx, listed, r.TombstonesAfter, now)
+		reply.More = reply.TombstonesLast != ""
 	}
 	return reply, err
 }
@@ -343,28 +348,34 @@ func endOf(info client.RunInfo) (time.Time, bool) {
 	return began, true
 }
 
-// level removes the ends of logs that were deleted long ago. Nothing that was
-// sent to them is on its way any more.
-func (c *Control) level(ctx context.Context, listed map[string]bool, now time.Time) (int, error) {
+// removeTombstones removes the ends of logs that were deleted long ago. Nothing that was
+// sent to them is on its way any more. It looks at the logs after an address, in order, and
+// at one at least. last is where it stopped; "": it saw them all.
+func (c *Control) removeTombstones(ctx context.Context, listed map[string]bool, after string, now time.Time) (n int, last string, err error) {
 	logs, err := c.cfg.Post.Addresses(ctx, "")
 	if err != nil {
-		return 0, fmt.Errorf("gateway: prune: %w", err)
+		return 0, "", fmt.Errorf("gateway: prune: %w", err)
 	}
-	n := 0
+	slices.Sort(logs)
+	until := time.Now().Add(tombstoneWork)
 	for _, at := range logs {
-		if listed[at.Run()] || ctx.Err() != nil {
+		if listed[at.Run()] || string(at) <= after {
 			continue
+		}
+		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
+			return n, last, nil
 		}
 		stamp, buried, err := grave(ctx, c.cfg.Post, at)
 		if err != nil {
-			return n, err
+			return n, "", err
 		}
-		if buried && now.UnixMilli()-stamp >= GraveMS {
+		if buried && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
 			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
-				return n, fmt.Errorf("gateway: prune: %w", err)
+				return n, "", fmt.Errorf("gateway: prune: %w", err)
 			}
 			n++
 		}
+		last = string(at)
 	}
-	return n, nil
+	return n, "", nil
 }

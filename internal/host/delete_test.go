@@ -282,7 +282,7 @@ func TestPruneDeletesWhatEndedLongAgo(t *testing.T) {
 	}{{client.PruneRequest{OlderThanMS: time.Hour.Milliseconds()}, []string{}}, {client.PruneRequest{DryRun: true}, ids},
 		{client.PruneRequest{DryRun: true, After: ids[0]}, ids[1:]}, {client.PruneRequest{}, ids}, {client.PruneRequest{}, []string{}}} {
 		p, err := c.Prune(within(t), step.request)
-		if err != nil || !slices.Equal(p.Runs, step.want) || len(p.Kept) > 0 || p.Graves > 0 {
+		if err != nil || !slices.Equal(p.Runs, step.want) || len(p.Kept) > 0 || p.Tombstones > 0 {
 			t.Errorf("%+v: %+v %v", step.request, p, err)
 		}
 	}
