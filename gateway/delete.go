@@ -17,12 +17,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-const (
-	// closeWait is how long a run that is over may take to close its logs: less than
-	// a client waits until it asks again.
-	closeWait  = 2 * time.Second
-	closePause = 50 * time.Millisecond
-)
+// closeWait is how long a run that is over may take to close its logs: less than
+// a client waits until it asks again.
+const closeWait = 2 * time.Second
 
 // ending is how far a log of a run is from its end.
 type ending struct {
@@ -180,7 +177,7 @@ func (c *Control) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 // has ended, and its log does not. How a run of a newer release stands only its row says.
 func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Address]*ending, error) {
 	woken := time.Time{}
-	for {
+	for pause := cancelLookMin; ; pause = min(2*pause, cancelLookMax) {
 		ends, err := c.endings(ctx, run)
 		if err != nil {
 			return nil, err
@@ -208,7 +205,7 @@ func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: super, %s", run, strings.Join(open(ends), ", ")), Hint: "ask again"}
 		}
 		select {
-		case <-time.After(closePause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

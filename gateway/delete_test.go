@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
@@ -106,3 +108,30 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 func noModel(string) (model.Client, string, error) { return nil, "", errors.New("no model here") }
 
 func holdsNothing(mailbox.Address) (uint64, bool) { return 0, false }
+
+// counted counts how often a run is read.
+type counted struct {
+	mailbox.Store
+	looks *int
+}
+
+func (c counted) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	*c.looks++
+	return c.Store.ReadRun(ctx, run, each)
+}
+
+// A look at whether a run has closed its logs reads all of them, so looks become rare.
+func TestADeleteThatWaitsLooksLessAndLessOften(t *testing.T) {
+	const patience, looksMax = 600 * time.Millisecond, 8
+	c, looks := workingRun(t), 0
+	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed
+	c.cfg.Post = counted{c.cfg.Post, &looks}
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	if _, err := c.ended(ctx, "r", Live); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if looks > looksMax {
+		t.Errorf("%d looks in %v, want %d at most", looks, patience, looksMax)
+	}
+}
