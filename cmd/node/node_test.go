@@ -102,13 +102,17 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 		}
 		if signal == syscall.SIGTERM {
 			task := client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}
-			if err := host.Approve(host.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
-				t.Fatal(err)
+			approve := func() {
+				if err := host.Approve(host.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
+					t.Fatal(err)
+				}
 			}
+			approve()
 			if _, err := c.Run(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
 			slow("0s")
+			approve() // the next node plays no other content
 		} else {
 			info, err := c.Wait(t.Context(), "slow")
 			if err != nil || info.Result.Text != "at last" {

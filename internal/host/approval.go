@@ -29,10 +29,13 @@ const approvalsMax = 4096
 
 // approvals are contents of files that the user has approved by naming the file in
 // a command of his own. Another content under the same path is not approved.
-type approvals struct{ dir string }
+type approvals struct {
+	dir string
+	max int
+}
 
 func approvalsOf(stateDir string) approvals {
-	return approvals{filepath.Join(bus.StateDir(stateDir), approvalDir)}
+	return approvals{filepath.Join(bus.StateDir(stateDir), approvalDir), approvalsMax}
 }
 
 func (a approvals) file(path, digest string) string {
@@ -65,7 +68,7 @@ func (a approvals) add(path, digest string) error {
 // trim forgets the oldest.
 func (a approvals) trim() error {
 	entries, err := os.ReadDir(a.dir)
-	if err != nil || len(entries) <= approvalsMax {
+	if err != nil || len(entries) <= a.max {
 		return err
 	}
 	age := func(e fs.DirEntry) int64 {
@@ -76,7 +79,7 @@ func (a approvals) trim() error {
 		return info.ModTime().UnixNano()
 	}
 	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return int(min(1, max(-1, age(x)-age(y)))) })
-	for _, e := range entries[:len(entries)-approvalsMax] {
+	for _, e := range entries[:len(entries)-a.max] {
 		if err := os.Remove(filepath.Join(a.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("host: approvals: %w", err)
 		}
@@ -87,35 +90,42 @@ func (a approvals) trim() error {
 // Approve notes that the user names the files of a request in a command of his
 // own: their content, as it is now, may bring commands. A node with the same state
 // directory then takes them from the request. What is not there is not approved.
+// Whoever approves an agent file approves the scripts that it names as models.
 func Approve(cfg Config, r client.RunRequest) error {
 	a := approvalsOf(cfg.StateDir)
 	approve := func(path string, limit int64) error {
-		real, err := filepath.EvalSymlinks(path)
+		place, data, err := readPlaced(path, limit)
 		if err != nil {
 			return nil // the node says what is wrong with it, if it is asked
 		}
-		data, err := safefile.Read(real, limit)
-		if err != nil {
-			return nil
-		}
-		return a.add(real, agentfile.Digest(data))
+		return a.add(place, agentfile.Digest(data))
 	}
 	var errs []error
+	routes := routesOf(r)
 	if real, err := filepath.EvalSymlinks(r.Agents); err == nil && r.Agents != "" {
 		defs, _, _ := agentfile.Load(real) // the node says what is wrong with the others
 		for _, d := range defs {
 			errs = append(errs, a.add(d.Path, d.Digest))
+			routes = append(routes, routesOfFile(d)...)
 		}
 	}
 	if r.MCPConfig != "" {
 		errs = append(errs, approve(r.MCPConfig, mcp.FileBytesMax))
 	}
-	for _, route := range routesOf(r) {
+	for _, route := range routes {
 		if path, ok := scriptPath(route); ok {
 			errs = append(errs, approve(path, scriptfile.MaxBytes))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// approveModel approves the script of the node's own model: the operator names it when the node starts.
+func (c Config) approveModel(t tapes) error {
+	if c.Still {
+		return nil // it plays no model
+	}
+	return Approve(c, client.RunRequest{Model: c.Model, Fallback: []string{t.model("")}})
 }
 
 // Approve is Approve for a request of the program that the node is in.
@@ -135,6 +145,15 @@ func routesOf(r client.RunRequest) []string {
 	return routes
 }
 
+// routesOfFile are the models that an agent file names.
+func routesOfFile(d agentfile.Definition) []string {
+	routes := append([]string{d.Model}, d.Fallback...)
+	if c := d.Manners.Context.Model; c != nil {
+		routes = append(routes, c.Name)
+	}
+	return routes
+}
+
 // scriptPath is the file that the route of a script names.
 func scriptPath(route string) (string, bool) { return strings.CutPrefix(route, pick.Script+"/") }
 
@@ -147,103 +166,45 @@ func (c Config) checkTrust() error {
 		if err != nil {
 			return fmt.Errorf("host: trusted place: %w", err)
 		}
-		if root := holder(real, c.Roots); root != "" {
+		if root := containingPlace(real, c.Roots); root != "" {
 			return fmt.Errorf("%w: %s is in %s; keep it elsewhere", errTrust, place, root)
 		}
 	}
 	return nil
 }
 
-// holder is the real path of the first of some places that a real path lies in.
-func holder(real string, places []string) string {
-	for _, place := range places {
-		place, err := filepath.EvalSymlinks(place)
-		if err != nil {
-			continue
-		}
-		if isBelow(place, real) || hasAbove(real, place) {
-			return place
-		}
-	}
-	return ""
-}
-
-// hasAbove reports whether a directory is one of those above a path, by what they are
-// and not by their names: those may differ in case, or be of two mounts.
-func hasAbove(path, dir string) bool {
-	for ; ; path = filepath.Dir(path) {
-		if isSame(path, dir) {
-			return true
-		}
-		if path == filepath.Dir(path) {
-			return false
-		}
-	}
-}
-
-func isSame(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
-}
-
-// mayChange reports whether a run may write a file: it lies in the directory of
-// this run or in a root, where that of another may be, by its path or by where
-// its links lead.
-func (h *Host) mayChange(path, workspace string) bool {
-	places := h.cfg.Roots
-	if workspace != "" {
-		places = append(slices.Clip(places), workspace)
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		real = path
-	}
-	return holder(path, places) != "" || holder(real, places) != ""
-}
-
-// trusts reports whether a file may bring what is executed: the operator keeps it
-// where no run can change it, or has approved this content.
-func (h *Host) trusts(path, digest, workspace string) bool {
-	return !h.mayChange(path, workspace) || approvalsOf(h.cfg.StateDir).has(path, digest)
-}
-
-// trustsNamed is trusts for a file that a request names.
-func (h *Host) trustsNamed(path, digest, workspace string) bool {
-	return h.cfg.ownHand || h.trusts(path, digest, workspace)
-}
-
-// scripts takes the scripts that a request names as models: only those that the
-// operator has approved, or that lie in a trusted place. What is used later is what
-// is looked at here.
+// scripts refuses a request that names a script as a model, unless the operator has approved
+// its content or keeps it in a trusted place: a client must not have any other file read.
 func (h *Host) scripts(r client.RunRequest) error {
 	for _, route := range routesOf(r) {
 		path, ok := scriptPath(route)
 		if _, own := h.cfg.Own.Models[route]; !ok || own || route == h.cfg.Model {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return bad("name one that is there", "model %s: there is no such file", route)
-		}
-		data, err := safefile.Read(real, scriptfile.MaxBytes)
-		if err != nil {
-			return bad("name a regular file", "model %s: %v", route, err)
-		}
-		if !h.cfg.ownHand && !approvalsOf(h.cfg.StateDir).has(real, agentfile.Digest(data)) && (holder(real, h.cfg.Trust) == "" || h.mayChange(real, "")) {
+		_, err := h.models.readScript(path, h.cfg.trustsNamedScript)
+		switch {
+		case err == nil:
+		case errors.Is(err, errNotApproved):
 			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("model %s: a request cannot name a script that the user of this node has not approved", route),
 				Hint: "start the node with --trust " + filepath.Dir(path) + ", or use `troupe run -m` on its machine"}
-		}
-		s, err := scriptfile.Parse(data)
-		if err != nil {
+		case errors.Is(err, scriptfile.ErrScript):
 			return bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
+		case errors.Is(err, fs.ErrNotExist):
+			return bad("name one that is there", "model %s: there is no such file", route)
+		default:
+			return bad("name a regular file", "model %s: %v", route, err)
 		}
-		h.models.keepScript(path, s)
 	}
 	return nil
+}
+
+// badModel is why a model cannot be had. A script that a run may have written is forbidden, whoever names it.
+func badModel(err error, hint, format string, args ...any) error {
+	if errors.Is(err, errNotApproved) {
+		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf(format, args...),
+			Hint: "approve the content with `troupe run -m` or `troupe run --agents` on the machine of the node, or keep the script outside of the roots"}
+	}
+	return bad(hint, format, args...)
 }
 
 // located is what is wrong with agent files for who asks for a run: where, and

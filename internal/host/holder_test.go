@@ -23,12 +23,12 @@ func TestAttackAnotherNameOfARootIsThatRoot(t *testing.T) {
 	h := doors(root)
 	for _, name := range names {
 		for _, file := range []string{filepath.Join("agents", "a.md"), "to-come.md", filepath.Join("new", "to-come.md")} {
-			if path := filepath.Join(name, file); holder(path, []string{root}) == "" || !h.mayChange(path, "") {
+			if path := filepath.Join(name, file); containingPlace(path, []string{root}) == "" || !h.cfg.mayChange(path, "") {
 				t.Errorf("%s is not taken for a file of the root %s", path, root)
 			}
 		}
 	}
-	if path := filepath.Join(filepath.Dir(root), "Rooted", "a.md"); holder(path, []string{root}) != "" {
+	if path := filepath.Join(filepath.Dir(root), "Rooted", "a.md"); containingPlace(path, []string{root}) != "" {
 		t.Errorf("%s is taken for a file of the root %s", path, root)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/gateway"
 	"github.com/troupe-run/troupe/hook"
-	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/model/catalog"
 	"github.com/troupe-run/troupe/tool/mcp"
@@ -231,6 +230,9 @@ func (h *Host) open(ctx context.Context) error {
 	if err := h.connect(); err != nil {
 		return err
 	}
+	if err := h.cfg.approveModel(h.tapes); err != nil { // now that the state directory is there, and closed to others
+		return err
+	}
 	buckets, err := h.openStores(ctx)
 	if err != nil {
 		return err
@@ -326,13 +328,6 @@ func (h *Host) connect() error {
 	}
 	h.doors, err = dial(bus.RoleService)
 	return err
-}
-
-// still is logs whose entries wake nobody.
-type still struct{ cleanPost }
-
-func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
-	return func() {}, nil
 }
 
 // Resume continues one run.

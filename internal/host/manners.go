@@ -104,7 +104,7 @@ func (h *Host) behaves(o *supervisor.Opened, def *supervisor.Definition, d agent
 	}
 	m, _, err := h.routes(m, base, o.Unpriced)
 	if err != nil {
-		return bad("change "+d.Path, "agent %s: %v", d.Name, err)
+		return badModel(err, "change "+d.Path, "agent %s: %v", d.Name, err)
 	}
 	m = affordable(m, max(o.Limits.Nano, def.Limits.Nano), d.Path+": fallback ", a)
 	before := def.Manners

@@ -212,7 +212,7 @@ func (h *Host) found(s agent.Server, workspace string) (mcp.Server, error) {
 	if err != nil {
 		return def, err
 	}
-	def.Own, def.Flags = s.Own && operators(s.Source, workspace) && h.trustsNamed(s.Source, digest, workspace), h.findFlags(s.Source, workspace)
+	def.Own, def.Flags = s.Own && operators(s.Source, workspace) && h.cfg.trustsNamed(s.Source, digest, workspace), h.findFlags(s.Source, workspace)
 	if def.Own {
 		return def, nil
 	}

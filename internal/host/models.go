@@ -3,9 +3,11 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/model/scout"
@@ -19,13 +21,12 @@ type models struct {
 	exits exits
 	scout model.Client
 
-	mu      sync.Mutex
-	known   map[string]pick.Choice
-	scripts map[string]*scriptfile.Script // by path: what requests named, as it was looked at
+	mu    sync.Mutex
+	known map[string]pick.Choice
 }
 
 func newModels(cfg Config, t tapes, x exits) *models {
-	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}, scripts: map[string]*scriptfile.Script{}}
+	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}}
 }
 
 // choose picks the model of a new run.
@@ -44,22 +45,25 @@ func (m *models) choose(ctx context.Context, named string) (pick.Choice, error) 
 	return m.keep(c), nil
 }
 
-// keepScript keeps a script that was looked at.
-func (m *models) keepScript(path string, s *scriptfile.Script) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.scripts[path] = s
+// errNotApproved: a run may have written what a route names, and the user has not approved this content.
+var errNotApproved = errors.New("host: the user of this node has not approved it, and it lies in a root, where runs write")
+
+// script reads the script of a route. The node reads it again after a restart and after a takeover, when
+// the request that named it was checked long ago, so each reading checks the content.
+func (m *models) script(path string) (*scriptfile.Script, error) {
+	return m.readScript(path, m.cfg.trustsScript)
 }
 
-// script is one that was looked at, or one that the log of a run or a trusted file names.
-func (m *models) script(path string) (*scriptfile.Script, error) {
-	m.mu.Lock()
-	s := m.scripts[path]
-	m.mu.Unlock()
-	if s != nil {
-		return s, nil
+// readScript parses a script whose content the caller allows: the bytes that are checked are those that are parsed.
+func (m *models) readScript(path string, allows func(place, digest string) bool) (*scriptfile.Script, error) {
+	place, data, err := readPlaced(path, scriptfile.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("host: script: %w", err)
 	}
-	return scriptfile.Load(path)
+	if !allows(place, agentfile.Digest(data)) {
+		return nil, errNotApproved
+	}
+	return scriptfile.Parse(data)
 }
 
 func (m *models) keep(c pick.Choice) pick.Choice {

@@ -60,11 +60,11 @@ func (h *Host) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted
 	}
 	choice, err := h.models.choose(ctx, r.Model)
 	if err != nil {
-		return none, a, bad("`-m PROVIDER/MODEL` names one", "%v", err)
+		return none, a, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	m, chain, err := h.routes(m, route(choice, r), r.AllowUnpriced)
 	if err != nil {
-		return none, a, bad("name models as PROVIDER/MODEL", "%v", err)
+		return none, a, badModel(err, "name models as PROVIDER/MODEL", "%v", err)
 	}
 	o := supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Root: r.Agent, Rules: h.rules(),
 		Model: route(choice, r), Why: choice.Why, Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
@@ -221,7 +221,7 @@ func (h *Host) placed(field, path string, places []string) (real, place string, 
 	if err != nil {
 		return "", "", bad("name one that is there", "%s: %v", field, err)
 	}
-	if place = holder(real, places); place != "" {
+	if place = containingPlace(real, places); place != "" {
 		if info, err := os.Stat(place); err == nil && !info.IsDir() {
 			place = filepath.Dir(place)
 		}

@@ -52,7 +52,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 	}
 	tellFiles(notes, named, asked(r), a)
 	for _, d := range found {
-		if !h.trusts(d.Path, d.Digest, o.Workspace) {
+		if !h.cfg.trusts(d.Path, d.Digest, o.Workspace) {
 			var off []string
 			d, off = harmless(d)
 			if len(off) > 0 {
@@ -80,7 +80,7 @@ func (h *Host) recruit(o *supervisor.Opened, r client.RunRequest, a *client.RunA
 func (h *Host) approved(named []agentfile.Definition, workspace string) error {
 	for _, d := range named {
 		_, off := harmless(d)
-		if len(off) == 0 || h.trustsNamed(d.Path, d.Digest, workspace) {
+		if len(off) == 0 || h.cfg.trustsNamed(d.Path, d.Digest, workspace) {
 			continue
 		}
 		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("agents: %s brings %s, and the user of this node has not approved it", d.Path, strings.Join(off, ", ")),
@@ -191,7 +191,7 @@ func (h *Host) enlist(o *supervisor.Opened, d agentfile.Definition, a *client.Ru
 	if d.Model != "" {
 		choice, err := h.models.named(d.Model)
 		if err != nil {
-			return bad("change `model` in "+d.Path, "agent %s: %v", d.Name, err)
+			return badModel(err, "change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
 		m := along(o.Model, choice, o.Unpriced)
 		def.Model, def.Manners.Context.Model = &m, summarizer(choice)

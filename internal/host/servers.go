@@ -50,7 +50,7 @@ func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition
 		if wrong != nil {
 			return nil, nil, bad("mend the file", "mcp_config: %v", wrong)
 		}
-		take(named, f, nil, h.trustsNamed(named, f.Digest, dir))
+		take(named, f, nil, h.cfg.trustsNamed(named, f.Digest, dir))
 	}
 	for _, d := range crew {
 		servers, more, wrong := inline(d)
@@ -61,7 +61,7 @@ func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition
 	}
 	if h.cfg.Servers != "" {
 		f, wrong := mcp.Read(h.cfg.Servers)
-		take(h.cfg.Servers, f, wrong, h.trusts(h.cfg.Servers, f.Digest, dir))
+		take(h.cfg.Servers, f, wrong, h.cfg.trusts(h.cfg.Servers, f.Digest, dir))
 	}
 	if dir != "" {
 		path := filepath.Join(dir, mcp.FileName)
@@ -157,7 +157,7 @@ func (h *Host) usersServers(dir string, others []Server) (all []Server, notes []
 		notes = append(notes, "agent files that cannot be read are left out; `troupe agents validate` shows them")
 	}
 	for _, d := range crew {
-		if !h.trusts(d.Path, d.Digest, dir) {
+		if !h.cfg.trusts(d.Path, d.Digest, dir) {
 			d, _ = harmless(d)
 		}
 		servers, more, wrong := inline(d)
