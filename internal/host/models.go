@@ -14,6 +14,17 @@ import (
 	scriptfile "github.com/troupe-run/troupe/model/script"
 )
 
+// Most routes and scripts that are kept: clients name both. One that was dropped is found again when it is
+// needed.
+const (
+	routesKept  = 256
+	scriptsKept = 32
+)
+
+// scriptKey names a script by where it lies and by its bytes. A path has names without end, and the same path
+// may have another approved content later.
+type scriptKey struct{ place, digest string }
+
 // models finds the client of a route once and keeps it.
 type models struct {
 	cfg   Config
@@ -21,12 +32,14 @@ type models struct {
 	exits exits
 	scout model.Client
 
-	mu    sync.Mutex
-	known map[string]pick.Choice
+	mu      sync.Mutex
+	known   *recent[string, pick.Choice]
+	scripts *recent[scriptKey, *scriptfile.Script]
 }
 
 func newModels(cfg Config, t tapes, x exits) *models {
-	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(), known: map[string]pick.Choice{}}
+	return &models{cfg: cfg, tapes: t, exits: x, scout: scout.New(),
+		known: newRecent[string, pick.Choice](routesKept), scripts: newRecent[scriptKey, *scriptfile.Script](scriptsKept)}
 }
 
 // choose picks the model of a new run.
@@ -60,17 +73,41 @@ func (m *models) readScript(path string, allows func(place, digest string) bool)
 	if err != nil {
 		return nil, fmt.Errorf("host: script: %w", err)
 	}
-	if !allows(place, agentfile.Digest(data)) {
+	key := scriptKey{place, agentfile.Digest(data)}
+	if !allows(key.place, key.digest) {
 		return nil, errNotApproved
 	}
-	return scriptfile.Parse(data)
+	m.mu.Lock()
+	s, ok := m.scripts.get(key)
+	m.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	if s, err = scriptfile.Parse(data); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scripts.put(key, s)
+	return s, nil
 }
 
 func (m *models) keep(c pick.Choice) pick.Choice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known[c.Name()] = c
+	m.known.put(c.Name(), c)
 	return c
+}
+
+// choiceOf returns what was chosen for a route, and chooses again where it was dropped.
+func (m *models) choiceOf(route string) (pick.Choice, error) {
+	m.mu.Lock()
+	c, ok := m.known.get(route)
+	m.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	return m.choose(context.Background(), route)
 }
 
 // named finds the model that an agent file names.
@@ -80,10 +117,8 @@ func (m *models) named(route string) (pick.Choice, error) {
 
 // gate names the gate of a route. What cannot be chosen has one of its own.
 func (m *models) gate(route string) string {
-	m.mu.Lock()
-	c, ok := m.known[route]
-	m.mu.Unlock()
-	if !ok {
+	c, err := m.choiceOf(route)
+	if err != nil {
 		return route
 	}
 	return c.Gate
@@ -92,14 +127,9 @@ func (m *models) gate(route string) string {
 // client is what the actors ask with every attempt: the same route gets the
 // same client, and never another model's.
 func (m *models) client(route string) (model.Client, string, error) {
-	m.mu.Lock()
-	c, ok := m.known[route]
-	m.mu.Unlock()
-	if !ok {
-		var err error
-		if c, err = m.choose(context.Background(), route); err != nil {
-			return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
-		}
+	c, err := m.choiceOf(route)
+	if err != nil {
+		return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
 	}
 	return cleanClient{c.Client, m.exits}, c.Model, nil
 }

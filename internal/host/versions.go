@@ -153,13 +153,8 @@ func (h *Host) promptVersion(t agent.Task) (hash string, ok bool) {
 
 // version is that of a route as this node knows it, "" where it has none.
 func (m *models) version(route string) string {
-	if _, _, err := m.client(route); err != nil {
-		return ""
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c, ok := m.known[route]
-	if !ok {
+	c, err := m.choiceOf(route)
+	if err != nil {
 		return ""
 	}
 	return version(priced(along(agent.Model{}, c, nil)))
