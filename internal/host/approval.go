@@ -95,8 +95,11 @@ func Approve(cfg Config, r client.RunRequest) error {
 	a := approvalsOf(cfg.StateDir)
 	approve := func(path string, limit int64) error {
 		place, data, err := readPlaced(path, limit)
-		if err != nil {
-			return nil // the node says what is wrong with it, if it is asked
+		switch {
+		case errors.Is(err, safefile.ErrSpecial), errors.Is(err, safefile.ErrTooLarge): // the node would not tell a client
+			return bad("name a regular file", "%v", err)
+		case err != nil:
+			return nil // it may be a file of the machine of the node
 		}
 		return a.add(place, agentfile.Digest(data))
 	}
@@ -181,21 +184,27 @@ func (h *Host) scripts(r client.RunRequest) error {
 		if _, own := h.cfg.Own.Models[route]; !ok || own || route == h.cfg.Model {
 			continue
 		}
-		_, err := h.models.readScript(path, h.cfg.trustsNamedScript)
-		switch {
-		case err == nil:
-		case errors.Is(err, errNotApproved):
-			return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("model %s: a request cannot name a script that the user of this node has not approved", route),
-				Hint: "start the node with --trust " + filepath.Dir(path) + ", or use `troupe run -m` on its machine"}
-		case errors.Is(err, scriptfile.ErrScript):
-			return bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
-		case errors.Is(err, fs.ErrNotExist):
-			return bad("name one that is there", "model %s: there is no such file", route)
-		default:
-			return bad("name a regular file", "model %s: %v", route, err)
+		if _, err := h.models.readScript(path, h.cfg.trustsNamedScript); err != nil {
+			return h.badScript(route, path, err)
 		}
 	}
 	return nil
+}
+
+// badScript is why a request cannot have a script. Of a file that is not approved a client learns nothing: neither
+// that it is there, nor what it is.
+func (h *Host) badScript(route, path string, err error) error {
+	isOpen := h.cfg.ownHand || containingPlace(resolved(path), h.cfg.Trust) != ""
+	switch {
+	case errors.Is(err, scriptfile.ErrScript):
+		return bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
+	case isOpen && errors.Is(err, fs.ErrNotExist):
+		return bad("name one that is there", "model %s: there is no such file", route)
+	case isOpen && !errors.Is(err, errNotApproved):
+		return bad("name a regular file", "model %s: %v", route, err)
+	}
+	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("model %s: a request cannot name a script that is missing, or that the user of this node has not approved", route),
+		Hint: "check that the file is there; start the node with --trust " + filepath.Dir(path) + ", or use `troupe run -m` on its machine"}
 }
 
 // badModel is why a model cannot be had. A script that a run may have written is forbidden, whoever names it.
