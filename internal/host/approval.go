@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
@@ -51,37 +52,48 @@ func (a approvals) has(path, digest string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// add notes one; what is in the file is for people who look there.
+// add records an approval; the text in the file is for people. One that is there already becomes the newest.
 func (a approvals) add(path, digest string) error {
 	if a.has(path, digest) {
-		return nil
+		now := time.Now()
+		err := os.Chtimes(a.file(path, digest), now, now)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) { // another process may have removed it
+			return wrapApproval(err)
+		}
 	}
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
-		return fmt.Errorf("host: approvals: %w", err)
+		return wrapApproval(err)
 	}
-	if err := os.WriteFile(a.file(path, digest), []byte(path+"\nsha256 "+digest+"\n"), 0o600); err != nil {
-		return fmt.Errorf("host: approvals: %w", err)
-	}
-	return a.trim()
+	return wrapApproval(os.WriteFile(a.file(path, digest), []byte(path+"\nsha256 "+digest+"\n"), 0o600))
 }
 
-// trim forgets the oldest.
+func wrapApproval(err error) error {
+	if err != nil {
+		return fmt.Errorf("host: approvals: %w", err)
+	}
+	return nil
+}
+
+// trim removes the oldest approvals once there are too many. It leaves room, so that not each new one has it
+// read all of them again.
 func (a approvals) trim() error {
 	entries, err := os.ReadDir(a.dir)
-	if err != nil || len(entries) <= a.max {
-		return err
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) <= a.max {
+		return nil
 	}
-	age := func(e fs.DirEntry) int64 {
-		info, err := e.Info()
-		if err != nil {
-			return 0 // another process has removed it
+	if err != nil {
+		return wrapApproval(err)
+	}
+	times := make(map[string]time.Time, len(entries))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // else another process has removed it
+			times[e.Name()] = info.ModTime()
 		}
-		return info.ModTime().UnixNano()
 	}
-	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return int(min(1, max(-1, age(x)-age(y)))) })
-	for _, e := range entries[:len(entries)-a.max] {
+	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return times[x.Name()].Compare(times[y.Name()]) })
+	for _, e := range entries[:len(entries)-a.max*7/8] {
 		if err := os.Remove(filepath.Join(a.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("host: approvals: %w", err)
+			return wrapApproval(err)
 		}
 	}
 	return nil
@@ -120,7 +132,7 @@ func Approve(cfg Config, r client.RunRequest) error {
 			errs = append(errs, approve(path, scriptfile.MaxBytes))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.trim())...)
 }
 
 // approveModel approves the script of the node's own model: the operator names it when the node starts.
