@@ -195,7 +195,7 @@ func (c *Control) serveOne(verb string, serve verb, r micro.Request) {
 	}
 }
 
-var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests at once: this connection's share is used up", Hint: "ask again in a moment", Retry: retryAfter}
+var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
 
 var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
 

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// A supervisor tells its agents to stop. Where its log is lost, cannot be read or does
+// A supervisor cancels its agents. Where its log is lost, cannot be read or does
 // not name all agents, the gateway appends the cancel to the log of each agent itself:
 // cancel and delete must work on any run, however damaged.
 
@@ -32,7 +32,7 @@ const (
 type runView struct {
 	info  client.RunInfo
 	state supervisor.State
-	// lost is why the supervisor tells no agent to stop; "" if it does.
+	// lost is why the supervisor cancels no agent; "" if it does.
 	lost string
 }
 
@@ -107,8 +107,8 @@ func (e *ending) needsCancel(f agent.Canceled) bool {
 	if !e.hasBegun() || e.isStopped() {
 		return false
 	}
-	told := e.canceled()
-	return told == nil || f.Now && !told.Now
+	earlier := e.canceled()
+	return earlier == nil || f.Now && !earlier.Now
 }
 
 // cancelLogs appends a cancel to the logs of agents that need it.
@@ -245,7 +245,7 @@ func (c *Control) cancelStrays(ctx context.Context, s supervisor.State, r client
 	return c.accountOf(ends, f.Of), nil
 }
 
-// giveUpSilent ends members for their run of which its supervisor will not hear: those whose
+// giveUpSilent marks members as given up whose end the supervisor cannot learn: those whose
 // logs are newer than this program, and those that have ended where the supervisor's log
 // lost the entry that said so. Should a newer node activate one of the former, it reads the
 // cancel first. Members in a pool without a node stay pending: a node that comes stops
@@ -266,13 +266,13 @@ func (c *Control) giveUpSilent(ctx context.Context, s supervisor.State, r client
 	return err
 }
 
-// whySilent is why the supervisor will not hear that an agent has stopped; "" if it may.
+// whySilent is why the supervisor cannot learn that an agent has stopped; "" if it may.
 func (e *ending) whySilent() string {
 	switch {
 	case e == nil:
 		return ""
 	case e.newer:
-		return "nobody here can stop it: its log was " + bus.ErrNewer.Error()
+		return "this node cannot stop it: its log was " + bus.ErrNewer.Error()
 	case e.isStopped():
 		return "its log says that it has ended, and the log of its supervisor lost that"
 	}
@@ -308,8 +308,8 @@ func (c *Control) endRow(ctx context.Context, info client.RunInfo, why string) e
 const (
 	// stopWait is how long one request to delete waits for agents to stop.
 	stopWait = 2 * time.Second
-	// stopGrace is after how long the log of an agent that was told to stop and says
-	// nothing is removed all the same: what it had under way was aborted.
+	// stopGrace is after how long the log of an agent that was canceled and says nothing
+	// is removed all the same: what it had under way was aborted.
 	stopGrace = 10 * time.Second
 	// deleteRequest names the cancel of a delete. It has a dot, which no name that a client
 	// chooses has: an agent reads only the first request of a name.
@@ -338,7 +338,7 @@ func (c *Control) stopAgents(ctx context.Context, run string, ends map[mailbox.A
 		}
 	}
 	if len(names) > 0 {
-		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, and agents were told to stop and have not said that they did: %s", run, strings.Join(names, ", ")),
+		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, and agents were canceled and have not said that they stopped: %s", run, strings.Join(names, ", ")),
 			Hint: fmt.Sprintf("ask again: after %v their logs are removed all the same", stopGrace)}
 	}
 	return ends, nil

@@ -202,7 +202,7 @@ func (c *Control) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.life.Garbage > 0 || super.life.Damage != ""):
 			return ends, nil // nobody closes it, or what closed it is among what cannot be read
 		case time.Since(woken) > closeWait:
-			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: super, %s", run, strings.Join(open(ends), ", ")), Hint: "ask again"}
+			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: %s", run, strings.Join(append([]string{mailbox.Super}, open(ends)...), ", ")), Hint: "ask again"}
 		}
 		select {
 		case <-time.After(pause):
@@ -335,14 +335,14 @@ func (c *Control) prune(ctx context.Context, r client.PruneRequest) (any, error)
 
 // endOf is when a run ended, as the index has it.
 func endOf(info client.RunInfo) (time.Time, bool) {
-	began, err := time.Parse(time.RFC3339, info.Started)
+	end, err := time.Parse(time.RFC3339, info.Started)
 	if err != nil || info.State != Finished {
 		return time.Time{}, false
 	}
 	if info.Result != nil {
-		began = began.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
+		end = end.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
 	}
-	return began, true
+	return end, true
 }
 
 // removeTombstones removes the ends of logs that were deleted long ago. Nothing that was

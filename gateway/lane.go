@@ -17,7 +17,7 @@ const (
 	// waitingMax and waitingBytesMax are what may wait for its turn.
 	waitingMax      = 1024
 	waitingBytesMax = 16 << 20
-	// waitMax is how long. It is less than a client waits before it asks again.
+	// waitMax is how long a request may wait: less than a client waits until it asks again.
 	waitMax = 2 * time.Second
 	// retryAfter is when a client that was refused may ask again.
 	retryAfter = 250 * time.Millisecond
@@ -33,9 +33,9 @@ type ticket struct {
 }
 
 // newTicket names the source of a request by where its answer goes: each connection
-// has a private inbox, some users have a prefix of their own. A client with a credential
-// may invent inboxes: then it takes from what that user has elsewhere. Requests without
-// one come from another account, so all of them are one source that the server names.
+// has a private inbox, some users have a prefix of their own. A client may invent inboxes:
+// each counts as a source, but all count toward its group. Requests without a credential
+// come from another account, so all of them are one source that the server names.
 func newTicket(reply string, size int, serve, refuse func()) *ticket {
 	group, rest, _ := strings.Cut(reply, ".")
 	connection, _, _ := strings.Cut(rest, ".")
@@ -157,8 +157,8 @@ func (l *lane) drop(i int) *ticket {
 }
 
 // next takes the request whose turn it is, nil where there is no slot for any: of
-// the group with the least under way, then of its source with the least, then of
-// who had no turn for the longest. mu is held.
+// the group with the least under way, then of its source with the least, then the one
+// that was served longest ago. mu is held.
 func (l *lane) next() *ticket {
 	if l.running >= requestsAtOnce {
 		return nil

@@ -17,8 +17,8 @@ const (
 	// cancelLookMax: a look reads the supervisor's log.
 	cancelLookMin = 20 * time.Millisecond
 	cancelLookMax = 500 * time.Millisecond
-	// directAfter is after how long the gateway tells agents itself that the supervisor
-	// has not told: it may not be activated, or not know them.
+	// directAfter is after how long the gateway itself cancels agents that the supervisor
+	// has not canceled: it may not be activated, or not know them.
 	directAfter = 2 * time.Second
 	// gaveUpWait is how long the supervisor may take to read that agents were given up.
 	gaveUpWait = time.Second
@@ -57,7 +57,7 @@ func isAsked(s supervisor.State, f agent.Canceled) bool {
 }
 
 // awaitStops waits until the agents have stopped, for as long as the request says. Those
-// that the supervisor does not reach are told by the gateway. Its errors are logged: the
+// that the supervisor does not reach are canceled by the gateway. Its errors are logged: the
 // cancel is in the log already.
 func (c *Control) awaitStops(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) client.CancelReply {
 	warn := func(err error) {
