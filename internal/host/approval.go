@@ -128,6 +128,9 @@ func Approve(cfg Config, r client.RunRequest) error {
 		errs = append(errs, approve(r.MCPConfig, mcp.FileBytesMax))
 	}
 	for _, route := range routes {
+		if _, own := cfg.Own.model(route); own {
+			continue // a model of the program, whatever its name
+		}
 		if path, ok := scriptPath(route); ok {
 			errs = append(errs, approve(path, scriptfile.MaxBytes))
 		}
