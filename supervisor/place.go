@@ -68,5 +68,9 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 	if m.Pool != "" {
 		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
 	}
-	return giveUp(s, m, agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: detail}, "")
+	next, fx := giveUp(s, m, agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: detail}, "")
+	if s.Run.Rules >= agent.WorkRules { // if this log lost its tail, the member reads the question alone: see agent/status.go
+		fx = append([]Effect{s.question(m)}, fx...)
+	}
+	return next, fx
 }

@@ -74,7 +74,7 @@ func (s State) question(m Member) Effect {
 // what is missing may be on its way, and comes before the question. Its first activation
 // is not asked: what it asked for first is answered in the same step.
 func (s State) doubts(m Member, f agent.Back) []Effect {
-	if m.Node == "" || f.Ordinal == 0 || f.Heard >= m.Told || m.Done || f.Damaged != "" || f.Ended != nil || s.Run.Rules < agent.WorkRules {
+	if s.Phase == Over || m.Node == "" || f.Ordinal == 0 || f.Heard >= m.Told || m.Done || f.Damaged != "" || f.Ended != nil || s.Run.Rules < agent.WorkRules {
 		return nil
 	}
 	return []Effect{s.question(m)}
