@@ -108,7 +108,7 @@ func damageKinds() []damageKind {
 				rewriteLog(t, h, mailbox.At(run, who), change)
 			}}
 			if who == "root-1-0" && name == "of a newer form" {
-				kind.outlives = 2 // the helper of the sandbox, and the program
+				kind.outlives = 3 // the keeper, the program, and what it has forked and not begun yet
 			}
 			kinds = append(kinds, kind)
 		}
