@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build licenses check cold sim mutants chaos cluster purses brokers partitions power full rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
+.PHONY: build licenses check cold sim mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C tools ./licenses "$$PWD"
@@ -36,6 +36,7 @@ power:    ; go run ./internal/chaos -power 20 -servers 1 -every 3s $(CHAOS) && g
 trees:    ; go run ./internal/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
 # After each play its control: what its judge looks for is done, and must be found.
 upgrade:  ; go run ./internal/chaos -nodes 2 -upgrade -ttl 3s && go run ./internal/chaos -nodes 2 -upgrade -ttl 3s -control
+absences: ; go run ./internal/chaos -absences 8 && go run ./internal/chaos -absences 2 -control
 rots:     ; go run ./internal/chaos -rots 500
 bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
 	go run ./internal/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control

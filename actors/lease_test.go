@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
@@ -28,12 +29,21 @@ type frozen struct {
 // freeze ends the lease.
 func (f *frozen) freeze() { f.lease.Store(0) }
 
-func (f *frozen) holds(mailbox.Address) (uint64, bool) {
+func (f *frozen) holds(at mailbox.Address) (uint64, bool) {
 	lease := f.lease.Load()
-	if lease == 0 && f.inVain.Add(1) == 2 {
+	if lease == 0 && at.Agent() == "root" && f.inVain.Add(1) == 2 {
 		f.lease.Store(f.again)
 	}
 	return lease, lease > 0
+}
+
+// postponed waits until a call was postponed: only then the lease is asked for again and again.
+func (f *frozen) postponed() {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for f.inVain.Load() < 4 {
+		<-tick.C
+	}
 }
 
 // begun notes a call that began.
@@ -164,6 +174,7 @@ func TestAPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 	})
 	s.open("r1", work)
 	<-ended
+	f.postponed()
 	canceled := agent.Canceled{Why: "enough", Now: true}
 	if err := s.node.Command(t.Context(), "r1.super", "cancel", canceled.Kind(), canceled); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,9 @@
 // 3 s N times (cycles.go). It exits 1 if a run fails to
 // end, an effect is lost or happens twice, or the node must be started again.
 //
+// With -absences N runs are left alone for longer than they may work: killed, frozen, or
+// with a child that waits for a person (absence.go). It exits 1 if a limit counted that.
+//
 // With -bombs N runs spawn all that they may (bomb.go) beside ordinary ones. It exits 1
 // if a cap or the budget is exceeded at any step of their supervisors, if they do not
 // reach their caps, or if the ordinary runs take much longer than alone.
@@ -135,6 +138,7 @@ type options struct {
 	every                  time.Duration
 	lazy, must             bool
 	power, shapes, rots    int
+	absences               int
 	full                   string
 	cycles                 int
 	slow                   time.Duration
@@ -163,6 +167,7 @@ func main() {
 	flag.IntVar(&o.bombs, "bombs", 0, "so many runs whose every agent wishes for more children than it may have, beside ordinary ones")
 	flag.IntVar(&o.watchers, "watchers", 0, "so many observers of all events, of which half read nothing and one a byte a second")
 	flag.IntVar(&o.purses, "purses", 0, "so many runs of 64 agents that spend one limit, while nodes die between reservation, call and settlement")
+	flag.IntVar(&o.absences, "absences", 0, "so many runs of each kind are left alone for longer than they may work")
 	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY READERS")
 	flag.IntVar(&o.cancels, "cancels", 0, "of 100 runs so many are canceled, by two people, again and again")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "what a run may spend; with less than it needs it ends by that")
@@ -187,6 +192,9 @@ func main() {
 	}
 	if o.rots > 0 && o.nodes == 0 {
 		play = rotten
+	}
+	if o.absences > 0 {
+		play = absent
 	}
 	if o.full == fullDisk && o.cycles > 0 {
 		play = cycles

@@ -145,7 +145,7 @@ func (s stage) cast() error {
 		file := fmt.Sprintf(`---
 name: %s
 description: counts
-tools: count, delegate
+tools: count, delegate, ask_human
 x-troupe:
   delegates: %s
   tools:
