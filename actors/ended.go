@@ -65,7 +65,7 @@ func (s *shell) endAfterAnswers(c actor.Context) {
 		a.lost = false
 		c.Send(s.router, hopeless{s.life.Addr, "its log was deleted"})
 	default:
-		c.Send(s.router, ended{s.life.Addr})
+		c.Send(s.router, ended{s.life.Addr, s.last})
 	}
 }
 

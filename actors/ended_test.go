@@ -1,10 +1,12 @@
 package actors_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -100,6 +102,46 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 	if r := second.result(); r.Reason != agent.Completed || r.Text != "heard did" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestAQuestionThatCrossesTheEndOfAShellIsAnswered: the shell of a closed log says that it
+// is through with it, and the question of the supervisor comes before the router hears that.
+func TestAQuestionThatCrossesTheEndOfAShellIsAnswered(t *testing.T) {
+	first := memory.New(memory.Config{})
+	s := play(t, first, 1, ofChild, delegate)
+	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
+		t.Fatal(err)
+	}
+	s.result()
+	s.node.Stop()
+	logs := ofRun(t, first)
+	super, root := mailbox.At("r1", mailbox.Super), mailbox.At("r1", "root")
+	crossing := &crossingPost{Post: without(t, logs, super, lastFinish(t, logs[super])), at: root}
+	second := play(t, crossing, 2, ofChild, delegate)
+	crossing.node = second.node
+	second.node.Wake(super)
+	if r := second.result(); r.Reason != agent.Completed || r.Text != "heard did" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// crossingPost brings the first question to a closed log, and then what its shell said
+// before it had read that question.
+type crossingPost struct {
+	mailbox.Post
+	at      mailbox.Address
+	node    *actors.Node
+	crossed bool
+}
+
+func (p *crossingPost) Tail(ctx context.Context, f func(mailbox.Message)) (func(), error) {
+	return p.Post.Tail(ctx, func(m mailbox.Message) {
+		f(m)
+		if e, err := mailbox.Decode(m.Data); m.To == p.at && err == nil && e.From == mailbox.At("r1", mailbox.Super) && !p.crossed && p.node != nil {
+			p.crossed = true
+			p.node.SayEnded(p.at, m.Place-1)
+		}
+	})
 }
 
 // lastFinish is where the supervisor heard of its root's end.

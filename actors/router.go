@@ -15,8 +15,11 @@ import (
 type (
 	delivered struct{ m mailbox.Message } // an entry was appended
 	wake      struct{ at mailbox.Address }
-	ended     struct{ at mailbox.Address } // the shell is through with its log
-	left      struct {                     // the shell has fallen silent, and nothing of it is under way
+	ended     struct { // the shell is through with its log up to this place
+		at    mailbox.Address
+		place uint64
+	}
+	left struct { // the shell has fallen silent, and nothing of it is under way
 		at  mailbox.Address
 		pid *actor.PID
 	}
@@ -92,7 +95,7 @@ func (r *router) Receive(c actor.Context) {
 	case worked:
 		r.result(c, m)
 	case ended:
-		r.forget(c, m.at)
+		r.forget(c, m)
 	case left:
 		r.left(c, m)
 	case silent:
@@ -195,10 +198,12 @@ func (r *router) result(c actor.Context, w worked) {
 	c.Send(p.pid, w)
 }
 
-// forget drops an address whose log is closed. Its late entries mean nothing.
-func (r *router) forget(c actor.Context, at mailbox.Address) {
+// forget drops an address whose log is closed. An entry that came after the shell
+// said so may be a question that it still has to answer: it says so again then.
+func (r *router) forget(c actor.Context, m ended) {
+	at := m.at
 	p := r.shells[at]
-	if p == nil {
+	if p == nil || p.pid != nil && p.head > m.place {
 		return
 	}
 	delete(r.shells, at)

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -19,6 +21,25 @@ func (s *sim) watchVouched(a *actor, call string, class model.Class) {
 	if w.tooShort() || st.Lease < w.granted {
 		s.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d leases, granted %d)",
 			a.id, call, w.cut, w.heard, st.Lease, w.granted)
+	}
+}
+
+// watchAsked: an agent asks once in a life whether its log is whole.
+func (s *sim) watchAsked(a *actor, before agent.State, out life.Stepped) {
+	asked := before.Vouch.Asked
+	for _, letter := range out.Letters {
+		if letter.Kind != (agent.Vouch{}).Kind() {
+			continue
+		}
+		var v agent.Vouch
+		if err := mailbox.Unmarshal(letter.Body, &v); err != nil {
+			s.fail("%s: a question to the supervisor does not decode: %v", a.id, err)
+			return
+		}
+		if v.Life == asked {
+			s.fail("%s asks twice in life %s whether its log is whole", a.id, v.Life)
+		}
+		asked = v.Life
 	}
 }
 

@@ -57,6 +57,7 @@ func (s *sim) watchAgent(w *shadow, before agent.State, f life.Fact, out life.St
 	for _, effect := range out.World {
 		s.watchEffect(a, before, after, effect)
 	}
+	s.watchAsked(a, before, out)
 	s.watchLoop(w, &before, after, f, out)
 	if after.Phase == agent.Done && before.Phase != agent.Done {
 		s.watchEnd(w, after)
