@@ -17,7 +17,7 @@ import (
 
 // TestScripts plays testdata/*.txt: one event in, the state and the effects
 // out. `go test ./agent -rewrite` records what the machine does; read the
-// difference before you commit it.
+// difference before you commit it. docs/scripts.md explains the directives.
 //
 // Every request of a script must be acceptable to a strict provider, and so
 // must every history that a script leaves behind at its end.
@@ -46,13 +46,17 @@ type play struct {
 
 func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
+	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
+		*p = play{}
+	}
 	if arg, ok := d.Arg("at"); ok {
 		p.at = duration(t, arg.SingleVal(t)).Milliseconds()
 	}
 	switch d.Cmd {
 	case "new":
-		*p = play{}
 		return ""
+	case "start":
+		return p.start(t, d)
 	case "notes":
 		p.notes = true
 		return ""

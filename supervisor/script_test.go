@@ -18,7 +18,7 @@ import (
 
 // TestScripts plays testdata/*.txt: one event in, the run and what is told out.
 // `go test ./supervisor -rewrite` records what the machine does; read the
-// difference before you commit it.
+// difference before you commit it. docs/scripts.md explains the directives.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
@@ -42,6 +42,9 @@ type play struct {
 
 func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
+	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
+		*p = play{}
+	}
 	if v := value(t, d, "at"); v != "" {
 		at, err := time.ParseDuration(v)
 		if err != nil {
@@ -51,8 +54,9 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "new":
-		*p = play{}
 		return ""
+	case "start":
+		return p.start(t, d)
 	case "notes":
 		p.notes = true
 		return ""

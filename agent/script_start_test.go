@@ -1,0 +1,54 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// usualStart is what `submitted` and `granted` show in most scripts. Only the
+// number of calls that a reply may make differs: an agent without tools has none.
+const usualStart = `leasing turn=0
+  reserve 1 turn=1 output=4096 calls=%d
+  arm soft at=15m0s
+  arm hard at=20m0s
+  * agent.started
+  * message.user
+thinking turn=0
+  call-model 1 turn=1 messages=1 output=4096
+  * turn.started
+  * model.started
+`
+
+// start begins a new log, plays `submitted` and `granted` up to the first model
+// call, and prints nothing. It fails where the output that it hides is not the
+// usual one: such a beginning must be shown.
+func (p *play) start(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	p.notes = true
+	begin := *d
+	begin.Cmd = "submitted"
+	got := p.line(t, &begin) + p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: "granted"})
+	p.notes = false
+	calls := 0
+	if d.HasArg("tools") {
+		calls = 64
+	}
+	if want := fmt.Sprintf(usualStart, calls); noteKinds(got) != want {
+		t.Fatalf("%s: start hides only the usual beginning:\n%s\nthis one is:\n%s\nUse the directives submitted and granted, which show it.", d.Pos, want, got)
+	}
+	return ""
+}
+
+// noteKinds reduces the notes in the output of a step to their kinds.
+func noteKinds(out string) string {
+	lines := strings.Split(out, "\n")
+	for i, line := range lines {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "*" {
+			lines[i] = "  * " + words[2]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
