@@ -14,6 +14,8 @@ import (
 
 // The second run of a program that allows one waits until the first has ended, and the
 // third is refused; a limit that lets no run begin is refused, too.
+//
+//behaviour:shows G5
 func TestLiveRunsOfAProgramAreBounded(t *testing.T) {
 	begun, gate := make(chan struct{}, 2), make(chan struct{})
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {

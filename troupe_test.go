@@ -65,6 +65,8 @@ func named(names ...string) []troupe.Agent {
 
 // The agents of a program and their children have its tools, and an agent has
 // the part of them that its definition names.
+//
+//behaviour:shows E6
 func TestAgentsOfAProgramCallItsFunctions(t *testing.T) {
 	agents := named("host", "guest", "mute")
 	agents[2].Tools = []troupe.ToolRef{}
@@ -89,6 +91,8 @@ type verdict struct {
 
 // An answer that does not fit the type goes back to the model, and so does a
 // child's to a parent that asked for one.
+//
+//behaviour:shows H4
 func TestAnswersAreGoValues(t *testing.T) {
 	judge, err := troupe.Answers[verdict](named("judge")[0])
 	if err != nil {

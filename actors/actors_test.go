@@ -167,6 +167,7 @@ agents:
 	}
 }
 
+//behaviour:shows H1
 func TestAChildAnswersItsParentLikeATool(t *testing.T) {
 	s := play(t, memory.New(memory.Config{}), 1, `
 agents:

@@ -24,6 +24,8 @@ func (m *counted) Complete(context.Context, model.Request, func(model.Delta)) (m
 
 // Whoever waits at the gate may have been canceled, or have lost the log, by the
 // time it is let in: nothing is sent then, and the lease comes back unused (P4, P21).
+//
+//behaviour:shows G6
 func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shell, held *atomic.Bool)

@@ -87,6 +87,8 @@ var refIn = regexp.MustCompile(`ref ([0-9a-f]{64})\]$`)
 
 // A result that is clipped is kept whole before the log names it, without its
 // secrets, and the agent reads back what it was not shown.
+//
+//behaviour:shows C7
 func TestAClippedResultIsKeptWhole(t *testing.T) {
 	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
 	r, warned := playBlobs(t, post, blobs, turns{
@@ -136,6 +138,8 @@ func (s stubborn) Put(context.Context, string, []byte) (string, error) { return 
 
 // A store that fails costs the middle of the result and nothing else: the text
 // says so, and so does a warning.
+//
+//behaviour:shows C7
 func TestAResultThatIsNotKeptSaysSo(t *testing.T) {
 	for err, want := range map[error]string{
 		mailbox.ErrFull:                "[not kept whole: the store is full]",

@@ -38,6 +38,8 @@ const summaryText = "So far only shelves were listed."
 // A run over real shells, whose results the shell itself counts, stays within
 // a small window: the summary is a call of its own, and nobody reads it as the
 // agent's words (D1, D3).
+//
+//behaviour:shows D3
 func TestARunStaysWithinItsWindow(t *testing.T) {
 	const window, turns = 9000, 30
 	page := pages{"look", 2 << 10}

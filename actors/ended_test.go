@@ -49,6 +49,8 @@ func without(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Address
 // may lose the newest entries of one log and keep those of others. Then a supervisor
 // waits for members that have ended: they repeat their end (PROTOCOL P25), or somebody
 // says that messages are missing. Whatever is left, the run ends.
+//
+//behaviour:shows F1
 func TestARunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 	first := memory.New(memory.Config{})
 	s := play(t, first, 1, ofChild, delegate)

@@ -165,6 +165,8 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 
 // An actor whose shell crashes again and again is given up: its run goes on
 // without it, or ends.
+//
+//behaviour:shows G7
 func TestAnActorThatCrashesTooOftenIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name, poison string

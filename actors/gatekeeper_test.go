@@ -83,6 +83,8 @@ func (s *stage) waits(flying, waiting int) {
 
 // A bug in the gatekeeper costs nobody who waits there more than another attempt:
 // their calls were never made.
+//
+//behaviour:shows G6
 func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 	client := &crowded{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,

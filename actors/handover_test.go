@@ -53,6 +53,8 @@ func moment(ctx context.Context) {
 // owner again and again in the middle of their work. Every owner lets what it
 // began come to its end. No effect happens twice, no model call is made or
 // charged twice, and nobody is asked.
+//
+//behaviour:shows F2
 func TestAHandOverLosesNothing(t *testing.T) {
 	for _, linger := range []time.Duration{actors.LingerDefault, soon} { // with soon, whoever waits has gone by then
 		t.Run(linger.String(), func(t *testing.T) { handOvers(t, linger) })

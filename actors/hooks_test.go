@@ -141,6 +141,8 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 }
 
 // A stop hook sends an answer back until it is content.
+//
+//behaviour:shows A17
 func TestAStopHookSendsAnAnswerBack(t *testing.T) {
 	s := play(t, memory.New(memory.Config{}), 1, `
 agents:
@@ -183,6 +185,8 @@ func TestACancelEndsAHook(t *testing.T) {
 
 // A hook that is told of a provider's last word is heard out: the agent's log is
 // closed behind its answer.
+//
+//behaviour:shows A18
 func TestWhoIsToldOfAFailureIsHeardOut(t *testing.T) {
 	post := memory.New(memory.Config{})
 	answered := make(chan struct{})

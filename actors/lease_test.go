@@ -95,6 +95,8 @@ const workOnce = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}
 // decision to call a tool or a model, and the call. When it thaws, its lease has ended:
 // the call does not begin until the node holds the log again and nobody else has
 // claimed it (PROTOCOL P27). Nothing is lost by that, and nobody is asked.
+//
+//behaviour:shows F7
 func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
 	for name, place := range map[string]int32{"tool": 2, "model": -1, "model after the tool": -3} {
 		for what, again := range map[string]uint64{"the same lease": 1, "another lease": 2} {
@@ -150,6 +152,8 @@ func (p *claims) Append(ctx context.Context, to mailbox.Address, data []byte, do
 // that it had not read yet. Meanwhile somebody else claimed the log and died, and the
 // lease is ours again, under another epoch. The tool is not called: that the claim has
 // not been read yet does not mean that there is none (PROTOCOL P27).
+//
+//behaviour:shows F7
 func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
 	f := &frozen{}
 	var s *stage
@@ -164,6 +168,8 @@ func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
 
 // TestAPostponedCallThatIsCanceledNeverBegins: the lease ended just before the tool was
 // to be called, and the run was canceled before the lease was back.
+//
+//behaviour:shows B5
 func TestAPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 	f, ended := &frozen{}, make(chan struct{})
 	s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {

@@ -51,6 +51,8 @@ func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Med
 }
 
 // The model sees the bytes, and no log has them.
+//
+//behaviour:shows D6
 func TestMediaAreShownAndInNoLog(t *testing.T) {
 	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
 	picture := bytes.Repeat([]byte("the bytes of a picture "), 20_000)

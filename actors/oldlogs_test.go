@@ -80,6 +80,8 @@ type line struct {
 
 // TestOldLogs: every step of every recorded log decides what it decided when it
 // was recorded, and tells observers the same (P10, FM25).
+//
+//behaviour:shows F4
 func TestOldLogs(t *testing.T) {
 	logs, err := filepath.Glob(filepath.Join(mailboxes, "*", "*.log"))
 	if err != nil || len(logs) < len(recordings) {

@@ -140,6 +140,8 @@ func (s *sleepers) takeUp(post mailbox.Store) (awake int) {
 }
 
 // A run that waits for a person holds no shell, and its answer wakes it (E4).
+//
+//behaviour:shows E4
 func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 	post := memory.New(memory.Config{})
 	s := restless(t, post, 1, scripted(t, asks))
@@ -162,6 +164,8 @@ func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 
 // A run at rest is canceled without a model call: by its supervisor, which is at
 // rest too (B6).
+//
+//behaviour:shows B6
 func TestACancelWakesARunAtRest(t *testing.T) {
 	post := memory.New(memory.Config{})
 	s := restless(t, post, 1, scripted(t, asks))
@@ -268,6 +272,8 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 
 // The next owner of logs at rest reads none of them, and writes into none,
 // until something comes.
+//
+//behaviour:shows F2
 func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
 	const runs = 20
 	post := memory.New(memory.Config{})

@@ -16,6 +16,8 @@ import (
 
 // TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives: it has given no sign of life in time.
 // While a node of its pool lives it is waited for; without one it is given up.
+//
+//behaviour:shows F2
 func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 	for _, lives := range []bool{true, false} {
 		var ahead atomic.Int64 // of the clock that stamps entries

@@ -9,6 +9,8 @@ import (
 )
 
 // TestMannersThatCannotBeKept: the doors refuse what a loop could not do (A15, A22, A27).
+//
+//behaviour:shows A27
 func TestMannersThatCannotBeKept(t *testing.T) {
 	for want, m := range map[string]agent.Manners{
 		"4 fallbacks, at most 3":               {Fallbacks: make([]agent.Model, 4)},

@@ -106,6 +106,8 @@ func (r *reading) fill() {
 
 // A recalled history may have struck messages between a call and its result.
 // No fold begins its tail there: the result would answer nothing (D3, D6).
+//
+//behaviour:shows D3
 func TestAFoldKeepsACallWithItsResultAcrossStruckMessages(t *testing.T) {
 	for struck := range 4 {
 		var past []model.Message
@@ -150,6 +152,8 @@ func TestAnImportedFoldDoesNotPartACallFromItsResult(t *testing.T) {
 
 // What a person said outlives every fold. Where it is too long to be kept
 // whole its ends are, and what was said before is not lost for it (A25, D3).
+//
+//behaviour:shows A25
 func TestALongRemarkOfAPersonOutlivesAFold(t *testing.T) {
 	r := read(t, reader(8000))
 	r.step(agent.Steered{Text: "Only invoices of May."})

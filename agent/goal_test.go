@@ -13,6 +13,8 @@ import (
 // run again, evidence to show and a budget to use up, no sequence of facts makes
 // the loop panic, begin a call twice, send what a provider refuses, send an
 // answer back too often, or walk the chain of models back (A15, A22, A27).
+//
+//behaviour:shows A27
 func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 	task := ordinary
 	task.Manners = agent.Manners{ToolRetries: 3, Fallbacks: []agent.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
@@ -92,6 +94,8 @@ func pursued(r *source) agent.Fact {
 
 // TestAttemptsOfATurnAreBounded: a provider that is never well costs a turn so
 // many attempts, each under a lease of its own, and then the loop ends (A15).
+//
+//behaviour:shows A15
 func TestAttemptsOfATurnAreBounded(t *testing.T) {
 	task := agent.Task{ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m"},
 		Manners: agent.Manners{Fallbacks: []agent.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}

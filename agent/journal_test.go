@@ -69,6 +69,8 @@ func TestAJournalIsBounded(t *testing.T) {
 
 // The digest is at most 500 characters of whatever language, and holds the
 // newest findings (D7).
+//
+//behaviour:shows D7
 func TestTheDigestIsShort(t *testing.T) {
 	s := keeper()
 	long := strings.Repeat("größere Wörter ", 50)
@@ -87,6 +89,8 @@ func TestTheDigestIsShort(t *testing.T) {
 
 // An agent that begins with an earlier history takes up its journal: the calls
 // that wrote it are in the record, and the whole of it stands before the task (D7).
+//
+//behaviour:shows D7
 func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 	s := keeper()
 	s, _ = edit(t, s, "update_run_journal", map[string]any{"objective": "count them", "blockers": []string{"the gate is shut"}})

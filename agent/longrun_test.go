@@ -115,6 +115,8 @@ func (l *longRun) model(reply model.Message) {
 //
 // The shell's vocabulary is not the provider's, which counts four bytes a token
 // here: the run goes well whether the shell counts more, fewer, or nothing.
+//
+//behaviour:shows D1 D2
 func TestTwoHundredTurnsThroughFiveWindows(t *testing.T) {
 	for name, bytesPerToken := range map[string]int{"counts more": 3, "counts fewer": 6, "counts nothing": 0} {
 		t.Run(name, func(t *testing.T) { twoHundredTurns(t, bytesPerToken) })
@@ -176,6 +178,8 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 
 // TestAModelThatTakesNoPromptIsCalledThreeTimes: whatever the loop does about
 // "prompt too long", it does it once (A23; acceptance point 4).
+//
+//behaviour:shows A23
 func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
 	for name, m := range map[string]agent.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
 		s := step(agent.State{}, agent.Resumed{Life: "a"})

@@ -67,6 +67,8 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 
 // TestWhatIsLostIsNotPassedOver: where what a hook sends did not arrive, because
 // a later one changed it and failed then, its own default counts (A20).
+//
+//behaviour:shows A20
 func TestWhatIsLostIsNotPassedOver(t *testing.T) {
 	m := agent.Manners{Hooks: []agent.Hook{{Name: "redact", Point: agent.HookContext, Failing: agent.HookTrip}, {Name: "shorten", Point: agent.HookContext}}}
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
@@ -93,6 +95,8 @@ func acting(m agent.Manners) agent.State {
 
 // TestHooksSaySoMuchAtATurn: however many are told, the model reads a bounded
 // part of what they say (A19).
+//
+//behaviour:shows A19
 func TestHooksSaySoMuchAtATurn(t *testing.T) {
 	var m agent.Manners
 	f := agent.Hooked{ID: "post_sampling.1", Point: agent.HookSampled}
@@ -147,6 +151,8 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 
 // TestTheTimeOfToolsIsOfAllAttempts: each counts once, also the one that failed
 // in passing, and copies of a result do not (C5, F6).
+//
+//behaviour:shows C5
 func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 	s := acting(agent.Manners{ToolRetries: 1})
 	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}

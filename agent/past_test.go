@@ -66,6 +66,8 @@ func nameless(t *testing.T, messages []model.Message) string {
 // Whatever has happened to an agent, its history can be exported, written as
 // JSON, and recalled: the same messages, struck ones too, under new ids, in a
 // fork of a fork as well (D6).
+//
+//behaviour:shows D6
 func TestAnyHistoryCanBeRecalled(t *testing.T) {
 	messages := 0
 	for seed := range uint64(500) {

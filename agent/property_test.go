@@ -269,6 +269,8 @@ func FuzzStep(f *testing.F) {
 }
 
 // TestStepAnyFacts is FuzzStep's short form for every test run.
+//
+//behaviour:shows A2 B2
 func TestStepAnyFacts(t *testing.T) {
 	for seed := range uint64(3000) {
 		if err := walk(noise(seed, 700), nil); err != nil {
@@ -289,6 +291,8 @@ func noise(seed uint64, n int) []byte {
 
 // TestTwoFutures: a State is a value. Two futures stepped from one do not
 // interfere, and the State they came from stays as it was (A4).
+//
+//behaviour:shows A4
 func TestTwoFutures(t *testing.T) {
 	for seed := range uint64(400) {
 		past, _ := follow(agent.State{}, noise(3*seed, int(seed)))

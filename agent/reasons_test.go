@@ -14,6 +14,8 @@ var elsewhere = map[agent.Reason]string{}
 
 // TestStopReasons: every stop reason is the end of a script, or it is said
 // above where it comes from (A7).
+//
+//behaviour:shows A7
 func TestStopReasons(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

@@ -64,6 +64,8 @@ func sent(c agent.CallModel) string {
 
 // TestAnyFactsReachEveryRung: the walks over any facts fold, prune, ask, and
 // recover from "too long" often enough to mean something (D5).
+//
+//behaviour:shows D5
 func TestAnyFactsReachEveryRung(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(2500) {

@@ -43,6 +43,8 @@ func seen(m model.Message) string {
 
 // A medium is held for at the most that it can cost, in every turn that sends it,
 // also when a fold stands for the message that it came with (P21).
+//
+//behaviour:shows G1
 func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
 		s := step(agent.State{}, agent.Resumed{Life: "a"})

@@ -92,6 +92,8 @@ func q(tool string, n int, result string) used {
 }
 
 // TestOrdinaryWorkIsNoLoop: what agents do all day is not taken for a loop (A24).
+//
+//behaviour:shows A24
 func TestOrdinaryWorkIsNoLoop(t *testing.T) {
 	lookAround := func() (replies [][]used) {
 		for n := range 10 {
@@ -123,6 +125,8 @@ func TestOrdinaryWorkIsNoLoop(t *testing.T) {
 }
 
 // TestLoopsAreSeen: each detector, at its number and not before (A24).
+//
+//behaviour:shows A24
 func TestLoopsAreSeen(t *testing.T) {
 	miss := func(n int) []used {
 		return []used{{tool: "read_file", args: fmt.Sprintf(`{"q":"%d"}`, n), result: fmt.Sprintf("no file %d", n), failed: true}}

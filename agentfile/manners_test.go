@@ -105,6 +105,7 @@ func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
 	}
 }
 
+//behaviour:shows C2
 func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "troupe.yaml")
 	if got, err := Share(path); err != nil || !reflect.DeepEqual(got, Shared{}) {

@@ -26,6 +26,8 @@ func TestAGuessTakesTheCountWhereThereIsOne(t *testing.T) {
 
 // The vocabulary here is not the provider's: after a few reports the estimate
 // is as far off as the newest reports are, not as the vocabulary is.
+//
+//behaviour:shows D1
 func TestARatioLearnsWhatTheProviderReports(t *testing.T) {
 	var r budget.Ratio
 	if r.Apply(1000) != 1000 {

@@ -134,6 +134,8 @@ const overMost = 1.6
 // the one that is here, which is no provider's: where a provider makes fewer
 // tokens of the same bytes the figure is higher, where it makes more it is lower.
 // go test ./budget -run OverReservation -v
+//
+//behaviour:shows G1
 func TestOverReservation(t *testing.T) {
 	t.Logf("%-8s %6s %11s %11s %11s %11s %11s %11s", "kind", "calls", "used", "held", "a run", "a call", "worst call", "its prompt")
 	var held, used int64

@@ -96,6 +96,8 @@ func (l *ledger) reserve(t *rapid.T, who string, k budget.Ask) {
 
 // TestPool: whatever is asked, used, lost or settled twice, in whatever order,
 // the pool keeps its promise (G1, G4).
+//
+//behaviour:shows G1
 func TestPool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{open: map[string]lease{}, next: map[string]int{}}
@@ -199,6 +201,8 @@ func TestTwoFutures(t *testing.T) {
 
 // TestUnknownPrice: without a price a limit in money refuses, and without a
 // limit in money nothing is refused (G4).
+//
+//behaviour:shows G4
 func TestUnknownPrice(t *testing.T) {
 	k := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	if _, ok := (budget.Pool{Limit: budget.Limit{Nano: 1 << 40}}).Admit("a", budget.Limit{}, k); ok {

@@ -14,6 +14,8 @@ var tiered = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, Cache
 
 // A provider with two rates bills a whole call at one of them, by the length of
 // its prompt.
+//
+//behaviour:shows G4
 func TestALongPromptIsBilledAndBoundedAtItsOwnRate(t *testing.T) {
 	short := tiered.Cost(model.Usage{Input: 100, CacheRead: 100, Output: 10})
 	long := tiered.Cost(model.Usage{Input: 100, CacheRead: 101, Output: 10})

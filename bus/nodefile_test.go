@@ -14,6 +14,8 @@ import (
 
 // Whoever may write node.json decides where prompts go. One that comes with a
 // repository, from another user, or that leads off this machine is not followed.
+//
+//behaviour:shows C2
 func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 	e := start(t, bus.EmbeddedConfig{Port: bus.FreePort})
 	said := func(address string) string {

@@ -165,6 +165,8 @@ func (d *double) happen(random *rand.Rand, lose func(told) bool) {
 
 // Whatever gets lost on the way: each event comes once, none is missing, and
 // the end is the last.
+//
+//behaviour:shows I2
 func TestAFollowerMissesNothing(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

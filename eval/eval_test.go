@@ -15,6 +15,8 @@ import (
 )
 
 // TestEvals runs every case of the project.
+//
+//behaviour:shows J1 J3
 func TestEvals(t *testing.T) {
 	cases, err := Load("../evals")
 	if err != nil {
@@ -87,6 +89,8 @@ func try(t *testing.T, text string) Verdict {
 
 // TestWrongExpectationsFail: a case with a wrong expectation fails, for each kind
 // of expectation that there is, and only by it.
+//
+//behaviour:shows J1
 func TestWrongExpectationsFail(t *testing.T) {
 	t.Parallel()
 	for _, key := range keysOf["Expected"] {
@@ -138,6 +142,8 @@ func TestWhatIsNotExpectedFails(t *testing.T) {
 
 // TestReplayIsCompared: a log that does not bear out what the run said is a
 // difference, be it the result, an event or an entry that cannot be read.
+//
+//behaviour:shows J1
 func TestReplayIsCompared(t *testing.T) {
 	t.Parallel()
 	cases, err := Parse("x.yaml", []byte("case_id: x\ngoal: y\nmodel: [{text: Four.}]\nexpected: {stop_reason: completed}"))

@@ -43,6 +43,8 @@ var idle = map[string][]string{
 
 // TestWhatIsGivenMatters: no case passes by accident. Without its hooks, its
 // manners, its limits, its policy or what happens from outside, it fails.
+//
+//behaviour:shows J1
 func TestWhatIsGivenMatters(t *testing.T) {
 	t.Parallel()
 	cases, err := Load("../evals")

@@ -102,6 +102,8 @@ func TestAnOpenGateLetsEverybodyThrough(t *testing.T) {
 
 // One refusal closes the gate for all, for as long as the provider asks; it is
 // told to the other nodes once, and who comes with a lease is sent away at once.
+//
+//behaviour:shows G6
 func TestARefusalIsHeardOnce(t *testing.T) {
 	p := begin(t, gate.Limits{})
 	for i := range 10 {
@@ -163,6 +165,8 @@ func TestPausesAreBounded(t *testing.T) {
 
 // Runs take turns: one with a single agent waits for one call of the run with a
 // hundred, not for a hundred calls.
+//
+//behaviour:shows G6
 func TestRunsTakeTurns(t *testing.T) {
 	p := begin(t, gate.Limits{Window: 1})
 	p.ask(0, "first", "crowd")
@@ -225,6 +229,8 @@ func TestTheWindowHalvesAndGrows(t *testing.T) {
 
 // Failures in a row open the breaker; after a while one request is a trial, and
 // only its answer lets the others in. What this node alone has seen is not told.
+//
+//behaviour:shows G6
 func TestTheBreakerTriesOneRequest(t *testing.T) {
 	for as, shared := range map[gate.Verdict]bool{gate.Overloaded: true, gate.Failed: false} {
 		l := gate.DefaultLimits()
@@ -319,6 +325,8 @@ func TestANoticeIsBounded(t *testing.T) {
 // Rates that another node named count for a time: who named them may be gone, and
 // nobody takes them back. A gate that has nothing else to remember is idle then, and
 // one that is told of its own goes by those.
+//
+//behaviour:shows G6
 func TestRatesOfOthersAreForgotten(t *testing.T) {
 	l := gate.DefaultLimits()
 	for _, n := range []gate.Notice{{Requests: 1, Tokens: -9}, {Requests: -1, Tokens: 1}, {Requests: 1, Tokens: 1}} {

@@ -196,6 +196,8 @@ func (c *crowd) answer(t *rapid.T, v *visitor) {
 // at a time is on trial, nobody holds a lease for longer than Hold, no run is let
 // in twice while another one waits, and once nothing is refused any more
 // everybody who waits has a turn.
+//
+//behaviour:shows G6
 func TestAnyCrowd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &crowd{t: t, l: gate.DefaultLimits(), agents: map[string]*visitor{}, since: map[string]map[string]int{}}

@@ -18,6 +18,8 @@ import (
 
 // The log of a run whose supervisor was given up never says that the run is over: only its
 // row does. Such a run can be deleted; one that is live by its row cannot.
+//
+//behaviour:shows G7
 func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
 	post := memory.New(memory.Config{})
 	at := mailbox.At("r", mailbox.Super)

@@ -26,6 +26,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the schemas of events anew")
 
 // The checked-in schemas are what the Go types say, and no others lie there.
+//
+//behaviour:shows I1
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	want := map[string][]byte{}
 	for _, kind := range append(slices.Sorted(maps.Keys(kinds())), envelope) {
@@ -65,6 +67,8 @@ func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 var kindForm = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
 
 // Every kind that the code can publish is registered, and no other.
+//
+//behaviour:shows I1
 func TestEveryKindIsRegistered(t *testing.T) {
 	registered, used := kinds(), map[string]bool{}
 	for _, pattern := range []string{"../agent/*.go", "../supervisor/*.go", "../actors/*.go", "moved.go", "journal.go"} {

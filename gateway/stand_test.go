@@ -10,6 +10,8 @@ import (
 
 // TestARunWithoutASupervisorKeepsTheEndThatItsRowTells: who cannot get through
 // its log cannot write an end into it; the log says for ever that the run lives.
+//
+//behaviour:shows G7
 func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
 	row := client.RunInfo{RunID: "r", State: Finished, Result: &supervisor.Result{Reason: agent.ResumeUnsafe, Detail: "given up"}}
 	got := stand(row, supervisor.State{Phase: supervisor.Live})

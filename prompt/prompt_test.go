@@ -20,6 +20,8 @@ func compose(t *testing.T, layers ...prompt.Layer) prompt.Prompt {
 
 // However layers are given, what is stable stands first and the breakpoint
 // lies behind it (D2).
+//
+//behaviour:shows D2
 func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 	layers := []prompt.Layer{
 		{Name: "date", Content: "Today is Monday.", Priority: prompt.Environment + 1},

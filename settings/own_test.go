@@ -23,6 +23,8 @@ func looked(t *testing.T, theirs, mine string, env map[string]string, given ...s
 
 // A repository that was cloned must not say where state is (who is asked, which
 // programs were allowed) or what models cost.
+//
+//behaviour:shows C2
 func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
 	for key, value := range map[string]string{"store_dir": "s", "pricing_file": "free.json", "allow_unpriced": "[openai/o3]", "allow_unbounded": "openai/o3"} {
 		flag, variable := Setting{Key: key}.Flag(), "TROUPE_"+strings.ToUpper(key)
@@ -70,6 +72,8 @@ func TestTheUsersOwnFileIsNoDirectorys(t *testing.T) {
 }
 
 // The directory's limit in money counts where it is lower than the user's.
+//
+//behaviour:shows G4
 func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 	const key = "max_budget_usd"
 	for _, c := range []struct{ theirs, mine, counts string }{

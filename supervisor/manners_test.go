@@ -11,6 +11,8 @@ import (
 
 // What is said with the goal is about the root's answer; a child has what its
 // definition says (A22, A27).
+//
+//behaviour:shows A22
 func TestWhatIsRequiredOfARunIsRequiredOfItsRoot(t *testing.T) {
 	looked := agent.Evidence{Tool: "search", Contains: "A"}
 	wrote := agent.Evidence{Tool: "write"}

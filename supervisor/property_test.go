@@ -276,6 +276,8 @@ func show(s supervisor.State) string {
 }
 
 // TestSubtypes: every stop reason has the word that scripts read (A7).
+//
+//behaviour:shows A7
 func TestSubtypes(t *testing.T) {
 	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,
 		"error_max_tool_calls": true, "error_timeout": true, "error_needs_human": true, "error_provider": true, "error_refused": true,

@@ -109,6 +109,8 @@ func (g grower) tree() error {
 // TestChildHasNoMore: whatever the definitions say, each field of a child's rights
 // is at most its parent's, all the way down, and what is denied above stays denied
 // (E6). `go test ./supervisor -run TestChildHasNoMore -rights.trees 1000000` grows more.
+//
+//behaviour:shows E6
 func TestChildHasNoMore(t *testing.T) {
 	for seed := range uint64(*trees) {
 		if err := (grower{rand.New(rand.NewPCG(seed, 7))}).tree(); err != nil {

@@ -72,6 +72,7 @@ func TestAFailedCommandSaysHowAndWhy(t *testing.T) {
 	}
 }
 
+//behaviour:shows C5
 func TestACommandSaysByExitCode75ThatItsFailureMayPass(t *testing.T) {
 	for exit, want := range map[string]bool{"75": true, "1": false, "74": false} {
 		set := command(t, tool.CommandConfig{Command: `echo "the lock is taken" >&2; exit ` + exit})

@@ -64,6 +64,8 @@ func TestAFunctionIsToldWhichCallItServes(t *testing.T) {
 
 // A tool may be made in a literal, where no error can be returned: what is wrong
 // with it is said where it is registered.
+//
+//behaviour:shows C1
 func TestAToolThatCannotBeMadeIsRefusedByTheSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool tool.Tool

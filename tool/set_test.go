@@ -49,6 +49,7 @@ func run(t *testing.T, set *tool.Set, args string) tool.Result {
 	return set.Call(t.Context(), "add", tool.Call{Args: []byte(args)})
 }
 
+//behaviour:shows C1
 func TestAGoFunctionBecomesAToolWithAShortSchema(t *testing.T) {
 	set := build(t, func(_ context.Context, in addArgs, _ tool.Call) (string, error) { return fmt.Sprint(in.A + in.B), nil })
 	want := `{"type":"object","properties":{"a":{"type":"integer","description":"the first number"},"b":{"type":"integer"},` +
@@ -61,6 +62,7 @@ func TestAGoFunctionBecomesAToolWithAShortSchema(t *testing.T) {
 	}
 }
 
+//behaviour:shows C1
 func TestArgumentsThatDoNotFitAreAnErrorResultAndTheToolDoesNotRun(t *testing.T) {
 	set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { t.Error("it ran"); return "", nil })
 	for args, want := range map[string]string{
@@ -179,6 +181,7 @@ func TestAToolThatObeysItsTimeoutSaysSo(t *testing.T) {
 	})
 }
 
+//behaviour:shows C4
 func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
@@ -198,6 +201,7 @@ func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 	})
 }
 
+//behaviour:shows C6
 func TestAToolIsToldWhatItServes(t *testing.T) {
 	var got tool.Call
 	set := build(t, func(_ context.Context, _ addArgs, c tool.Call) (string, error) {
@@ -218,6 +222,7 @@ func TestAToolIsToldWhatItServes(t *testing.T) {
 	}
 }
 
+//behaviour:shows C4
 func TestALongResultKeepsHeadAndTailAndSaysItsSize(t *testing.T) {
 	long := strings.Repeat("line of text é\n", 20_000)
 	set := build(t, says("FIRST\n"+long+"LAST"), tool.OutputLimit(1000))
@@ -233,6 +238,7 @@ func TestALongResultKeepsHeadAndTailAndSaysItsSize(t *testing.T) {
 	}
 }
 
+//behaviour:shows C9
 func TestAMalformedResultIsAnErrorThatNamesWhatIsWrong(t *testing.T) {
 	r := run(t, build(t, says("caf\xe9 \xff!")), `{"a":1}`)
 	if !r.Error || r.Text != "[malformed result of add: 2 bytes are not UTF-8 and are shown as \uFFFD]\ncaf\uFFFD \uFFFD!" {

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
+//behaviour:shows C5
 func TestAFailureThatMayPassIsMarked(t *testing.T) {
 	busy := errors.New("HTTP 503")
 	for name, c := range map[string]struct {

@@ -33,6 +33,8 @@ func TestACountIsNeverAboveTheBytes(t *testing.T) {
 // The encoder's time grows with the square of a word, and nobody bounds what a
 // tool returns: 64 megabytes without a space, for which a whole count takes minutes,
 // are still estimated at once.
+//
+//behaviour:shows D1
 func TestHostileTextIsEstimatedInBoundedTime(t *testing.T) {
 	for name, unit := range map[string]string{"one word": "ab", "spaces": " ", "no letters": "\xff", "chinese": "漢字"} {
 		text := strings.Repeat(unit, 64<<20/len(unit))

@@ -482,6 +482,8 @@ func TestADeletionIsConfirmedOnATerminal(t *testing.T) {
 }
 
 // An agent that asks twice in one reply is answered twice, one after the other (E4).
+//
+//behaviour:shows E4
 func TestAnAgentAsksOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, map[string]string{"asker.md": "---\nname: asker\ndescription: Asks.\n---\nAsk.\n", "ask.yaml": `

@@ -9,6 +9,8 @@ import (
 
 // A run that is resumed takes a time limit from the flag alone: the setting is for new
 // runs, and would put back what somebody gave to this one.
+//
+//behaviour:shows A9
 func TestAResumedRunTakesItsTimeFromTheFlagAlone(t *testing.T) {
 	for _, c := range []struct {
 		name, setting string

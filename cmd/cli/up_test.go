@@ -109,6 +109,8 @@ func (s stage) atTools(runs []string, tools int) {
 // TestUpSurvivesTheDeathOfANode: three processes share the agents of some runs.
 // One is killed in the middle; the others take over, and every run ends well.
 // Ctrl-C stops what is left.
+//
+//behaviour:shows F2
 func TestUpSurvivesTheDeathOfANode(t *testing.T) {
 	s := newStage(t, map[string]string{
 		"boss.md":   "---\nname: boss\ndescription: Delegates.\n---\nDelegate.\n",

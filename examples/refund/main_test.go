@@ -1,5 +1,6 @@
 package main
 
+//behaviour:shows J3
 func Example() {
 	main()
 	// Output:

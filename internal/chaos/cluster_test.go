@@ -9,6 +9,8 @@ import (
 
 // TestASliceOfChaos: three real nodes share some runs while nodes are killed,
 // frozen and stopped in order. `make cluster` is the long form of it.
+//
+//behaviour:shows F1 F2 F7
 func TestASliceOfChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -20,6 +22,8 @@ func TestASliceOfChaos(t *testing.T) {
 
 // TestPlannedStopsLoseNothing: no effect and no model call is made again,
 // nobody is asked, and nothing is charged for nothing.
+//
+//behaviour:shows F2
 func TestPlannedStopsLoseNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -31,6 +35,8 @@ func TestPlannedStopsLoseNothing(t *testing.T) {
 
 // TestTheLedgerSeesDoubles: a tool that is wrongly declared idempotent runs
 // again, and the judge finds that.
+//
+//behaviour:shows F1
 func TestTheLedgerSeesDoubles(t *testing.T) {
 	o := options{nodes: 3, runs: 20, kills: 3, turns: 6, atOnce: 12, ttl: 2 * time.Second, seed: 1, slack: time.Minute, control: true}
 	if err := cluster(o); err != nil {
@@ -65,6 +71,8 @@ func TestTheNetworkBreaks(t *testing.T) {
 // TestThereIsNoRoom: the streams of the logs reach their limit while runs go on,
 // and get more room later. Until then nothing begins, and every run ends as if
 // nothing had been. `make full` also fills the disk beneath the server.
+//
+//behaviour:shows F3
 func TestThereIsNoRoom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

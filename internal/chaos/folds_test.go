@@ -53,6 +53,8 @@ func mine(lease uint64, life, kind string, body any) line {
 
 // TestTheJudgeTellsWhoBeganACall: a Started counts while the life that wrote it is
 // in force, and unless that life released it.
+//
+//behaviour:shows F7
 func TestTheJudgeTellsWhoBeganACall(t *testing.T) {
 	started := func(life string) agent.Started { return agent.Started{Call: "1-0", Attempt: 1, Life: life} }
 	f := made(t,
@@ -78,6 +80,8 @@ func TestTheJudgeTellsWhoBeganACall(t *testing.T) {
 
 // TestTheJudgeHearsTwoTongues: two lives of a sender that say different things
 // under one identity have both decided.
+//
+//behaviour:shows F7
 func TestTheJudgeHearsTwoTongues(t *testing.T) {
 	say := func(output int64) line {
 		return line{from: "r.super", kind: "granted", n: 4, body: agent.Granted{Lease: 1, Output: output}}

@@ -90,6 +90,8 @@ func stands(t *testing.T, c *client.Client, goal, state string) int {
 
 // TestRunsBeyondTheLimitAreQueued: in their logs, in order, with their place told; one
 // begins when one ends, and a queued one can be canceled.
+//
+//behaviour:shows G5
 func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 	w := newTurnstile()
 	_, c := w.host(t, t.TempDir(), 2, 4)
@@ -146,6 +148,8 @@ func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 
 // TestTheQueueOutlivesItsNode: the next owner of the logs begins what is queued in the
 // same order, after those that were live.
+//
+//behaviour:shows G5
 func TestTheQueueOutlivesItsNode(t *testing.T) {
 	w, state := newTurnstile(), t.TempDir()
 	h, c := w.host(t, state, 1, 10)

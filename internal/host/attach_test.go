@@ -90,6 +90,8 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 
 // Under a limit nothing is sent whose greatest cost nobody has published, unless
 // somebody allows it by name; of a chain every model must take it.
+//
+//behaviour:shows G1
 func TestWhatCannotBeBoundedIsAllowedByName(t *testing.T) {
 	noLeaks(t)
 	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k", "GEMINI_API_KEY", "k", "OPENAI_API_KEY", "k"))

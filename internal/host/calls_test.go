@@ -62,6 +62,8 @@ func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A reply with more calls than may run is no end of a run: the first 64 run, each of
 // the others that the entry holds is answered "not run", and the model is told of
 // those that it does not hold. What is sent back is what a strict provider takes.
+//
+//behaviour:shows A14
 func TestAttackAReplyWithTooManyCallsDoesNotEndTheRun(t *testing.T) {
 	noLeaks(t)
 	for _, c := range []struct {

@@ -76,6 +76,8 @@ func spread(t *testing.T, hosts ...*Host) {
 // TestTheRunsOfADeadNodeGoOnElsewhere: three nodes share the actors of some
 // runs; one of them is cut off in the middle of their work. Without anybody's
 // help the others take up what it held, and every run comes to its end (F2).
+//
+//behaviour:shows F2
 func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := held(t)

@@ -252,6 +252,8 @@ func checkNothingLeft(t *testing.T, h *Host, r damagedRun) {
 
 // TestAttackDamagedRunsCanBeEnded: whatever is damaged of a run, cancel with now stops
 // its agents and ends it within a bounded time, and then it can be deleted.
+//
+//behaviour:shows B5
 func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 	for _, mode := range []string{"live", "idle", "resumed"} {
 		t.Run(mode, func(t *testing.T) {

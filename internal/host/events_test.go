@@ -65,6 +65,8 @@ func byCable(t *testing.T, h *Host, back nats.ConnHandler) (*nats.Conn, *cable) 
 
 // A follower whose connection is cut, twice, while things happen, gets all of
 // it, each log in its order.
+//
+//behaviour:shows I2
 func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	noLeaks(t)
 	model, gate, agents := held(t)
@@ -155,6 +157,8 @@ func compareLogs(t *testing.T, got, want []string) {
 }
 
 // A cursor from the middle leaves out what was seen, and nothing else.
+//
+//behaviour:shows I2
 func TestACursorFromTheMiddle(t *testing.T) {
 	noLeaks(t)
 	h := start(t, t.TempDir())

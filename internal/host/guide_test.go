@@ -28,6 +28,8 @@ func guided(o supervisor.Opened) bool { return strings.Contains(o.Manners.Dynami
 
 // What a project says to agents stands in the prompts once, behind what is an
 // agent's own, with secrets masked, and with the name of the file.
+//
+//behaviour:shows D2
 func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 	repo := t.TempDir()
 	lay(t, repo+"/.git/HEAD", "ref: x\n")

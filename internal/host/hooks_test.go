@@ -77,6 +77,8 @@ func TestTooManyHooksAreRefused(t *testing.T) {
 }
 
 // A command hook of the operator has a say over a whole node.
+//
+//behaviour:shows A17
 func TestAnOperatorsHookPreventsAStop(t *testing.T) {
 	dir := t.TempDir()
 	put(t, "hello", dir, "README.md")

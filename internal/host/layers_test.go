@@ -39,6 +39,8 @@ func keyed(t *testing.T, r client.RunRequest) (agent.Manners, map[string]string,
 
 // What an agent must keep to is a part of its stable system prompt; the day and
 // the place are behind the breakpoint (D2).
+//
+//behaviour:shows D2
 func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 	m, systems, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5", Constraints: []string{"Spend nothing.", "Ask first."}, Criteria: []string{"A is found."}})
 	for name, s := range systems {
@@ -58,6 +60,8 @@ func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 
 // Summaries are written by the cheapest model of the provider, and by no other
 // where nobody knows what it would cost (D3).
+//
+//behaviour:shows D3
 func TestSummariesAreWrittenByACheapModel(t *testing.T) {
 	m, _, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5"})
 	if s := m.Context.Model; s == nil || s.Name != "anthropic/claude-haiku-5-5" || !s.Price.Known || s.Window == 0 {
@@ -81,6 +85,8 @@ func TestTheJournalIsOffered(t *testing.T) {
 }
 
 // A run that fails leaves its journal to whoever takes it over (D7).
+//
+//behaviour:shows D7
 func TestAFailedRunShowsItsJournal(t *testing.T) {
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{"/"} })
 	record(t, h)

@@ -36,6 +36,8 @@ func loseFinish(t *testing.T, from string) func([][]byte) [][]byte {
 // TestAttackRunThatLostTheEndOfAChildCanBeEnded: a child has ended, and the log of the
 // supervisor lost the entry that said so. A cancel with now ends the run, whether the
 // other agents work or wait for that child.
+//
+//behaviour:shows B5
 func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")

@@ -76,6 +76,8 @@ func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
 }
 
 // Whatever could not be kept is refused with what is wrong.
+//
+//behaviour:shows A27
 func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 	h := doors(t.TempDir())
 	for want, change := range map[string]func(*client.RunRequest){
@@ -107,6 +109,8 @@ func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 
 // A fallback whose price nobody knows is left out under a limit in money, and a
 // paid one brings the limit that a paid model has.
+//
+//behaviour:shows A15
 func TestFallbacksAreCoveredByTheLimitInMoney(t *testing.T) {
 	gateway := env("OPENAI_BASE_URL", "https://gateway.example/v1", "ANTHROPIC_API_KEY", "k")
 	h := doors(t.TempDir(), gateway)
@@ -178,6 +182,8 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 
 // The operator's word on a tool goes over what the tool says itself; the file of
 // the directory can only take trust away (C2).
+//
+//behaviour:shows C2
 func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
 	dir := t.TempDir()
 	put(t, "tools:\n  grep: {class: effect}\n  write_file: {class: read}\n  list_dir: {class: read, poll: true}\n  delegate: {class: effect}\n  fly: {class: read}\n", dir+"/"+settings.FileName)
@@ -229,6 +235,8 @@ func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
 // command that fails in passing runs again under the same key, a claimed
 // completion without evidence is sent back, and the answer is the JSON that was
 // asked for (A15, C5, A27).
+//
+//behaviour:shows A15
 func TestARunGoesOnWithAnotherModelAndItsToolRunsAgain(t *testing.T) {
 	noLeaks(t)
 	dir := t.TempDir()

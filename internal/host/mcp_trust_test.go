@@ -43,6 +43,7 @@ func classOf(t *testing.T, o supervisor.Opened, name string) model.Class {
 	return o.Tools[i].Class
 }
 
+//behaviour:shows C2
 func TestOnlyTheOperatorsWordMakesAToolOfAnMCPServerMoreTrusted(t *testing.T) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
 	server.AddTool(&sdk.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, shout)
@@ -119,6 +120,8 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 
 // What a file is called does not say whose it is: only that of the directory of
 // the run is a stranger's.
+//
+//behaviour:shows C2
 func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
 	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")

@@ -45,6 +45,7 @@ agents:
 `), agents
 }
 
+//behaviour:shows C7
 func TestAHostKeepsWholeResults(t *testing.T) {
 	noLeaks(t)
 	model, agents := wordy(t)
@@ -113,6 +114,8 @@ const again = `default: [{text: "1"}, {text: "2"}, {text: "3 {{user}}"}, {text: 
 
 // A history that is larger than a message and has a turn larger than an entry
 // is exported in pages, imported in parts, and forked: it is the same one.
+//
+//behaviour:shows D6
 func TestALargeHistoryTravelsWhole(t *testing.T) {
 	noLeaks(t)
 	_, agents := wordy(t)
@@ -155,6 +158,8 @@ func TestALargeHistoryTravelsWhole(t *testing.T) {
 
 // A run that is at work is forked as it stands, and goes on by itself: what it
 // had not heard yet, its fork is told so.
+//
+//behaviour:shows D6
 func TestALiveRunIsForked(t *testing.T) {
 	noLeaks(t)
 	model, gate, agents := held(t)
@@ -193,6 +198,8 @@ func TestALiveRunIsForked(t *testing.T) {
 
 // What is no history, or comes at the wrong time, is refused with what to do,
 // and leaves nothing that runs.
+//
+//behaviour:shows D6
 func TestHostileHistoriesAreRefused(t *testing.T) {
 	noLeaks(t)
 	h := start(t, t.TempDir())

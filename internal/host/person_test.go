@@ -62,6 +62,8 @@ const waitsForAPerson = time.Minute
 
 // A run that waits for a person is canceled soon, before or after a
 // restart of its node, and no model is asked for it (B6).
+//
+//behaviour:shows B6
 func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
@@ -101,6 +103,8 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 
 // A question that a process asked is answered by a person after its end, and
 // the next one goes on with the answer (E4).
+//
+//behaviour:shows E4
 func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
@@ -130,6 +134,8 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 
 // An answer that no node has read is an answer: nobody is asked again, and who
 // comes later hears that it was given.
+//
+//behaviour:shows E4
 func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
@@ -176,6 +182,8 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 }
 
 // The built-in investigation does not go in circles, and asks nobody (A24).
+//
+//behaviour:shows A24
 func TestTheInvestigationIsNoLoop(t *testing.T) {
 	noLeaks(t)
 	dir := repository(t)
@@ -209,6 +217,8 @@ func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
 
 // A run that is resumed with a time limit (--resume RUN --timeout D) has that much time
 // at work from then on; one that is resumed without keeps what it had.
+//
+//behaviour:shows A9
 func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
 	noLeaks(t)
 	agents := askers(t)

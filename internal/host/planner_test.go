@@ -21,6 +21,8 @@ agents:
 
 // A chain whose second step is under way when its node dies goes on in the
 // next one: the first step is not repeated, and the third gets the answer.
+//
+//behaviour:shows H2
 func TestAChainGoesOnInTheNextHost(t *testing.T) {
 	noLeaks(t)
 	state := t.TempDir()

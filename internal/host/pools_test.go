@@ -90,6 +90,8 @@ func nodeOf(info client.RunInfo, id agent.ID) (node, pool string) {
 // TestAChildLivesInThePoolThatItsDefinitionNames: the parent is on a node of one
 // pool, the child on a node of another; when that one dies, the next node of its
 // pool goes on, and nobody else does (F2).
+//
+//behaviour:shows F2
 func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	e := shared(t)
 	model, gate, agents := placedAgents(t)
@@ -141,6 +143,8 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 
 // TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack: nobody else has the
 // directory, so nobody else goes on with it, and the run ends and says why (P20).
+//
+//behaviour:shows F2
 func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 	e := shared(t)
 	model, _, agents := heldBy(t, "idempotent")

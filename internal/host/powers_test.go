@@ -34,6 +34,8 @@ func hands(t *testing.T) (agents string) {
 
 // Shell and http_get are there only where a definition, the request or the
 // operator names them; then only those have them who are meant (C2).
+//
+//behaviour:shows C2
 func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
 	dir, agents := t.TempDir(), hands(t)
 	roots := func(c *Config) { c.Roots = []string{dir, agents} }
@@ -95,6 +97,8 @@ func leaves(t *testing.T, o supervisor.Opened, name string) (l leave, tools stri
 
 // Rules come from the request, the operator and agent files of --agents; a file
 // of the directory that is looked at brings none, and its settings allow nothing.
+//
+//behaviour:shows C2
 func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
 	dir, agents := t.TempDir(), hands(t)
 	put(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
@@ -167,6 +171,8 @@ func shelled(t *testing.T, command, answer string, change func(*client.RunReques
 
 // A command waits for a person, unless a rule fits it or --yes was said and the
 // sandbox confines it; what was made irreversible waits always (T6, C2).
+//
+//behaviour:shows C2
 func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 	noLeaks(t)
 	yes := func(r *client.RunRequest) { r.Yes = true }

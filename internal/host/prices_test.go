@@ -11,6 +11,8 @@ import (
 )
 
 // Its cost is unknown, never zero: a limit in money cannot hold for it.
+//
+//behaviour:shows G4
 func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
 	const name = "openai/nobody-knows"
 	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k"))
@@ -51,6 +53,8 @@ func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 // A key that is paid for has a limit of one dollar unless its owner says another:
 // also where nobody knows the price, so that the run is refused, and where the
 // limit on tokens is the word of the directory that is looked at.
+//
+//behaviour:shows G4
 func TestAPaidKeyHasALimitInMoneyUnlessTheUserSaysAnother(t *testing.T) {
 	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k", "OLLAMA_HOST", "127.0.0.1:1"))
 	for _, c := range []struct {

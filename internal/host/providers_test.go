@@ -80,6 +80,8 @@ data: {"type":"message_stop"}
 
 // TestARunGoesThroughThreeProviders: what one thought goes to no other, each
 // request is one that its provider takes, and each lease is one of them (A15, A16).
+//
+//behaviour:shows A15
 func TestARunGoesThroughThreeProviders(t *testing.T) {
 	noLeaks(t)
 	d := &trio{}

@@ -22,6 +22,8 @@ func readsWhatItHolds(h *Host) bool {
 
 // TestANodeReadsOnlyWhatItHolds: readers come and go with the leases, and runs
 // whose actors live on several nodes end whichever of them is asked (P17).
+//
+//behaviour:shows F2
 func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
 	e := shared(t)
 	one := join(t, e, "one", shard.TTLDefault)

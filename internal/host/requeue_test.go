@@ -49,6 +49,8 @@ func (d *doorman) wakes(t *testing.T, want ...string) {
 
 // TestAQueuedRunOutlastsALeaseInDoubt: a node that is not heard for a moment may not act,
 // and afterwards nobody takes its runs up: it has them still.
+//
+//behaviour:shows G5
 func TestAQueuedRunOutlastsALeaseInDoubt(t *testing.T) {
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) || d.opens(t, "b", 2) || d.opens(t, "c", 3) {

@@ -40,6 +40,8 @@ agents:
 
 // A child whose file allows a command runs it unasked only if each of its ancestors
 // may: a parent that has to ask has children that have to ask (E6, T7).
+//
+//behaviour:shows E6
 func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 	noLeaks(t)
 	for _, background := range []bool{false, true} {
@@ -85,6 +87,8 @@ func TestAChildRunsACommandUnaskedThatItsAncestorsMayRun(t *testing.T) {
 
 // A hook of the parent's file that denies a tool denies it to the children of its
 // children (E6).
+//
+//behaviour:shows E6
 func TestAttackAChildWritesAFileThatItsParentsHookDenies(t *testing.T) {
 	noLeaks(t)
 	lead := `tools: Bash(touch:*), Read, Write, Agent

@@ -13,6 +13,8 @@ import (
 
 // An answer whose check would take minutes if each branch were tried for itself is
 // judged at once: the model is told why, and the run ends as one that lacks its answer.
+//
+//behaviour:shows H4
 func TestAttackAnAnswerThatTakesForeverToCheck(t *testing.T) {
 	noLeaks(t)
 	branch := `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`

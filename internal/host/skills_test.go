@@ -13,6 +13,8 @@ import (
 
 // An agent that names skills has their names and descriptions in its prompt and
 // reads the text of one when it wants it; one that names none is told nothing (D2).
+//
+//behaviour:shows D2
 func TestAnAgentLoadsASkillThatItIsToldOf(t *testing.T) {
 	noLeaks(t)
 	dir, home, agents := t.TempDir(), t.TempDir(), t.TempDir()

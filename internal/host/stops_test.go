@@ -11,6 +11,8 @@ import (
 
 // TestTheAcknowledgementOfACancelSaysWhoHasStopped: it waits for the agents, and names
 // the node of those that cannot be reached. Agents that count as stopped begin nothing.
+//
+//behaviour:shows B5
 func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
 	e := shared(t)
 	model, _, agents := placedAgents(t)

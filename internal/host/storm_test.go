@@ -154,6 +154,8 @@ func joinWith(t *testing.T, e *bus.Embedded, name string, change func(*Config)) 
 // work with one key. The provider refuses everybody for ten seconds: who was
 // under way hears it, nobody else asks in vain, and all of them complete. No
 // request is made without a lease of its own (G6, P21).
+//
+//behaviour:shows G6
 func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
 	const runs = 12
 	p := &stormy{from: 20, lasts: 10 * time.Second}
@@ -249,6 +251,8 @@ func shut(t *testing.T, h *Host, name string) int64 {
 
 // What one node hears of a provider holds on the others, also on one that comes
 // later; and then for as long as is left of it, by the broker's clock.
+//
+//behaviour:shows G6
 func TestWhatOneNodeHearsOfAProviderAllObey(t *testing.T) {
 	const name = "00112233445566778899aabbccddeeff"
 	e := shared(t)

@@ -15,6 +15,8 @@ import (
 // TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp: of sixteen shards that a
 // node has gained one fails at once, and one is never answered. The others are taken up,
 // the two are reported, and tried again until they can be read.
+//
+//behaviour:shows F2
 func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 	const rotten, silent, lost = 3, 0, 7
 	var mu sync.Mutex

@@ -30,6 +30,8 @@ func told(t *testing.T, c *client.Client, run, kind string) []string {
 // TestARunDoesNotGoOnWithAnotherPrompt: the agent file was edited, and its tool
 // got another class at the operator's word, while the node was away. The run
 // asks a person before it goes on, and then goes on by its record (F4).
+//
+//behaviour:shows F4
 func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 	modelName, gate, agents := held(t)
 	state := t.TempDir()
@@ -76,6 +78,8 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 }
 
 // TestWhatANodeHasOtherwiseIsFoundByName: each version that a task records.
+//
+//behaviour:shows F4
 func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 	dir := repository(t)
 	put(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")

@@ -40,6 +40,8 @@ func defined(t *testing.T, o supervisor.Opened, name string) supervisor.Definiti
 
 // What a file gives is never more than it says: a part of a tool is none of it,
 // an empty list is none, and both stay so in the log.
+//
+//behaviour:shows E6
 func TestAFileGivesNoMoreThanItSays(t *testing.T) {
 	o, _, err := crewOf(t, map[string]string{
 		"none":   "tools: []",

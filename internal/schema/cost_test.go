@@ -116,6 +116,8 @@ const slow = 10 * time.Second
 
 // A schema and a value that are too much work together get that as their verdict;
 // what is within the bound is checked in time.
+//
+//behaviour:shows C1
 func TestAttackAHostileSchemaTakesBoundedTime(t *testing.T) {
 	for name, family := range hostile {
 		var within, beyond time.Duration

@@ -12,6 +12,8 @@ import (
 
 // TestALeaseEndsByEitherClock: while a machine sleeps its monotonic clock stands still,
 // and its wall clock may be set back. The clock that is further ahead counts.
+//
+//behaviour:shows F7
 func TestALeaseEndsByEitherClock(t *testing.T) {
 	now := clock()
 	k := &Keeper{held: map[int]held{0: {epoch: 7, session: "s"}}, session: "s", until: now.add(20 * time.Second)}

@@ -193,6 +193,8 @@ func TestNodesShareTheShards(t *testing.T) {
 
 // TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: by the end of its leases,
 // without anybody's help (F2); and the dead one knows by its own clock.
+//
+//behaviour:shows F2
 func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 	t.Parallel()
 	e := server(t)

@@ -149,6 +149,8 @@ func whose(members ...*member) map[int]string {
 // TestAfterAnOutageEveryNodeHasWhatItHad: no node could be heard for longer than
 // the TTL, so none is known to be dead. The one that comes back first does not
 // take what the other had.
+//
+//behaviour:shows F2
 func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
 	t.Parallel()
 	e := listening(t)

@@ -25,6 +25,8 @@ func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 
 // TestRenewingAllLeasesIsOneWrite: however many shards a node holds, so that a slow disk
 // does not take the leases away (FM9). The epochs stay.
+//
+//behaviour:shows F2
 func TestRenewingAllLeasesIsOneWrite(t *testing.T) {
 	t.Parallel()
 	a := join(t, server(t), "a", long)
@@ -54,6 +56,8 @@ func TestRenewingAllLeasesIsOneWrite(t *testing.T) {
 // TestANodeWhoseKeyExpiredTakesItsShardsAgain: its leases name a session that has ended,
 // so another node might have taken them. It holds none of them until it has taken it
 // again, under a higher epoch.
+//
+//behaviour:shows F2
 func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 	t.Parallel()
 	e := listening(t)

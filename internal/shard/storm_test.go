@@ -34,6 +34,8 @@ func (s *stuck) Create(ctx context.Context, key string, value []byte, opts ...je
 
 // TestWhatIsHeldIsRenewedWhileOthersAreTaken: however long it takes to take a shard,
 // as in a storm, the leases of the others do not end meanwhile.
+//
+//behaviour:shows F2
 func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 	t.Parallel()
 	e := server(t)

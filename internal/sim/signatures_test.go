@@ -14,6 +14,8 @@ import (
 // of which signs what it thinks. Both adapters render each request, as both
 // providers take it: the one that issued a signature gets it back, no other
 // does, and what a failed model had begun to say is in none (A15, A16).
+//
+//behaviour:shows A16
 func TestSignaturesGoToTheirIssuerOnly(t *testing.T) {
 	j := newJudge(t)
 	route := func(name string) agent.Model { return agent.Model{Name: name} }

@@ -71,6 +71,8 @@ func (s *suite) add(r Result) {
 }
 
 // TestSeeds plays seeds on all cores until one fails.
+//
+//behaviour:shows F1 F7
 func TestSeeds(t *testing.T) {
 	begin := time.Now()
 	var all suite

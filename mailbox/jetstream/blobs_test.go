@@ -36,6 +36,7 @@ func blobsOver(t testing.TB, nc *nats.Conn, most int64) (*jetstream.Blobs, *bus.
 	return b, buckets
 }
 
+//behaviour:shows C7
 func TestBlobs(t *testing.T) {
 	boxtest.Blobs(t, func(t *testing.T) mailbox.Blobs {
 		b, _ := blobs(t, 0)

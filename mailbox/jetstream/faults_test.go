@@ -379,6 +379,8 @@ func remote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 // TestNobodyStores: as long as there is no stream, an append waits; it is
 // neither lost nor refused, and somebody is told, once each, that it waits and that
 // it does no more.
+//
+//behaviour:shows F3
 func TestNobodyStores(t *testing.T) {
 	_, nc := serve(t)
 	cfg := quick()

@@ -212,6 +212,8 @@ func TestRequestOnTheWire(t *testing.T) {
 
 // TestToolsCanBeForced: any, one of them, none before all; what is not offered
 // forces nothing (A24).
+//
+//behaviour:shows A24
 func TestToolsCanBeForced(t *testing.T) {
 	for _, c := range []struct {
 		choice  string
@@ -255,6 +257,8 @@ func TestSmallestRequest(t *testing.T) {
 
 // TestThinkingGoesBackVerbatim: what came in between comes back in between, and
 // only to its issuer.
+//
+//behaviour:shows A16
 func TestThinkingGoesBackVerbatim(t *testing.T) {
 	think := func(i int, s string) []string {
 		return []string{begin(i, `{"type":"thinking","thinking":"","signature":""}`), delta(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),

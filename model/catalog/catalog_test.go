@@ -32,6 +32,8 @@ const liteLLM = `{
  "picture": {"litellm_provider": "openai", "mode": "image_generation", "output_cost_per_image": 0.06}}`
 
 // Dollars a million tokens are thousandths of a billionth a token.
+//
+//behaviour:shows G4
 func TestBothFormsSayTheSame(t *testing.T) {
 	tier := budget.Tier{Above: 200_000, Input: 2500, Output: 15_000, CacheRead: 2500, CacheWrite: 2500}
 	for form, c := range map[string]struct {

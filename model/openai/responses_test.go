@@ -102,6 +102,7 @@ func responsesDialect() wiretest.Dialect {
 	}
 }
 
+//behaviour:shows A15
 func TestResponsesConformance(t *testing.T) {
 	t.Parallel()
 	wiretest.Run(t, responsesDialect())
@@ -199,6 +200,8 @@ func TestToolsCanBeForcedInResponses(t *testing.T) {
 // TestReasoningItemsGoBackVerbatim: what a model thought goes back to it where
 // it stood, encrypted as it came, with the phase of each message; to another
 // model or provider nothing of it goes (A16).
+//
+//behaviour:shows A16
 func TestReasoningItemsGoBackVerbatim(t *testing.T) {
 	events := []string{state("created", ""),
 		itemDone(0, reasoned("rs_1", "gAAA<&>+/==", "I think")), added(1, emptyMessage), said(1, "First."), itemDone(1, spoken("First.", "commentary")),

@@ -48,6 +48,7 @@ func TestWhichMediaAModelTakes(t *testing.T) {
 	}
 }
 
+//behaviour:shows D1
 func TestAnImageIsEstimatedByItsPatches(t *testing.T) {
 	cfg := config(t, map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret})
 	cfg.Model = "anthropic/claude-opus-5-5"

@@ -222,6 +222,8 @@ func TestPrices(t *testing.T) {
 
 // A prompt beyond the window of these models costs twice as much; a file of the
 // operator goes before the list, wherever the model is called.
+//
+//behaviour:shows G4
 func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 	table, err := catalog.Parse([]byte(`{"openai": {"models": {"gpt-6-sol": {"cost": {"input": 7, "output": 8}, "limit": {"context": 9000}},
 	 "mine": {"cost": {"input": 1, "output": 2}}}}, "ollama": {"models": {"qwen3:8b": {"limit": {"context": 40960}}}},

@@ -85,6 +85,7 @@ func echo(agent, task string) model.ToolResult {
 	return model.ToolResult{Text: agent + "(" + strings.ReplaceAll(task, "\n", " ") + ")"}
 }
 
+//behaviour:shows H2
 func TestChainPassesOn(t *testing.T) {
 	r, tasks := talk(t, plan.Chain, "Do it.\n- a: first\n- b", echo)
 	want := []string{"a: Do it.\n\nYour part: first", "b: Do it.\n\nWhat a answered:\na(Do it.  Your part: first)"}
@@ -96,6 +97,7 @@ func TestChainPassesOn(t *testing.T) {
 	}
 }
 
+//behaviour:shows H2
 func TestConsolidateGathers(t *testing.T) {
 	_, tasks := talk(t, plan.Consolidate, "a, b > c: Do it.", echo)
 	want := []string{"a: Do it.", "b: Do it.", "c: Do it.\n\nWhat a answered:\na(Do it.)\n\nWhat b answered:\nb(Do it.)"}

@@ -10,6 +10,8 @@ import (
 // TestConstrainedSchemas: what providers refuse is left out if it only narrows,
 // objects are closed, the order stays; where that would change the meaning there
 // is none.
+//
+//behaviour:shows A27
 func TestConstrainedSchemas(t *testing.T) {
 	for _, c := range []struct{ schema, loose, all string }{
 		{`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer","minimum":1}},"required":["z","a"]}`,

@@ -17,6 +17,8 @@ import (
 
 // TestCallsInAnyInterleaving: however the pieces of calls are interleaved, the
 // calls come out whole; cut anywhere, none comes out whole and wrong.
+//
+//behaviour:shows A1
 func TestCallsInAnyInterleaving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "calls")

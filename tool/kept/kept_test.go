@@ -36,6 +36,8 @@ var more = regexp.MustCompile(`\n\[more: offset (\d+)\]$`)
 
 // Whatever the size of the parts, they are whole characters, and put together
 // they are the result.
+//
+//behaviour:shows C7
 func TestAKeptResultIsReadBackInParts(t *testing.T) {
 	blobs := memory.NewBlobs()
 	text := strings.Repeat("plain ünïcödé 日本語 🎭\n", 3000)

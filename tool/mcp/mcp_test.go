@@ -291,6 +291,7 @@ func TestAToolThatIsNotTheOneOfTheRunDoesNotRun(t *testing.T) {
 	}
 }
 
+//behaviour:shows C2
 func TestTheClassOfAToolIsEffectAndAHintOnlyTakesTrustAway(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {

@@ -63,6 +63,8 @@ func await(t *testing.T, file string) {
 
 // TestNothingSurvivesAKilledCommand kills commands with stubborn families; 500
 // of them with -sandbox.kills 500.
+//
+//behaviour:shows C4
 func TestNothingSurvivesAKilledCommand(t *testing.T) {
 	for _, name := range []string{"all", "without namespaces"} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +121,8 @@ func TestACommandThatEndsLeavesNothingInTheBackground(t *testing.T) {
 const bombTime = 2 * time.Second
 
 // TestAForkBombIsBounded counts first, then explodes.
+//
+//behaviour:shows C4
 func TestAForkBombIsBounded(t *testing.T) {
 	b := &box{t: t, dir: t.TempDir()}
 	b.spec.Processes = 400

@@ -52,6 +52,7 @@ func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
 	}
 }
 
+//behaviour:shows C4
 func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
 	t.Parallel()
 	r := sh(t, shell.Config{Dir: t.TempDir(), Timeout: 10 * time.Second}, "echo begun; setsid sleep 300 & sleep 300")

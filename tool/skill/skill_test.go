@@ -40,6 +40,7 @@ func load(t *testing.T, p skill.Places, name string) tool.Result {
 	return set.Call(t.Context(), skill.Name, tool.Call{Args: fmt.Appendf(nil, `{"name":%q}`, name)})
 }
 
+//behaviour:shows D2
 func TestAPromptHasNamesAndDescriptionsAndTheBodyComesWhenItIsWanted(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"))}

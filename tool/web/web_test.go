@@ -180,6 +180,7 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 	}
 }
 
+//behaviour:shows C5
 func TestWhoIsBusyMayBeAskedAgainButNotSoonerThanItSays(t *testing.T) {
 	address, rules := site(t, func(w http.ResponseWriter, r *http.Request) {
 		status, after, _ := strings.Cut(r.URL.Path[1:], "/")
