@@ -25,7 +25,7 @@ const QuestionBytesMax = DetailBytesMax
 // becomes a message and the loop goes on as `then`; a denial ends it. Where
 // nobody can be asked it ends at once, as `without`.
 func put(s State, question string, reason, without Reason, then Transition) (State, []Effect) {
-	if !s.Task.Manners.Ask {
+	if !s.Task.Manners.Ask { //mutant:question-needs-a-person
 		return finish(s, Outcome{Reason: without, Text: s.found(), Partial: true, Detail: question})
 	}
 	s.Asks++
@@ -51,7 +51,7 @@ func told(s State, f Answered) (State, []Effect) {
 	reason := s.Query.Reason
 	s, fx := s.unpark()
 	s.Force, s.Habits = "", s.Habits.afresh()
-	if f.Decision == "deny" {
+	if f.Decision == "deny" { //mutant:denial-goes-on
 		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
 	}

@@ -55,7 +55,7 @@ func (s State) hold(calls []Call) []Call {
 	switch {
 	case limit > 0 && forbidden >= limit:
 		from, text = 0, notRunRefused
-	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asks):
+	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asks): //mutant:acts-instead-of-asking
 		from, text = 0, notRunAsking
 	default:
 		if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
@@ -75,7 +75,7 @@ func (s State) hold(calls []Call) []Call {
 // nobody can be asked.
 func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
 	b := s.Task.Manners.Breaker
-	if i := s.forbiddenAt(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden {
+	if i := s.forbiddenAt(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
 		next, fx = finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
 		return next, fx, true
@@ -120,7 +120,7 @@ func failures(list []Failing, calls []Call, limit int) ([]Failing, *Call) {
 				at = len(list) - 1
 			}
 			list[at].Times++
-			if list[at].Times >= limit && tripped == nil {
+			if list[at].Times >= limit && tripped == nil { //mutant:failures-for-ever
 				tripped = &calls[i]
 			}
 		}

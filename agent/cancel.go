@@ -21,11 +21,11 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		if f.Now {
 			return s, []Effect{AbortModel{Lease: s.Lease}}
 		}
-		return s, []Effect{LeaveGate{}} // what was not sent yet never will be
+		return s, []Effect{LeaveGate{}} // what was not sent yet never will be //mutant:cancel-passes-the-gate
 	case Acting:
 		return cancelCalls(s)
 	case Leasing:
-		return finishCanceled(s)
+		return finishCanceled(s) //mutant:cancel-while-leasing
 	case Hooking:
 		if s.Gate.Point != HookOutput {
 			return finishCanceled(s)
@@ -40,7 +40,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
-	return then(fx)(finish(s, s.aborted(ByCancel)))
+	return then(fx)(finish(s, s.aborted(ByCancel))) //mutant:waiting-not-canceled
 }
 
 // cancelCalls answers what has not begun and lets what runs come to its end,
@@ -54,7 +54,7 @@ func cancelCalls(s State) (State, []Effect) {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
 			s = s.with(i, c.ungated(s.never()))
-		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying:
+		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
 			s = s.with(i, s.unbegun(c, s.never()))
 		case c.Stage == Running && s.Cancel.Now && c.delegate():
 			s = s.with(i, c.fail("canceled while the child was running"))

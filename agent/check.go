@@ -51,15 +51,15 @@ func compile(specs []model.ToolSpec) *checker {
 // run comes back as Ended, with an error result that the model can read.
 func (s State) validate(t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
-	if s.forbids(t.Name) {
+	if s.forbids(t.Name) { //mutant:forbidden-tool
 		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip(t.Name, nameShown), s.check.names))
 	}
 	spec, known := s.check.specs[t.Name]
-	if !known {
+	if !known { //mutant:unknown-tool
 		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip(t.Name, nameShown), s.check.names))
 	}
 	c.Class = spec.Class
-	if t.Cut {
+	if t.Cut { //mutant:cut-args-run
 		return c.fail("the arguments were cut off before they were complete; the tool did not run. Call it again with shorter arguments")
 	}
 	if strings.TrimSpace(c.Args) == "" {
@@ -69,10 +69,10 @@ func (s State) validate(t model.ToolCall, index int) Call {
 		return c.fail(what + "; " + so)
 	}
 	switch t.Name {
-	case s.Habits.Halted:
+	case s.Habits.Halted: //mutant:halted-tool-runs
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
 	case askTool: // it runs alone: nothing else happens while a person is asked
-		if c.Class = model.Effect; !s.Task.Manners.Ask {
+		if c.Class = model.Effect; !s.Task.Manners.Ask { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
 		}
 	case sendTool:
@@ -95,7 +95,7 @@ func (s State) misfit(tool, args string) (what, so string) {
 		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), so
 	}
 	if fits := s.check.schemas[tool]; fits != nil {
-		if err := fits.Validate(decoded); err != nil {
+		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
 			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip(err.Error(), errorShown)), so
 		}
 	}
@@ -149,7 +149,7 @@ func (c Call) end(r model.ToolResult) Call {
 // limit lets the first calls of a reply run, as far as the limits allow, and
 // answers the rest.
 func (s State) limit(calls []Call) []Call {
-	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls)
+	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls) //mutant:calls-granted
 	for i, c := range calls {
 		if c.Stage == Ended {
 			continue

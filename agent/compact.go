@@ -94,7 +94,7 @@ func (s State) lastTurnFits() bool {
 // So a model that never takes a prompt is called three times: the turn, the
 // summary (which it does not take either), and the turn again.
 func tooLong(s State) (next State, fx []Effect, again bool) {
-	if s.Task.Manners.Context.Tail <= 0 || s.Ladder.Reactive || s.exhausted() {
+	if s.Task.Manners.Context.Tail <= 0 || s.Ladder.Reactive || s.exhausted() { //mutant:too-long-for-ever
 		return s, nil, false
 	}
 	size := s.Estimate()
@@ -167,7 +167,7 @@ func (s State) tailAt(n int) int {
 			n--
 		}
 	}
-	for i > s.Fold.Upto && s.answered(i) {
+	for i > s.Fold.Upto && s.answered(i) { //mutant:fold-splits-a-pair
 		i--
 	}
 	return i
@@ -185,7 +185,7 @@ func (s State) answered(i int) bool {
 // withFold is the state in which a fold stands. What the provider reported was
 // about a prompt that is no more.
 func (s State) withFold(f Fold) State {
-	s.Fold, s.Anchor = f, Anchor{}
+	s.Fold, s.Anchor = f, Anchor{} //mutant:anchor-kept-over-a-fold
 	s.Journal = s.Journal.shown(f.Upto)
 	return s
 }
@@ -266,7 +266,7 @@ func unsummarized(s State, f Failed) (State, []Effect) {
 // otherSummary asks the agent's own model for the summary, if it was not asked
 // yet; else no model writes it.
 func otherSummary(s State) (State, []Effect) {
-	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries {
+	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries { //mutant:summary-asked-for-ever
 		s.Folding.Own, s.Pause = true, Pause{N: s.Pause.N}
 		return askSummary(s)
 	}

@@ -44,7 +44,7 @@ func advance(s State) (State, []Effect) {
 // at once; any other call runs alone, after all before it.
 func (s State) mayBegin(i int) bool {
 	c := s.Calls[i]
-	if c.Stage != Pending || s.Cancel != nil {
+	if c.Stage != Pending || s.Cancel != nil { //mutant:begins-unless-canceled
 		return false
 	}
 	tools, children := 0, 0
@@ -52,7 +52,7 @@ func (s State) mayBegin(i int) bool {
 		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
 		switch {
 		case j < i && d.Stage != Ended && !(c.safe() && s.oneBatch(j, i)):
-			return false
+			return false //mutant:effect-beside-others
 		case open && d.delegate():
 			children++
 		case open:
@@ -74,7 +74,7 @@ func (s State) oneBatch(j, i int) bool {
 // anything else by way of its Started entry.
 func (s State) begin(i int) (State, Effect) {
 	c := s.Calls[i]
-	c.Attempt, c.Life = c.Attempt+1, s.Life
+	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
 	switch {
 	case s.journalTool(c.Name):
 		s, c = s.journaled(c)
@@ -94,7 +94,7 @@ func (s State) begin(i int) (State, Effect) {
 	case c.Sends:
 		c.Stage, c.Attempt = Running, 0
 		return s.with(i, c), s.sending(c)
-	case c.recorded():
+	case c.recorded(): //mutant:begins-from-the-reply
 		c.Stage = Starting
 		return s.with(i, c).beginRecorded(i)
 	}
@@ -113,11 +113,11 @@ func (s State) callTool(c Call) CallTool {
 // under the epoch in force, so the call may begin, once.
 func started(s State, f Started) (State, []Effect) {
 	i := s.call(f.Call)
-	if i < 0 || s.Phase != Acting || f.Life != s.Life {
+	if i < 0 || s.Phase != Acting || f.Life != s.Life { //mutant:started-in-its-life
 		return s, nil
 	}
 	c := s.Calls[i]
-	if c.Stage != Starting || c.Attempt != f.Attempt {
+	if c.Stage != Starting || c.Attempt != f.Attempt { //mutant:started-of-its-attempt
 		return s, nil
 	}
 	c.Stage, c.Life = Running, f.Life
@@ -132,11 +132,11 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	c := s.Calls[i]
-	if c.Stage != Running || c.Attempt != f.Attempt {
+	if c.Stage != Running || c.Attempt != f.Attempt { //mutant:late-result-of-other-attempt
 		return s, nil
 	}
 	s = s.credit(c.Born, f.WorkedMS)
-	if f.Live && c.delegate() { // it lives, whatever else this agent waits for
+	if f.Live && c.delegate() { // it lives, whatever else this agent waits for //mutant:refused-child-is-waited-for
 		s = s.gone(c)
 	}
 	if s.halted() {
@@ -163,7 +163,7 @@ func returned(s State, f Returned) (State, []Effect) {
 func endBatch(s State) (State, []Effect) {
 	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
 	for i, c := range s.Calls {
-		results[i] = c.Result
+		results[i] = c.Result //mutant:results-out-of-order
 		counted += c.tokens()
 	}
 	calls := s.Calls

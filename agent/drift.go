@@ -50,7 +50,7 @@ func (s State) grave() []string {
 	var keys []string
 	for _, k := range slices.Sorted(maps.Keys(s.Drift.Found)) {
 		found := s.Drift.Found[k]
-		if agreed, ok := s.Drift.Agreed[k]; ok && agreed == found {
+		if agreed, ok := s.Drift.Agreed[k]; ok && agreed == found { //mutant:agreed-for-any-other
 			continue
 		}
 		if s.isGrave(k, found) {
@@ -62,7 +62,7 @@ func (s State) grave() []string {
 
 func (s State) isGrave(key, found string) bool {
 	switch key {
-	case PromptVersion, WorkspaceVersion:
+	case PromptVersion, WorkspaceVersion: //mutant:other-prompt-goes-on
 		return true
 	case RouteVersion: // another price is only told
 		return found == ""
@@ -73,7 +73,7 @@ func (s State) isGrave(key, found string) bool {
 		return false
 	}
 	class, _, _ := strings.Cut(found, ":")
-	return class != string(s.Task.Tools[i].Class)
+	return class != string(s.Task.Tools[i].Class) //mutant:other-class-goes-on
 }
 
 // halted: it waits for a person because of a difference.
@@ -183,7 +183,7 @@ func (s State) spare() (State, []Effect) {
 		s, more = s.halt(Leasing)
 		fx = append(fx, more...)
 	}
-	s.Drift.Spare = true
+	s.Drift.Spare = true //mutant:spared-lease-kept
 	return s, fx
 }
 

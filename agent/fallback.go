@@ -42,7 +42,7 @@ func (s State) nextRoute() (int, bool) {
 	chain := s.chain()
 	before := tried(chain[:s.Route+1])
 	next := s.Route + 1
-	for next < len(chain) && slices.Contains(before, chain[next].Name) {
+	for next < len(chain) && slices.Contains(before, chain[next].Name) { //mutant:fallback-to-one-that-failed
 		next++ // it has failed already
 	}
 	return next, next < len(chain)
@@ -57,7 +57,7 @@ func unpriced(s State, f Denied) (State, []Effect) {
 // chain is the models of the task in the order in which they are tried.
 func (s State) chain() []Model {
 	more := s.Task.Manners.Fallbacks
-	return append([]Model{s.Task.Model}, more[:min(len(more), FallbacksMax)]...)
+	return append([]Model{s.Task.Model}, more[:min(len(more), FallbacksMax)]...) //mutant:fallbacks-without-end
 }
 
 // tried names the models of a chain, each once.

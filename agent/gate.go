@@ -13,7 +13,7 @@ import (
 // record of a side effect: what is not let through leaves no Started.
 func (s State) enter(i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) == 0 {
+	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
 		return s.begin(i)
 	}
 	if c.Passed { // elsewhere
@@ -58,7 +58,7 @@ func (s State) gated(f Hooked) int {
 		return -1
 	}
 	return slices.IndexFunc(s.Calls, func(c Call) bool {
-		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID
+		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID //mutant:answer-of-another-call's-gate
 	})
 }
 
@@ -79,19 +79,19 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c = s.heardOf(c)
 	switch v.decision {
 	case HookPrevent:
-		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), PolicyBlocked, v.why())
+		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), PolicyBlocked, v.why()) //mutant:prevented-call-runs
 	case HookDeny:
-		c = c.fail("denied by " + v.why())
+		c = c.fail("denied by " + v.why()) //mutant:denied-call-runs
 	case HookAsk:
 		if c.Agreed == v.why() {
 			c.Stage, c.Passed = Pending, true
 			break
 		}
-		c = c.ask(v, s.Task.Manners.Ask)
+		c = c.ask(v, s.Task.Manners.Ask) //mutant:call-to-ask-about-runs
 	case HookSkip:
-		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.why())})
+		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.why())}) //mutant:skipped-call-runs
 	case HookOverride:
-		if v.args == "" {
+		if v.args == "" { //mutant:answered-call-runs-too
 			c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool")})
 			break
 		}
@@ -128,7 +128,7 @@ func halt(s State, as Reason, why string) (State, []Effect) {
 // these arguments: they cannot change any more.
 func (c Call) ask(v verdict, may bool) Call {
 	if !may {
-		return c.fail("denied: " + v.why() + " wants a person to decide, and nobody can be asked")
+		return c.fail("denied: " + v.why() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
 	}
 	c.Person = v.why()
 	return c
@@ -178,7 +178,7 @@ func (c Call) approved(f Answered) Call {
 	case "text":
 		return c.end(model.ToolResult{Text: "a person answered instead of the tool: " + cmp.Or(text, "nothing")})
 	default:
-		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": "))
+		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": ")) //mutant:person's-no-is-a-yes
 	}
 }
 

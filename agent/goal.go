@@ -70,7 +70,7 @@ func (s State) shown(e Evidence) bool {
 			names[c.ID] = c.Name
 		}
 		for _, r := range m.Results {
-			if !r.Error && !m.Tombstone && names[r.Call] == e.Tool && strings.Contains(r.Text, e.Contains) {
+			if !r.Error && !m.Tombstone && names[r.Call] == e.Tool && strings.Contains(r.Text, e.Contains) { //mutant:failure-is-evidence
 				return true
 			}
 		}
@@ -89,7 +89,7 @@ func (e Evidence) what() string {
 // sendBack names what is missing, a bounded number of times; then the loop ends
 // and reports it as incomplete.
 func sendBack(s State, r Require, missing []string) (State, []Effect) {
-	if s.Goal.Sent >= cmp.Or(r.Tries, RequireTries) {
+	if s.Goal.Sent >= cmp.Or(r.Tries, RequireTries) { //mutant:criteria-for-ever
 		return finish(s, Outcome{Reason: EvidenceMissing, Text: s.answer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
 	}
 	s.Goal.Sent++
@@ -134,10 +134,10 @@ func continued(s State) (next State, fx []Effect, busy bool) {
 	}
 	s.Goal.Used = used
 	enough := int64(float64(c.Tokens) * float64(cmp.Or(c.Percent, ContinuePercent)) / 100)
-	if ending, _ := s.spent(); ending != "" || used >= enough {
+	if ending, _ := s.spent(); ending != "" || used >= enough { //mutant:nudged-beyond-the-budget
 		return s, nil, false // what was claimed stands: a closing turn would only cut it short
 	}
-	if s.Goal.Small >= cmp.Or(c.Rounds, ContinueRounds) {
+	if s.Goal.Small >= cmp.Or(c.Rounds, ContinueRounds) { //mutant:nudged-for-ever
 		s.Goal.End = DiminishingReturns
 		return s, nil, false
 	}
@@ -197,7 +197,7 @@ func (c *checker) fit(text string) (string, error) {
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return "", errNoJSON
 	}
-	if err := c.answer.Validate(v); err != nil {
+	if err := c.answer.Validate(v); err != nil { //mutant:answer-without-its-schema
 		return "", err
 	}
 	return text, nil

@@ -44,7 +44,7 @@ func checkInput(s State, why Transition) (State, []Effect) {
 // inputChecked goes on to the model call, or ends the loop.
 func inputChecked(s State, why Transition, v verdict) (State, []Effect) {
 	switch v.decision {
-	case HookTrip:
+	case HookTrip: //mutant:tripwire-before-the-model-ignored
 		return guarded(s, v)
 	case HookDeny:
 		if s.Rounds.Input++; s.Rounds.Input >= GuardrailEnd {
@@ -70,11 +70,11 @@ func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
 // outputChecked lets a reply act, sends it back, or ends the loop. What a
 // guardrail did not pass is in no result.
 func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
-	if v.decision == HookPass {
+	if v.decision == HookPass { //mutant:reply-not-passed-acts
 		s.Rounds.Output = 0
 		return act(s, stop)
 	}
-	s = s.withhold()
+	s = s.withhold() //mutant:reply-not-passed-is-shown
 	s.Rounds.Output++
 	calls := s.Calls
 	s.Calls = nil

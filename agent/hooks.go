@@ -142,7 +142,7 @@ func reply(s State) HookData {
 // tell tells hooks that nobody waits for.
 func (s State) tell(p HookPoint, key, tool string, d HookData) (State, []Effect) {
 	at := s.hooksAt(p, tool)
-	if len(at) == 0 || s.Cancel != nil {
+	if len(at) == 0 || s.Cancel != nil { //mutant:hooks-after-the-cancel
 		return s, nil
 	}
 	id := fmt.Sprintf("%s.%s", p, key)
@@ -156,7 +156,7 @@ func hooked(s State, f Hooked) (State, []Effect) {
 	if s.halted() && f.Point.Gate() {
 		return s, nil // it is asked again when the loop goes on
 	}
-	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point {
+	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
 		return passed(s, f)
 	}
 	if i := s.gated(f); i >= 0 {

@@ -146,10 +146,10 @@ func (j Journal) shown(at int) Journal {
 // compaction, so that a prefix that was sent stays as it was.
 func (s State) dynamic() string {
 	d := s.Task.Manners.Dynamic
-	if s.Journal.Shown.Digest == "" {
+	if s.Journal.Shown.Digest == "" { //mutant:journal-unshown
 		return d
 	}
-	return strings.TrimPrefix(d+"\n\n"+journalDigestHead+s.Journal.Shown.Digest, "\n\n")
+	return strings.TrimPrefix(d+"\n\n"+journalDigestHead+s.Journal.Shown.Digest, "\n\n") //mutant:journal-shown
 }
 
 // The pair of messages by which a journal is shown, and what goes on after it.

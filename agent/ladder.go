@@ -72,7 +72,7 @@ func (s State) climbed(r Rung, counts bool) State {
 }
 
 // exhausted reports whether no recovery is left.
-func (s State) exhausted() bool { return s.Ladder.Used >= RecoveriesMax }
+func (s State) exhausted() bool { return s.Ladder.Used >= RecoveriesMax } //mutant:recoveries-without-end
 
 // losingContext is what a person is asked on the last rung.
 const losingContext = "I've made progress but I'm losing context faster than I can recover. Keep going, change direction, or stop?"

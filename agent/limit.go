@@ -8,7 +8,7 @@ func (s State) spent() (Reason, Transition) {
 		return Timeout, SoftLimit
 	case s.CallsOut:
 		return MaxToolCalls, ClosingTurn
-	case s.Turn >= s.Task.Limits.Turns:
+	case s.Turn >= s.Task.Limits.Turns: //mutant:turn-limit
 		return MaxTurns, ClosingTurn
 	}
 	return "", ""

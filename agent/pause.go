@@ -85,13 +85,13 @@ func (s State) patience() int64 {
 // billed is a failed attempt; and where another model can take over, so are
 // refusals by the provider itself, as many as there are retries.
 func (s State) waits(f Failed) bool {
-	return s.patience() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) &&
+	return s.patience() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
 		(!s.elsewhere() || s.mayRetry())
 }
 
 // mayRetry: failed attempts in a row are bounded, those that were waited out for
 // a while among them.
-func (s State) mayRetry() bool { return s.Retries+s.Pause.Own < s.Task.Limits.Retries }
+func (s State) mayRetry() bool { return s.Retries+s.Pause.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
 
 // refused takes a refusal that is waited out.
 func refused(s State, f Failed) (State, []Effect) {
@@ -123,7 +123,7 @@ func barred(s State, f Barred) (State, []Effect) {
 // unused gives the lease back: nothing was billed under it.
 func (s State) unused() (State, []Effect) {
 	s.Open = false
-	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}}
+	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}} //mutant:unused-lease
 }
 
 // atGate waits for the agent's turn, as long as the loop has patience. A pause
@@ -155,7 +155,7 @@ func (s State) atTheGate() []Effect {
 
 // admitted asks for a new lease. Meanwhile the turn may have become another one.
 func admitted(s State, f Admitted) (State, []Effect) {
-	if s.Phase != Waiting || !s.Pause.Waiting || f.Pause != s.Pause.N {
+	if s.Phase != Waiting || !s.Pause.Waiting || f.Pause != s.Pause.N { //mutant:turn-of-another-wait
 		return s, nil
 	}
 	s.Pause.Waiting = false
@@ -174,7 +174,7 @@ func waited(s State) (State, []Effect) {
 	if s.Phase != Waiting || !s.Pause.Waiting {
 		return s, nil
 	}
-	if due := s.impatientAt(); s.Now < due {
+	if due := s.impatientAt(); s.Now < due { //mutant:patience-without-end
 		return s, []Effect{Arm{Timer: gateTimer, Due: due}}
 	}
 	return then([]Effect{LeaveGate{}})(impatient(s))

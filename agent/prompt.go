@@ -17,7 +17,7 @@ func (s State) Prompt() []model.Message {
 	sent := make([]model.Message, 0, len(s.History)-s.Fold.Upto+4)
 	user := func(text string) { sent = add(sent, model.Message{Role: model.User, Text: text}) }
 	if s.Fold.Upto > 0 {
-		user(s.Fold.Text)
+		user(s.Fold.Text)             //mutant:fold-moves-with-each-turn
 		if s.Fold.Upto > s.Recalled { // no text stands for the task's media
 			sent[0].Media = s.Task.Media
 		}
@@ -28,7 +28,7 @@ func (s State) Prompt() []model.Message {
 			sent = append(sent, model.Message{Role: model.Assistant, Text: journalAck})
 			user(journalGoOn)
 		}
-		if i < len(s.History) && !s.History[i].Tombstone {
+		if i < len(s.History) && !s.History[i].Tombstone { //mutant:prompt-tombstones
 			sent = add(sent, s.History[i])
 		}
 	}
@@ -41,7 +41,7 @@ func (s State) plain() bool {
 		return false
 	}
 	for i, m := range s.History {
-		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User {
+		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User { //mutant:plain-tombstones
 			return false
 		}
 	}
@@ -52,7 +52,7 @@ func (s State) plain() bool {
 // joins it, and nobody has counted the two together.
 func add(sent []model.Message, m model.Message) []model.Message {
 	n := len(sent)
-	if n == 0 || m.Role != model.User || sent[n-1].Role != model.User {
+	if n == 0 || m.Role != model.User || sent[n-1].Role != model.User { //mutant:neighbours-not-joined
 		return append(sent, m)
 	}
 	sent[n-1].Text += "\n\n" + m.Text
@@ -71,7 +71,7 @@ func (s State) InputBound() int64 {
 	var n int64
 	if s.anchored() && s.Rounds.Sent == nil {
 		n = s.Anchor.Tokens
-		for _, m := range s.History[s.Anchor.Messages:] {
+		for _, m := range s.History[s.Anchor.Messages:] { //mutant:bound-without-tail
 			n += budget.Message(m)
 		}
 		if s.Anchor.Formless {

@@ -14,7 +14,7 @@ import (
 
 // letThrough: the hooks before a call have let it through, where it is to begin.
 func (s State) letThrough(c Call) bool {
-	return c.Passed && (!s.Task.Manners.Reask || c.Node == s.Node)
+	return c.Passed && (!s.Task.Manners.Reask || c.Node == s.Node) //mutant:word-of-another-node-counts
 }
 
 // heardOf notes where the hooks before a call were asked.

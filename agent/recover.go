@@ -81,7 +81,7 @@ func failed(s State, f Failed) (State, []Effect) {
 	}
 	anchor, waits := s.Anchor, s.waits(f)
 	s, _ = s.keep(f.Reply)
-	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone {
+	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone { //mutant:failed-partial-is-kept
 		s.History = slices.Clone(s.History)
 		s.History[n].Tombstone = true
 	}

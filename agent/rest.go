@@ -8,7 +8,7 @@ import "slices"
 // under way that only the process which began it can bring to its end.
 func (s State) Rests() (due int64, ok bool) {
 	switch s.Phase {
-	case "", Leasing, Acting, Stopping, Waiting:
+	case "", Leasing, Acting, Stopping, Waiting: //mutant:rests-while-its-model-answers
 	default: // a model or hooks are asked, or it has ended
 		return 0, false
 	}
@@ -26,7 +26,7 @@ func (s State) works(c Call) bool {
 	case Starting:
 		return true
 	case Running: // others answer by themselves, and a person is asked about a call that nobody brings to its end
-		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID)
+		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID) //mutant:rests-with-a-tool-under-way
 	}
 	return false
 }
@@ -38,7 +38,7 @@ func (s State) due() int64 {
 		return 0
 	}
 	due := s.Began + s.Task.Limits.HardMS
-	for _, fx := range s.clocks() {
+	for _, fx := range s.clocks() { //mutant:forgets-the-retry-of-a-call
 		if arm, ok := fx.(Arm); ok {
 			due = min(due, arm.Due)
 		}

@@ -51,13 +51,13 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		o := s.Outcome
 		return s, []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
 	}
-	if f.Damaged != "" {
+	if f.Damaged != "" { //mutant:own-log-damaged
 		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
 		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
 	}
 	if s.Query.Query == "" && !s.Stands {
-		fx = append(fx, s.clocks()...)
+		fx = append(fx, s.clocks()...) //mutant:late-timers-are-not-due
 	}
 	s.Rounds.Told = nil // they ended with the life that ran them
 	s, more, decided := s.differs(f, whole)
@@ -68,13 +68,13 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	switch s.Phase {
 	case Hooking, Stopping:
 		if s.Gate.ID != "" {
-			fx = append(fx, s.atGate())
+			fx = append(fx, s.atGate()) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
 		if whole && s.Cancel == nil { // its lease was granted and not used
 			return s, append(fx, s.callModel())
 		}
-		return then(fx)(lostModelCall(s, whole))
+		return then(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
 	case Acting:
 		if whole {
 			s = s.neverBegun()
@@ -82,9 +82,9 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		return then(fx)(lostCalls(s))
 	case Waiting:
 		if s.Pause.Waiting {
-			return s, append(fx, s.atTheGate()...)
+			return s, append(fx, s.atTheGate()...) //mutant:wait-forgotten-by-a-crash
 		}
-		if s.Query.Query == "" && !s.Idle {
+		if s.Query.Query == "" && !s.Idle { //mutant:idle-takes-a-retry's-timer
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 		}
 	}
@@ -95,7 +95,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 // full unless the call was never made, and another attempt asks for a lease of
 // its own.
 func lostModelCall(s State, never bool) (State, []Effect) {
-	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}}
+	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
 		return then(fx)(finishCanceled(s.idle()))
@@ -104,7 +104,7 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	return then(fx)(anotherAttempt(s))
+	return then(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
 }
 
 // anotherAttempt asks for a lease in the place of one that is gone.
@@ -135,7 +135,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
 			continue // a timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
-			e = s.atCall(c)
+			e = s.atCall(c) //mutant:call's-gate-lost-in-a-crash
 		case c.remote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
@@ -150,7 +150,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
 			s, e = s.with(i, c).enter(i)
-		case c.Class == model.Read || c.Class == model.Idempotent:
+		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
 			s, e = s.enter(i)
 		default:
 			s, e = unknownOutcome(s, c)
@@ -180,7 +180,7 @@ func (s State) neverBegun() State {
 // whether it came to its end. A late result resolves it.
 func unknownOutcome(s State, c Call) (State, Effect) {
 	s.Phase, s.Parked = Waiting, s.Now
-	s.Query = Park{
+	s.Query = Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
 			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
@@ -191,7 +191,7 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 // unpark goes on after the wait for a person, which is not the agent's time.
 func (s State) unpark() (State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Query.Query}}
-	s.Began += s.Now - s.Parked
+	s.Began += s.Now - s.Parked //mutant:people's-time-counts
 	s.Phase, s.Query, s.Parked = Acting, Park{}, 0
 	return s, append(fx, s.clocks()...)
 }

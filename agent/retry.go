@@ -13,8 +13,8 @@ const callTimer = "retry-"
 // passing reports whether a failed call may run again by itself: the failure
 // is one that passes, running it twice does no harm, and it has tries left.
 func (s State) passing(c Call, f Returned) bool {
-	again := c.Class == model.Read || c.Class == model.Idempotent
-	return f.Error && f.Transient && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting &&
+	again := c.Class == model.Read || c.Class == model.Idempotent                                      //mutant:effects-retried
+	return f.Error && f.Transient && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting && //mutant:tool-retries
 		c.Tries < min(s.Task.Manners.ToolRetries, ToolRetriesMax)
 }
 
@@ -22,7 +22,7 @@ func (s State) passing(c Call, f Returned) bool {
 // failure is kept: it is what the model reads if no attempt follows.
 func again(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
-	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries]
+	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries] //mutant:tool-backoff
 	c.Tries++
 	c.Result = model.ToolResult{Call: c.ID, Text: f.Text, Error: true}
 	s, fx := advance(s.with(i, c))
@@ -38,7 +38,7 @@ func retryCall(s State, timer string) (State, []Effect) {
 		return s, nil
 	}
 	c := s.Calls[i]
-	if s.Now < c.Due {
+	if s.Now < c.Due { //mutant:retried-too-early
 		return s, []Effect{Arm{Timer: timer, Due: c.Due}}
 	}
 	c.Stage = Pending

@@ -171,7 +171,7 @@ func (c Call) recorded() bool { return c.Class != model.Read }
 // to come to a place takes it, another future copies.
 func (s State) say(m model.Message) State {
 	n := len(s.History)
-	if s.tape == nil || s.tape.taken != n || cap(s.History) == n {
+	if s.tape == nil || s.tape.taken != n || cap(s.History) == n { //mutant:no-clip
 		grown := make([]model.Message, n, 2*n+tapeStart)
 		copy(grown, s.History)
 		s.History, s.tape = grown, &tape{taken: n}
@@ -200,7 +200,7 @@ func (s State) call(id string) int {
 
 // with replaces one call.
 func (s State) with(i int, c Call) State {
-	s.Calls = slices.Clone(s.Calls)
+	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	s.Calls[i] = c
 	return s
 }

@@ -11,7 +11,7 @@ import (
 // propose says that the agent believes it is done: the task's requirements have
 // the first word, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
-	if s.lingers() {
+	if s.lingers() { //mutant:lingers-before-the-stop
 		return linger(s)
 	}
 	s, fx, busy := pursue(s)
@@ -28,7 +28,7 @@ func propose(s State) (State, []Effect) {
 // again with the counters as they were, so that no recovery begins anew.
 func stopChecked(s State, v verdict) (State, []Effect) {
 	switch v.decision {
-	case HookPrevent:
+	case HookPrevent: //mutant:stop-prevented-goes-on
 		return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
 	case HookBlock:
 		text := v.text
@@ -36,7 +36,7 @@ func stopChecked(s State, v verdict) (State, []Effect) {
 			text = notDone
 		}
 		s.Rounds.Blocks++
-		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block {
+		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block { //mutant:blocks-without-end
 			return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true,
 				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.why())})
 		}
@@ -65,11 +65,11 @@ func (s State) proposes(proposal int) bool {
 
 // stopAllowed ends the loop, unless a user's message came in meanwhile.
 func stopAllowed(s State, f StopAllowed) (State, []Effect) {
-	if !s.proposes(f.Proposal) {
+	if !s.proposes(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
 	s.Vetoes = 0
-	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil {
+	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return nextTurn(s.reopened(), Steering)
 	}
 	return finish(s, Outcome{Reason: cmp.Or(s.Goal.End, Completed), Text: s.answer()})

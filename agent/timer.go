@@ -11,9 +11,9 @@ func woke(s State, f Woke) (State, []Effect) {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
 		}
 		s.Soft = true
-		return s.stirred()
+		return s.stirred() //mutant:idle-beyond-its-time
 	case hardTimer:
-		if due := s.Began + s.Task.Limits.HardMS; s.Now < due {
+		if due := s.Began + s.Task.Limits.HardMS; s.Now < due { //mutant:early-timer-ends
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
 		}
 		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})

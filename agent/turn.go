@@ -12,7 +12,7 @@ import (
 
 // submitted opens the loop. The prompt is in the record before anything is risked.
 func submitted(s State, f Submitted) (State, []Effect) {
-	if s.Phase != "" {
+	if s.Phase != "" { //mutant:task-once
 		return s, nil
 	}
 	s.Task = f.Task
@@ -131,13 +131,13 @@ func granted(s State, f Granted) (State, []Effect) {
 	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		return s.spare()
 	}
-	if s.Phase != Leasing || f.Lease != s.Lease {
+	if s.Phase != Leasing || f.Lease != s.Lease { //mutant:stale-grant
 		return s, nil
 	}
-	if s.Cancel != nil {
+	if s.Cancel != nil { //mutant:granted-after-cancel
 		return finishCanceled(s)
 	}
-	if len(s.grave()) > 0 {
+	if len(s.grave()) > 0 { //mutant:lease-used-before-the-answer
 		return s.spare()
 	}
 	if s.Purpose == ForSummary {
@@ -223,12 +223,12 @@ func denied(s State, f Denied) (State, []Effect) {
 // anything of it acts, and decides by the calls that were observed, not by the
 // provider's label.
 func replied(s State, f Replied) (State, []Effect) {
-	if s.Phase != Thinking || f.Lease != s.Lease {
+	if s.Phase != Thinking || f.Lease != s.Lease { //mutant:reply-of-its-lease
 		return s, nil
 	}
 	s.ModelMS += f.TookMS
 	s.Pause = Pause{N: s.Pause.N}
-	if s.Purpose == ForSummary {
+	if s.Purpose == ForSummary { //mutant:summary-is-a-turn
 		return summarized(s, f.Reply)
 	}
 	s = s.calibrated(f.Reply)
@@ -263,11 +263,11 @@ func act(s State, stop model.Stop) (State, []Effect) {
 	calls, text := s.Calls, s.History[len(s.History)-1].Text
 	s.Calls = nil
 	switch {
-	case s.Ending != "":
+	case s.Ending != "": //mutant:closing-turn
 		return closed(s, text, calls)
 	case len(calls) > 0:
 		return dispatch(s, calls)
-	case s.Habits.Forced && stop != model.StopRefusal:
+	case s.Habits.Forced && stop != model.StopRefusal: //mutant:question-not-forced
 		return unasked(s, text)
 	case stop == model.StopRefusal: // some refuse without a word
 		return finish(s, Outcome{Reason: Refused, Text: cmp.Or(strings.TrimSpace(text), s.found()), Partial: true})
@@ -283,12 +283,12 @@ func act(s State, stop model.Stop) (State, []Effect) {
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role, m.Results = model.Assistant, nil // a model has no results to bring
+	m.Role, m.Results = model.Assistant, nil // a model has no results to bring //mutant:results-of-a-model
 	m.Media = nil                            // and shows nothing
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
-		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i)
+		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i) //mutant:provider-ids-kept
 		calls[i] = s.validate(m.Calls[i], i)
 	}
 	if r.UsageKnown {
@@ -304,7 +304,7 @@ func (s State) take(r model.Reply) (State, []Call) {
 
 // settle closes the lease with what the provider reported, or in full.
 func (s State) settle(r model.Reply, calls int) (State, []Effect) {
-	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown}
+	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
 		e.Used = s.route().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
@@ -339,7 +339,7 @@ func (s State) refuse(calls []Call, text string) State {
 	for i, c := range calls {
 		results[i] = model.ToolResult{Call: c.ID, Text: text, Error: true}
 	}
-	return s.say(model.Message{Role: model.ToolRole, Results: results})
+	return s.say(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
 // finish is the one way out of the loop.
@@ -348,7 +348,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 		return s, nil
 	}
 	s.Worked = s.clock()
-	s, fx := s.abortGates()
+	s, fx := s.abortGates() //mutant:hooks-left-running
 	if s.Open || s.Phase == Leasing {
 		// A lease that is open or asked for is closed for good.
 		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
@@ -365,7 +365,7 @@ func finish(s State, o Outcome) (State, []Effect) {
 		fx = append(fx, Unpark{Query: s.Query.Query})
 		s.Query = Park{}
 	}
-	if left := s.leaving(); left != "" {
+	if left := s.leaving(); left != "" { //mutant:leaves-in-silence
 		o.Detail = strings.TrimPrefix(clip(o.Detail, DetailBytesMax/2)+"; "+left, "; ")
 	}
 	s.Idle, s.Away, s.Mail = false, nil, nil
@@ -395,6 +395,6 @@ func steered(s State, f Steered) (State, []Effect) {
 	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil
 	}
-	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text)
+	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text) //mutant:steers-not-clipped
 	return s.stirred()
 }

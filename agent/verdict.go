@@ -35,7 +35,7 @@ func (s State) judge(p HookPoint, c Call, answers []HookAnswer) []judged {
 		j := judged{hook: h, answer: HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
 		if i < len(answers) && answers[i].Hook == h.Name {
 			j.answer = answers[i]
-			j.failed = s.nonsense(p, c, j.answer)
+			j.failed = s.nonsense(p, c, j.answer) //mutant:nonsense-of-hooks-counts
 		}
 		j.answer.Text = clip(strings.TrimSpace(j.answer.Text), HookTextMax)
 		list[i] = j
@@ -47,7 +47,7 @@ func (s State) judge(p HookPoint, c Call, answers []HookAnswer) []judged {
 		}
 		if j.failed != "" {
 			j.answer = HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip(j.failed, errorShown)}
-			if p.Knows(j.hook.Failing) {
+			if p.Knows(j.hook.Failing) { //mutant:failing-hook-passes
 				j.answer.Decision = j.hook.Failing
 			}
 		}
@@ -91,7 +91,7 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 	rank := len(strictness[p])
 	for _, j := range list {
 		at := slices.Index(strictness[p], j.answer.Decision)
-		if !j.hook.Report && at >= 0 && at < rank {
+		if !j.hook.Report && at >= 0 && at < rank { //mutant:strictest-hook
 			rank, v.decision = at, j.answer.Decision
 		}
 	}

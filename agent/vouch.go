@@ -31,9 +31,9 @@ func (Vouch) effect() {}
 func (s State) beginRecorded(i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case !s.Task.Manners.Vouch || s.Vouch.Answered == s.Life:
+	case !s.Task.Manners.Vouch || s.Vouch.Answered == s.Life: //mutant:begins-when-vouched
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
-	case s.Vouch.Asked == s.Life:
+	case s.Vouch.Asked == s.Life: //mutant:vouch-sent-each-time
 		return s, nil
 	}
 	s.Vouch.Asked = s.Life
@@ -57,7 +57,7 @@ func vouched(s State, f Vouched) (State, []Effect) {
 	}
 	var fx []Effect
 	for _, c := range s.Calls {
-		if c.Stage == Starting {
+		if c.Stage == Starting { //mutant:vouched-begins-nothing
 			fx = append(fx, Begin{Call: c.ID, Attempt: c.Attempt})
 		}
 	}

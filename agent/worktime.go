@@ -83,7 +83,7 @@ func (s State) stand(fx []Effect) (State, []Effect) {
 	waits := s.awaitsChildren()
 	switch {
 	case !s.countsWork() || s.Phase == "" || s.Phase == Done:
-	case waits && !s.Stands:
+	case waits && !s.Stands: //mutant:waiting-for-children-counts
 		s.Stands, s.Stood = true, s.Now
 	case !waits && s.Stands:
 		s.Began, s.Stands = s.Began+s.Now-s.Stood, false
@@ -113,7 +113,7 @@ func (s State) absent(last int64) State {
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
 		return s
 	}
-	return s.skip(s.Now - last)
+	return s.skip(s.Now - last) //mutant:absence-counts
 }
 
 // overslept takes the time since last from the clock if a limit of time passed meanwhile

@@ -128,7 +128,7 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 		}
 	}
 	keep := first.closingBound(first.Input)
-	if !first.sane() || !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) {
+	if !first.sane() || !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
 		return p, false
 	}
 	p.Kept = p.Kept.Plus(keep)
@@ -142,7 +142,7 @@ func (p Pool) priced(own Limit, k Ask) bool {
 }
 
 // room is what nobody has a claim on.
-func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) }
+func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) } //mutant:held-not-counted
 
 func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
@@ -151,7 +151,7 @@ func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= roo
 func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	a := p.Account(who)
 	switch {
-	case lease <= a.Closed, lease <= a.Open:
+	case lease <= a.Closed, lease <= a.Open: //mutant:closed-lease
 		return p, Grant{Verdict: Stale}
 	case a.Open != 0:
 		p = p.Lose(who, a.Open, 0)
@@ -209,7 +209,7 @@ func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 		if out >= k.OutputMin && out > 0 {
 			take = k.Price.Bound(k.Input, out)
 			take.Calls = calls
-			keep = k.closingBound(k.Input + out)
+			keep = k.closingBound(k.Input + out) //mutant:closing-turn-kept
 			return Grant{Verdict: Granted, Output: out, Calls: calls, Short: short}, take, keep
 		}
 		g.Short = short
@@ -267,10 +267,10 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 		p.Held = p.Held.Minus(held)
 		a.Open, a.Held = 0, Amount{}
 		over := used.Over(held)
-		p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano})
+		p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano}) //mutant:overrun-not-booked
 	} else {
 		// Nothing was sent under a lease that was never granted.
-		used = Amount{}
+		used = Amount{} //mutant:unseen-settlement-ignored
 	}
 	a.Closed = max(a.Closed, lease)
 	a.Spent, p.Spent = a.Spent.Plus(used), p.Spent.Plus(used)
@@ -284,7 +284,7 @@ func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	if lease != a.Open || lease == 0 {
 		return p.Settle(who, lease, Amount{})
 	}
-	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano}
+	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano} //mutant:lost-call-is-free
 	p.Unknown = p.Unknown.Plus(lost)
 	lost.Calls = calls
 	return p.Settle(who, lease, lost)
@@ -312,7 +312,7 @@ func (p Pool) Leave(who string) Pool {
 		a = p.Account(who)
 	}
 	p.Kept = p.Kept.Minus(a.Kept)
-	a.Kept = Amount{}
+	a.Kept = Amount{} //mutant:kept-not-returned
 	return p.with(who, a)
 }
 

@@ -49,7 +49,7 @@ func (p Price) upTo(prompt int64) Price {
 	flat.Long, flat.Longest = Tier{}, Tier{}
 	for _, t := range p.tiers() {
 		if t.begun(prompt) {
-			flat = flat.Dearer(p.of(t))
+			flat = flat.Dearer(p.of(t)) //mutant:long-prompt-reserved-as-short
 		}
 	}
 	return flat

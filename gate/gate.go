@@ -349,7 +349,7 @@ func (g Gate) move() (Gate, []Effect) {
 	wait := g.closedFor()
 	for {
 		w, ok := g.queue.oldestHeld()
-		if !ok || wait == 0 && g.now < w.since+g.limits.Hold || wait > 0 && g.now+wait <= w.since+g.limits.Hold {
+		if !ok || wait == 0 && g.now < w.since+g.limits.Hold || wait > 0 && g.now+wait <= w.since+g.limits.Hold { //mutant:lease-waits-at-the-gate
 			return g, fx
 		}
 		g.queue = g.queue.without(w.who)

@@ -94,8 +94,8 @@ func (q queue) served(w wait) queue {
 		return q
 	}
 	q.ring = q.ring.Delete(l.turn)
-	q.turn++
-	l.turn = q.turn
+	q.turn++        //mutant:turn-advances
+	l.turn = q.turn //mutant:run-takes-turn
 	q.ring = q.ring.Set(l.turn, w.run)
 	q.lanes = q.lanes.Set(w.run, l)
 	return q

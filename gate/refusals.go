@@ -42,8 +42,9 @@ func (g Gate) refused(f flight, e Answered) (Gate, []Effect) {
 		g = g.narrowed()
 		g.streak++
 	}
-	pause := max(min(max(e.AfterMS, 0), g.limits.PauseMax), backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.streak-1))
-	if g.breaker != Closed { // it does answer
+	pause := max(min(max(e.AfterMS, 0), g.limits.PauseMax), backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.streak-1)) //mutant:ignores-retry-after
+	if g.breaker != Closed {
+		// It does answer.
 		g.breaker, g.trial, g.fails, g.opened, g.ours = Closed, "", 0, 0, false
 	}
 	return g.close(pause, e.As, true)
@@ -74,7 +75,7 @@ func (g Gate) recovered() (Gate, []Effect) {
 // others know of almost as long a pause.
 func (g Gate) close(ms int64, why Verdict, tell bool) (Gate, []Effect) {
 	end := g.now + ms
-	if g.until < end {
+	if g.until < end { //mutant:shorter-pause-wins
 		var late int64
 		g.seed, late = jitter(g.seed, min(g.limits.JitterMax, ms/4+1))
 		g.until, g.why = end+late, why

@@ -32,7 +32,7 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 func (s State) tellAll(f agent.Canceled) []Effect {
 	var fx []Effect
 	s.Members(func(m Member) {
-		if !m.Done {
+		if !m.Done { //mutant:cancel-tells-only-the-root
 			fx = append(fx, Tell{To: m.ID, Fact: f})
 		}
 	})
@@ -47,7 +47,7 @@ func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	if !ok || m.Done {
 		return s.stopBelow(of, f)
 	}
-	m.Stopping = true
+	m.Stopping = true //mutant:member-stopping
 	s, fx := s.put(m).stopBelow(of, f)
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
@@ -63,11 +63,11 @@ func (s State) stopBelow(of agent.ID, f agent.Canceled) (State, []Effect) {
 		if !strings.HasPrefix(id, below) {
 			break
 		}
-		if member.Done {
+		if member.Done { //mutant:background-child-outlives-its-parent
 			continue
 		}
 		m := *member
-		m.Stopping = true
+		m.Stopping = true //mutant:children-stopping
 		s = s.put(m)
 		fx = append(fx, Tell{To: m.ID, Fact: f})
 	}
@@ -108,7 +108,7 @@ func givenUp(s State, f GivenUp) (State, []Effect) {
 
 // giveUp ends a member for others; should it live again, it ends, too.
 func giveUp(s State, m Member, o agent.Outcome, as agent.Reason) (State, []Effect) {
-	m.Outcome, m.Silent = o, s.Cancel != nil
-	s, fx := end(s, m)
+	m.Outcome, m.Silent = o, s.Cancel != nil //mutant:given-up-outcome
+	s, fx := end(s, m)                       //mutant:given-up-end
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)
 }

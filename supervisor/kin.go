@@ -22,18 +22,18 @@ func send(s State, from agent.ID, f agent.Send) (State, []Effect) {
 		return []Effect{Tell{To: from, Fact: agent.Returned{Call: f.Call, Error: fail, Text: fmt.Sprintf(format, args...)}}}
 	}
 	switch limit := s.Run.Limits.Messages; {
-	case s.Cancel != nil || s.Phase != Live || m.Stopping:
+	case s.Cancel != nil || s.Phase != Live || m.Stopping: //mutant:message-after-the-cancel
 		return s, answer(true, "not sent: the run was canceled")
 	case !slices.Contains(m.Rights, sendTool):
 		return s, answer(true, "not sent: this agent may not send messages")
 	case len(f.Text) > agent.MessageBytesMax:
 		return s, answer(true, "not sent: a message may have %d bytes", agent.MessageBytesMax)
-	case s.Messages >= limit:
+	case s.Messages >= limit: //mutant:messages-unlimited
 		return s, answer(true, "not sent: the agents of a run may send %d messages", limit)
 	}
 	to, why := s.addressee(m, f.To)
 	if why != "" {
-		return s, answer(true, "not sent: %s", why)
+		return s, answer(true, "not sent: %s", why) //mutant:message-not-answered
 	}
 	s.Messages++
 	return s, append([]Effect{Tell{To: to.ID, Fact: agent.Messaged{From: from, Name: m.Name, Text: f.Text}}},
@@ -52,7 +52,7 @@ func (s State) addressee(m Member, to string) (found Member, why string) {
 		return found, "you have no parent"
 	case ok && found.ID == m.ID:
 		return found, "that is yourself"
-	case ok && found.Done:
+	case ok && found.Done: //mutant:message-to-the-dead
 		return found, fmt.Sprintf("%s (%s) has finished: %s", found.ID, found.Name, found.Outcome.Reason)
 	case ok:
 		return found, ""

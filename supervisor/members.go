@@ -112,7 +112,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 	t.Forbidden = s.forbidden(m)
 	for _, spec := range s.Run.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, spec.Name)
-		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth
+		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth //mutant:leaf-by-depth
 		if offered && !leaf && slices.Contains(m.Rights, spec.Name) {
 			t.Tools = append(t.Tools, spec)
 		}
@@ -159,7 +159,7 @@ func tighter(a, b agent.Limits) agent.Limits {
 // from the call, so the same delegation finds the same child.
 func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
-	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") {
+	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
 		return s, nil
 	}
 	refuse := func(format string, args ...any) (State, []Effect) {
@@ -173,17 +173,17 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	def, known := s.definition(name)
 	l := s.Run.Limits
 	switch {
-	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done:
+	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done: //mutant:delegate-after-the-end
 		return refuse("the run was canceled")
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
 	case !known || own.Delegates != nil && !slices.Contains(own.Delegates, name):
 		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.delegates(own), ", "))
-	case parent.Depth+1 >= l.Depth:
+	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
 		return refuse("agents may be nested %d deep at most", l.Depth)
-	case parent.Children >= l.Children:
+	case parent.Children >= l.Children: //mutant:live-children-unlimited
 		return refuse("an agent may have %d live children", l.Children)
-	case s.Count() >= l.Agents:
+	case s.Count() >= l.Agents: //mutant:agents-unlimited
 		return refuse("a run may have %d agents", l.Agents)
 	case s.Frozen:
 		return refuse("the budget is frozen, so the run is ending")
@@ -204,7 +204,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("%s", why)
 	}
 	t.Limits = within(t.Limits, f)
-	m.binding = bindingHooks(t)
+	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAsk(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
 		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)
@@ -218,7 +218,7 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	}
 	s.Pool = pool
 	parent.Children++
-	s, fx := join(s.put(parent), m, t, f.Past)
+	s, fx := join(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
 		fx = append(fx, Tell{To: from, Fact: working(m)})
 	}
@@ -243,7 +243,7 @@ const TaskBytesMax = 200 << 10
 // free, its parent hears the answer, its own children are stopped.
 func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
-	if !ok || m.Done {
+	if !ok || m.Done { //mutant:published-twice
 		return s.heardOf(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
@@ -266,11 +266,11 @@ func end(s State, m Member) (State, []Effect) {
 	}
 	s.Usage = s.Usage.Add(m.Usage)
 	s = s.unqueue(m).put(m)
-	s.Pool = s.Pool.Leave(string(m.ID))
+	s.Pool = s.Pool.Leave(string(m.ID)) //mutant:blind-account-never-left
 	if parent, ok := s.Member(m.Parent); ok && m.ID != agent.Root {
-		parent.Children--
+		parent.Children-- //mutant:children-never-counted-down
 		s = s.put(parent)
-		if !parent.Done {
+		if !parent.Done { //mutant:background-result-lost
 			fx = append(fx, Tell{To: m.Parent, Fact: report(m)})
 		}
 	}
@@ -313,7 +313,7 @@ func answer(m Member) agent.Returned {
 // alone: until each of these has ended, too, the members below them would go on.
 // They are marked, so that a Delegate of theirs that is under way begins nothing.
 func (s State) stopOrphans(m Member) (State, []Effect) {
-	if m.Children == 0 {
+	if m.Children == 0 { //mutant:orphans-live-on
 		return s, nil
 	}
 	return s.stopBelow(m.ID, agent.Canceled{Why: "an agent above it has ended", Now: true})
@@ -330,7 +330,7 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 	doubts := s.doubts(m, f)
 	m.Node = f.Node
 	s, fx := s.put(m).seen(m, doubts)
-	if f.Damaged != "" {
+	if f.Damaged != "" { //mutant:member-damaged
 		s, more := damaged(s, from, f.Damaged)
 		return s, append(fx, more...)
 	}

@@ -20,7 +20,7 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 	m.Seen = true
 	m.Turns, m.Node = max(m.Turns, f.Turn-1), cmp.Or(f.Node, m.Node)
 	s = s.put(m)
-	if s.Cancel != nil {
+	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
 	if newest := s.newestLease(from); f.Lease <= newest { // it was never asked for twice
@@ -47,7 +47,7 @@ func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool
 			ask.Final, why, detail = true, agent.Vetoed, d
 		} else if s.Frozen {
 			ask.Final, why, detail = true, agent.TokenBudget, "the budget was frozen"
-		} else if over := s.Pool.Overrun; !over.Zero() {
+		} else if over := s.Pool.Overrun; !over.Zero() { //mutant:overrun-ends-nothing
 			ask.Final, why, detail = true, agent.TokenBudget, "a provider billed more than its rules allow"
 			if over.Tokens == 0 {
 				why = agent.CostBudget
@@ -111,8 +111,8 @@ func (s State) unqueue(m Member) State {
 // drain answers those who wait, as long as the first of them gets an answer.
 func (s State) drain() (State, []Effect) {
 	var fx []Effect
-	for s.Waiting() > 0 && s.Cancel == nil {
-		it := s.queue.Iterator()
+	for s.Waiting() > 0 && s.Cancel == nil { //mutant:queue-drained
+		it := s.queue.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.who)
 		next, more, waits := s.unqueue(m).lease(m, w.lease, w.ask)
@@ -150,7 +150,7 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 		m.Calls = int(s.Pool.Account(string(from)).Spent.Calls)
 		s = s.put(m)
 	}
-	return s.drain()
+	return s.drain() //mutant:settling-wakes-others
 }
 
 // limitSet changes the limits of a live run, or freezes it; what is committed

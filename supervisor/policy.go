@@ -148,5 +148,5 @@ func propose(s State, from agent.ID, f agent.ProposeStop) (State, []Effect) {
 		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal}}}
 	}
 	m.Vetoes++
-	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > VetoesMax}}}
+	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > VetoesMax}}} //mutant:veto-limit
 }

@@ -15,7 +15,7 @@ func (s State) rights(parent, deny []string, def Definition) (rights, denied []s
 			parent = append(parent, t.Name)
 		}
 	}
-	denied = slices.Concat(deny, def.Deny)
+	denied = slices.Concat(deny, def.Deny) //mutant:denies-not-united
 	rights = []string{}
 	for _, name := range parent {
 		if (def.Tools == nil || slices.Contains(def.Tools, name)) && !slices.Contains(denied, name) {
@@ -86,7 +86,7 @@ func inheritHooks(own, bound []agent.Hook, elsewhere bool) []agent.Hook {
 // bindChild tightens the task of a child to its parent's hooks and remaining budget.
 // why says why the child is refused; it is empty if it is not.
 func (s State) bindChild(t agent.Task, child, parent Member) (bound agent.Task, why string) {
-	t.Manners.Hooks = inheritHooks(t.Manners.Hooks, parent.binding, child.Pool != parent.Pool)
+	t.Manners.Hooks = inheritHooks(t.Manners.Hooks, parent.binding, child.Pool != parent.Pool) //mutant:hooks-not-inherited
 	if why := tooManyHooks(t.Manners.Hooks); why != "" && len(parent.binding) > 0 {
 		return t, why
 	}

@@ -46,11 +46,11 @@ func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
 	switch {
 	case s.Run.Rules < agent.WorkRules || s.Phase == Over:
 		return s, fx
-	case now || s.Now >= s.askDue():
+	case now || s.Now >= s.askDue(): //mutant:members-asked
 		return s.askMembers(fx)
 	}
 	s.AskDue = s.askDue()
-	return s, append(fx, Arm{Timer: askTimer, Due: s.AskDue})
+	return s, append(fx, Arm{Timer: askTimer, Due: s.AskDue}) //mutant:ask-armed
 }
 
 // wokeToAsk asks the members if it is time by the stamps of the log.
@@ -163,7 +163,7 @@ func (s State) missed(from agent.ID, fact Fact) string {
 	case agent.Back:
 		sent = f.Ordinal
 	}
-	if m.Done || sent <= m.Heard+1 {
+	if m.Done || sent <= m.Heard+1 { //mutant:lost-messages-are-not-counted
 		return ""
 	}
 	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", from, sent-1, m.Heard)

@@ -32,7 +32,7 @@ func (l *Life) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (ma
 	id := l.ID(epoch, start, kind, key)
 	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Epoch: epoch, Start: start,
 		Items: []mailbox.Item{{ID: id, Kind: kind, Body: raw}}}
-	if f := l.Outbox.Floor(); f > l.base && f <= l.N && l.Phase == Alive {
+	if f := l.Outbox.Floor(); f > l.base && f <= l.N && l.Phase == Alive { //mutant:blind-floor-above-what-is-out
 		h := l.hashes[f-l.base-1]
 		e.Floor, e.Hash = f, h[:]
 	}

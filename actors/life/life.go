@@ -134,7 +134,7 @@ type mark struct {
 	lives map[string]struct{}
 }
 
-func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i }
+func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i } //mutant:below-watermark
 
 type hash [16]byte
 
@@ -172,7 +172,7 @@ func (l *Life) Next(m mailbox.Message) Read {
 	l.At = max(l.At, m.At)
 	l.extend(m.Data)
 	out := Read{N: l.N}
-	if l.Phase == Closed {
+	if l.Phase == Closed { //mutant:closed-reads-nothing
 		l.spokenTo(m.Data, &out)
 		return out
 	}
@@ -193,7 +193,7 @@ func (l *Life) Next(m mailbox.Message) Read {
 		}
 		return out
 	}
-	if err := l.checkFirst(e); err != nil {
+	if err := l.checkFirst(e); err != nil { //mutant:headless-log-goes-on
 		out.Err, l.Damage = err, err.Error()
 	}
 	var letters []Letter
@@ -213,14 +213,14 @@ func (l *Life) Next(m mailbox.Message) Read {
 	if errors.Is(out.Err, ErrDamaged) && l.Damage == "" {
 		l.Damage = out.Err.Error()
 	}
-	if l.Damage != "" && l.Phase == Alive && !l.confess {
+	if l.Damage != "" && l.Phase == Alive && !l.confess { //mutant:damage-is-confessed
 		l.reclaim(&out)
 	}
 	l.post(letters)
 	if out.asked && l.last != nil {
 		out.Repeat = []Letter{*l.last}
 	}
-	if l.Phase != Alive {
+	if l.Phase != Alive { //mutant:acts-before-own-resumed
 		out.World = nil
 	}
 	return out
@@ -259,9 +259,9 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 	if e.Start == l.Start {
 		out.Own = e.Items[0].ID
 	}
-	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer
+	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer //mutant:forged-before-first-claim
 	// An entry of a life whose Resumed never came counts too: that one is gone.
-	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out)
+	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out) //mutant:hash-of-lost-life-only-logged
 	if e.Items[0].Kind == "resumed" {
 		return l.resumed(e, out)
 	}
@@ -270,12 +270,12 @@ func (l *Life) own(e mailbox.Entry, out *Read) []Letter {
 		switch {
 		case inForce && l.unknown(item, true):
 			return nil
-		case !ownKinds[item.Kind], !inForce && item.Kind != "returned":
+		case !ownKinds[item.Kind], !inForce && item.Kind != "returned": //mutant:own-entry-counts
 			// A superseded life decides nothing; what a tool returned is evidence.
 			l.Dropped++
 			continue
 		case item.Kind == "closed":
-			l.Phase = Closed
+			l.Phase = Closed //mutant:wakes-without-claim
 		}
 		letters = append(letters, l.step(item, "", false, out)...)
 	}
@@ -290,7 +290,7 @@ func (l *Life) commands(e mailbox.Entry, out *Read) []Letter {
 	var letters []Letter
 	for _, item := range e.Items {
 		_, known := l.requests[item.ID]
-		if known || item.ID == "" || !commandKinds[item.Kind] || len(l.requests) >= RequestsMax {
+		if known || item.ID == "" || !commandKinds[item.Kind] || len(l.requests) >= RequestsMax { //mutant:commands-twice
 			l.Dropped++
 			continue
 		}
@@ -315,8 +315,8 @@ func (l *Life) letters(e mailbox.Entry, out *Read) []Letter {
 		life := activation(item)
 		_, heard := m.lives[life]
 		fresh := m.below(item.N, item.I)
-		damaged := life != "" && !heard && !fresh
-		if halts := l.halts(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts {
+		damaged := life != "" && !heard && !fresh                                                                        //mutant:back-check
+		if halts := l.halts(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
 		}
@@ -360,7 +360,7 @@ func (l *Life) CheckpointDue() bool {
 
 // MayClose: the machine is done and all its letters are out.
 func (l *Life) MayClose() bool {
-	return l.Phase == Alive && l.machine.Ended() && l.Outbox.Empty()
+	return l.Phase == Alive && l.machine.Ended() && l.Outbox.Empty() //mutant:closes-with-letters-out
 }
 
 // Floor is the highest floor that was claimed in the log.

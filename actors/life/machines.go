@@ -20,7 +20,7 @@ type Agent struct {
 func (a *Agent) Ended() bool { return a.State.Phase == agent.Done }
 
 // Rests reports whether the agent waits for others or the clock alone.
-func (a *Agent) Rests() (due int64, ok bool) { return a.State.Rests() }
+func (a *Agent) Rests() (due int64, ok bool) { return a.State.Rests() } //mutant:rests-without-its-due-time
 
 // Step steps one fact. Letters to anyone but the agent's supervisor do not exist.
 func (a *Agent) Step(f Fact) Stepped {

@@ -59,7 +59,7 @@ func (o *Outbox) Put(n uint64, letters []Letter) {
 }
 
 func (o *Outbox) list(to mailbox.Address, l *lane) {
-	if !l.listed && l.flying == 0 && len(l.queue) > 0 {
+	if !l.listed && l.flying == 0 && len(l.queue) > 0 { //mutant:two-in-flight
 		l.listed = true
 		o.ready = append(o.ready, to)
 	}
@@ -82,7 +82,7 @@ func (o *Outbox) Forget(n uint64) {
 			o.out(t.N)
 			return true
 		})
-		if len(l.queue) == 0 && !l.listed { // a listed lane is still in ready
+		if len(l.queue) == 0 && !l.listed { // a listed lane is still in ready //mutant:forgotten-lane-listed-twice
 			delete(o.lanes, to)
 		}
 	}
@@ -157,7 +157,7 @@ func (o *Outbox) Acked(to mailbox.Address) {
 	if len(l.queue) == 0 {
 		delete(o.lanes, to)
 	} else {
-		o.list(to, l)
+		o.list(to, l) //mutant:blind-lane-stays-asleep
 	}
 	o.sink()
 }
@@ -193,7 +193,7 @@ func (o *Outbox) sink() {
 }
 
 // Floor is the highest entry such that the letters of all entries up to it are out.
-func (o *Outbox) Floor() uint64 { return o.floor }
+func (o *Outbox) Floor() uint64 { return o.floor } //mutant:floor-too-high
 
 // Empty reports whether nothing waits and nothing is in flight.
 func (o *Outbox) Empty() bool { return len(o.open) == 0 }

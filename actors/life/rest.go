@@ -9,7 +9,7 @@ import (
 // until due, if that is not 0: all letters are out, and nothing is under way
 // that the machine knows of (PROTOCOL P19).
 func (l *Life) MayRest() (due int64, ok bool) {
-	if l.Phase != Alive || l.Damage != "" || !l.Outbox.Empty() {
+	if l.Phase != Alive || l.Damage != "" || !l.Outbox.Empty() { //mutant:rests-without-letters
 		return 0, false
 	}
 	return l.machine.Rests()
@@ -52,7 +52,7 @@ func InspectEntry(data []byte) (kind string, from Origin) {
 // written. It speaks for the whole log only if nothing came in between.
 func Stands(at mailbox.Address, newest []byte, entries uint64) Standing {
 	e, err := mailbox.Decode(newest)
-	if err != nil || e.From != at || len(e.Items) != 1 || e.Floor+1 != entries {
+	if err != nil || e.From != at || len(e.Items) != 1 || e.Floor+1 != entries { //mutant:rest-covers-the-log
 		return Standing{}
 	}
 	switch item := e.Items[0]; item.Kind {

@@ -127,13 +127,18 @@
 // # Mutants
 //
 // A simulator is trusted only as far as it has noticed what was broken on
-// purpose. mutants/table.go lists rules with the edit that takes each one out;
-// the command compiles the simulator with the edit laid over the tree and plays
-// seeds until one fails. To add one: name it, say which rule it drops, and give
-// texts that occur exactly once in their files. It fails when a mutant
-// survives, and when a text no longer occurs: then the rule has moved, and the
-// mutant moves with it (a test of the command looks at that alone). A mutant that cannot be noticed because another rule
-// covers it is an argument for dropping one of the two.
+// purpose. The tables of the command mutants list rules with the edit that drops
+// each one. The command compiles the simulator with the edit laid over the tree
+// and plays seeds until one fails. It fails when a mutant survives.
+//
+// An edit finds its line by a marker, a comment //mutant:NAME at the end of the
+// line, and changes the syntax tree there: it drops the statement, decides the
+// condition, deletes a term. A marker moves with its line, so a rename needs no
+// change of the table; where code is rewritten, the marker goes to the line that
+// now implements the rule. The comment of the command says how to add a mutant.
+// Its test takes seconds and notices a lost marker and a mutant that no longer
+// compiles. A mutant that cannot be noticed because another rule covers it is an
+// argument for dropping one of the two.
 //
 // # What is not modelled
 //

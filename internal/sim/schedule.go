@@ -206,7 +206,7 @@ func (s *sim) do(a *action) {
 // same bytes come again; and it may fail before it has landed.
 func (s *sim) land(f *flight) {
 	if !s.quiet && s.on(Failing) && s.percent(8) {
-		s.note("append fails, to be tried again: %s", f.name)
+		s.note("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
 		return
 	}
 	f.landed++

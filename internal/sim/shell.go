@@ -82,8 +82,8 @@ func (s *sim) takeover(a *actor) {
 
 // restart is a start under the same lease.
 func (s *sim) restart(a *actor) {
-	a.starts++
-	s.launch(a)
+	a.starts++  //mutant:restart-counts
+	s.launch(a) //mutant:restart-launches
 }
 
 // post appends an own entry.

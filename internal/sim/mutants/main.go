@@ -11,10 +11,46 @@
 // a temporary directory, compiled into a test binary of its own. The command
 // fails when a mutant survives, when a patch no longer applies, and when the
 // program without a mutation does not pass.
+//
+// # Sites
+//
+// A mutant finds its places by markers, not by the text of the code, so that it
+// survives a rename. A marker is a directive comment at the end of a line:
+//
+//	if l.Phase != Alive { //mutant:acts-before-own-resumed
+//
+// It marks the outermost statement, case clause or function that begins on that
+// line. A line has at most one marker; behind another comment it stands at the
+// end of it. A marker has the name of the mutant that edits the line. Where a
+// mutant edits several lines, or several mutants edit one line, the marker names
+// the rule of the line, and the table names the marker.
+//
+// # Operations
+//
+// An edit applies an operation (operation.go) to the syntax tree at its site.
+// Prefer those without a text, since no rename breaks them:
+//
+//   - Drop deletes a statement or a case clause.
+//   - Never and Always decide a condition. Raise moves its bound.
+//   - Without deletes one term of a condition, and Within applies another
+//     operation to that term.
+//   - Unchanged returns the receiver or the state as it came in.
+//   - DropField leaves a field out of a literal.
+//
+// The others have a text, which should be short and name little of the program:
+// AndAlso, ReplaceTerm, ReplaceInit, Replace, InsertBefore, InsertAfter.
+//
+// # A new mutant
+//
+// Put the marker at the line that implements the rule, add the mutant to the
+// table, and run the command with -only and its name. TestPatchesApply takes
+// seconds: it fails on a mutant without its marker, on a marker without a
+// mutant, on a marker that occurs twice, on a condition that has got or lost a
+// term, and on a mutant that does not compile. After a rename it names the
+// mutants whose texts need the new name.
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -70,6 +106,10 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 	if _, err := fmt.Sscanf(part, "%d/%d", &k, &parts); err != nil || k < 1 || k > parts {
 		return fmt.Errorf("-part %q is not K/N", part)
 	}
+	sites, err := findSites(root)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -89,7 +129,7 @@ func run(root, judge string, seeds, jobs int, only, part string, verbose bool) e
 		wait.Go(func() {
 			turns <- struct{}{}
 			at := filepath.Join(dir, strconv.Itoa(i))
-			verdicts[i] = try(root, at, m, judge, seeds)
+			verdicts[i] = try(root, at, m, sites, judge, seeds)
 			fmt.Fprintln(os.Stderr, m.Name, verdicts[i].seed) // it takes long: say that it goes on
 			if err := os.RemoveAll(at); err != nil {
 				fmt.Fprintln(os.Stderr, "warning:", err)
@@ -142,11 +182,11 @@ func table(verdicts []verdict, verbose bool) error {
 var killed = regexp.MustCompile(`seed (\d+), (.*)`)
 
 // try compiles one mutant and plays seeds until one fails.
-func try(root, dir string, m Mutant, judge string, seeds int) (v verdict) {
+func try(root, dir string, m Mutant, sites map[string]*site, judge string, seeds int) (v verdict) {
 	v.mutant = m
 	begin := time.Now()
 	defer func() { v.took = time.Since(begin) }()
-	overlay, err := patch(root, dir, m)
+	overlay, err := writeOverlay(root, dir, m, sites)
 	if err != nil {
 		v.err = err
 		return v
@@ -171,40 +211,4 @@ func try(root, dir string, m Mutant, judge string, seeds int) (v verdict) {
 	}
 	v.seed, v.why = string(found[1]), string(found[2])
 	return v
-}
-
-// patch writes the changed files and the overlay that puts them in place.
-func patch(root, dir string, m Mutant) (overlay string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	changed := map[string]string{}
-	for _, e := range m.Edits {
-		text, ok := changed[e.File]
-		if !ok {
-			data, err := os.ReadFile(filepath.Join(root, e.File))
-			if err != nil {
-				return "", err
-			}
-			text = string(data)
-		}
-		if n := strings.Count(text, e.Old); n != 1 {
-			return "", fmt.Errorf("its patch no longer applies: %d places in %s have %q", n, e.File, e.Old)
-		}
-		changed[e.File] = strings.Replace(text, e.Old, e.New, 1)
-	}
-	replace := map[string]string{}
-	for file, text := range changed {
-		name := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			return "", err
-		}
-		replace[filepath.Join(root, file)] = name
-	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, data, 0o644)
 }
