@@ -25,7 +25,7 @@ func TestEvals(t *testing.T) {
 	if len(cases) < 40 {
 		t.Errorf("%d cases", len(cases))
 	}
-	r := Run(t.Context(), cases, 0)
+	r := Run(t.Context(), cases, 2*ParallelDefault)
 	for _, v := range r.Verdicts {
 		for _, d := range v.Differences {
 			t.Errorf("%s: %s: %s", v.File, v.Case, d)
