@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	flagRuns    = flag.Int("sim.runs", 60, "how many runs TestEveryPrefix records")
+	flagRuns    = flag.Int("sim.runs", 16, "how many runs TestEveryPrefix records")
 	flagRunFrom = flag.Int64("sim.runfrom", 900_001, "the first seed that TestEveryPrefix records")
 )
 

@@ -198,7 +198,7 @@ func try(root, dir string, m Mutant, sites map[string]*site, judge string, seeds
 		v.err = fmt.Errorf("it does not compile: %w\n%s", err, out)
 		return v
 	}
-	play := exec.Command(binary, "-test.run", judge, "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false")
+	play := exec.Command(binary, "-test.run", judge, "-sim.seeds", strconv.Itoa(seeds), "-sim.reach=false", "-sim.runs=60")
 	play.Dir, play.Env = dir, append(os.Environ(), "TMPDIR="+dir)
 	out, err := play.CombinedOutput()
 	if err == nil {
