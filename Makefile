@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build licenses check cold sim mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
+.PHONY: build licenses check cold sim exhaustive mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C tools ./licenses "$$PWD"
@@ -16,6 +16,9 @@ check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
 cold:     ; d=$$(mktemp -d) && s=$$(date +%s) && GOCACHE=$$d CGO_ENABLED=0 go build -o $$d/ ./cmd/cli ./cmd/node && echo "$$(($$(date +%s) - s)) s" && ls -l $$d/cli $$d/node; rm -rf $$d
 sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
+# What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
+exhaustive: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
+	go test -count=1 ./model/scout -scout.files=5000 -scout.limits=1
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)
 	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)

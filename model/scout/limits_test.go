@@ -2,6 +2,7 @@ package scout_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,12 @@ import (
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/scout"
+)
+
+// Flags of the tests that are dear; `make exhaustive` sets both.
+var (
+	flagFiles  = flag.Int("scout.files", 2500, "how many files the large repository has")
+	flagLimits = flag.Int64("scout.limits", 13, "of the limits of an answer, try every nth")
 )
 
 const (
@@ -31,11 +38,11 @@ func largeRepository(t *testing.T, files int) string {
 }
 
 func TestAWholeRunKeepsToItsTokens(t *testing.T) {
-	dir := largeRepository(t, 5000)
+	dir := largeRepository(t, *flagFiles)
 	d := newDriver(t, directoryTools(t, dir))
 	d.run("coordinator", task)
 	readReport(t, dir)
-	t.Logf("%d tokens on 5,000 files: %v", d.total(), d.tokens)
+	t.Logf("%d tokens on %d files: %v", d.total(), *flagFiles, d.tokens)
 	d.bounded(t)
 	if d.total() > runLimit {
 		t.Errorf("%d tokens: %v", d.total(), d.tokens)
@@ -74,7 +81,7 @@ func TestEveryOutputLimitOfAnAnswer(t *testing.T) {
 	d := newDriver(t, nil)
 	req := model.Request{System: def.System, Tools: specs(def.Tools), Messages: append([]model.Message{user(auditHints)}, answered(first.Message.Calls, texts...)...)}
 	// An answer is bounded in bytes too: beyond 1,200 tokens nothing changes.
-	for req.MaxOutput = 64; req.MaxOutput <= 4096; req.MaxOutput += 1 + req.MaxOutput/1200*64 {
+	for req.MaxOutput = 64; req.MaxOutput <= 4096; req.MaxOutput += *flagLimits + req.MaxOutput/1200*64 {
 		d.complete("auditor", req)
 	}
 }

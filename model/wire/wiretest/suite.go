@@ -73,7 +73,7 @@ func Run(t *testing.T, d Dialect) {
 		run  func(*testing.T, Dialect)
 	}{
 		{"hello", hello}, {"usage", usage}, {"calls", calls}, {"no marks", noMarks}, {"limit", limit}, {"refusal", refusal},
-		{"first delta before the last byte", firstDelta}, {"cut at every byte", cutEverywhere}, {"every stream cut", cutAll},
+		{"first delta before the last byte", firstDelta}, {"calls cut", cutEverywhere}, {"every stream cut", cutAll},
 		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
 		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
 		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
@@ -254,9 +254,11 @@ func firstDelta(t *testing.T, d Dialect) {
 	}
 }
 
-// cutEverywhere ends the stream Calls after every byte, properly and abruptly.
+// cutEverywhere ends the stream Calls at each of its cut positions, properly and
+// abruptly.
 func cutEverywhere(t *testing.T, d Dialect) {
-	whole := strings.Join(d.Calls, "")
+	reportSample(t)
+	whole, positions := strings.Join(d.Calls, ""), cutPositions(d.Calls)
 	var at atomic.Int64
 	var abrupt atomic.Bool
 	c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
@@ -271,7 +273,7 @@ func cutEverywhere(t *testing.T, d Dialect) {
 	seen := map[string]bool{}
 	for _, hard := range []bool{false, true} {
 		abrupt.Store(hard)
-		for n := range len(whole) + 1 {
+		for _, n := range positions {
 			at.Store(int64(n))
 			got, err := c.Complete(t.Context(), Request(), nil)
 			if err == nil {
@@ -283,8 +285,8 @@ func cutEverywhere(t *testing.T, d Dialect) {
 			once(t, d, seen, got)
 		}
 	}
-	if complete < 2 || complete > len(whole) {
-		t.Errorf("%d of %d cuts left a complete reply", complete, 2*len(whole))
+	if complete < 2 || complete >= len(positions) {
+		t.Errorf("%d of %d cuts left a complete reply", complete, 2*len(positions))
 	}
 }
 
@@ -297,19 +299,20 @@ func once(t *testing.T, d Dialect, seen map[string]bool, got model.Reply) {
 	}
 }
 
-// cutAll ends every other stream of a dialect after every byte: what arrived can
-// be part of the next request.
+// cutAll ends every other stream of a dialect at each of its cut positions: what
+// arrived can be part of the next request.
 func cutAll(t *testing.T, d Dialect) {
-	bytes, left := 0, 0
+	reportSample(t)
+	cuts, bytes, left := 0, 0, 0
 	for _, events := range [][]string{d.Hello, d.Limit, d.Refusal, d.Overload, d.Thinking} {
-		whole := strings.Join(events, "")
+		whole, positions := strings.Join(events, ""), cutPositions(events)
 		var at atomic.Int64
 		c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, whole[:at.Load()])
 		}, wire.Timeouts{})
 		seen := map[string]bool{}
-		for n := range len(whole) + 1 {
+		for _, n := range positions {
 			at.Store(int64(n))
 			got, err := c.Complete(t.Context(), Request(), nil)
 			if err != nil {
@@ -317,9 +320,9 @@ func cutAll(t *testing.T, d Dialect) {
 			}
 			once(t, d, seen, got)
 		}
-		bytes, left = bytes+len(whole), left+len(seen)
+		cuts, bytes, left = cuts+len(positions), bytes+len(whole), left+len(seen)
 	}
-	t.Logf("cut at each of %d bytes, %d different histories judged", bytes, left)
+	t.Logf("cut at %d places of %d bytes, %d different histories judged", cuts, bytes, left)
 }
 
 // wellFormed checks what a cut stream may leave.
