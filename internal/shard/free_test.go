@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
@@ -34,6 +35,10 @@ func (f *forgetful) Delete(ctx context.Context, key string, opts ...jetstream.KV
 // a lease because one answer was lost while its node ended, and the node is no
 // longer listed.
 func TestALeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
+	bustest.Bubble(t, aLeaseThatCouldNotBeGivenBackIsGivenBackAgain)
+}
+
+func aLeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 	e := server(t)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
@@ -78,6 +83,10 @@ func names(t *testing.T) bus.Names {
 // TestACloseWithoutAConnectionDoesNotWait: nothing can be given back over one that
 // was closed, and no other comes.
 func TestACloseWithoutAConnectionDoesNotWait(t *testing.T) {
+	bustest.Bubble(t, aCloseWithoutAConnectionDoesNotWait)
+}
+
+func aCloseWithoutAConnectionDoesNotWait(t *testing.T) {
 	a := join(t, server(t), "a", shard.TTLMin)
 	until(t, "it holds all", func() bool { return len(a.Held()) == shards })
 	a.nc.Close()

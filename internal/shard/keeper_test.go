@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
@@ -177,8 +178,9 @@ func sole(members ...*member) func() bool {
 }
 
 // TestNodesShareTheShards: who comes gets a share, who leaves gives it back.
-func TestNodesShareTheShards(t *testing.T) {
-	t.Parallel()
+func TestNodesShareTheShards(t *testing.T) { bustest.Bubble(t, nodesShareTheShards) }
+
+func nodesShareTheShards(t *testing.T) {
 	e := server(t)
 	a := join(t, e, "a", long)
 	until(t, "the first node holds all", sole(a))
@@ -196,7 +198,10 @@ func TestNodesShareTheShards(t *testing.T) {
 //
 //behaviour:shows F2
 func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, theShardsOfADeadNodeAreTakenUnderAHigherEpoch)
+}
+
+func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 	e := server(t)
 	a := join(t, e, "a", short)
 	until(t, "the first node holds all", sole(a))
@@ -220,8 +225,9 @@ func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 }
 
 // TestWhatIsBusyStays: a shard moves only while nothing is under way in it.
-func TestWhatIsBusyStays(t *testing.T) {
-	t.Parallel()
+func TestWhatIsBusyStays(t *testing.T) { bustest.Bubble(t, whatIsBusyStays) }
+
+func whatIsBusyStays(t *testing.T) {
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {
@@ -253,7 +259,10 @@ func TestWhatIsBusyStays(t *testing.T) {
 // TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
 // the shard has come to its end.
 func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aNodeThatLeavesWaitsForWhatIsBusy)
+}
+
+func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {
@@ -288,7 +297,10 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 // TestANodeThatGoesLeavesNoLeaseBehind: its keeper is told to end while it gives
 // shards away. Nobody waits for the end of a lease.
 func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aNodeThatGoesLeavesNoLeaseBehind)
+}
+
+func aNodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
 	e := server(t)
 	a, b := join(t, e, "a", long), join(t, e, "b", long)
 	until(t, "both hold a part", sole(a, b))

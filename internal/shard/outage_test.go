@@ -1,12 +1,11 @@
 package shard_test
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,67 +14,92 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
 // wire is what lies between nodes and the server, and can be cut.
 type wire struct {
-	net.Listener
-	to    string
-	still sync.RWMutex // while it is locked nothing comes through, and nobody is told
+	e     *bus.Embedded
 	mu    sync.Mutex
 	cut   bool
+	flow  chan struct{} // closed while bytes come through
 	conns map[net.Conn]struct{}
 	wait  sync.WaitGroup
 }
 
+// errCut is what a connection through a wire that is cut fails with.
+var errCut = errors.New("the wire is cut")
+
 // lay lays a wire to a server.
 func lay(t *testing.T, e *bus.Embedded) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{Listener: l, to: strings.TrimPrefix(e.URL(), "nats://"), conns: map[net.Conn]struct{}{}}
-	w.wait.Go(w.serve)
+	w := &wire{e: e, flow: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	close(w.flow)
 	t.Cleanup(func() {
-		_ = l.Close() // ends serve
 		w.set(true)
 		w.wait.Wait()
 	})
 	return w
 }
 
-func (w *wire) serve() {
-	for {
-		near, err := w.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", w.to)
-		if err != nil || !w.keep(near, far) {
-			_ = near.Close()
-			continue
-		}
-		for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
-			w.wait.Go(func() {
-				_, _ = io.Copy(through{pair[0], w}, pair[1]) // it ends with the connections
-				_, _ = near.Close(), far.Close()
-			})
-		}
+// InProcessConn connects to the server through the wire.
+func (w *wire) InProcessConn() (net.Conn, error) {
+	far, err := w.e.InProcessConn()
+	if err != nil {
+		return nil, err
 	}
+	client, near := net.Pipe()
+	if !w.keep(near, far) {
+		return nil, errCut
+	}
+	w.carry(near, far)
+	w.carry(far, near)
+	return client, nil
 }
 
-// through is one direction.
-type through struct {
-	net.Conn
-	w *wire
+// queued is how many writes a wire holds back, like the buffers of a real one.
+const queued = 10_000
+
+// carry is one direction. What is sent while the wire is still waits in it.
+func (w *wire) carry(to, from net.Conn) {
+	queue := make(chan []byte, queued)
+	w.wait.Go(func() {
+		defer close(queue)
+		for {
+			data := make([]byte, 32<<10)
+			n, err := from.Read(data)
+			if n > 0 {
+				queue <- data[:n]
+			}
+			if err != nil { // the end of the connection
+				return
+			}
+		}
+	})
+	w.wait.Go(func() {
+		for data := range queue {
+			<-w.flowing()
+			if _, err := to.Write(data); err != nil {
+				_, _ = to.Close(), from.Close() // ends the other goroutine
+			}
+		}
+		_ = to.Close()
+	})
 }
 
-func (c through) Write(data []byte) (int, error) {
-	c.w.still.RLock()
-	defer c.w.still.RUnlock()
-	return c.Conn.Write(data)
+func (w *wire) flowing() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flow
+}
+
+// hold keeps back what is sent from now on, and nobody is told; let lets it through.
+func (w *wire) hold() (let func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flow = make(chan struct{})
+	return sync.OnceFunc(func() { close(w.flow) })
 }
 
 // keep notes two ends, unless the wire is cut.
@@ -105,27 +129,12 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// listening starts a NATS server that can be connected to.
-func listening(t *testing.T) *bus.Embedded {
+// over connects through a wire, as to a server elsewhere.
+func (w *wire) over(t *testing.T) *nats.Conn {
 	t.Helper()
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: bus.FreePort, Lazy: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
-
-// over connects through a wire.
-func (w *wire) over(t *testing.T, e *bus.Embedded) *nats.Conn {
-	t.Helper()
-	user, password := e.Credential(bus.RoleNode)
-	nc, err := bus.Connect(bus.Options{Servers: "nats://" + w.Addr().String(), User: user, Password: password,
-		Extra: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}})
+	user, password := w.e.Credential(bus.RoleNode)
+	nc, err := bus.Connect(bus.Options{User: user, Password: password,
+		Extra: []nats.Option{nats.InProcessServer(w), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +161,13 @@ func whose(members ...*member) map[int]string {
 //
 //behaviour:shows F2
 func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
-	t.Parallel()
-	e := listening(t)
+	bustest.Bubble(t, afterAnOutageEveryNodeHasWhatItHad)
+}
+
+func afterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+	e := server(t)
 	first, second := lay(t, e), lay(t, e)
-	a, b := enter(t, first.over(t, e), "a", short), enter(t, second.over(t, e), "b", short)
+	a, b := enter(t, first.over(t), "a", short), enter(t, second.over(t), "b", short)
 	until(t, "both hold a part", sole(a, b))
 	before := whose(a, b)
 	first.set(true)
@@ -223,19 +235,22 @@ func each[T any](c <-chan T) func(func(T) bool) {
 // connection, and the server is back long before the leases are over. None is
 // lost, for nobody waits longer for an answer than until the next renewal.
 func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
-	t.Parallel()
-	e := listening(t)
+	bustest.Bubble(t, anAnswerThatNeverComesHoldsUpNoLease)
+}
+
+func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+	e := server(t)
 	w := lay(t, e)
-	a := enter(t, w.over(t, e), "a", long)
+	a := enter(t, w.over(t), "a", long)
 	until(t, "it holds all", sole(a))
 	epochs := map[int]uint64{}
 	for _, s := range a.Held() {
 		epochs[s], _ = a.Holds(s)
 	}
-	w.still.Lock()
+	let := w.hold()
 	<-time.After(long * 3 / 10) // all leases were to be renewed meanwhile
 	w.set(true)
-	w.still.Unlock()
+	let()
 	w.set(false)
 	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for s, epoch := range epochs {
@@ -251,7 +266,10 @@ func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 // nodes, they start at revision 1 again, and nobody says that a node has died
 // meanwhile. The others take what they had, and what it had (PROTOCOL P5).
 func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, bucketsThatAreMadeAnewAreSeen)
+}
+
+func bucketsThatAreMadeAnewAreSeen(t *testing.T) {
 	e := server(t)
 	a, b, dead := join(t, e, "a", short), join(t, e, "b", short), join(t, e, "dead", short)
 	until(t, "all hold a part", sole(a, b, dead))
@@ -287,7 +305,10 @@ func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
 // lease was lost before it had come to rest, and it was taken again. That the
 // old work comes to its end says nothing about the new.
 func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aShardThatWasTakenAgainIsNotGivenForAnOldReason)
+}
+
+func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 	e := server(t)
 	busy := make([]int, shards)
 	for s := range shards {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
@@ -27,8 +28,9 @@ func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 // does not take the leases away (FM9). The epochs stay.
 //
 //behaviour:shows F2
-func TestRenewingAllLeasesIsOneWrite(t *testing.T) {
-	t.Parallel()
+func TestRenewingAllLeasesIsOneWrite(t *testing.T) { bustest.Bubble(t, renewingAllLeasesIsOneWrite) }
+
+func renewingAllLeasesIsOneWrite(t *testing.T) {
 	a := join(t, server(t), "a", long)
 	until(t, "it holds all", sole(a))
 	js, err := jetstream.New(a.nc)
@@ -59,10 +61,13 @@ func TestRenewingAllLeasesIsOneWrite(t *testing.T) {
 //
 //behaviour:shows F2
 func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
-	t.Parallel()
-	e := listening(t)
+	bustest.Bubble(t, aNodeWhoseKeyExpiredTakesItsShardsAgain)
+}
+
+func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
+	e := server(t)
 	w := lay(t, e)
-	a := enter(t, w.over(t, e), "a", short)
+	a := enter(t, w.over(t), "a", short)
 	until(t, "it holds all", sole(a))
 	before := map[int]uint64{}
 	for _, s := range a.Held() {
@@ -89,7 +94,10 @@ func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 // TestALeaseOfANewerFormIsNotTouched: this program cannot tell whether it is over. And a
 // node does not begin beside such a lease, or such a node.
 func TestALeaseOfANewerFormIsNotTouched(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aLeaseOfANewerFormIsNotTouched)
+}
+
+func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
 	e := server(t)
 	a := join(t, e, "a", short)
 	until(t, "it holds all", sole(a))

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/internal/shard"
 )
 
@@ -37,7 +38,10 @@ func (s *stuck) Create(ctx context.Context, key string, value []byte, opts ...je
 //
 //behaviour:shows F2
 func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, whatIsHeldIsRenewedWhileOthersAreTaken)
+}
+
+func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 	e := server(t)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
