@@ -24,6 +24,12 @@ type Log struct {
 	Rotten bool // bits of it were changed: it says what nobody wrote
 }
 
+// Mailbox is the log of an actor as it stands at the end of a run.
+type Mailbox struct {
+	At      mailbox.Address
+	Entries []mailbox.Message
+}
+
 // Result is what a seed came to.
 type Result struct {
 	Seed   int64
@@ -34,6 +40,8 @@ type Result struct {
 	Reach  Reach
 	Script []string // with Options.Trace
 	Logs   []Log    // with Options.Record
+
+	Mailboxes []Mailbox // with Options.Record
 }
 
 // Bounds of a run.
@@ -136,6 +144,9 @@ func Run(seed int64, o Options) (res Result) {
 		res.Seed, res.Steps, res.Agents, res.Faults = seed, s.step, len(s.actors)-1, s.faults
 		res.Reach, res.Script = s.reach, s.script
 		for _, a := range s.actors {
+			if s.records {
+				res.Mailboxes = append(res.Mailboxes, Mailbox{a.addr, a.log})
+			}
 			if a.shadow.agent != nil && s.records {
 				res.Logs = append(res.Logs, Log{a.id, a.shadow.facts, a.shadow.rotten})
 			}
