@@ -52,6 +52,10 @@ func without(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Address
 //
 //behaviour:shows F1
 func TestARunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
+	inBubble(aRunEndsWhateverTailItsSupervisorsLogLost)(t)
+}
+
+func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 	first := memory.New(memory.Config{})
 	s := play(t, first, 1, ofChild, delegate)
 	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {

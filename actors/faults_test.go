@@ -150,8 +150,7 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 			return f
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, inBubble(func(t *testing.T) {
 			s := play(t, fault(faulty{Post: memory.New(memory.Config{})}), 1, `{agents: {boss: [{text: done}]}}`)
 			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 				t.Fatal(err)
@@ -159,7 +158,7 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 			if r := s.result(); r.Reason != agent.Completed {
 				t.Fatalf("result: %+v", r)
 			}
-		})
+		}))
 	}
 }
 
@@ -177,8 +176,7 @@ func TestAnActorThatCrashesTooOftenIsGivenUp(t *testing.T) {
 		{"child", "r1.root-1-0", agent.Completed, ""},
 		{"supervisor", "r1.super", agent.ResumeUnsafe, "crashed"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.name, inBubble(func(t *testing.T) {
 			text := `{agents: {boss: [{calls: [{name: delegate, args: {agent: helper, task: one}}]}, {text: "heard {{last}}"}], helper: [{text: did}]}}`
 			s := play(t, memory.New(memory.Config{}), 1, text, delegate)
 			s.onWhole = func(at, kind string) {
@@ -196,7 +194,7 @@ func TestAnActorThatCrashesTooOftenIsGivenUp(t *testing.T) {
 			if c.name == "child" && !strings.Contains(r.Text, "stopped early: resume_unsafe") {
 				t.Fatalf("the parent heard %q", r.Text)
 			}
-		})
+		}))
 	}
 }
 

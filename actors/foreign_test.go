@@ -22,7 +22,7 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 		"rules": {rules: agent.Rules + 1},
 		"form":  {agent.Rules, []byte("\x83\xa1v\x02\xa1z\xc0\xa1m\x90")},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			post := memory.New(memory.Config{})
 			if newer.entry != nil {
 				if _, err := mailbox.Put(t.Context(), post, "r1.super", newer.entry); err != nil {
@@ -64,6 +64,6 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 			if r := young.result(); r.Reason != agent.Completed {
 				t.Errorf("%+v", r)
 			}
-		})
+		}))
 	}
 }

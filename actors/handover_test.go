@@ -57,7 +57,7 @@ func moment(ctx context.Context) {
 //behaviour:shows F2
 func TestAHandOverLosesNothing(t *testing.T) {
 	for _, linger := range []time.Duration{actors.LingerDefault, soon} { // with soon, whoever waits has gone by then
-		t.Run(linger.String(), func(t *testing.T) { handOvers(t, linger) })
+		t.Run(linger.String(), inBubble(func(t *testing.T) { handOvers(t, linger) }))
 	}
 }
 

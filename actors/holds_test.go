@@ -131,6 +131,10 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 // meanwhile, as when the server was away. What was begun counts, what was not
 // begun waits, nothing is charged twice and nobody is asked (PROTOCOL P3).
 func TestALeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
+	inBubble(aLeaseThatIsOverForAWhileCostsNothing)(t)
+}
+
+func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
 	work, inside, free, times := waiting(model.Effect)
 	l := hold("r1")
 	s := owner(t, memory.New(memory.Config{}), l, workTwice, work)

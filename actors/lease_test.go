@@ -100,8 +100,7 @@ const workOnce = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}
 func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
 	for name, place := range map[string]int32{"tool": 2, "model": -1, "model after the tool": -3} {
 		for what, again := range map[string]uint64{"the same lease": 1, "another lease": 2} {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
+			t.Run(name+", "+what, inBubble(func(t *testing.T) {
 				f := &frozen{again: again}
 				s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
 					if no == place && f.inVain.Load() == 0 {
@@ -116,7 +115,7 @@ func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
 				if r.Reason != agent.Completed || f.calls.Load() != 3 || s.asked() != 0 {
 					t.Errorf("%d calls, %d questions, result: %+v", f.calls.Load(), s.asked(), r)
 				}
-			})
+			}))
 		}
 	}
 }
@@ -171,6 +170,10 @@ func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
 //
 //behaviour:shows B5
 func TestAPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
+	inBubble(aPostponedCallThatIsCanceledNeverBegins)(t)
+}
+
+func aPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 	f, ended := &frozen{}, make(chan struct{})
 	s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
 		if no == 2 {

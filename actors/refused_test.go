@@ -13,7 +13,9 @@ import (
 
 // A result that finds no room while its log is handed over is waited for: were
 // the log given without it, the next owner would run the tool again (P3).
-func TestAHandOverWaitsForARefusedResult(t *testing.T) {
+func TestAHandOverWaitsForARefusedResult(t *testing.T) { inBubble(aHandOverWaitsForARefusedResult)(t) }
+
+func aHandOverWaitsForARefusedResult(t *testing.T) {
 	post := memory.New(memory.Config{})
 	var refused atomic.Int32
 	full := faulty{Post: post, append: func(_ mailbox.Address, kind string) error {

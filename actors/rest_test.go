@@ -243,8 +243,7 @@ const while = 6 * time.Second
 func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 	t.Parallel()
 	for _, moved := range []bool{false, true} {
-		t.Run(fmt.Sprintf("another node=%t", moved), func(t *testing.T) {
-			t.Parallel()
+		t.Run(fmt.Sprintf("another node=%t", moved), inBubble(func(t *testing.T) {
 			post := memory.New(memory.Config{})
 			client, asked := flaky(while)
 			s := restless(t, post, 1, client)
@@ -266,7 +265,7 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 			if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
 				t.Fatalf("%+v", r)
 			}
-		})
+		}))
 	}
 }
 
@@ -350,7 +349,10 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 // What was read of the logs may be old by the time when the node hears of it: an
 // actor that has gone to rest again since then is woken when it says.
 func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
-	t.Parallel()
+	inBubble(oldNewsOfARestDoesNotHideWhenItIsDue)(t)
+}
+
+func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 	post := memory.New(memory.Config{})
 	client, asked := flaky(while)
 	s := restless(t, post, 1, client)
@@ -367,7 +369,9 @@ func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 
 // The one timer of all who are at rest is set back to who comes later and is due
 // earlier.
-func TestTheClockWakesWhoIsDueEarlier(t *testing.T) {
+func TestTheClockWakesWhoIsDueEarlier(t *testing.T) { inBubble(theClockWakesWhoIsDueEarlier)(t) }
+
+func theClockWakesWhoIsDueEarlier(t *testing.T) {
 	client, _ := flaky(1500 * time.Millisecond)
 	s := restless(t, memory.New(memory.Config{}), 1, client)
 	s.node.Asleep("another.root", time.Now().Add(time.Hour).UnixMilli())
