@@ -8,13 +8,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/client"
 )
 
 // TestARequestIsSentAgainUntilANodeAnswers: it goes to one of the nodes, and one
 // that is frozen takes it and says nothing, more than once.
 func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
-	t.Parallel()
+	bustest.Bubble(t, aRequestIsSentAgainUntilANodeAnswers)
+}
+
+func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +61,9 @@ func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 
 // TestWhoMayOnlyWatchIsToldSo: the server tells the connection, after the fact;
 // whoever asked must not wait for an answer that cannot come.
-func TestWhoMayOnlyWatchIsToldSo(t *testing.T) {
-	t.Parallel()
+func TestWhoMayOnlyWatchIsToldSo(t *testing.T) { bustest.Bubble(t, whoMayOnlyWatchIsToldSo) }
+
+func whoMayOnlyWatchIsToldSo(t *testing.T) {
 	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)

@@ -55,10 +55,17 @@ func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
 //behaviour:shows C4
 func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
 	t.Parallel()
-	r := sh(t, shell.Config{Dir: t.TempDir(), Timeout: 10 * time.Second}, "echo begun; setsid sleep 300 & sleep 300")
-	if !r.Error || r.Text != "begun\nshell timed out after 10s" {
-		t.Errorf("%+v", r)
+	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
+		r := sh(t, shell.Config{Dir: t.TempDir(), Timeout: limit}, "echo begun; setsid sleep 300 & sleep 300")
+		over := "shell timed out after " + limit.String()
+		if r.Error && r.Text == "begun\n"+over {
+			return
+		}
+		if !r.Error || r.Text != over { // a busy machine may not have begun within the short one
+			t.Fatalf("%+v", r)
+		}
 	}
+	t.Error("it never tells what was printed")
 }
 
 func TestWhatAShellPrintsIsMaskedAndClipped(t *testing.T) {
