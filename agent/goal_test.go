@@ -23,7 +23,7 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: schema("note")})
 	task.Limits.SoftMS, task.Limits.HardMS = 1<<40, 1<<41
 	reached := map[string]int{}
-	for seed := range uint64(2500) {
+	for seed := range seeds(2500) {
 		given := task
 		if seed%2 == 0 { // nothing stands in the way of an end
 			given.Manners.Require = agent.Require{}

@@ -116,7 +116,7 @@ func TestAnyHistoryCanBeRecalled(t *testing.T) {
 // it is sent; what Check accepts is recalled as it is.
 func TestNoHistoryBreaksAnAgent(t *testing.T) {
 	accepted := 0
-	for seed := range uint64(2000) {
+	for seed := range seeds(2000) {
 		r := &source{data: noise(seed, 400)}
 		var messages []model.Message
 		for range 1 + r.byte()%9 {

@@ -58,7 +58,7 @@ func (r *source) aimHooked(f *agent.Hooked) {
 // TestHooksAnyFacts: with hooks at every point no order of facts makes the loop
 // panic, begin a call twice, or send or leave what a provider refuses (A19).
 func TestHooksAnyFacts(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range seeds(3000) {
 		if err := walk(noise(seed, 900), &gatedTask); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -69,7 +69,7 @@ func TestHooksAnyFacts(t *testing.T) {
 // never waits at one that is closed (A17).
 func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 	asked := map[agent.HookPoint]int{}
-	for seed := range uint64(6000) {
+	for seed := range seeds(6000) {
 		r := &source{data: noise(seed, 1200), task: &gatedTask}
 		var s agent.State
 		for len(r.data) > 0 {

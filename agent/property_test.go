@@ -272,7 +272,7 @@ func FuzzStep(f *testing.F) {
 //
 //behaviour:shows A2 B2
 func TestStepAnyFacts(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range seeds(3000) {
 		if err := walk(noise(seed, 700), nil); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -294,7 +294,7 @@ func noise(seed uint64, n int) []byte {
 //
 //behaviour:shows A4
 func TestTwoFutures(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range seeds(400) {
 		past, _ := follow(agent.State{}, noise(3*seed, int(seed)))
 		was := text(t, past)
 		alone, facts := follow(past, noise(3*seed+1, 120))
@@ -347,7 +347,7 @@ func text(t *testing.T, s agent.State) string {
 // TestInputBound: what an agent asks for covers every byte of what is then
 // sent (G1).
 func TestInputBound(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range seeds(1000) {
 		r := &source{data: noise(seed, 700)}
 		if seed%2 == 1 {
 			r.task = &gatedTask
