@@ -22,16 +22,19 @@ import (
 // Every request of a script must be acceptable to a strict provider, and so
 // must every history that a script leaves behind at its end.
 func TestScripts(t *testing.T) {
+	scripts := map[string]*heard{}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
 			return
 		}
-		p := &play{}
+		p := &play{heard: &heard{}}
+		scripts[path] = p.heard
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			return p.line(t, d)
 		})
 	})
+	compareEvents(t, scripts)
 }
 
 // play is a script as it is played.
@@ -41,13 +44,14 @@ type play struct {
 	at    int64
 	life  string
 	notes bool
+	heard *heard
 	call  agent.CallModel // the newest one
 }
 
 func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = play{}
+		*p = play{heard: p.heard}
 	}
 	if arg, ok := d.Arg("at"); ok {
 		p.at = duration(t, arg.SingleVal(t)).Milliseconds()
@@ -123,8 +127,10 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 			}
 		}
 	}
+	notes := agent.Notes(before, e, after)
+	p.heard.add(t, p.n, notes)
 	if p.notes {
-		for _, n := range agent.Notes(before, e, after) {
+		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(n.Data))
 		}
 	}

@@ -20,16 +20,19 @@ import (
 // `go test ./supervisor -rewrite` records what the machine does; read the
 // difference before you commit it. docs/scripts.md explains the directives.
 func TestScripts(t *testing.T) {
+	scripts := map[string]*heard{}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
 			return
 		}
-		p := &play{}
+		p := &play{heard: &heard{}}
+		scripts[path] = p.heard
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			return p.line(t, d)
 		})
 	})
+	compareEvents(t, scripts)
 }
 
 // play is a script as it is played.
@@ -38,12 +41,13 @@ type play struct {
 	n     uint64
 	at    int64
 	notes bool
+	heard *heard
 }
 
 func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = play{}
+		*p = play{heard: p.heard}
 	}
 	if v := value(t, d, "at"); v != "" {
 		at, err := time.ParseDuration(v)
@@ -103,8 +107,10 @@ func (p *play) step(t *testing.T, e supervisor.Event) string {
 	for _, fx := range effects {
 		b.WriteString("  " + effect(fx) + "\n")
 	}
+	notes := supervisor.Notes(before, e, after, effects)
+	p.heard.add(t, p.n, notes)
 	if p.notes {
-		for _, n := range supervisor.Notes(before, e, after, effects) {
+		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %s\n", n.Kind)
 		}
 	}
