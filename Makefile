@@ -20,6 +20,7 @@ sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds
 exhaustive: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
 	go test -count=1 ./model/scout -scout.files=5000 -scout.limits=1
 	go test -count=1 ./agent -agent.every=1
+	go test -count=1 ./tool/proc -run TestAttack -proc.looks=200
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)
 	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)

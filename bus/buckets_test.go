@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/bus/bustest"
 )
 
 func buckets(t *testing.T) (*bus.Buckets, jetstream.JetStream, *nats.Conn) {
@@ -78,7 +79,9 @@ func putBlob(t *testing.T, js jetstream.JetStream, name, data string) {
 	}
 }
 
-func TestRenew(t *testing.T) {
+func TestRenew(t *testing.T) { bustest.Bubble(t, renew) }
+
+func renew(t *testing.T) {
 	b, js, _ := buckets(t)
 	bucket := bus.Names{}.ShardBucket()
 	watch, err := b.Shards.Watch(t.Context(), "default.1")

@@ -160,6 +160,7 @@ func TestStateDir(t *testing.T) {
 // TestAServerWithoutALeaderIsNotOneWithoutJetStream: one of three servers is up. It has
 // JetStream, and nobody leads it yet.
 func TestAServerWithoutALeaderIsNotOneWithoutJetStream(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	away, err := url.Parse("nats://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)

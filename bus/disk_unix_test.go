@@ -122,6 +122,7 @@ func publish(ctx context.Context, js jetstream.JetStream, patience time.Duration
 // TestServerSurvivesAFullDisk: nats-server turns its store off at the first write that
 // fails, and tells nobody who publishes. It is started again when there is room.
 func TestServerSurvivesAFullDisk(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fullDir+"="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -238,6 +238,7 @@ func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
 // synced, are refused by name; with one more copy of some streams than of others
 // the least counts.
 func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	e := found(t, true, true, false)
 	nc := e.furnish(3, nil)
 	p := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.as("sys")}, Want: bus.ClusterSync})

@@ -38,6 +38,7 @@ func blobsOver(t testing.TB, nc *nats.Conn, most int64) (*jetstream.Blobs, *bus.
 
 //behaviour:shows C7
 func TestBlobs(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	boxtest.Blobs(t, func(t *testing.T) mailbox.Blobs {
 		b, _ := blobs(t, 0)
 		return b

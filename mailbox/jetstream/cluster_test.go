@@ -102,6 +102,7 @@ func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Po
 // TestCluster: three replicas keep every promise that one does, and a change of
 // leader loses and reorders nothing.
 func TestCluster(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	nc := cluster(t)
 	var pools atomic.Int64
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {

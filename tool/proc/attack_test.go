@@ -19,7 +19,7 @@ import (
 
 var (
 	kills = flag.Int("proc.kills", 5, "how many nodes TestAttackDaemonOutlivesNoKilledNode kills")
-	looks = flag.Int("proc.looks", 200, "how many programs TestAttackProgramThatLooksOnceFindsItsInput starts")
+	looks = flag.Int("proc.looks", 50, "how many programs TestAttackProgramThatLooksOnceFindsItsInput starts")
 )
 
 // daemon is a script whose processes leave group, session and parent, and ignore signals. Each has the token in

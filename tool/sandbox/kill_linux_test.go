@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-run/troupe/tool/sandbox"
 )
 
-var kills = flag.Int("sandbox.kills", 20, "how many commands TestNothingSurvivesAKilledCommand kills")
+var kills = flag.Int("sandbox.kills", 6, "how many commands TestNothingSurvivesAKilledCommand kills")
 
 // stubborn starts processes that do all they can to outlive their command: in
 // sessions of their own, orphaned, deaf to signals, and multiplying. Each has the
