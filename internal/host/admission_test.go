@@ -93,6 +93,7 @@ func stands(t *testing.T, c *client.Client, goal, state string) int {
 //
 //behaviour:shows G5
 func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
+	t.Parallel()
 	w := newTurnstile()
 	_, c := w.host(t, t.TempDir(), 2, 4)
 	events := make(chan client.Event, 1024)
@@ -151,6 +152,7 @@ func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 //
 //behaviour:shows G5
 func TestTheQueueOutlivesItsNode(t *testing.T) {
+	t.Parallel()
 	w, state := newTurnstile(), t.TempDir()
 	h, c := w.host(t, state, 1, 10)
 	opens(t, c, "z", "y", "x", "w") // not in the order of their names
@@ -179,6 +181,7 @@ func TestTheQueueOutlivesItsNode(t *testing.T) {
 // log that nobody has read, and a steer the only one of its agent's; the run keeps its
 // place.
 func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
+	t.Parallel()
 	w, state := newTurnstile(), t.TempDir()
 	h, c := w.host(t, state, 1, 10)
 	opens(t, c, "z", "y", "x", "w")
@@ -217,6 +220,7 @@ func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
 // TestAParkedRunHoldsNoPlace: while others are queued it leaves memory, and when it is
 // answered it goes on, however many are live.
 func TestAParkedRunHoldsNoPlace(t *testing.T) {
+	t.Parallel()
 	w := newTurnstile()
 	_, c := w.host(t, t.TempDir(), 1, 10)
 	opens(t, c, "ask", "b")

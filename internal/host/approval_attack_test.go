@@ -47,6 +47,7 @@ func exists(t *testing.T, path ...string) bool {
 // no later command, however often it is sent again, under whichever request id,
 // agent or run it is sent, and whatever the model or a tool's output claims.
 func TestAttackApprovalIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir, agents := t.TempDir(), hands(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, agents} })

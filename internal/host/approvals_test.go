@@ -9,6 +9,7 @@ import (
 
 // An approval that the user repeats stays when old ones are removed, and one removal makes room for many.
 func TestARepeatedApprovalOutlivesOldOnes(t *testing.T) {
+	t.Parallel()
 	a := approvals{dir: t.TempDir(), max: 16}
 	name := func(i int) string { return fmt.Sprintf("/agents/%d.md", i) }
 	old := time.Now().Add(-time.Hour)

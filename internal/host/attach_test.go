@@ -29,6 +29,7 @@ func picture(t *testing.T, width, height int) []byte {
 // An attachment travels in parts, is a blob of the run, and the root's first
 // message names it; what is not what it says is refused.
 func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
@@ -93,6 +94,7 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 //
 //behaviour:shows G1
 func TestWhatCannotBeBoundedIsAllowedByName(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k", "GEMINI_API_KEY", "k", "OPENAI_API_KEY", "k"))
 	c := connect(t, h)

@@ -16,6 +16,7 @@ import (
 // A text in another encoding would grow when it is sent, beyond what is held for
 // it (P21), and come as nonsense.
 func TestATextThatIsNotUTF8IsRefused(t *testing.T) {
+	t.Parallel()
 	for name, data := range map[string][]byte{"Latin-1": bytes.Repeat([]byte("a\xe9"), 1000), "UTF-16": []byte("\xff\xfea\x00b\x00"), "a NUL": []byte("a\x00b")} {
 		f := client.Attachment{Name: "a.txt", Type: "text/plain", Size: int64(len(data))}
 		if err := is(f, data); err == nil || !strings.Contains(err.Error(), "UTF-8") {
@@ -26,6 +27,7 @@ func TestATextThatIsNotUTF8IsRefused(t *testing.T) {
 
 // What was attached to a run that was then refused can be deleted.
 func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	c := connect(t, h)
 	run := client.NewID()
@@ -48,6 +50,7 @@ func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
 // has: nothing of them would ever be removed, or used. Who sends them again because
 // an answer was lost finds them kept.
 func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	c := connect(t, h)
 	run, data := client.NewID(), picture(t, 30, 20)
@@ -90,6 +93,7 @@ func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
 // What was sent before a run that does not come is taken back; to take back
 // nothing is no error.
 func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	c := connect(t, h)
 	run := client.NewID()
@@ -109,6 +113,7 @@ func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
 
 // All attachments together fit into one request of the provider with the least room.
 func TestAttachmentsFitOneRequest(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k"))
 	c := connect(t, h)
 	run := client.NewID()
@@ -131,6 +136,7 @@ func TestAttachmentsFitOneRequest(t *testing.T) {
 
 // A secret that lies over the border of two parts is found in the whole.
 func TestASecretInAnAttachmentIsRefused(t *testing.T) {
+	t.Parallel()
 	const key = "sk-live-51H8xQmZp0aVbNcR"
 	h := start(t, t.TempDir(), env("OPENAI_API_KEY", key))
 	c := connect(t, h)

@@ -11,6 +11,7 @@ import (
 // tried again with more time, up to a bound; after one that came to its end the
 // next has the first time again.
 func TestAReadWithoutAnEndIsGivenUpAndTriedAgainLonger(t *testing.T) {
+	t.Parallel()
 	p := attempts{first: time.Millisecond, most: 5 * time.Millisecond}
 	var had []time.Duration
 	hangs := func(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 // TestANodeThatSeesNobodyDoesNotSayWhoIsAway: it does not see itself either, so its view
 // says nothing of pools.
 func TestANodeThatSeesNobodyDoesNotSayWhoIsAway(t *testing.T) {
+	t.Parallel()
 	nodes := []shard.Seen{{Node: shard.Node{ID: "a", Pools: []string{"gpu"}}}}
 	if served, known := servedPools(nodes, "a"); !known || !served["gpu"] || !served[bus.DefaultPool] {
 		t.Errorf("%v, known %v", served, known)

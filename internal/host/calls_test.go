@@ -65,6 +65,7 @@ func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 //behaviour:shows A14
 func TestAttackAReplyWithTooManyCallsDoesNotEndTheRun(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	for _, c := range []struct {
 		calls, bytes  int

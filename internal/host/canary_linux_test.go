@@ -52,6 +52,7 @@ func teller(t *testing.T, header *string) string {
 
 // TestNoSecretComesOutOfPowers does the same for shell, http_get and MCP servers.
 func TestNoSecretComesOutOfPowers(t *testing.T) {
+	t.Parallel()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, payload("page")) }))
 	defer page.Close()
 	const tracker = "tr4cker-0123456789-abcdef"

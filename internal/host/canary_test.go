@@ -209,6 +209,7 @@ func (e *ear) bytes() []byte {
 // and looks for it at every exit: 0 are found. A mark that came in beside each
 // secret is found, so the look is worth something.
 func TestNoSecretComesOut(t *testing.T) {
+	t.Parallel()
 	double := &informer{steered: make(chan struct{})}
 	server := httptest.NewServer(double)
 	defer server.Close()

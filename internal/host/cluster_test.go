@@ -79,6 +79,7 @@ func spread(t *testing.T, hosts ...*Host) {
 //
 //behaviour:shows F2
 func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, gate, agents := held(t)
 	hosts := []*Host{join(t, e, "one", shard.TTLMin, agents), join(t, e, "two", shard.TTLMin, agents), join(t, e, "three", shard.TTLMin, agents)}
@@ -122,6 +123,7 @@ func working(h *Host) int64 {
 
 // TestANodeThatLeavesGivesItsShardsAtOnce: nobody waits for the end of a lease.
 func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
 	spread(t, one, two)
@@ -136,6 +138,7 @@ func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 // TestADrainedNodeHoldsNothing: any node can be asked, and the one that is
 // named gives what it holds.
 func TestADrainedNodeHoldsNothing(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
 	spread(t, one, two)
@@ -161,6 +164,7 @@ func TestADrainedNodeHoldsNothing(t *testing.T) {
 // TestNoAnswerGoesWhereLogsAre: a request that names a log, a lease or an event
 // as the place for its answer gets none, whatever the node's credentials allow.
 func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	one := join(t, e, "one", shard.TTLDefault)
 	spread(t, one)
@@ -189,6 +193,7 @@ func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 // TestNodesMayStartAtOnce: each finds that another one has just made what it
 // was about to make.
 func TestNodesMayStartAtOnce(t *testing.T) {
+	t.Parallel()
 	for range 3 {
 		e := shared(t)
 		hosts := make([]*Host, 4)
@@ -216,6 +221,7 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 // to stop. It waits for them; the other one goes on, and neither runs them
 // again nor asks anybody.
 func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, gate, agents := heldBy(t, "effect")
 	one := join(t, e, "one", shard.TTLDefault, agents)

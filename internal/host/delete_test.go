@@ -63,6 +63,7 @@ func deletes(t *testing.T, c *client.Client, run string, agents int) {
 // A run that is at work is not deleted; one that has ended is gone from
 // everywhere, and whoever asks is told that it was deleted.
 func TestADeletedRunIsGone(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := held(t)
 	quick := script(t, again)
@@ -115,6 +116,7 @@ func TestADeletedRunIsGone(t *testing.T) {
 
 // Kept results go with their run, and with no other.
 func TestKeptResultsAreDeletedWithTheirRun(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, agents := wordy(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
@@ -166,6 +168,7 @@ func late(t *testing.T, h *Host, from, to mailbox.Address, n uint64, f agent.Fac
 // What comes late for a run that was deleted starts nobody anew, in this
 // process or in the next, however often (PROTOCOL P14).
 func TestALateLetterStartsNobodyAnew(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	family := script(t, family)
@@ -223,6 +226,7 @@ func TestALateLetterStartsNobodyAnew(t *testing.T) {
 // through, and one that a process left before its logs were closed: all of them
 // can be deleted.
 func TestWhatNeverEndedInOrderIsDeleted(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	h := start(t, state)
@@ -260,6 +264,7 @@ func TestWhatNeverEndedInOrderIsDeleted(t *testing.T) {
 
 // prune deletes what ended long ago, and names it first where it is asked to.
 func TestPruneDeletesWhatEndedLongAgo(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := held(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
@@ -300,6 +305,7 @@ func TestPruneDeletesWhatEndedLongAgo(t *testing.T) {
 
 // A result that is written while its run is deleted does not bring it back.
 func TestARunDeletedAtItsEndStaysDeleted(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	h := start(t, state)

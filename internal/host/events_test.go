@@ -68,6 +68,7 @@ func byCable(t *testing.T, h *Host, back nats.ConnHandler) (*nats.Conn, *cable) 
 //
 //behaviour:shows I2
 func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := held(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
@@ -160,6 +161,7 @@ func compareLogs(t *testing.T, got, want []string) {
 //
 //behaviour:shows I2
 func TestACursorFromTheMiddle(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)

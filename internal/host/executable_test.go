@@ -55,6 +55,7 @@ var evil = map[string]string{
 // A run may have written whatever lies in its directory. A request that names it
 // as agent files must not make the node execute it.
 func TestAttackARequestCannotNameAgentsThatARunWrote(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
 	for what, front := range evil {
@@ -74,6 +75,7 @@ func TestAttackARequestCannotNameAgentsThatARunWrote(t *testing.T) {
 
 // What the user has approved is a content, not a place.
 func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -102,6 +104,7 @@ func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
 }
 
 func TestAttackARequestCannotNameAScriptThatARunWrote(t *testing.T) {
+	t.Parallel()
 	dir, trusted := t.TempDir(), t.TempDir()
 	put(t, "default: [{text: hi}]\n", dir, "play.yaml")
 	put(t, "default: [{text: hi}]\n", trusted, "play.yaml")
@@ -132,6 +135,7 @@ func TestAttackARequestCannotNameAScriptThatARunWrote(t *testing.T) {
 
 // A file of servers in a place that runs write needs the user's leave as .mcp.json does.
 func TestAttackAFileOfServersThatARunWroteStartsNothing(t *testing.T) {
+	t.Parallel()
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "pwned")
 	file := serverFile(t, filepath.Join(dir, "own.json"), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})
 	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
@@ -154,6 +158,7 @@ func TestAttackAFileOfServersThatARunWroteStartsNothing(t *testing.T) {
 
 // A link is not a way around the roots, and what is no file holds nobody up.
 func TestAttackNamesInARequestDoNotLeadOut(t *testing.T) {
+	t.Parallel()
 	dir, out := t.TempDir(), t.TempDir()
 	put(t, "---\nname: leak\ndescription: d\n---\nthe-users-secret\n", out, "leak.md")
 	put(t, `{"mcpServers":{"leak":{"command":"the-users-secret"}}}`, out, "mcp.json")
@@ -174,6 +179,7 @@ func TestAttackNamesInARequestDoNotLeadOut(t *testing.T) {
 }
 
 func TestAttackATrustedPlaceMustNotLieWhereRunsWrite(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, "", dir, "agents", "a.md")
 	for _, trust := range []string{dir, filepath.Join(dir, "agents")} {
@@ -189,6 +195,7 @@ func TestAttackATrustedPlaceMustNotLieWhereRunsWrite(t *testing.T) {
 
 // An error of a request says where a file is wrong, and nothing of what is in it.
 func TestAttackErrorsOfARequestDoNotQuoteFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const secret = "hunter2-of-the-user"
 	for name, text := range map[string]string{

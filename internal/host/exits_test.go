@@ -13,6 +13,7 @@ import (
 // TestAnEntryIsRewrittenInItsTextsAndNowhereElse: texts and bytes at any depth,
 // of any length; the same bytes always become the same.
 func TestAnEntryIsRewrittenInItsTextsAndNowhereElse(t *testing.T) {
+	t.Parallel()
 	const secret = "q8Zt3Lw0Xv7R"
 	type body struct {
 		Text  string            `msgpack:"t,omitempty"`
@@ -80,6 +81,7 @@ func TestAnEntryIsRewrittenInItsTextsAndNowhereElse(t *testing.T) {
 }
 
 func TestWhatIsNoEntryIsNotRewritten(t *testing.T) {
+	t.Parallel()
 	if _, err := rewritten([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, strings.ToUpper); err == nil {
 		t.Error("it was taken")
 	}

@@ -16,6 +16,7 @@ import (
 // A run whose log was lost with its disk cannot be continued: whoever resumes it is
 // told, instead of waiting for ever, and from then on its row says how it ended (FM10).
 func TestARunWithoutALogIsToldAsDamaged(t *testing.T) {
+	t.Parallel()
 	model, gate, agents := held(t)
 	state := t.TempDir()
 	h := start(t, state, func(c *Config) { c.Roots = []string{agents} })

@@ -31,6 +31,7 @@ func guided(o supervisor.Opened) bool { return strings.Contains(o.Manners.Dynami
 //
 //behaviour:shows D2
 func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
+	t.Parallel()
 	repo := t.TempDir()
 	lay(t, repo+"/.git/HEAD", "ref: x\n")
 	lay(t, repo+"/AGENTS.md", "Use tabs.\npassword = \"hunter2xKq9Zt41Lw\"\n")
@@ -79,6 +80,7 @@ func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 // A directory may hold more agents than a run has room for: who can never be
 // called goes first, and who is asked for stays.
 func TestADirectoryOfManyAgentsFitsARun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for i := range 60 {
 		lay(t, fmt.Sprintf("%s/a%02d.md", dir, i), fmt.Sprintf("---\ndescription: d\nx-troupe: {delegates: [a%02d]}\n---\n%s\n", (i+1)%60, strings.Repeat("word ", 1000)))

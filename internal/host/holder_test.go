@@ -11,6 +11,7 @@ import (
 // case of its letters (macOS, Windows), by a mount, by a link. What a run may write is
 // not trusted by any of them.
 func TestAttackAnotherNameOfARootIsThatRoot(t *testing.T) {
+	t.Parallel()
 	root, other := filepath.Join(t.TempDir(), "Root"), filepath.Join(t.TempDir(), "name")
 	put(t, "x", root, "agents", "a.md")
 	if err := os.Symlink(root, other); err != nil {

@@ -36,6 +36,7 @@ func put(t *testing.T, text string, path ...string) {
 // names. Those that a directory brings which is merely looked at do not, and the
 // user is told (A19).
 func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
+	t.Parallel()
 	dir, named := t.TempDir(), t.TempDir()
 	put(t, strings.ReplaceAll(clerkWithHook, "%s", "clerk"), dir, ".claude", "agents", "clerk.md")
 	put(t, strings.ReplaceAll(clerkWithHook, "%s", "friend"), named, "friend.md")
@@ -70,6 +71,7 @@ func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
 
 // More hooks than one agent may have are refused when the run is opened.
 func TestTooManyHooksAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir(), func(c *Config) { c.Hooks = make([]agent.Hook, agent.HooksMax+1) })
 	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}); err == nil || !strings.Contains(err.Error(), "at most 64") {
 		t.Errorf("built: %v", err)
@@ -80,6 +82,7 @@ func TestTooManyHooksAreRefused(t *testing.T) {
 //
 //behaviour:shows A17
 func TestAnOperatorsHookPreventsAStop(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, "hello", dir, "README.md")
 	hook := agent.Hook{Name: "audit", Point: agent.HookStop, Of: agent.OfRoot, Command: `echo '{"continue": false, "stopReason": "audit first"}'`}

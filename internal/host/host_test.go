@@ -52,6 +52,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 }
 
 func TestTwentyRunsAtOnce(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir := repository(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
@@ -143,6 +144,7 @@ func await(t *testing.T, c *client.Client, run, kind string, times int) {
 }
 
 func TestTheNextHostFinishesTheRuns(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	model, gate, agents := held(t)
@@ -209,6 +211,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 // A call that may have had its effect is a person's to decide: until then the
 // run is parked, and says so everywhere.
 func TestAParkedRunSaysSo(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	model, gate, agents := heldBy(t, "effect")
@@ -290,6 +293,7 @@ func forget(t *testing.T, h *Host, run string) {
 // A node that was not asked goes on with all that its log holds, also with a
 // run whose row was never written.
 func TestResumeAllTakesUpWhatTheIndexMissed(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	model, gate, agents := held(t)
@@ -310,6 +314,7 @@ func TestResumeAllTakesUpWhatTheIndexMissed(t *testing.T) {
 }
 
 func TestADirectoryMustBeUnderARoot(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	root, other := t.TempDir(), t.TempDir()
 	if err := os.Symlink(other, filepath.Join(root, "out")); err != nil {
@@ -339,6 +344,7 @@ func TestADirectoryMustBeUnderARoot(t *testing.T) {
 
 // A run that was asked for twice is one run.
 func TestARunIsOpenedOnce(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c, model := connect(t, h), script(t, family)

@@ -222,6 +222,7 @@ func ask(t *testing.T, nc *nats.Conn, subject string, data []byte) string {
 }
 
 func TestOutsidersChangeNothing(t *testing.T) {
+	t.Parallel()
 	for _, who := range []bus.Role{bus.RoleObserver, bus.RoleClient} {
 		t.Run(string(who), func(t *testing.T) {
 			noLeaks(t)
@@ -408,6 +409,7 @@ func garbled(t *testing.T, random *rand.Rand, valid []byte) [][]byte {
 // A node with a bug appends garbage to the logs of live runs: it is counted,
 // it is stepped as nothing, and the runs end as they would.
 func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	appended := map[mailbox.Address]int{}
 	h, _ := whileRunsGo(t, func(h *Host, _ *client.Client, id string) {
@@ -457,6 +459,7 @@ func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
 // The streams are what they are said to be: a plain reader finds the children,
 // each begun by the entry that submitted its task.
 func TestAPlainReaderFindsTheChildren(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)

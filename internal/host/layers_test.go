@@ -42,6 +42,7 @@ func keyed(t *testing.T, r client.RunRequest) (agent.Manners, map[string]string,
 //
 //behaviour:shows D2
 func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
+	t.Parallel()
 	m, systems, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5", Constraints: []string{"Spend nothing.", "Ask first."}, Criteria: []string{"A is found."}})
 	for name, s := range systems {
 		if !strings.HasPrefix(s, "agent: "+name+"\n") ||
@@ -63,6 +64,7 @@ func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 //
 //behaviour:shows D3
 func TestSummariesAreWrittenByACheapModel(t *testing.T) {
+	t.Parallel()
 	m, _, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5"})
 	if s := m.Context.Model; s == nil || s.Name != "anthropic/claude-haiku-5-5" || !s.Price.Known || s.Window == 0 {
 		t.Errorf("summaries by %+v", s)
@@ -76,6 +78,7 @@ func TestSummariesAreWrittenByACheapModel(t *testing.T) {
 
 // The journal is offered to agents that are not the built-in planner's.
 func TestTheJournalIsOffered(t *testing.T) {
+	t.Parallel()
 	_, _, tools := keyed(t, client.RunRequest{Model: "builtin/scout"})
 	for _, spec := range agent.JournalTools() {
 		if !slices.Contains(tools, spec) {
@@ -88,6 +91,7 @@ func TestTheJournalIsOffered(t *testing.T) {
 //
 //behaviour:shows D7
 func TestAFailedRunShowsItsJournal(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{"/"} })
 	record(t, h)
 	c := connect(t, h)

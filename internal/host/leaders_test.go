@@ -13,6 +13,7 @@ import (
 // so, up to a limit; then the reason is the true one. What does not pass by itself ends
 // the wait at once.
 func TestANodeWaitsForLeaders(t *testing.T) {
+	t.Parallel()
 	asked, said := 0, 0
 	refused := false
 	a := awaiting{wait: time.Minute, refused: func() bool { return refused }, try: time.Millisecond, pause: time.Millisecond, say: func(error, time.Duration) { said++ }}

@@ -39,6 +39,7 @@ func loseFinish(t *testing.T, from string) func([][]byte) [][]byte {
 //
 //behaviour:shows B5
 func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
 	for name, text := range map[string]string{

@@ -48,6 +48,7 @@ func request(change func(*client.RunRequest)) client.RunRequest {
 
 // What a request says goes over the defaults, its flags over its manners.
 func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
+	t.Parallel()
 	const schema = `{"type":"object","required":["a"]}`
 	o, a, err := doors(t.TempDir()).build(request(func(r *client.RunRequest) {
 		r.Fallback = []string{"ollama/small", "builtin/scout"}
@@ -79,6 +80,7 @@ func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
 //
 //behaviour:shows A27
 func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
+	t.Parallel()
 	h := doors(t.TempDir())
 	for want, change := range map[string]func(*client.RunRequest){
 		`fallback "x": `:                func(r *client.RunRequest) { r.Fallback = []string{"x"} },
@@ -112,6 +114,7 @@ func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 //
 //behaviour:shows A15
 func TestFallbacksAreCoveredByTheLimitInMoney(t *testing.T) {
+	t.Parallel()
 	gateway := env("OPENAI_BASE_URL", "https://gateway.example/v1", "ANTHROPIC_API_KEY", "k")
 	h := doors(t.TempDir(), gateway)
 	o, a, err := h.build(request(func(r *client.RunRequest) {
@@ -144,6 +147,7 @@ func definition(t *testing.T, o supervisor.Opened, name string) supervisor.Defin
 
 // An agent file says it for its agent, with models of the node's choice.
 func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(own string) {
 		put(t, "---\nname: clerk\ndescription: d\nmodel: ollama/m\nx-troupe:\n  "+strings.ReplaceAll(own, "\n", "\n  ")+"\n---\nx\n", dir+"/clerk.md")
@@ -185,6 +189,7 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 //
 //behaviour:shows C2
 func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, "tools:\n  grep: {class: effect}\n  write_file: {class: read}\n  list_dir: {class: read, poll: true}\n  delegate: {class: effect}\n  fly: {class: read}\n", dir+"/"+settings.FileName)
 	own := []agentfile.ToolRule{{Name: "write_file", Class: model.Irreversible}, {Name: "git_log", Class: model.Idempotent}, {Name: "list_dir", Class: model.Idempotent}}
@@ -222,6 +227,7 @@ func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
 
 // Every key that agentfile reads from settings is a key of settings.
 func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, key := range agentfile.SharedKeys() {
 		put(t, key+": {}\n", dir+"/"+settings.FileName)
@@ -238,6 +244,7 @@ func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
 //
 //behaviour:shows A15
 func TestARunGoesOnWithAnotherModelAndItsToolRunsAgain(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir := t.TempDir()
 	put(t, `---

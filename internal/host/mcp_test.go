@@ -5,12 +5,14 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/leaks"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
@@ -35,8 +38,16 @@ func TestMain(m *testing.M) {
 		_ = stage("shout").Run(context.Background(), &sdk.StdioTransport{})
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	leaks.Main(m)
 }
+
+// atOnce is how many tests run at the same time. Most of them wait for timers and other
+// processes, so there are more than the two cores of a small machine.
+const atOnce = 6
 
 // stage is a server with tools that say their arguments in capitals.
 func stage(names ...string) *sdk.Server {
@@ -130,6 +141,7 @@ func noted(notes []string, text string) bool {
 }
 
 func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T) {
+	t.Parallel()
 	server := stage("shout")
 	state, agents := t.TempDir(), agentFiles(t, "crier", crier, "lead", leader)
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"type": "http", "url": served(t, server)}})
@@ -161,6 +173,7 @@ func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T)
 }
 
 func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t *testing.T) {
+	t.Parallel()
 	state, dir := t.TempDir(), t.TempDir()
 	config, starts := program(t)
 	path := serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{"stage": config})
@@ -203,6 +216,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 }
 
 func TestACallOfAServerThatIsNotThereAnyMoreSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	agents := agentFiles(t, "crier", crier, "lead", leader)
 	dir := t.TempDir()
 	config, starts := program(t)
@@ -232,6 +246,7 @@ func TestACallOfAServerThatIsNotThereAnyMoreSaysWhatToDo(t *testing.T) {
 }
 
 func TestServersOfAgentFilesCountWhereTheDirectoryIsNamed(t *testing.T) {
+	t.Parallel()
 	config, starts := program(t)
 	raw, err := json.Marshal(config)
 	if err != nil {
@@ -257,6 +272,7 @@ func TestServersOfAgentFilesCountWhereTheDirectoryIsNamed(t *testing.T) {
 }
 
 func TestWordsForSeveralToolsAreSpread(t *testing.T) {
+	t.Parallel()
 	tools := []string{"mcp__a__x", "mcp__a__y", "mcp__b__x"}
 	for _, c := range []struct{ words, want []string }{
 		{nil, nil}, {[]string{}, []string{}}, {[]string{"mcp__a"}, tools[:2]}, {[]string{"read_file", "mcp__b__*", "mcp__b__x"}, []string{"read_file", "mcp__b__x"}},

@@ -45,6 +45,7 @@ func classOf(t *testing.T, o supervisor.Opened, name string) model.Class {
 
 //behaviour:shows C2
 func TestOnlyTheOperatorsWordMakesAToolOfAnMCPServerMoreTrusted(t *testing.T) {
+	t.Parallel()
 	server := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
 	server.AddTool(&sdk.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, shout)
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, server)}})
@@ -66,6 +67,7 @@ func TestOnlyTheOperatorsWordMakesAToolOfAnMCPServerMoreTrusted(t *testing.T) {
 }
 
 func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
+	t.Parallel()
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{
 		"known": map[string]any{"command": "/bin/sleep", "args": []string{"300"}}, "unknown": map[string]any{"command": "/bin/sleep", "args": []string{"301"}}})
 	h := start(t, t.TempDir(), func(c *Config) { c.Servers = file })
@@ -88,6 +90,7 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 }
 
 func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, stage("shout"))}})
 	config, starts := program(t)
@@ -102,6 +105,7 @@ func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) 
 // What the operator's own file starts does not run where a repository can put
 // files in its way: `python -m` and `npx` run what lies in their directory (T14).
 func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
+	t.Parallel()
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
@@ -123,6 +127,7 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 //
 //behaviour:shows C2
 func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
+	t.Parallel()
 	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
 	definition := map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}}
@@ -147,6 +152,7 @@ func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
 // A file that a run may write, because it lies in a root of the node where the run began,
 // does not become the operator's on a node that has another root.
 func TestAttackANodeWithOtherRootsTrustsAServerThatARunWrote(t *testing.T) {
+	t.Parallel()
 	dir, mine := t.TempDir(), t.TempDir()
 	file := serverFile(t, filepath.Join(dir, "servers.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
 	node := func(root string) *Host {
@@ -220,6 +226,7 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 
 // The answer to who begins a run fits a message, whatever its directory says.
 func TestAFileOfTheDirectoryCannotFillTheAnswer(t *testing.T) {
+	t.Parallel()
 	servers := map[string]any{"long": map[string]any{"command": strings.Repeat("x", 500_000)}}
 	for i := range 100 {
 		keys := map[string]any{"command": "x"}

@@ -11,6 +11,7 @@ import (
 
 // A client may name models without end, and one approved script by paths without end.
 func TestAttackRoutesWithoutEndFillNoMemory(t *testing.T) {
+	t.Parallel()
 	root, state := realDir(t), t.TempDir()
 	put(t, approvedScript, root, "play.yaml")
 	path := filepath.Join(root, "play.yaml")

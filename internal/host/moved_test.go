@@ -15,6 +15,7 @@ import (
 // TestWhyAShardMovedIsTold: whoever watches learns which node took what, from
 // whom and why.
 func TestWhyAShardMovedIsTold(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	nc, err := e.Connect(bus.RoleObserver)
 	if err != nil {

@@ -62,6 +62,7 @@ func (s muteable) join(t *testing.T, name string, roots ...string) *Host {
 // does not answer. What it had in the seven others goes on at the next one, whichever
 // of the requests to that stream is not answered (P17).
 func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	const mute = 1
 	stream := bus.Names{}.BoxStream(bus.DefaultPool, mute)
 	for what, subject := range map[string][2]string{
@@ -109,6 +110,7 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 // TestARunThatOnlyItsLogKnowsGoesOnInAllStreams: the opener died before it wrote the
 // index. Whichever stream is read first, all actors of the run are taken up.
 func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
+	t.Parallel()
 	s := newMuteable(t)
 	model, gate, agents := held(t)
 	one := s.join(t, "one", agents)

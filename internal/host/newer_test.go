@@ -14,6 +14,7 @@ import (
 // TestARunOfANewerTroupeIsNamedAndNotTouched: its log has an entry of a form that this
 // program does not know. Whoever asks for the run reads that, and nothing is appended.
 func TestARunOfANewerTroupeIsNamedAndNotTouched(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	c := connect(t, h)
 	id := begin(t, c, client.RunRequest{Prompt: "wait", Model: script(t, "default: [{text: at last, delay: 10m}]")})

@@ -13,6 +13,7 @@ import (
 // A refusal names the field that it is about, and a remedy that there is: a root
 // is a directory.
 func TestARefusedPathIsNamedByItsField(t *testing.T) {
+	t.Parallel()
 	root, away := t.TempDir(), t.TempDir()
 	file := serverFile(t, filepath.Join(away, mcp.FileName), map[string]any{})
 	h := doors(root)

@@ -47,6 +47,7 @@ agents:
 
 //behaviour:shows C7
 func TestAHostKeepsWholeResults(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, agents := wordy(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
@@ -117,6 +118,7 @@ const again = `default: [{text: "1"}, {text: "2"}, {text: "3 {{user}}"}, {text: 
 //
 //behaviour:shows D6
 func TestALargeHistoryTravelsWhole(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	_, agents := wordy(t)
 	model := script(t, "agents:\n  wordy:\n    - calls: ["+strings.Repeat("{name: dump}, ", 7)+"]\n    - text: seen\n")
@@ -161,6 +163,7 @@ func TestALargeHistoryTravelsWhole(t *testing.T) {
 //
 //behaviour:shows D6
 func TestALiveRunIsForked(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := held(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
@@ -201,6 +204,7 @@ func TestALiveRunIsForked(t *testing.T) {
 //
 //behaviour:shows D6
 func TestHostileHistoriesAreRefused(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
@@ -264,6 +268,7 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 // The pages of an export are of one document, however far the log has grown
 // since the first: each names the entry that it was taken at.
 func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
@@ -298,6 +303,7 @@ func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 
 // A fork begins with messages alone. What it does not take along is told.
 func TestAForkTellsWhatItDoesNotTakeAlong(t *testing.T) {
+	t.Parallel()
 	dir := repository(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	c := connect(t, h)

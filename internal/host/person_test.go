@@ -65,6 +65,7 @@ const waitsForAPerson = time.Minute
 //
 //behaviour:shows B6
 func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
@@ -106,6 +107,7 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 //
 //behaviour:shows E4
 func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
@@ -137,6 +139,7 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 //
 //behaviour:shows E4
 func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
@@ -185,6 +188,7 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 //
 //behaviour:shows A24
 func TestTheInvestigationIsNoLoop(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir := repository(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
@@ -200,6 +204,7 @@ func TestTheInvestigationIsNoLoop(t *testing.T) {
 // The names that the loop serves itself cannot be taken by a command of an
 // agent file.
 func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	for _, name := range reserved {
 		agents := t.TempDir()
@@ -220,6 +225,7 @@ func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
 //
 //behaviour:shows A9
 func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	agents := askers(t)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })

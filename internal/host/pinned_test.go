@@ -15,6 +15,7 @@ import (
 // What was allowed is what runs: a run that changes the script of an allowed server
 // gets it started only after somebody has allowed it again.
 func TestAttackAnAllowedServerWhoseScriptChangedIsNotStarted(t *testing.T) {
+	t.Parallel()
 	for name, config := range map[string]map[string]any{
 		"argument": {"command": "/bin/sh", "args": []string{"server.sh"}},
 		"words":    {"command": "/bin/sh", "args": []string{"-c", "exec sh ./server.sh"}},

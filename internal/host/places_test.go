@@ -42,6 +42,7 @@ func putFile(t *testing.T, path, text string) {
 // same name. Who worked there, and who comes next, works in the new one, and what
 // is secret there is hidden.
 func TestADirectoryThatIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkout")
 	putFile(t, filepath.Join(dir, "old.txt"), "old")
 	var p places
@@ -82,6 +83,7 @@ func TestADirectoryThatIsMadeAnew(t *testing.T) {
 // TestDirectoriesThatAreHeldOpen: as many as placesMax wait for the next one. Who
 // works in one that fell out works on, and nothing is open once the node is closed.
 func TestDirectoriesThatAreHeldOpen(t *testing.T) {
+	t.Parallel()
 	var p places
 	all, first := t.TempDir(), []tool.Tool(nil)
 	for i := range placesMax + 3 {
@@ -121,6 +123,7 @@ func TestDirectoriesThatAreHeldOpen(t *testing.T) {
 // TestALinkInThePlaceOfADirectoryIsNotFollowed: the directory was under a root when
 // the run began. Who may write beside it must not lead the tools of others elsewhere.
 func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	dir, elsewhere := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
 	putFile(t, filepath.Join(dir, "mine.txt"), "mine")
 	putFile(t, filepath.Join(elsewhere, "theirs.txt"), "theirs")
@@ -146,6 +149,7 @@ func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
 // TestAttackDirectoryIsMovedAside: another directory is put under the name of one that an agent works in. One that was
 // removed and made again is the same for it, one that was moved aside is not.
 func TestAttackDirectoryIsMovedAside(t *testing.T) {
+	t.Parallel()
 	above := t.TempDir()
 	dir := filepath.Join(above, "checkout")
 	putFile(t, filepath.Join(dir, "mine.txt"), "mine")

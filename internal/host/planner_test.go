@@ -24,6 +24,7 @@ agents:
 //
 //behaviour:shows H2
 func TestAChainGoesOnInTheNextHost(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
 	_, gate, agents := held(t)
@@ -61,6 +62,7 @@ func TestAChainGoesOnInTheNextHost(t *testing.T) {
 
 // Who consolidates gets all answers; who is delegated to gets the history.
 func TestHelpersOpenRuns(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)
@@ -90,6 +92,7 @@ func TestHelpersOpenRuns(t *testing.T) {
 
 // What cannot be followed is refused before anything is opened.
 func TestPlansThatCannotBeFollowed(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	h := start(t, t.TempDir())
 	c := connect(t, h)

@@ -93,6 +93,7 @@ func nodeOf(info client.RunInfo, id agent.ID) (node, pool string) {
 //
 //behaviour:shows F2
 func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, gate, agents := placedAgents(t)
 	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots, c.LeaseTTL = []string{"default"}, []string{agents}, shard.TTLMin })
@@ -146,6 +147,7 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 //
 //behaviour:shows F2
 func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, _, agents := heldBy(t, "idempotent")
 	soon := func(c *Config) { c.PoolPatience, c.LeaseTTL = 3*shard.TTLMin, shard.TTLMin }
@@ -173,6 +175,7 @@ func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 
 // TestWhoeverDrainsTheLastNodeOfAPoolIsWarned: it would keep what it holds.
 func TestWhoeverDrainsTheLastNodeOfAPoolIsWarned(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	one := joinAs(t, e, "one", func(*Config) {})
 	joinAs(t, e, "two", func(c *Config) { c.Pools = []string{"default", "gpu"} })

@@ -37,6 +37,7 @@ func hands(t *testing.T) (agents string) {
 //
 //behaviour:shows C2
 func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
+	t.Parallel()
 	dir, agents := t.TempDir(), hands(t)
 	roots := func(c *Config) { c.Roots = []string{dir, agents} }
 	build := func(change func(*client.RunRequest), more ...func(*Config)) supervisor.Opened {
@@ -100,6 +101,7 @@ func leaves(t *testing.T, o supervisor.Opened, name string) (l leave, tools stri
 //
 //behaviour:shows C2
 func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
+	t.Parallel()
 	dir, agents := t.TempDir(), hands(t)
 	put(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
 	put(t, "tools: {shell: {allow: [\"*\"], read: [/]}}\n", dir, "troupe.yaml")
@@ -174,6 +176,7 @@ func shelled(t *testing.T, command, answer string, change func(*client.RunReques
 //
 //behaviour:shows C2
 func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	yes := func(r *client.RunRequest) { r.Yes = true }
 	none := func(*client.RunRequest) {}
@@ -208,6 +211,7 @@ func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 // A whole run reads a page, where the operator allows the host and excepts its
 // address, and is told whom to ask where not.
 func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "the page") }))
 	t.Cleanup(s.Close)
@@ -237,6 +241,7 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 
 // What a directory keeps in its .env file is masked, whichever tool prints it (T12).
 func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir, agents := t.TempDir(), hands(t)
 	put(t, "API_KEY=correct-horse-battery-staple\n", dir, ".env")
@@ -252,6 +257,7 @@ func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
 
 // TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit goes through the setting tools.shell.git.
 func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	for _, open := range []bool{false, true} {
 		dir, agents := t.TempDir(), hands(t)
@@ -278,6 +284,7 @@ func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
 
 // A part of a tool is never more than it says: what cannot be kept to is refused.
 func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
 		_, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
@@ -294,6 +301,7 @@ func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 // not enforce, so that another node's question is another one, and the same where
 // it lacks the same (E3, F2).
 func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
+	t.Parallel()
 	asked := func(l leave, missing string) string {
 		t.Helper()
 		c := hook.Call{Hook: l.hook(shell.Name), Data: agent.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
@@ -327,6 +335,7 @@ func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
 
 // Who may send requests has no command run without a sandbox by rules of his own.
 func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
+	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
 	put(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")
 	o, _, err := doors(dir, func(c *Config) { c.Roots = []string{dir, agents} }).build(request(func(r *client.RunRequest) {
@@ -349,6 +358,7 @@ func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
 
 // A tool that is misspelled where it is taken away would be there without a word.
 func TestAToolThatNobodyKnowsIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	_, notes := opened(t, h, client.RunRequest{Dir: dir, DisallowedTools: []string{"Bahs", "Read", "WebFetch", "mcp__none"}})

@@ -14,6 +14,7 @@ import (
 //
 //behaviour:shows G4
 func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
+	t.Parallel()
 	const name = "openai/nobody-knows"
 	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k"))
 	ask := func(change func(*client.RunRequest)) client.RunRequest {
@@ -39,6 +40,7 @@ func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
 }
 
 func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
+	t.Parallel()
 	table, err := catalog.Parse([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +58,7 @@ func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 //
 //behaviour:shows G4
 func TestAPaidKeyHasALimitInMoneyUnlessTheUserSaysAnother(t *testing.T) {
+	t.Parallel()
 	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k", "OLLAMA_HOST", "127.0.0.1:1"))
 	for _, c := range []struct {
 		says    string

@@ -14,6 +14,7 @@ import (
 // A client may name any path of the machine as a script. It learns nothing of a file that is not approved: not
 // whether it is there, nor what it is, nor its size.
 func TestAttackNamingAScriptTellsNothingOfAFile(t *testing.T) {
+	t.Parallel()
 	out := realDir(t)
 	put(t, "secret", out, "text")
 	put(t, "default: [{text: hi}]\n", out, "play")

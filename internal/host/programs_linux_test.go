@@ -14,6 +14,7 @@ import (
 
 // TestAttackClosedHostLeavesNoProgram closes a node while a command runs that ignores signals.
 func TestAttackClosedHostLeavesNoProgram(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir, agents, token := t.TempDir(), hands(t), fmt.Sprintf("300.3%d3", os.Getpid())
 	h := start(t, t.TempDir(), func(c *Config) {

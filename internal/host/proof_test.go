@@ -35,6 +35,7 @@ func elsewhere(t *testing.T, synced bool) (url string, monitor []string) {
 // TestANodeStartsOnlyOnWhatItDoesNotSeeBroken: on a server that is seen not to
 // sync it refuses, with the remedy; where it cannot see it, it says so to everyone.
 func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
+	t.Parallel()
 	url, monitor := elsewhere(t, false)
 	cfg := Config{StateDir: t.TempDir(), Bus: bus.Options{Servers: url}, Monitor: monitor}
 	if h, err := Start(within(t), cfg); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), "sync_interval") {
@@ -71,6 +72,7 @@ func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 
 // TestANodeAloneTellsItsProfile: doctor shows what it saw.
 func TestANodeAloneTellsItsProfile(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir(), func(*Config) {})
 	list, err := connect(t, h).Nodes(within(t))
 	if err != nil || len(list) != 1 || list[0].Proof == nil || list[0].State != "alone" {

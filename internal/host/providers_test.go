@@ -83,6 +83,7 @@ data: {"type":"message_stop"}
 //
 //behaviour:shows A15
 func TestARunGoesThroughThreeProviders(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	d := &trio{}
 	s := httptest.NewServer(d)

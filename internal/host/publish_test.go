@@ -42,6 +42,7 @@ func fact(log string, n uint64, kind string) life.Event {
 // Events wait for each other a moment, so that a server writes once to each
 // observer; the pieces of a streamed reply become one event, in its place.
 func TestEventsAreToldTogether(t *testing.T) {
+	t.Parallel()
 	got, _ := observed(t, func(add func(life.Event)) {
 		add(fact("r.root", 1, "model.started"))
 		add(piece(1, "a"))
@@ -61,6 +62,7 @@ func TestEventsAreToldTogether(t *testing.T) {
 
 // Of how far a call has come, the newest word is enough.
 func TestProgressIsToldAsItStands(t *testing.T) {
+	t.Parallel()
 	got, _ := observed(t, func(add func(life.Event)) {
 		for i := range 3 {
 			add(life.Event{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: "tool.progress", Data: actors.Progress{Call: "7", Tool: "t", Done: float64(i)}})
@@ -74,6 +76,7 @@ func TestProgressIsToldAsItStands(t *testing.T) {
 
 // The end of a run takes along what waits, in order, and waits for nothing.
 func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	got, _ := observed(t, func(add func(life.Event)) {
 		add(fact("r.root", 9, "agent.finished"))
 		<-time.After(tellPause / 5) // of the bubble
@@ -86,6 +89,7 @@ func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 
 // No more events wait than tellAhead; how many were not told is said.
 func TestEventsThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
 	got, logged := observed(t, func(add func(life.Event)) {
 		for n := range tellAhead + 3 {
 			add(fact("r.root", uint64(n+1), "tool.started"))
@@ -107,6 +111,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 
 // After the end nobody is told anything, and what waits is told before it.
 func TestNothingIsToldAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	var told []string
 	synctest.Test(t, func(t *testing.T) {
 		tell := newTelling(func(list []life.Event) {

@@ -25,6 +25,7 @@ func readsWhatItHolds(h *Host) bool {
 //
 //behaviour:shows F2
 func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	one := join(t, e, "one", shard.TTLDefault)
 	spread(t, one)

@@ -13,6 +13,7 @@ import (
 // Who asks for an agent whose file is broken hears what is wrong with the file,
 // not that there is no such agent.
 func TestABrokenAgentFileIsNamedToWhoAsksForItsAgent(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".troupe", "agents", "clerk.md")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -52,6 +52,7 @@ func (d *doorman) wakes(t *testing.T, want ...string) {
 //
 //behaviour:shows G5
 func TestAQueuedRunOutlastsALeaseInDoubt(t *testing.T) {
+	t.Parallel()
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) || d.opens(t, "b", 2) || d.opens(t, "c", 3) {
 		t.Fatal("not the first run alone was admitted")
@@ -69,6 +70,7 @@ func TestAQueuedRunOutlastsALeaseInDoubt(t *testing.T) {
 // TestARunThatWasWokenInVainIsQueuedAgain: between the decision and the wake the node may
 // lose the right to act.
 func TestARunThatWasWokenInVainIsQueuedAgain(t *testing.T) {
+	t.Parallel()
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) || d.opens(t, "b", 2) {
 		t.Fatal("not the first run alone was admitted")
@@ -88,6 +90,7 @@ func TestARunThatWasWokenInVainIsQueuedAgain(t *testing.T) {
 // TestAShardThatComesBackHasItsRunsQueued: the request is still the newest entry, though
 // the run was admitted here before.
 func TestAShardThatComesBackHasItsRunsQueued(t *testing.T) {
+	t.Parallel()
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) {
 		t.Fatal("the first run was not admitted")
@@ -99,6 +102,7 @@ func TestAShardThatComesBackHasItsRunsQueued(t *testing.T) {
 
 // TestARunThatBeganElsewhereLeavesTheQueue: a letter shows that its supervisor was active.
 func TestARunThatBeganElsewhereLeavesTheQueue(t *testing.T) {
+	t.Parallel()
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) || d.opens(t, "b", 2) {
 		t.Fatal("not the first run alone was admitted")
@@ -118,6 +122,7 @@ func TestARunThatBeganElsewhereLeavesTheQueue(t *testing.T) {
 
 // TestARunOfALostShardIsNotBegunHere: its next owner queues it.
 func TestARunOfALostShardIsNotBegunHere(t *testing.T) {
+	t.Parallel()
 	d := newDoorman(t, 1)
 	if !d.opens(t, "a", 1) || d.opens(t, "b", 2) || d.opens(t, "c", 3) {
 		t.Fatal("not the first run alone was admitted")

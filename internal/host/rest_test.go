@@ -23,6 +23,7 @@ func resting(t *testing.T, h *Host, want int64) {
 // they are; the next node leaves them as they are, an answer wakes one of them
 // there, and a cancel another one (P17, P19, E4, B6).
 func TestWaitingRunsAreLeftAtRest(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	const runs = 5
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
@@ -78,6 +79,7 @@ func wakeOne(t *testing.T, c *client.Client, run string) {
 // The node that takes over shards leaves at rest who waits in them, and wakes
 // them by their next entry (P17, P19, F2).
 func TestATakeoverLeavesWhoRests(t *testing.T) {
+	t.Parallel()
 	const runs = 6
 	e := shared(t)
 	agents, model := askers(t), script(t, asker)
@@ -115,6 +117,7 @@ func TestATakeoverLeavesWhoRests(t *testing.T) {
 // A node died when the log of a run was closed and before the index knew it: the
 // next one says that the run is over, by the log (P17).
 func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), askers(t), script(t, asker)
 	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }

@@ -43,6 +43,7 @@ agents:
 //
 //behaviour:shows E6
 func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	for _, background := range []bool{false, true} {
 		dir, r := escalation(t, "tools: Bash(echo:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, background)
@@ -75,6 +76,7 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 
 // Where every ancestor has the rule, nobody is asked.
 func TestAChildRunsACommandUnaskedThatItsAncestorsMayRun(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	dir, r := escalation(t, "tools: Bash(touch:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, false)
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
@@ -90,6 +92,7 @@ func TestAChildRunsACommandUnaskedThatItsAncestorsMayRun(t *testing.T) {
 //
 //behaviour:shows E6
 func TestAttackAChildWritesAFileThatItsParentsHookDenies(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	lead := `tools: Bash(touch:*), Read, Write, Agent
 hooks:
@@ -112,6 +115,7 @@ hooks:
 // A command that is denied by name does not run behind others, whatever allows the
 // rest: a file, the settings of the directory, the request (T6).
 func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	all := func(r *client.RunRequest) { r.AllowedTools = []string{"Bash(*)"} }
 	for _, command := range []string{"touch made", "echo hi && env sh -c 'touch made'", "echo $(touch made)", "X=touch; $X made"} {
@@ -131,6 +135,7 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 // What denies a command is a file's, the operator's, the request's and the
 // directory's word together, and it takes no tool away.
 func TestCommandsAreDeniedByAnybody(t *testing.T) {
+	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
 	put(t, "---\nname: hand\ndescription: d\ntools: Bash, Read\ndisallowedTools: Bash(rm:*), Write(x)\n---\nx\n", agents, "hand.md")
 	put(t, "---\nname: passer\ndescription: d\ndisallowedTools: Bash(dd:*)\n---\nx\n", agents, "passer.md")

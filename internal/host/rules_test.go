@@ -15,6 +15,7 @@ import (
 // One that was begun under newer ones is left alone by an old node that comes
 // later, by name, and goes on when a node is there that knows them (P10, FM25).
 func TestOldAndNewNodesSideBySide(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, gate, agents := held(t)
 	node := func(name string, rules int) *Host {

@@ -16,6 +16,7 @@ import (
 //
 //behaviour:shows H4
 func TestAttackAnAnswerThatTakesForeverToCheck(t *testing.T) {
+	t.Parallel()
 	noLeaks(t)
 	branch := `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`
 	schema := `{"type":"object","$defs":{"n":{"anyOf":[` + strings.Repeat(branch+",", 7) + branch + `]}},"properties":{"a":{"$ref":"#/$defs/n"}}}`

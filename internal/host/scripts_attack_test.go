@@ -31,6 +31,7 @@ func realDir(t *testing.T) string {
 
 // A node that takes a run over reads its script again. A run may have rewritten the file meanwhile.
 func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
+	t.Parallel()
 	root, state := realDir(t), t.TempDir()
 	put(t, approvedScript, root, "play.yaml")
 	route := "script/" + filepath.Join(root, "play.yaml")
@@ -55,6 +56,7 @@ func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
 
 // Whoever approves an agent file approves the scripts that it names, as they are then.
 func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
+	t.Parallel()
 	root, state := realDir(t), t.TempDir()
 	put(t, approvedScript, root, "play.yaml")
 	front := "model: script/" + filepath.Join(root, "play.yaml")
@@ -73,6 +75,7 @@ func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
 
 // A script outside of the roots needs no approval where the operator or a trusted agent file names it.
 func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
+	t.Parallel()
 	out := realDir(t)
 	put(t, approvedScript, out, "play.yaml")
 	if _, _, err := restarted(t.TempDir(), realDir(t)).models.client("script/" + filepath.Join(out, "play.yaml")); err != nil {
@@ -82,6 +85,7 @@ func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
 
 // The script of the node's own model is approved with the content that it has when the node starts.
 func TestAttackARewrittenScriptOfTheNodeIsNotPlayed(t *testing.T) {
+	t.Parallel()
 	root, state := realDir(t), t.TempDir()
 	put(t, approvedScript, root, "play.yaml")
 	route := "script/" + filepath.Join(root, "play.yaml")

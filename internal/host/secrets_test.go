@@ -11,6 +11,7 @@ import (
 // is configured; not what is a word, a path or a number, which would be masked
 // wherever it stands.
 func TestWhichValuesANodeTakesForSecrets(t *testing.T) {
+	t.Parallel()
 	env := map[string]string{"ANTHROPIC_API_KEY": "sk-ant-0123456789", "OPENAI_API_KEY": "not-needed", "GEMINI_API_KEY": "short-1",
 		"ANTHROPIC_BASE_URL": "https://user:pass%2Fword-1@gate.example/v1?api_key=parameter-22&x=ordinary-value-1", "OLLAMA_HOST": "http://only-a-user-99@h:1"}
 	m := Secrets(Config{Env: func(name string) string { return env[name] },

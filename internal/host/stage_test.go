@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/goleak"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/bus"
@@ -39,12 +38,7 @@ func within(t *testing.T) context.Context {
 // must come first: what is registered later is cleaned up earlier.
 func noLeaks(t *testing.T) {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		if err := leaks.Find(before); err != nil {
-			t.Error(err)
-		}
-	})
+	leaks.Check(t)
 }
 
 // start starts a host in a state directory. Its writes are not synced: no test

@@ -15,6 +15,7 @@ import (
 // appends. The node refuses what it could not keep, with the reason and at once, and
 // goes on by itself when the server stores again.
 func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
+	t.Parallel()
 	s := newMuteable(t)
 	h := s.join(t, "one")
 	c := connect(t, h)
@@ -61,6 +62,7 @@ func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
 // TestLowDiskRefusesNewRuns: a disk that shrinks is told of before it is full; new
 // runs are refused with a remedy that works, and live ones go on (PROTOCOL P16).
 func TestLowDiskRefusesNewRuns(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir(), func(*Config) {})
 	c := connect(t, h)
 	ask := func() error {

@@ -14,6 +14,7 @@ import (
 //
 //behaviour:shows B5
 func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
+	t.Parallel()
 	e := shared(t)
 	model, _, agents := placedAgents(t)
 	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots, c.LeaseTTL = []string{"default"}, []string{agents}, shard.TTLMin })

@@ -157,6 +157,7 @@ func joinWith(t *testing.T, e *bus.Embedded, name string, change func(*Config)) 
 //
 //behaviour:shows G6
 func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
+	t.Parallel()
 	const runs = 12
 	p := &stormy{from: 20, lasts: 10 * time.Second}
 	p.Server = httptest.NewServer(p)
@@ -254,6 +255,7 @@ func shut(t *testing.T, h *Host, name string) int64 {
 //
 //behaviour:shows G6
 func TestWhatOneNodeHearsOfAProviderAllObey(t *testing.T) {
+	t.Parallel()
 	const name = "00112233445566778899aabbccddeeff"
 	e := shared(t)
 	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)

@@ -18,6 +18,7 @@ import (
 //
 //behaviour:shows F2
 func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
+	t.Parallel()
 	const rotten, silent, lost = 3, 0, 7
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -73,6 +74,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 // TestARunThatEndsWhileItsLogIsFoundStaysFinished: the list of runs was read before the
 // run had a row, and the row that says its end was written after.
 func TestARunThatEndsWhileItsLogIsFoundStaysFinished(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	c := connect(t, h)
 	id := begin(t, c, client.RunRequest{Model: script(t, "agents:\n  coordinator:\n    - text: done\n")})

@@ -74,6 +74,7 @@ const theKey = "sk-proj-9Wq3Zt7Lw0Xv5Rk2Nb8Hs"
 // TestARunIsReplayedWithoutAKeyOrANetwork: with every provider; the replay finds
 // by itself which model it was.
 func TestARunIsReplayedWithoutAKeyOrANetwork(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ model, key, base, suffix string }{
 		{"anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""},
 		{"openai/gpt-6-sol", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"},
@@ -175,6 +176,7 @@ func (s *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestAgentsThatAskAtOnceAreReplayed: four agents, equal requests, a retry. What
 // went another way than recorded is refused, and says what differs.
 func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
+	t.Parallel()
 	double := &team{}
 	s := httptest.NewServer(double)
 	defer s.Close()
@@ -236,6 +238,7 @@ func searcher(w http.ResponseWriter, r *http.Request) {
 // A recording below the directory of its run is no part of it: the tools would
 // find there what the run itself has said, and later more of it than before.
 func TestARecordingBelowTheDirectoryIsNotFoundThere(t *testing.T) {
+	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(searcher))
 	defer s.Close()
 	dir := repository(t)
@@ -267,6 +270,7 @@ func TestARecordingBelowTheDirectoryIsNotFoundThere(t *testing.T) {
 
 // A recording is not mixed with another one, and what is none is not played.
 func TestADirectoryHoldsOneRecording(t *testing.T) {
+	t.Parallel()
 	tape := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tape, "0001.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -284,6 +288,7 @@ func TestADirectoryHoldsOneRecording(t *testing.T) {
 
 // A model without a wire leaves nothing but the label, and the client hears it.
 func TestWhatHasNoWireIsNotRecorded(t *testing.T) {
+	t.Parallel()
 	tape := filepath.Join(t.TempDir(), "tape")
 	h := start(t, t.TempDir(), func(c *Config) { c.Record = tape })
 	a, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: script(t, "default: [{text: hi}]")})

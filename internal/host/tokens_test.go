@@ -19,6 +19,7 @@ var hostileTokens = []string{"a.b", ".", "..", "a.", ".a", "*", "a*", ">", "a.>"
 // becomes a part of a subject is refused with an error of the client's, and nothing is
 // written to a log, told as an event, or put into a bucket.
 func TestAttackSubjectTokensAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t, t.TempDir())
 	spy, err := h.embedded.Connect(bus.RoleNode)
 	if err != nil {

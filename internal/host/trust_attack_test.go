@@ -12,6 +12,7 @@ import (
 // A file of the user's own place is a link to a file below a root. The node reads the evil content, and the run
 // changes the target before the node looks where the link leads.
 func TestAttackALinkThatChangesAfterTheReadIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	const good, evil = "the user's own", "the run's"
 	root, own := realDir(t), realDir(t)
 	put(t, good, own, "good.md")

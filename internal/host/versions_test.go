@@ -33,6 +33,7 @@ func told(t *testing.T, c *client.Client, run, kind string) []string {
 //
 //behaviour:shows F4
 func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
+	t.Parallel()
 	modelName, gate, agents := held(t)
 	state := t.TempDir()
 	first := start(t, state, func(c *Config) { c.Roots = []string{agents} })
@@ -81,6 +82,7 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 //
 //behaviour:shows F4
 func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
+	t.Parallel()
 	dir := repository(t)
 	put(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")
 	crew := agentFiles(t, "far", "---\nname: far\ndescription: reaches far\ntools: Bash, WebFetch, Skill\n---\nReach.\n")

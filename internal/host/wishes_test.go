@@ -43,6 +43,7 @@ func defined(t *testing.T, o supervisor.Opened, name string) supervisor.Definiti
 //
 //behaviour:shows E6
 func TestAFileGivesNoMoreThanItSays(t *testing.T) {
+	t.Parallel()
 	o, _, err := crewOf(t, map[string]string{
 		"none":   "tools: []",
 		"part":   "tools: Read, Write(src/**), Agent(none)",
@@ -91,6 +92,7 @@ func TestAFileGivesNoMoreThanItSays(t *testing.T) {
 // The words of other tools for models are ranks of the provider that the run
 // uses; what is not to be had here is the run's own, and said once.
 func TestModelsOfFilesAreThoseOfTheRun(t *testing.T) {
+	t.Parallel()
 	agents := map[string]string{
 		"small": "model: haiku\neffort: xhigh\ntemperature: 0.5", "again": "model: haiku", "exact": "model: claude-opus-4.6",
 		"other": "model: gpt-5.4", "odd": "model: sonnet|opus", "own": "model: inherit\neffort: low", "chain": "x-troupe: {fallback: [opus, gpt-5.4]}",
@@ -128,6 +130,7 @@ func TestModelsOfFilesAreThoseOfTheRun(t *testing.T) {
 // One agent whose provider has no key here does not keep the others from work,
 // unless it is asked for.
 func TestAnAgentWithoutAKeyIsLeftOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "far.md"), []byte("---\nname: far\ndescription: d\nmodel: openai/gpt-x\n---\np\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -146,6 +149,7 @@ func TestAnAgentWithoutAKeyIsLeftOut(t *testing.T) {
 }
 
 func TestAShareIsOfTheRunsBudget(t *testing.T) {
+	t.Parallel()
 	o, _, err := crewOf(t, map[string]string{"a": "x-troupe: {budget: {share: 0.2}}", "b": "x-troupe: {budget: {share: 0.5, tokens: 900}}"})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +161,7 @@ func TestAShareIsOfTheRunsBudget(t *testing.T) {
 
 // A large directory has more to say about its files than anybody reads.
 func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range strings.Fields("a b c d e f g h i j") {
 		lay(t, dir+"/"+name+".md", "---\ndescription: d\ncolor: red\n---\np\n")
@@ -170,6 +175,7 @@ func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
 // Whoever asks for an agent by the name of their own file is told that they get
 // another.
 func TestAFileBehindABuiltInAgentIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, "---\nname: auditor\ndescription: mine\n---\nmine\n", dir, ".claude", "agents", "auditor.md")
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })

@@ -1,6 +1,7 @@
 package leaks
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,4 +28,37 @@ func TestWhoStaysIsALeak(t *testing.T) {
 		t.Error("it was not found")
 	}
 	close(over)
+}
+
+// fake is a test whose cleanups run when it is told to, and that counts its errors.
+type fake struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (f *fake) Helper()           {}
+func (f *fake) Name() string      { return "TestFake/a \"quoted\" name" }
+func (f *fake) Cleanup(do func()) { f.cleanups = append(f.cleanups, do) }
+
+// TestLeakOfATestCarriesItsName: a goroutine of a goroutine of a test is found by the
+// label that it inherits, and one of another test is not.
+func TestLeakOfATestCarriesItsName(t *testing.T) {
+	f, over, begun, ended := &fake{TB: t}, make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() { // the other test
+		defer close(ended)
+		Check(f)
+		go func() {
+			go func() { close(begun); <-over }()
+		}()
+		<-begun
+	}()
+	<-ended
+	if labeled(t.Name()) != "" {
+		t.Error("a goroutine of another test is found")
+	}
+	if left := await(time.Second, f.Name()); !strings.Contains(left, "TestLeakOfATestCarriesItsName") {
+		t.Errorf("found is %q", left)
+	}
+	close(over)
+	f.cleanups[0]() // and now there is none: the fake would fail this test
 }
