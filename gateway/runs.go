@@ -18,10 +18,20 @@ import (
 
 // Runs is the index of runs: a hint for lists, kept in a key-value bucket. The
 // truth about a run is in its log.
-type Runs struct{ kv jetstream.KeyValue }
+type Runs struct {
+	kv jetstream.KeyValue
+	// ListQuiet is how long List waits for a row that the bucket says it has, while
+	// the bucket answers: a rotten one never comes. Default ListQuietDefault.
+	ListQuiet time.Duration
+}
+
+// ListQuietDefault is the default of Runs.ListQuiet.
+const ListQuietDefault = 5 * time.Second
 
 // OpenRuns opens the index.
-func OpenRuns(b *bus.Buckets) *Runs { return &Runs{b.Runs} }
+func OpenRuns(b *bus.Buckets) *Runs {
+	return &Runs{kv: b.Runs, ListQuiet: ListQuietDefault}
+}
 
 // Own records that this process owns the logs. The revision of that write
 // orders its lives after those of all owners before.
@@ -139,10 +149,6 @@ func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision 
 	return i, e.Revision(), nil
 }
 
-// listQuiet is how long a list waits for a row that the bucket says it has, while
-// the bucket answers: a rotten one never comes.
-const listQuiet = 5 * time.Second
-
 // List reads all rows, newest first. One that cannot be read is left out.
 func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
@@ -155,7 +161,7 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 		slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
 		return list
 	}
-	quiet, answered := time.NewTimer(listQuiet), false
+	quiet, answered := time.NewTimer(r.ListQuiet), false
 	defer quiet.Stop()
 	for {
 		select {
@@ -165,13 +171,13 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 				return sorted(), nil
 			}
 			answered = err == nil
-			quiet.Reset(listQuiet)
+			quiet.Reset(r.ListQuiet)
 		case e := <-w.Updates():
 			if e == nil {
 				return sorted(), nil
 			}
 			answered = false
-			quiet.Reset(listQuiet)
+			quiet.Reset(r.ListQuiet)
 			var i client.RunInfo
 			if json.Unmarshal(e.Value(), &i) == nil {
 				list = append(list, i)
