@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -35,7 +36,14 @@ import (
 // answer for long.
 func patient() { os.Exit(run(os.Args[1:], 2*patience)) }
 
+// atOnce is how many tests run at the same time. Most of them wait for processes, timers
+// and the disk, so there are more than the two cores of a small machine.
+const atOnce = 6
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
+		log.Fatal(err)
+	}
 	testscript.Main(m, map[string]func(){"troupe": patient, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer})
 }
 
