@@ -8,7 +8,7 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build licenses check cold sim exhaustive mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks
+.PHONY: build licenses check cold sim exhaustive mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks damage
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C tools ./licenses "$$PWD"
@@ -21,6 +21,7 @@ exhaustive: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./m
 	go test -count=1 ./model/scout -scout.files=5000 -scout.limits=1
 	go test -count=1 ./agent -agent.every=1
 	go test -count=1 ./tool/proc -run TestAttack -proc.looks=200
+	$(MAKE) damage
 mutants:  ; go run ./internal/sim/mutants
 chaos:    ; go run ./internal/chaos -kills $(KILLS)
 	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)
@@ -61,5 +62,7 @@ bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
+# All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
+damage:   ; go test ./internal/host -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
 eval:     ; go run ./cmd/cli eval evals
 picture:  build ; sh docs/picture.sh

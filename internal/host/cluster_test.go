@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -98,9 +97,7 @@ func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 		}
 	}
 	hosts[0].cut()
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	for _, id := range ids {
 		info := finished(t, c, id, agent.Completed)
 		if !strings.HasPrefix(info.Result.Text, "both: waited: open") {
@@ -242,9 +239,7 @@ func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
 	if len(drained) > 0 {
 		t.Error("it did not wait for the tools")
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}

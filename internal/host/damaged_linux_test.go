@@ -22,6 +22,10 @@ import (
 // what a request may take, and below the patience of the tests.
 const answerMax = 25 * time.Second
 
+// live is the mode of a run whose agents are in memory; noLog is the kind of damage that
+// it cannot have.
+const live, noLog = "live", "no log"
+
 // notAnEntry are bytes that decode to nothing.
 var notAnEntry = []byte{0xc1}
 
@@ -95,38 +99,49 @@ type damageKind struct {
 	// newer stops acting, and nobody of this release can abort the tool that it had begun.
 	// The cancel counts such an agent as given up.
 	outlives int
+	turn     int // which sample meets it in which mode
 	do       func(t *testing.T, h *Host, run string)
 }
 
-// damageKinds lists what the disk, a lost row and crashes leave of a run.
+// logChanges are the ways in which one log is damaged.
+var logChanges = []struct {
+	name   string
+	change func([][]byte) [][]byte // nil: crashes are appended
+}{{"gone", loseAll}, {"without its head", loseHead}, {"without its tail", loseTail}, {"undecodable", spoilAll}, {"with an undecodable head", spoilHead},
+	{"with an undecodable entry", spoilMiddle}, {"of a newer form", appendNewer}, {"crashes again and again", nil}}
+
+// damageKinds lists what the disk, a lost row and crashes leave of a run. A kind's modes
+// are given in turn, so that in each sample each log and each way is met in all modes.
 func damageKinds() []damageKind {
 	var kinds []damageKind
-	for _, who := range []string{mailbox.Super, "root", "root-1-0"} {
-		for name, change := range map[string]func([][]byte) [][]byte{"gone": loseAll, "without its head": loseHead, "without its tail": loseTail,
-			"undecodable": spoilAll, "with an undecodable head": spoilHead, "with an undecodable entry": spoilMiddle, "of a newer form": appendNewer} {
-			kind := damageKind{name: "log of " + who + " " + name, do: func(t *testing.T, h *Host, run string) {
-				rewriteLog(t, h, mailbox.At(run, who), change)
+	for i, who := range []string{mailbox.Super, "root", "root-1-0"} {
+		for j, way := range logChanges {
+			kind := damageKind{name: "log of " + who + " " + way.name, turn: i + j, do: func(t *testing.T, h *Host, run string) {
+				rewriteLog(t, h, mailbox.At(run, who), way.change)
 			}}
-			if who == "root-1-0" && name == "of a newer form" {
-				kind.outlives = 3 // the keeper, the program, and what it has forked and not begun yet
+			if way.change == nil {
+				kind.name = who + " " + way.name
+				kind.do = func(t *testing.T, h *Host, run string) { appendCrashes(t, h, mailbox.At(run, who)) }
+			}
+			if who == "root-1-0" && way.name == "of a newer form" {
+				kind.outlives = 2 // the keeper, and the program
 			}
 			kinds = append(kinds, kind)
 		}
-		kinds = append(kinds, damageKind{name: who + " crashes again and again", do: func(t *testing.T, h *Host, run string) { appendCrashes(t, h, mailbox.At(run, who)) }})
 	}
 	kinds = append(kinds,
-		damageKind{name: "no log", do: func(t *testing.T, h *Host, run string) {
+		damageKind{name: noLog, turn: 0, do: func(t *testing.T, h *Host, run string) {
 			for at := range logs(t, h, run) {
 				rewriteLog(t, h, mailbox.At(run, at), loseAll)
 			}
 		}},
-		damageKind{name: "no row", do: forget},
-		damageKind{name: "no blobs", do: func(t *testing.T, h *Host, run string) {
+		damageKind{name: "no row", turn: 1, do: forget},
+		damageKind{name: "no blobs", turn: 2, do: func(t *testing.T, h *Host, run string) {
 			if err := h.blobs.Drop(within(t), run); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		damageKind{name: "no row and no log of the supervisor", do: func(t *testing.T, h *Host, run string) {
+		damageKind{name: "no row and no log of the supervisor", turn: 0, do: func(t *testing.T, h *Host, run string) {
 			forget(t, h, run)
 			rewriteLog(t, h, mailbox.At(run, mailbox.Super), loseAll)
 		}})
@@ -187,7 +202,7 @@ func damagedHost(t *testing.T, mode string, kinds []damageKind) (*Host, []damage
 		}
 		h = start(t, state, append(change, open)...)
 	}
-	if mode != "live" {
+	if mode != live {
 		restart()
 		for _, r := range runs {
 			if left := programLines(t, r.gate); len(left) > 0 {
@@ -252,17 +267,17 @@ func checkNothingLeft(t *testing.T, h *Host, r damagedRun) {
 
 // TestAttackDamagedRunsCanBeEnded: whatever is damaged of a run, cancel with now stops
 // its agents and ends it within a bounded time, and then it can be deleted.
+// `make damage` tries all kinds of damage in all modes, `go test` one sample.
 //
 //behaviour:shows B5
 func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
-	for _, mode := range []string{"live", "idle", "resumed"} {
+	t.Parallel()
+	chosen, again := chosenDamage(t)
+	t.Logf("this sample again: -host.damage=%s", again)
+	for i, mode := range damageModes {
 		t.Run(mode, func(t *testing.T) {
 			noLeaks(t)
-			kinds := damageKinds()
-			if mode == "live" { // actors in memory without any log are known to nobody
-				kinds = slices.DeleteFunc(kinds, func(k damageKind) bool { return k.name == "no log" })
-			}
-			h, runs := damagedHost(t, mode, kinds)
+			h, runs := damagedHost(t, mode, chosen[i])
 			c := connect(t, h)
 			t.Run("runs", func(t *testing.T) {
 				for _, r := range runs {

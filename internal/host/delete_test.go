@@ -3,7 +3,6 @@ package host
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -76,9 +75,7 @@ func TestADeletedRunIsGone(t *testing.T) {
 	if refused := (*client.Error)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "troupe cancel "+run) {
 		t.Errorf("the hint: %v", err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	finished(t, c, run, agent.Completed)
 	deletes(t, c, run, 3)
 	if got, err := c.Delete(within(t), run); err != nil || got != (client.Deleted{RunID: run, Already: true}) {
@@ -297,9 +294,7 @@ func TestPruneDeletesWhatEndedLongAgo(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].RunID != live {
 		t.Errorf("left: %+v %v", list, err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	finished(t, c, live, agent.Completed)
 }
 

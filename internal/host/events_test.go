@@ -2,7 +2,6 @@ package host
 
 import (
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -113,9 +112,7 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	}
 	mend = wire.cut(t)
 	defer mend()
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	finished(t, c, id, agent.Completed)
 	mend()
 	if err := <-done; err != nil {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ func TestARunWithoutALogIsToldAsDamaged(t *testing.T) {
 	h := start(t, state, func(c *Config) { c.Roots = []string{agents} })
 	c := connect(t, h)
 	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
-	t.Cleanup(func() { _ = os.WriteFile(gate, nil, 0o600) })
+	t.Cleanup(func() { openGate(t, gate) })
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -86,23 +86,22 @@ func TestTwentyRunsAtOnce(t *testing.T) {
 	}
 }
 
-// held is a family whose root waits for a file before it ends: what is under
+// held is a family whose root waits for a gate before it ends: what is under
 // way stays so until the test lets it go.
 func held(t *testing.T) (model, gate, agents string) { return heldBy(t, "read") }
 
 // heldBy is held, by a tool of an effect class.
 func heldBy(t *testing.T, class string) (model, gate, agents string) {
 	t.Helper()
-	gate = filepath.Join(t.TempDir(), "gate")
-	agents = t.TempDir()
+	gate, agents = newGate(t), t.TempDir()
 	text := fmt.Sprintf(`---
 name: keeper
-description: Waits for a file.
+description: Waits for a gate.
 x-troupe:
   tools:
     - name: wait
       description: Waits for the gate.
-      command: while [ ! -e %q ]; do sleep 0.02; done; echo open
+      command: true < %q; echo open
       effect: %s
 ---
 Wait.
@@ -170,9 +169,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 
 	second := start(t, state, roots)
 	c = connect(t, second)
@@ -233,9 +230,7 @@ func TestAParkedRunSaysSo(t *testing.T) {
 	if r, ok := row(t, c, id); !ok || r.State != gateway.Parked || r.Result != nil {
 		t.Errorf("row: %+v", r)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	var refused *client.Error
 	for answered := 0; answered < 2; {
 		open, err := c.Questions(within(t))
@@ -306,9 +301,7 @@ func TestResumeAllTakesUpWhatTheIndexMissed(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	second := start(t, state, roots, func(c *Config) { c.ResumeAll = true })
 	finished(t, connect(t, second), id, agent.Completed)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -200,9 +199,7 @@ func whileRunsGo(t *testing.T, do func(h *Host, c *client.Client, id string)) (h
 		await(t, c, id, "tool.started", 2)
 	}
 	do(h, c, runs[0])
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	for _, id := range runs {
 		finished(t, c, id, agent.Completed)
 		_, raw := paged(t, c, id)

@@ -41,10 +41,10 @@ func loseFinish(t *testing.T, from string) func([][]byte) [][]byte {
 func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	gate := filepath.Join(dir, "gate")
+	gate := newGate(t)
 	for name, text := range map[string]string{
 		"quick.md":  "---\nname: quick\ndescription: Answers.\n---\nAnswer.\n",
-		"keeper.md": fmt.Sprintf("---\nname: keeper\ndescription: Waits for a file.\nx-troupe:\n  tools:\n    - name: wait\n      description: Waits.\n      command: while [ ! -e %q ]; do sleep 0.02; done\n      effect: read\n---\nWait.\n", gate),
+		"keeper.md": fmt.Sprintf("---\nname: keeper\ndescription: Waits for a file.\nx-troupe:\n  tools:\n    - name: wait\n      description: Waits.\n      command: true < %q\n      effect: read\n---\nWait.\n", gate),
 		"boss.md":   "---\nname: boss\ndescription: Delegates.\nx-troupe:\n  delegates: [keeper, quick]\n---\nDelegate.\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -64,9 +64,7 @@ func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
 	h = start(t, state, open)
 	c = connect(t, h)
 	rewriteLog(t, h, mailbox.At(run, mailbox.Super), loseFinish(t, "root-1-0"))
-	if err := os.WriteFile(gate, nil, 0o600); err != nil { // root then waits for the lost end alone
-		t.Fatal(err)
-	}
+	openGate(t, gate) // root then waits for the lost end alone
 	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Resume: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -97,9 +96,7 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 			if err := one.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(gate, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			openGate(t, gate)
 			for _, id := range elsewhere {
 				finishedAt(t, two, id)
 			}
@@ -128,9 +125,7 @@ func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	for _, id := range ids {
 		finishedAt(t, two, id)
 	}

@@ -189,9 +189,7 @@ func TestALiveRunIsForked(t *testing.T) {
 	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Hint, "its turns are 0 to 0") {
 		t.Errorf("a turn under way: %v", err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	finished(t, c, first, agent.Completed)
 	for _, run := range []string{first, fork} {
 		_, raw := paged(t, c, run)

@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -40,9 +39,7 @@ func TestAChainGoesOnInTheNextHost(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	second := start(t, state, roots)
 	c = connect(t, second)
 	if err := second.Resume(within(t), a.RunID); err != nil {

@@ -44,7 +44,7 @@ func holdsAll(t *testing.T, pool string, hosts ...*Host) {
 // placedAgents are a boss, and a miner in pool gpu whose tool waits for a gate.
 func placedAgents(t *testing.T) (model, gate, agents string) {
 	t.Helper()
-	gate, agents = filepath.Join(t.TempDir(), "gate"), t.TempDir()
+	gate, agents = newGate(t), t.TempDir()
 	for name, text := range map[string]string{
 		"boss.md": "---\nname: boss\ndescription: Delegates.\nx-troupe:\n  delegates: [miner]\n---\nDelegate.\n",
 		"miner.md": fmt.Sprintf(`---
@@ -55,7 +55,7 @@ x-troupe:
   tools:
     - name: mine
       description: Waits for the gate.
-      command: while [ ! -e %q ]; do sleep 0.02; done; echo gold
+      command: true < %q; echo gold
       effect: idempotent
 ---
 Mine.
@@ -117,9 +117,7 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	two.cut()
 	three := joinAs(t, e, "three", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "gpu", three)
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	info := finished(t, c, id, agent.Completed)
 	if !strings.HasPrefix(info.Result.Text, "boss: found gold") {
 		t.Errorf("%q", info.Result.Text)

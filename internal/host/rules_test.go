@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"slices"
 	"testing"
 
@@ -45,9 +44,7 @@ func TestOldAndNewNodesSideBySide(t *testing.T) {
 		}
 		return slices.ContainsFunc(list, func(n client.NodeInfo) bool { return n.Name == "late" && len(n.Avoids) > 0 })
 	})
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	node("next", 2)
 	if info := finished(t, c, id, agent.Completed); info.Result.Budget.Overrun != 0 {
 		t.Errorf("%+v", info.Result.Budget)

@@ -47,9 +47,7 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(agents, "boss.md"), []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	openGate(t, gate)
 	hook := agent.Hook{Name: "look", Point: agent.HookPostTool, Command: "true"}
 	c = connect(t, start(t, state, func(c *Config) {
 		c.Roots, c.ResumeAll, c.Hooks = []string{agents}, true, []agent.Hook{hook}
