@@ -1,0 +1,13 @@
+package client
+
+// RunQueuedKind is the kind of the event by which a node says that a run waits until fewer
+// runs are live there. The event is in no log.
+const RunQueuedKind = "run.queued"
+
+// RunQueued is its data.
+type RunQueued struct {
+	// Position is the run's place in the queue of the node when it was queued, from 1.
+	Position int `json:"position"`
+	// MaxLive is how many runs may be live on the node.
+	MaxLive int `json:"max_live"`
+}
