@@ -1,10 +1,7 @@
 package client
 
-// RunQueuedKind is the kind of the event by which a node says that a run waits until fewer
-// runs are live there. The event is in no log.
-const RunQueuedKind = "run.queued"
-
-// RunQueued is its data.
+// RunQueued is the data of run.queued: a node says that a run waits until fewer runs are
+// live there. The event is in no log.
 type RunQueued struct {
 	// Position is the run's place in the queue of the node when it was queued, from 1.
 	Position int `json:"position"`

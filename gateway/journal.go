@@ -46,7 +46,7 @@ func Journal(node, kind string, s JournalState, at time.Time) life.Event {
 // QueuedRun makes the event of a run that waits until fewer runs are live.
 func QueuedRun(at mailbox.Address, node string, q client.RunQueued, now time.Time) life.Event {
 	return life.Event{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: life.Stamp(now.UnixMilli()),
-		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: client.RunQueuedKind, Data: q}
+		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: "run.queued", Data: q}
 }
 
 // unwritable is the refusal of what needs an entry that cannot be stored now; nil while

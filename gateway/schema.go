@@ -39,7 +39,7 @@ func kinds() map[string]any {
 		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{},
 		"shard.unreadable": ShardUnreadable{}, "shard.readable": ShardUnreadable{},
 		JournalUnavailable: JournalState{}, JournalAvailable: JournalState{}, JournalLow: JournalState{},
-		client.RunQueuedKind: client.RunQueued{}}
+		"run.queued": client.RunQueued{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())
 	return all

@@ -134,7 +134,7 @@ func (j *journalWatch) heard(e client.Event, now time.Time) {
 // queued is what is to be said when a node says that the run is queued; "" is nothing.
 func (j *journalWatch) queued(e client.Event) string {
 	var q client.RunQueued
-	if e.Kind != client.RunQueuedKind || json.Unmarshal(e.Data, &q) != nil {
+	if e.Kind != "run.queued" || json.Unmarshal(e.Data, &q) != nil {
 		return ""
 	}
 	return j.take(journalNews{place: q.Position}, time.Now())

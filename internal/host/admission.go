@@ -271,7 +271,7 @@ func (a *admission) full() error {
 		return nil
 	}
 	return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has as many runs as it may: %d live, %d queued", len(a.live), len(a.queue)),
-		Hint: "ask again when some have ended; --max-live-runs and --max-queued-runs of the node set the limits"}
+		Hint: "ask again when some have ended; --max-live-runs and --max-queued-runs of troupe up and troupe-node set the limits"}
 }
 
 // count is how many runs are live, and how many are queued.
