@@ -28,6 +28,7 @@ const (
 	sweepPauseMin = time.Millisecond      // between two looks
 	restsAtOnce   = 256                   // shells that are asked at one look: each that goes appends an entry
 	sweepAgain    = 20 * time.Millisecond // after a look that did not ask all
+	askPause      = time.Second           // before a supervisor at rest is woken that is to ask its members
 	shrinkMin     = 256                   // shells there must have been
 	shrinkBelow   = 4                     // a part of them, that are left
 	tidyPause     = 15 * time.Second      // between two looks at those who are at rest
@@ -235,6 +236,9 @@ func (r *router) alarm(c actor.Context) {
 // rest goes, if nothing is under way: from here on nothing is stepped.
 func (s *shell) rest(c actor.Context, m rest) {
 	due, ok := s.life.MayRest()
+	if soon := time.Now().Add(askPause).UnixMilli(); s.super != nil && due > 0 && due < soon {
+		due = soon // it has nothing else to do: the next activation asks
+	}
 	if !ok || m.early && s.super != nil && !s.super.State.IsParked() || due > 0 && due <= time.Now().UnixMilli() || !s.free() {
 		return
 	}

@@ -199,11 +199,12 @@ func (r *router) result(c actor.Context, w worked) {
 }
 
 // forget drops an address whose log is closed. An entry that came after the shell
-// said so may be a question that it still has to answer: it says so again then.
+// said so may be a question that it, or the next shell, still has to answer: then it is
+// said again.
 func (r *router) forget(c actor.Context, m ended) {
 	at := m.at
 	p := r.shells[at]
-	if p == nil || p.pid != nil && p.head > m.place {
+	if p == nil || p.head > m.place {
 		return
 	}
 	delete(r.shells, at)

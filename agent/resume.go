@@ -124,6 +124,10 @@ func (s State) idle() State {
 	return s
 }
 
+// CallAttemptsMax is how often a call begins that may begin again: one that ends its own
+// process each time, by the memory it takes, would otherwise do so for ever.
+const CallAttemptsMax = 10
+
 // lostCalls sorts the calls that were under way: children answer by
 // themselves, reads and idempotent calls run again with the same key, a side
 // effect whose outcome nobody knows goes to a person.
@@ -150,6 +154,9 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
 			s, e = s.with(i, c).enter(i)
+		case s.countsWork() && c.Attempt >= CallAttemptsMax:
+			s = s.with(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
+			continue
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
 			s, e = s.enter(i)
 		default:

@@ -70,6 +70,7 @@ func (s State) awaitsChildren() bool {
 		switch {
 		case c.Stage == Running && c.delegate():
 			children++
+		case c.Stage == Gated && c.Person != "": // its question is put when the batch has ended
 		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
 			return false
 		}
@@ -171,9 +172,6 @@ func timeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 		return s, nil
 	}
 	at := s.clock()
-	if !s.countsWork() {
-		at = max(0, s.Now-s.Began)
-	}
 	s.Task.Limits.SoftMS, s.Task.Limits.HardMS = at+f.SoftMS, at+f.HardMS
 	s.Soft = false
 	if s.Query.Query != "" || s.Stands {

@@ -167,7 +167,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 	if err := errors.Join(e.Close(), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true}); !errors.Is(err, bus.ErrStateDir) {
+	if _, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true}); !errors.Is(err, bus.ErrStateDir) || !errors.Is(err, bus.ErrUntrusted) {
 		t.Errorf("state that others could write: %v", err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -41,7 +41,7 @@ func claimDir(dir string, log *slog.Logger) error {
 	}
 	if entries, readErr := os.ReadDir(dir); readErr != nil || len(entries) > 0 {
 		if info, statErr := os.Stat(dir); statErr != nil || info.Mode().Perm()&othersWrite != 0 {
-			return fmt.Errorf("%w; others could write in it, so what it holds is not trusted: choose another --store-dir", err)
+			return fmt.Errorf("%w: %w", ErrUntrusted, err)
 		}
 		if _, statErr := os.Lstat(filepath.Join(dir, lockName)); statErr != nil {
 			return fmt.Errorf("%w; it holds other files, so it is left as it is: chmod 700 %s, or choose another --store-dir", err, dir)
@@ -78,6 +78,10 @@ func checkOwners(dir string) error {
 	}
 	return nil
 }
+
+// ErrUntrusted: others could write in a state directory, so what it holds may be theirs.
+// The error is also ErrStateDir.
+var ErrUntrusted = errors.New("bus: others could write in the state directory, so what it holds is not trusted")
 
 // errMode: a directory has a mode that lets others in.
 var errMode = fmt.Errorf("%w: its mode lets others in", ErrStateDir)

@@ -103,10 +103,12 @@ func Serve(cfg Config) (*Control, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	c.svc = svc
+	handlers := map[string]micro.HandlerFunc{}
 	for verb, serve := range c.verbs() {
+		handlers[verb] = c.respond(verb, serve)
 		subject, err := cfg.Names.Cmd(verb)
 		if err == nil {
-			err = svc.AddEndpoint(verb, micro.HandlerFunc(c.respond(verb, serve)), micro.WithEndpointSubject(subject))
+			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), c.Close())
@@ -114,7 +116,7 @@ func Serve(cfg Config) (*Control, error) {
 	}
 	here, err := cfg.Names.CmdAt("run", cfg.Machine)
 	if err == nil {
-		err = svc.AddEndpoint("run-here", micro.HandlerFunc(c.respond("run", handle(c.run))), micro.WithEndpointSubject(here))
+		err = svc.AddEndpoint("run-here", handlers["run"], micro.WithEndpointSubject(here))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("gateway: run: %w", err), c.Close())

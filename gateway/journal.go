@@ -43,16 +43,8 @@ func Journal(node, kind string, s JournalState, at time.Time) life.Event {
 		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
 }
 
-// RunQueued is the data of run.queued.
-type RunQueued struct {
-	// Position is its place in the queue of the node, from 1, when it was queued, and
-	// MaxLive how many runs may be live there.
-	Position int `json:"position"`
-	MaxLive  int `json:"max_live"`
-}
-
 // QueuedRun makes the event of a run that waits until fewer runs are live.
-func QueuedRun(at mailbox.Address, node string, q RunQueued, now time.Time) life.Event {
+func QueuedRun(at mailbox.Address, node string, q client.RunQueued, now time.Time) life.Event {
 	return life.Event{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: life.Stamp(now.UnixMilli()),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: "run.queued", Data: q}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,12 +33,19 @@ type ticket struct {
 	timer *time.Timer
 }
 
+// foreignReplies is how the subjects begin by which a server brings answers to another account.
+const foreignReplies = "_R_"
+
 // newTicket names the source of a request by where its answer goes: each connection
 // has a private inbox, some users have a prefix of their own. A client may invent inboxes:
 // each counts as a source, but all count toward its group. Requests without a credential
-// come from another account, so all of them are one source that the server names.
+// come from another account, so all of them are one source; with them counts who wants no
+// answer, and is therefore not known.
 func newTicket(reply string, size int, serve, refuse func()) *ticket {
-	group, rest, _ := strings.Cut(reply, ".")
+	group, rest, _ := strings.Cut(cmp.Or(reply, foreignReplies), ".")
+	if group == foreignReplies {
+		rest = ""
+	}
 	connection, _, _ := strings.Cut(rest, ".")
 	return &ticket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
 }

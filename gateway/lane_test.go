@@ -32,6 +32,24 @@ func (s *slots) end() {
 	s.leave(t)
 }
 
+// TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn: whoever has no credential, or
+// wants no answer, has one share of a verb.
+func TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range requestsAtOnce {
+		s.ask("", 10)
+		s.ask("_R_.hhpMYV.1", 10)
+		s.ask("_R_.other.1", 10)
+	}
+	if s.lane.running != sourceAtOnce {
+		t.Errorf("they have %d slots, want %d", s.lane.running, sourceAtOnce)
+	}
+	s.ask("_INBOX_client.a.1", 10)
+	if got := s.served[len(s.served)-1]; got != "_INBOX_client.a.1" {
+		t.Errorf("the user's own command waits behind %q", got)
+	}
+}
+
 // TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the
 // next turn, and places in the queue to others.
 func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/actors/life"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -38,7 +39,7 @@ func kinds() map[string]any {
 		"shard.taken": ShardMoved{}, "shard.released": ShardMoved{},
 		"shard.unreadable": ShardUnreadable{}, "shard.readable": ShardUnreadable{},
 		JournalUnavailable: JournalState{}, JournalAvailable: JournalState{}, JournalLow: JournalState{},
-		"run.queued": RunQueued{}}
+		"run.queued": client.RunQueued{}}
 	maps.Copy(all, agent.Kinds())
 	maps.Copy(all, supervisor.Kinds())
 	return all

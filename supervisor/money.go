@@ -156,6 +156,9 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 // limitSet changes the limits of a live run, or freezes it; what is committed
 // already stays. Any other change lifts the freeze.
 func limitSet(s State, f LimitSet) (State, []Effect) {
+	if f.setsTime() { // for those who begin later, too
+		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS
+	}
 	if f.Patch && !f.Freeze && f.Limits == (Limits{}) && f.SoftMS > 0 { // only more time
 		return s, s.setTime(f)
 	}

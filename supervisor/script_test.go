@@ -210,7 +210,7 @@ func submitted(t agent.Task) string {
 	for _, limit := range []struct {
 		name  string
 		value int64
-	}{{"turns", int64(l.Turns)}, {"calls", int64(l.Calls)}, {"tokens", l.Tokens}, {"nano", l.Nano}} {
+	}{{"turns", int64(l.Turns)}, {"calls", int64(l.Calls)}, {"tokens", l.Tokens}, {"nano", l.Nano}, {"soft-ms", l.SoftMS}, {"hard-ms", l.HardMS}} {
 		if limit.value > 0 {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
@@ -278,6 +278,24 @@ func checkPool(t *testing.T, s supervisor.State) {
 	}
 }
 
+// lasts reads two durations, in milliseconds.
+func lasts(t *testing.T, text string) (soft, hard int64) {
+	t.Helper()
+	limits := strings.Fields(text)
+	if len(limits) != 2 {
+		t.Fatalf("%q is not a soft and a hard limit", text)
+	}
+	var ms [2]int64
+	for i, word := range limits {
+		d, err := time.ParseDuration(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms[i] = d.Milliseconds()
+	}
+	return ms[0], ms[1]
+}
+
 // fact makes the event of a line.
 func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
@@ -295,7 +313,7 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		return s
 	case "delegate":
 		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d),
-			Background: d.HasArg("background"), Schema: strings.Trim(value(t, d, "schema"), "'")}
+			Background: d.HasArg("background"), Schema: strings.Trim(value(t, d, "schema"), "'"), SoftMS: int64(number(t, d, "soft-ms", 0)), HardMS: int64(number(t, d, "hard-ms", 0))}
 	case "send":
 		return agent.Send{Call: value(t, d, "call"), To: value(t, d, "to"), Text: d.Input}
 	case "propose-stop":
@@ -319,7 +337,7 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "back":
-		return agent.Back{Node: "n2", Ordinal: number(t, d, "asks", 0)}
+		return agent.Back{Node: "n2", Ordinal: number(t, d, "asks", 0), Heard: number(t, d, "heard", 0)}
 	case "status":
 		return agent.Status{Ordinal: number(t, d, "asks", 0)}
 	case "released":
@@ -364,12 +382,14 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Definitions = append(o.Definitions, definition(t, d, rest))
 		case "rule":
 			rules = append(rules, rest)
+		case "lasts": // the soft and the hard limit of each agent
+			o.Agent.SoftMS, o.Agent.HardMS = lasts(t, rest)
 		case "directory":
 			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule, directory and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {

@@ -114,7 +114,9 @@ func (s State) received(e Event) State {
 	if !ok || s.Run.Rules < agent.WorkRules {
 		return s
 	}
-	if _, answer := e.Fact.(agent.Status); !answer {
+	switch e.Fact.(type) {
+	case agent.Status, agent.Back: // a question wakes those at rest: that they are back is no news
+	default:
 		s.News = s.Now
 	}
 	m.Heard++
@@ -195,9 +197,12 @@ func within(l agent.Limits, f agent.Delegate) agent.Limits {
 	return l
 }
 
+// setsTime: the command names limits of time, and they agree with each other.
+func (f LimitSet) setsTime() bool { return f.SoftMS > 0 && f.HardMS >= f.SoftMS }
+
 // setTime gives all members that have not ended new limits of time, from now on.
 func (s State) setTime(f LimitSet) []Effect {
-	if f.SoftMS <= 0 || f.HardMS < f.SoftMS || s.Phase == Over {
+	if !f.setsTime() || s.Phase == Over {
 		return nil
 	}
 	var fx []Effect

@@ -174,7 +174,10 @@ func (f *follower) take(it item) {
 	}
 	f.tree.Take(it.event)
 	if it.event.Seq > 0 {
-		f.journal.heard(time.Now())
+		f.journal.heard(it.event, time.Now())
+	}
+	if text := f.journal.queued(it.event); text != "" {
+		f.note(text)
 	}
 	f.dirty = true
 	switch {

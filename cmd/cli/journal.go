@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 const (
@@ -36,7 +38,7 @@ type journalWatch struct {
 	since time.Time           // when that was heard
 	moved time.Time           // when an entry of the run was heard of last
 	low   bool                // it was said that there is little room
-	begun atomic.Bool         // something was heard of the run: it is not queued
+	begun atomic.Bool         // an agent of the run said something: it is not queued
 	place int                 // in the queue, as was said last
 }
 
@@ -120,11 +122,22 @@ func (j *journalWatch) take(n journalNews, now time.Time) string {
 
 // heard notes that the run said something that is in its log: where it is another
 // node that cannot write, this run has no part in it.
-func (j *journalWatch) heard(now time.Time) {
-	j.begun.Store(true)
+func (j *journalWatch) heard(e client.Event, now time.Time) {
+	if e.Agent != mailbox.Super { // its supervisor speaks before it is queued
+		j.begun.Store(true)
+	}
 	if j.moved = now; j.down != nil && now.Sub(j.since) > journalQuiet {
 		j.down = nil
 	}
+}
+
+// queued is what is to be said when a node says that the run is queued; "" is nothing.
+func (j *journalWatch) queued(e client.Event) string {
+	var q client.RunQueued
+	if e.Kind != "run.queued" || json.Unmarshal(e.Data, &q) != nil {
+		return ""
+	}
+	return j.take(journalNews{place: q.Position}, time.Now())
 }
 
 // over fails once the run has waited for too long.

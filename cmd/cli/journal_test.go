@@ -60,8 +60,14 @@ func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
 	if j.down == nil {
 		t.Error("another node's word ended it")
 	}
-	j.heard(now.Add(5 * time.Second))
+	j.heard(rootEvent(), now.Add(5*time.Second))
 	if err := j.over("r", now.Add(time.Hour)); err != nil {
 		t.Errorf("the run goes on: %v", err)
 	}
+}
+
+// rootEvent is something that the root of a run says.
+func rootEvent() (e client.Event) {
+	e.Agent = "root"
+	return e
 }

@@ -39,6 +39,8 @@ type up struct {
 	port  int
 	open  access
 	live  int
+	// queued is how many runs each node queues.
+	queued int
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -65,6 +67,7 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 	f.BoolVar(&u.open.watch, "open-watch", false, bus.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, bus.OpenControlUsage)
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", host.MaxLiveRuns))
+	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", host.MaxQueuedRuns))
 	return c
 }
 
@@ -95,6 +98,9 @@ func (a *app) up(u up) error {
 		args := []string{"--name", name}
 		if u.live != 0 {
 			args = append(args, "--max-live-runs", fmt.Sprint(u.live))
+		}
+		if u.queued != 0 {
+			args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
 		}
 		for _, r := range u.root {
 			args = append(args, "--root", r)

@@ -46,28 +46,9 @@ func absences() []absence {
 // absent leaves runs alone for longer than they may work: o.absences of each kind, all at
 // the same time. Their limits count time at work, so each must complete afterwards, or
 // ask for a person about a call that the kill cut off.
-func absent(o options) (err error) {
-	dir, err := os.MkdirTemp("", "troupe-chaos-")
-	if err != nil {
-		return err
-	}
-	defer interruptible(dir, o.keep)()
-	defer func() {
-		if o.keep || err != nil {
-			fmt.Println("kept:", dir)
-			return
-		}
-		err = os.RemoveAll(dir)
-	}()
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
-		return err
-	}
-	p := newProvider(o.turns)
-	defer p.Close()
-	whole, err := measure(o, p, filepath.Join(dir, "whole"))
-	if err != nil {
-		return err
-	}
+func absent(o options) error { return inPlayDir(o, playAbsences) }
+
+func playAbsences(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Printf("seed %d; a run that is not left alone takes %v; each may work for %v\n", o.seed, whole.Round(time.Millisecond), absenceLimit)
 	fmt.Println("  # | what was done         | for      | outcome       | problem")
 	rows := leaveAlone(o, p, dir, whole)

@@ -22,28 +22,9 @@ import (
 // said: the run ends as if nothing had happened, it ends log_damaged, it asks for
 // a person, or the store does not open. Then it must be possible to end the run and to
 // delete it.
-func rotten(o options) (err error) {
-	dir, err := os.MkdirTemp("", "troupe-chaos-")
-	if err != nil {
-		return err
-	}
-	defer interruptible(dir, o.keep)()
-	defer func() {
-		if o.keep || err != nil {
-			fmt.Println("kept:", dir)
-			return
-		}
-		err = os.RemoveAll(dir)
-	}()
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
-		return err
-	}
-	p := newProvider(o.turns)
-	defer p.Close()
-	whole, err := measure(o, p, filepath.Join(dir, "whole"))
-	if err != nil {
-		return err
-	}
+func rotten(o options) error { return inPlayDir(o, playRots) }
+
+func playRots(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
 	fmt.Println("  # | what was done                                                | outcome       | ledger | doubles | problem")
 	ends, doubles, problems := map[string]int{}, 0, 0

@@ -26,22 +26,9 @@ type row struct {
 	problem  string
 }
 
-func run(o options) error {
-	dir, err := os.MkdirTemp("", "troupe-chaos-")
-	if err != nil {
-		return err
-	}
-	defer interruptible(dir, o.keep)()
-	defer os.RemoveAll(dir)
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
-		return err
-	}
-	p := newProvider(o.turns)
-	defer p.Close()
-	whole, err := measure(o, p, filepath.Join(dir, "whole"))
-	if err != nil {
-		return err
-	}
+func run(o options) error { return inPlayDir(o, playKills) }
+
+func playKills(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
 	fmt.Println("  # | killed at | last entry                     | outcome       | ledger | doubles | problem")
 	random := rand.New(rand.NewPCG(o.seed, 0))
@@ -73,6 +60,34 @@ func run(o options) error {
 		return fmt.Errorf("a promise was broken: %v", p.bad)
 	}
 	return nil
+}
+
+// inPlayDir runs a play in a directory of its own, with a built program, a provider for its
+// models, and the duration of a run that is left in peace. The directory is removed unless
+// the options keep it or the play fails.
+func inPlayDir(o options, play func(o options, p *provider, dir string, whole time.Duration) error) (err error) {
+	dir, err := os.MkdirTemp("", "troupe-chaos-")
+	if err != nil {
+		return err
+	}
+	defer interruptible(dir, o.keep)()
+	defer func() {
+		if o.keep || err != nil {
+			fmt.Println("kept:", dir)
+			return
+		}
+		err = os.RemoveAll(dir)
+	}()
+	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+		return err
+	}
+	p := newProvider(o.turns)
+	defer p.Close()
+	whole, err := measure(o, p, filepath.Join(dir, "whole"))
+	if err != nil {
+		return err
+	}
+	return play(o, p, dir, whole)
 }
 
 // built is the given binary, or one built in dir.

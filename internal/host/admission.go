@@ -270,8 +270,8 @@ func (a *admission) full() error {
 	if len(a.queue) < a.mostQueued {
 		return nil
 	}
-	return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d runs are live on this node, and %d wait for their turn", len(a.live), len(a.queue)),
-		Hint: "ask again when some have ended; --max-live-runs and --max-queued-runs of the node set the limits"}
+	return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has as many runs as it may: %d live, %d queued", len(a.live), len(a.queue)),
+		Hint: "ask again when some have ended; --max-live-runs and --max-queued-runs of troupe up and troupe-node set the limits"}
 }
 
 // count is how many runs are live, and how many are queued.
@@ -299,7 +299,7 @@ func (h *Host) limitRuns(cfg *actors.Config) {
 	a.begin = func(at mailbox.Address) { h.node.Wake(at) }
 	a.press = func() { h.node.Press() }
 	a.tell = func(q queuedRun, position int) {
-		h.publish(gateway.QueuedRun(q.at, h.cfg.Name, gateway.RunQueued{Position: position, MaxLive: a.most}, time.Now()))
+		h.publish(gateway.QueuedRun(q.at, h.cfg.Name, client.RunQueued{Position: position, MaxLive: a.most}, time.Now()))
 	}
 	a.owned = h.owned
 	holds, alive := cfg.Holds, cfg.Alive

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/supervisor"
@@ -195,6 +196,9 @@ func (h *Host) remote(t agent.Task) []tool.Tool {
 	var tools []tool.Tool
 	for _, s := range t.Servers {
 		find := func() (mcp.Server, error) { return h.found(s, t.Workspace) }
+		if liesBelow(t.Workspace, s.Source) {
+			find = findHeld(t.Workspace, find)
+		}
 		for _, spec := range t.Tools {
 			if s.Has(spec.Name) {
 				tools = append(tools, h.hub.Tool(spec, ServerDir(s.Source), find))
@@ -202,6 +206,25 @@ func (h *Host) remote(t agent.Task) []tool.Tool {
 		}
 	}
 	return tools
+}
+
+// findHeld finds a server of the directory of a run while that is the directory which
+// it was at first: what has taken its place brings no program.
+func findHeld(workspace string, find func() (mcp.Server, error)) func() (mcp.Server, error) {
+	held, wrong := workdir.Hold(workspace)
+	return func() (mcp.Server, error) {
+		if wrong != nil {
+			return mcp.Server{}, wrong
+		}
+		at, err := held.Open()
+		if err != nil {
+			return mcp.Server{}, fmt.Errorf("host: the server was not started: %w", err)
+		}
+		_ = at.Close()
+		def, err := find()
+		def.At = held
+		return def, err
+	}
 }
 
 // found is the server of a run in a directory, as it is now. One that is not the

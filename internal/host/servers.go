@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agentfile"
 	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
@@ -63,12 +64,19 @@ func (h *Host) serverFiles(dir, place, named string, crew []agentfile.Definition
 		f, wrong := mcp.Read(h.cfg.Servers)
 		take(h.cfg.Servers, f, wrong, h.cfg.trusts(h.cfg.Servers, f.Digest, dir))
 	}
+	var held *workdir.Directory
 	if dir != "" {
+		if held, err = workdir.Hold(dir); err != nil {
+			return nil, nil, fmt.Errorf("host: servers: %w", err)
+		}
 		path := filepath.Join(dir, mcp.FileName)
 		f, wrong := mcp.ReadBelow(dir, path)
 		take(path, f, wrong, false)
 	}
 	for i := range all {
+		if liesBelow(dir, all[i].Source) {
+			all[i].At = held
+		}
 		h.judge(&all[i], i)
 	}
 	return all, notes, nil
@@ -145,6 +153,9 @@ func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	for i := range all { // the user's own hand names the directory, also by a link
+		all[i].At = nil
+	}
 	users, more := h.usersServers(dir, all)
 	return append(all, users...), append(notes, more...), nil
 }
@@ -180,6 +191,12 @@ func (h *Host) usersServers(dir string, others []Server) (all []Server, notes []
 		}
 	}
 	return all, notes
+}
+
+// liesBelow: a file is in the directory of a run, or in one below it.
+func liesBelow(dir, source string) bool {
+	rel, err := filepath.Rel(dir, source)
+	return dir != "" && err == nil && filepath.IsLocal(rel)
 }
 
 // operators: a file is not that of the directory of the run, which may come from

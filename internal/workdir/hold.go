@@ -58,6 +58,26 @@ func (d *Directory) Open() (*os.File, error) {
 	return now, nil
 }
 
+// OpenFor opens a directory for a program that is to start in it: the one that is held, or one below it. Any other
+// is opened by its name.
+func (d *Directory) OpenFor(path string) (*os.File, error) {
+	rel, err := filepath.Rel(d.path, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return os.OpenFile(path, directoryOnly, 0)
+	}
+	at, err := d.Open()
+	if err != nil || rel == "." {
+		return at, err
+	}
+	defer func() { _ = at.Close() }()
+	root, err := os.OpenRoot(Through(at))
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: d.path, Err: underlying(err)}
+	}
+	defer func() { _ = root.Close() }()
+	return root.OpenFile(rel, directoryOnly, 0)
+}
+
 func same(a, b *os.File) bool {
 	one, err := a.Stat()
 	other, bad := b.Stat()

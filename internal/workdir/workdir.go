@@ -34,11 +34,17 @@ func Check(path string, info os.FileInfo) error {
 	return nil
 }
 
-// Root opens a directory by such a path for files below it.
+// Root opens a directory by such a path for files below it. It waits for nothing: a pipe or a device in the place of
+// the directory is refused.
 func Root(path string) (*os.Root, os.FileInfo, error) {
-	root, err := os.OpenRoot(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }()
+	root, err := os.OpenRoot(Through(f))
+	if err != nil {
+		return nil, nil, &os.PathError{Op: "open", Path: path, Err: underlying(err)}
 	}
 	info, err := root.Stat(".")
 	if err == nil {
@@ -48,6 +54,33 @@ func Root(path string) (*os.Root, os.FileInfo, error) {
 		return nil, nil, errors.Join(err, root.Close())
 	}
 	return root, info, nil
+}
+
+// Below opens a directory below an opened one for files below it.
+func Below(root *os.Root, name string) (*os.Root, error) {
+	f, err := root.OpenFile(name, directoryOnly, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	through := Through(f)
+	if through == f.Name() { // nothing leads to what is open
+		return root.OpenRoot(name)
+	}
+	below, err := os.OpenRoot(through)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: underlying(err)}
+	}
+	return below, nil
+}
+
+// underlying is an error without the path that it happened at.
+func underlying(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // Same reports whether an opened root is the directory that info describes.

@@ -58,6 +58,7 @@ func (a *appender) waited(late []*letter, now time.Time) func() {
 	}
 	a.stalls.told = true
 	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
+	a.lookAgain()
 	return a.say
 }
 
@@ -74,8 +75,17 @@ func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
 	}
 	a.stalls.told = true
 	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
-	a.stalls.rest = time.AfterFunc(a.stalls.after, a.rested)
+	a.lookAgain()
 	return a.say
+}
+
+// lookAgain arms the look of rested. mu is held.
+func (a *appender) lookAgain() {
+	if a.stalls.rest == nil {
+		a.stalls.rest = time.AfterFunc(a.stalls.after, a.rested)
+		return
+	}
+	a.stalls.rest.Reset(a.stalls.after)
 }
 
 // rested decides to tell that there is room, as far as anybody knows, when nothing
@@ -86,7 +96,7 @@ func (a *appender) rested() {
 	if !a.closed && a.stalls.told {
 		tell = a.moves(false)
 		if a.stalls.told {
-			a.stalls.rest.Reset(a.stalls.after)
+			a.lookAgain()
 		}
 	}
 	a.mu.Unlock()

@@ -92,3 +92,33 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused: a letter waits for a leader, then
+// for room, and is stored; nothing is written after it.
+func TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan bool, 4)
+		a, l := stalling(func(s Stall) { told <- !s.Since.IsZero() })
+		decide := func(f func() func()) {
+			a.mu.Lock()
+			tell := f()
+			a.mu.Unlock()
+			tell()
+		}
+		decide(func() func() { return a.waited([]*letter{l}, time.Now()) })
+		clear(a.flying)
+		decide(func() func() { return a.turnedAway(l, mailbox.ErrFull, time.Now()) })
+		decide(func() func() { return a.moves(true) }) // too early: one was refused just now
+		if !<-told || len(told) > 0 {
+			t.Fatal("not told once that a letter waits")
+		}
+		select {
+		case stalls := <-told:
+			if stalls {
+				t.Error("told twice that it stalls")
+			}
+		case <-time.After(time.Minute):
+			t.Error("a minute later it still stalls")
+		}
+	})
+}

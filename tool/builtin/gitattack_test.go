@@ -172,6 +172,23 @@ func TestAttackErrorsOfGitAreNotPassedOn(t *testing.T) {
 	})
 }
 
+// TestAttackGitDirectoryIsNoPipe: the file .git names a pipe that nobody writes to.
+func TestAttackGitDirectoryIsNoPipe(t *testing.T) {
+	confined(t, func(t *testing.T) {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		b := dir(t, map[string]string{"a": "x\n"})
+		b.put(".git", "gitdir: "+pipe+"\n")
+		begun := time.Now()
+		b.asks("HEAD")
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Error(took)
+		}
+	})
+}
+
 // TestAttackGitWaitsForNoPipe: a file of git that never ends or never comes ends the call all the same.
 func TestAttackGitWaitsForNoPipe(t *testing.T) {
 	for _, name := range []string{".git/HEAD", ".git/index", ".git/packed-refs", ".git/objects/info/alternates", ".git/objects/pack/pack-1.pack", ".git/commondir"} {

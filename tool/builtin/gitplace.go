@@ -38,7 +38,7 @@ func (g *gitPlace) below(name string) (*gitPlace, error) {
 	if !info.IsDir() {
 		return nil, errElsewhere
 	}
-	root, err := g.root.OpenRoot(name)
+	root, err := workdir.Below(g.root, name)
 	if err != nil {
 		return nil, errNoRepository
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // FileName is the file of a directory that names servers, as other tools write it.
@@ -42,6 +43,9 @@ type Server struct {
 	// Files are those that the command names, as they were when it was judged (see
 	// NamedFiles): of one that is not the operator's own. nil: nobody has judged it.
 	Files map[string]string `json:"-"`
+	// At is held where Source is a file of the directory of a run: whoever may rename
+	// above it must not lead the program elsewhere. nil: the directory is found by its name.
+	At *workdir.Directory `json:"-"`
 	// Flags are those by which the commands of `troupe mcp` find it from anywhere.
 	Flags []string `json:"-"`
 }

@@ -19,6 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/proc"
 	"github.com/troupe-run/troupe/tool/web"
@@ -72,6 +73,14 @@ func reach(s Server, dir string, trusted bool) (link, error) {
 	}
 	if s.Dir != "" {
 		dir = s.Dir
+	}
+	if s.At != nil {
+		at, err := s.At.OpenFor(dir)
+		if err != nil {
+			return link{}, err
+		}
+		defer func() { _ = at.Close() }()
+		dir = workdir.Through(at)
 	}
 	child, err := proc.Start(proc.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
 	if err != nil {

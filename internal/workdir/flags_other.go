@@ -1,0 +1,7 @@
+//go:build !unix
+
+package workdir
+
+import "os"
+
+const directoryOnly = os.O_RDONLY
