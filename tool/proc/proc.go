@@ -25,6 +25,9 @@ const (
 	// DrainGrace is how long output is still read after the program has ended:
 	// something that left the group may hold the pipe open for ever.
 	DrainGrace = 300 * time.Millisecond
+	// lateGrace is how long a pipe that is still open after DrainGrace is read, for what
+	// was in it by then.
+	lateGrace = 100 * time.Millisecond
 )
 
 // Errors of a program that did not begin: there is none, or the system did not
@@ -206,7 +209,14 @@ func (s *sink) start() {
 	_ = s.w.Close()
 	go func() {
 		defer close(s.done)
-		_, _ = io.Copy(&s.kept, s.r)
+		if _, err := io.Copy(&s.kept, s.r); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		// Beyond its deadline a pipe is not read, whatever it holds: on a machine so busy
+		// that this goroutine got no turn before, the whole output is still in it.
+		if s.r.SetReadDeadline(time.Now().Add(lateGrace)) == nil {
+			_, _ = io.Copy(&s.kept, s.r)
+		}
 	}()
 }
 
