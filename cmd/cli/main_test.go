@@ -38,7 +38,7 @@ func patient() { os.Exit(run(os.Args[1:], 2*patience)) }
 
 // atOnce is how many tests run at the same time. Most of them wait for processes, timers
 // and the disk, so there are more than the two cores of a small machine.
-const atOnce = 6
+const atOnce = 4
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
