@@ -10,7 +10,7 @@
 //
 // # How to run it
 //
-//	go test ./internal/sim                                        400 seeds, and nearly every place reached
+//	go test ./internal/sim                                        300 seeds, and nine places of ten reached
 //	go test ./internal/sim -run TestSeeds -sim.seeds=20000 -v      more, and every place reached, with figures
 //	go test ./internal/sim -run TestSeeds -sim.from=5000000        other ones
 //	go test ./internal/sim -run 'TestSeed$' -sim.seed=N -v         one, step by step
@@ -121,7 +121,7 @@
 //
 // reach.go names the corners that a suite has to have been in. TestSeeds fails
 // when one was never reached: a green run that never saw a takeover proves
-// nothing. With fewer than 2,000 seeds it tolerates a few. A new rule with a
+// nothing. With fewer than 2,000 seeds one place in ten may be missing. A new rule with a
 // corner of its own gets a Place. Every transition of the loop and every stop
 // reason that needs no person is one.
 //
