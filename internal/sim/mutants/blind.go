@@ -23,8 +23,9 @@ var blind = []Mutant{
 		[]Edit{{"below-watermark", Raise("-1")}}},
 	{"blind-floor-above-what-is-out", "P12: the floor is below every letter that is not out",
 		own(ReplaceInit(`f := l.N`))},
-	{"blind-missing-head-unnoticed", "P13: a log that has lost its head is damaged",
-		own(InsertBefore("if e.Floor >= l.N {\nreturn\n}"))},
+	// Since P26 the first entry tells, too: only without both rules does nobody notice.
+	{"blind-missing-head-unnoticed", "P13, P26: a log that has lost its head is damaged",
+		[]Edit{{Do: InsertBefore("if e.Floor >= l.N {\nreturn\n}")}, {"headless-log-goes-on", Never}}},
 	{"blind-damage-not-confessed", "P13: a log that is not whole ends the run as damaged",
 		[]Edit{{"claim-confesses-damage", Never}, {"damage-is-confessed", Never}}},
 	{"blind-lane-stays-asleep", "P6: a letter that waited for a flight goes out after it", own(Drop)},
