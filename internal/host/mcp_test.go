@@ -45,11 +45,6 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// atOnce is how many tests run at the same time. Most of them wait for timers and other
-// processes, so there are more than the two cores of a small machine.
-// With many more they wait for each other, and requests for longer than clients do.
-const atOnce = 3
-
 // stage is a server with tools that say their arguments in capitals.
 func stage(names ...string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
