@@ -120,7 +120,7 @@ type Config struct {
 	// nothing new begin in it under this epoch, and calls done, once, from any goroutine.
 	Quiet func(shard int, epoch uint64, done func())
 	// Changed tells that shards were gained or lost. A shard is gained also when
-	// its lease was over for a moment, and nobody else had it. It is called from
+	// its lease was over or in doubt for a moment, and nobody else had it. It is called from
 	// one goroutine and should not take longer than a renewal.
 	Changed func(gained, lost []int)
 	Logger  *slog.Logger // default: discard

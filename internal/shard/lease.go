@@ -150,20 +150,23 @@ func (k *Keeper) verify(ctx context.Context) {
 
 // dropLost stops holding what is lost: by the end of the session, or because another
 // node has it or nobody. It returns what was lost, and what is gained again: where the
-// session was renewed late, nobody else had its shards.
+// session was renewed late, nobody else had its shards, and what was in doubt is ours. No
+// entry that came meanwhile has woken anybody.
 func (k *Keeper) dropLost(ctx context.Context) (again, lost []int) {
 	k.mu.RLock()
 	doubtful := slices.Collect(maps.Keys(k.doubt))
 	k.mu.RUnlock()
 	ctx, cancel := k.soon(ctx)
 	defer cancel()
-	var gone []int
+	var gone, sure []int
 	for _, s := range doubtful {
 		_, ours, err := k.ours(ctx, s)
 		if err != nil {
 			continue // it stays in doubt
 		}
-		if !ours {
+		if ours {
+			sure = append(sure, s)
+		} else {
 			gone = append(gone, s)
 		}
 		k.mu.Lock()
@@ -185,6 +188,7 @@ func (k *Keeper) dropLost(ctx context.Context) (again, lost []int) {
 	for _, s := range lost {
 		k.former[s] = struct{}{}
 	}
+	again = slices.DeleteFunc(sure, func(s int) bool { _, held := k.held[s]; return !held })
 	if k.lapsed {
 		again = slices.Sorted(maps.Keys(k.held))
 	}
