@@ -36,7 +36,7 @@ unreachable: nothing begins there once the lease of the node has ended.`,
 			c := canceling{CancelRequest: r, wait: wait}
 			do := func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, &c) }
 			err := a.visit(toRun, do)
-			if c.asked && errors.Is(err, client.ErrUnavailable) { // it ended, and its process with it
+			if c.sent && errors.Is(err, client.ErrUnavailable) { // it ended, and its process with it
 				err = a.visit(toRun, do)
 			}
 			return err
@@ -70,6 +70,7 @@ const accountTimeout = 10 * time.Second
 type canceling struct {
 	client.CancelRequest
 	wait  time.Duration
+	sent  bool     // it is in a log, or the node that took it has gone before it answered
 	asked bool     // it is in a log
 	live  []string // agents before it
 }
@@ -86,7 +87,7 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 		return err
 	}
 	if before.State == "finished" {
-		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Already: !r.asked, Stopped: stopped(r.live, before.Result), Result: before.Result})
+		return a.sayCanceled(canceled{Run: r.RunID, Agent: r.Agent, Already: !r.endedIt(before.Result), Stopped: stopped(r.live, before.Result), Result: before.Result})
 	}
 	if r.Agent != "" && !has(before.Result, r.Agent) {
 		return usage("troupe tree "+r.RunID+" shows the agents", "run %s has no agent %q", r.RunID, r.Agent)
@@ -97,6 +98,7 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 	if r.WaitMS = min(r.wait, client.CancelWaitMax).Milliseconds(); r.wait < time.Millisecond || s.host != nil {
 		r.WaitMS = -1 // of a node that is not awake yet
 	}
+	r.sent = true
 	account, err := s.Cancel(ctx, r.CancelRequest)
 	if err != nil {
 		return err
@@ -128,6 +130,12 @@ func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
 			return err
 		}
 	}
+}
+
+// endedIt: a run that has ended did so by this cancel, as far as can be known where the
+// answer was lost.
+func (r *canceling) endedIt(result *supervisor.Result) bool {
+	return r.asked || r.sent && result != nil && result.Cancel != nil
 }
 
 // stopHere resumes a run on the node of this process, after the cancel is in its log, and
