@@ -48,6 +48,9 @@ func TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn(t *testing.T) {
 	if got := s.served[len(s.served)-1]; got != "_INBOX_client.a.1" {
 		t.Errorf("the user's own command waits behind %q", got)
 	}
+	for len(s.running) > 0 { // who still waits would be refused after the test
+		s.end()
+	}
 }
 
 // TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the

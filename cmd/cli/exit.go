@@ -97,7 +97,7 @@ func explain(err error) *failure {
 	case errors.As(err, &refused):
 		return &failure{code: refusalCode(refused.Code), err: errors.New(refused.Text), hint: refused.Hint}
 	case errors.Is(err, bus.ErrUntrusted):
-		return &failure{exitNoNode, err, "use another --store-dir; close this one with chmod 700 only if you trust all who could write in it"}
+		return &failure{exitNoNode, err, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"}
 	case errors.Is(err, bus.ErrStateDir):
 		return &failure{exitNoNode, err, "close it to others with chmod 700, or use another --store-dir"}
 	case errors.Is(err, bus.ErrNodeFile):

@@ -358,7 +358,7 @@ func explain(err error) (code int, hint string) {
 	case errors.Is(err, bus.ErrNoServer):
 		return exitNoBus, "start it, name another with -s, or leave -s out for a server in process"
 	case errors.Is(err, bus.ErrUntrusted):
-		return exitNoBus, "use another --store-dir; close this one with chmod 700 only if you trust all who could write in it"
+		return exitNoBus, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"
 	case errors.Is(err, bus.ErrStateDir):
 		return exitNoBus, "close it to others with chmod 700, or use another --store-dir"
 	case errors.Is(err, bus.ErrStart):
