@@ -11,7 +11,7 @@ func woke(s State, f Woke) (State, []Effect) {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
 		}
 		s.Soft = true
-		return s.stirred() //mutant:idle-beyond-its-time
+		return s.stirred()
 	case hardTimer:
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due { //mutant:early-timer-ends
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
