@@ -28,6 +28,21 @@ func ofRun(t *testing.T, post *memory.Post) map[mailbox.Address][][]byte {
 	return logs
 }
 
+// endedRun are the logs of a run of two agents that has completed.
+func endedRun(t *testing.T) map[mailbox.Address][][]byte {
+	t.Helper()
+	post := memory.New(memory.Config{})
+	s := play(t, post, 1, ofChild, delegate)
+	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result(); r.Reason != agent.Completed {
+		t.Fatalf("result: %+v", r)
+	}
+	s.node.Stop()
+	return ofRun(t, post)
+}
+
 // without is a store with these logs, of which one has lost its tail.
 func without(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Address, left int) mailbox.Post {
 	t.Helper()
@@ -56,16 +71,7 @@ func TestARunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 }
 
 func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
-	first := memory.New(memory.Config{})
-	s := play(t, first, 1, ofChild, delegate)
-	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
-		t.Fatal(err)
-	}
-	if r := s.result(); r.Reason != agent.Completed {
-		t.Fatalf("result: %+v", r)
-	}
-	s.node.Stop()
-	logs := ofRun(t, first)
+	logs := endedRun(t)
 	super := mailbox.At("r1", mailbox.Super)
 	for left := 1; left < len(logs[super]); left++ {
 		second := play(t, without(t, logs, super, left), 2, ofChild, delegate)
@@ -87,14 +93,7 @@ func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 // TestAClosedLogAnswersANodeThatReadsOn: the question comes to a log that has ended long
 // ago, on a node that has let it go.
 func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
-	first := memory.New(memory.Config{})
-	s := play(t, first, 1, ofChild, delegate)
-	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
-		t.Fatal(err)
-	}
-	s.result()
-	s.node.Stop()
-	logs := ofRun(t, first)
+	logs := endedRun(t)
 	super := mailbox.At("r1", mailbox.Super)
 	lost := lastFinish(t, logs[super])
 	post := without(t, logs, super, lost)
@@ -113,14 +112,7 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 // TestAQuestionThatCrossesTheEndOfAShellIsAnswered: the shell of a closed log says that it
 // is through with it, and the question of the supervisor comes before the router hears that.
 func TestAQuestionThatCrossesTheEndOfAShellIsAnswered(t *testing.T) {
-	first := memory.New(memory.Config{})
-	s := play(t, first, 1, ofChild, delegate)
-	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
-		t.Fatal(err)
-	}
-	s.result()
-	s.node.Stop()
-	logs := ofRun(t, first)
+	logs := endedRun(t)
 	super, root := mailbox.At("r1", mailbox.Super), mailbox.At("r1", "root")
 	crossing := &crossingPost{Post: without(t, logs, super, lastFinish(t, logs[super])), at: root}
 	second := play(t, crossing, 2, ofChild, delegate)

@@ -194,10 +194,12 @@ func expand(words, tools []string) []string {
 // remote are the tools of a task that MCP servers have.
 func (h *Host) remote(t agent.Task) []tool.Tool {
 	var tools []tool.Tool
+	hold := sync.OnceValues(func() (*workdir.Directory, error) { return workdir.Hold(t.Workspace) }) // one descriptor for all
 	for _, s := range t.Servers {
 		find := func() (mcp.Server, error) { return h.found(s, t.Workspace) }
 		if liesBelow(t.Workspace, s.Source) {
-			find = findHeld(t.Workspace, find)
+			held, err := hold()
+			find = findHeld(held, err, find)
 		}
 		for _, spec := range t.Tools {
 			if s.Has(spec.Name) {
@@ -209,12 +211,11 @@ func (h *Host) remote(t agent.Task) []tool.Tool {
 }
 
 // findHeld finds a server of the directory of a run while that is the directory which
-// it was at first: what has taken its place brings no program.
-func findHeld(workspace string, find func() (mcp.Server, error)) func() (mcp.Server, error) {
-	held, wrong := workdir.Hold(workspace)
+// is held: what has taken its place brings no program. holdErr is why none is.
+func findHeld(held *workdir.Directory, holdErr error, find func() (mcp.Server, error)) func() (mcp.Server, error) {
 	return func() (mcp.Server, error) {
-		if wrong != nil {
-			return mcp.Server{}, wrong
+		if holdErr != nil {
+			return mcp.Server{}, fmt.Errorf("host: the server was not started: %w", holdErr)
 		}
 		at, err := held.Open()
 		if err != nil {

@@ -37,17 +37,7 @@ func TestAttackServerOfADirectoryIsNotStartedInAnother(t *testing.T) {
 		serverFile(t, filepath.Join(name, mcp.FileName), map[string]any{"stage": config})
 	}
 	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{above} })
-	all, _, err := Servers(h.cfg, dir, "", "")
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
-	now, err := h.hub.List(within(t), all[0].Server, dir)
-	if err == nil {
-		err = h.allowed().Allow(all[0].Server, now)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	allowServer(t, h, dir)
 	o, _ := opened(t, h, client.RunRequest{Dir: dir})
 	tools := h.remote(agent.Task{Workspace: dir, Servers: o.Servers, Tools: o.Tools})
 	i := slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Spec().Name == "mcp__stage__shout" })

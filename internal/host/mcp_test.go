@@ -168,6 +168,22 @@ func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T)
 	}
 }
 
+// allowServer allows the only server of a directory, as it is now.
+func allowServer(t *testing.T, h *Host, dir string) {
+	t.Helper()
+	all, _, err := Servers(h.cfg, dir, "", "")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	now, err := h.hub.List(within(t), all[0].Server, dir)
+	if err == nil {
+		err = h.allowed().Allow(all[0].Server, now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), t.TempDir()
@@ -186,17 +202,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	if i := finished(t, c, off.RunID, agent.Completed); !strings.Contains(i.Result.Text, "unknown tool") || len(starts()) > 0 {
 		t.Errorf("%q, started %v", i.Result.Text, starts())
 	}
-	all, _, err := Servers(h.cfg, dir, "", "")
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
-	now, err := h.hub.List(within(t), all[0].Server, dir)
-	if err == nil {
-		err = h.allowed().Allow(all[0].Server, now)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	allowServer(t, h, dir)
 	if i := finished(t, c, ask().RunID, agent.Completed); i.Result.Text != "UP" {
 		t.Errorf("%q", i.Result.Text)
 	}
