@@ -8,61 +8,63 @@ NODES ?= 3
 CHAOS ?=
 TTL ?= 3s
 
-.PHONY: build licenses check cold sim exhaustive mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks damage
+.PHONY: lint build licenses check cold sim exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks damage
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
-licenses: ; go run -C tools ./licenses "$$PWD"
+licenses: ; go run -C build ./licenses "$$PWD"
+LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+lint:     ; $(LINT) run ./...
 check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
 cold:     ; d=$$(mktemp -d) && s=$$(date +%s) && GOCACHE=$$d CGO_ENABLED=0 go build -o $$d/ ./cmd/cli ./cmd/node && echo "$$(($$(date +%s) - s)) s" && ls -l $$d/cli $$d/node; rm -rf $$d
-sim:      ; go test ./internal/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
+sim:      ; go test ./test/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(SEEDS)
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
-exhaustive: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
-	go test -count=1 ./model/scout -scout.files=5000 -scout.limits=1
-	go test -count=1 ./agent -agent.every=1
-	go test -count=1 ./tool/proc -run TestAttack -proc.looks=200
-	$(MAKE) damage
-mutants:  ; go run ./internal/sim/mutants
-chaos:    ; go run ./internal/chaos -kills $(KILLS)
-	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)
-	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 20 -points 10 -tokens 9000
-	go run ./internal/chaos -nodes 5 -ttl $(TTL) -kills 0 -zombies 10 -gap 500ms
-	go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -poison
-	go run ./internal/chaos -nodes $(NODES) -leaks 2000
-	go run ./internal/chaos -nodes $(NODES) -ttl 20s -busy 330 -drains 1
-	go run ./internal/chaos -nodes $(NODES) -ttl 20s -busy 1000
-	go run ./internal/chaos -nodes $(NODES) -ttl 2s -runs 20 -kills 3 -at-once 12 -control
-cluster:  ; go run ./internal/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 2 -stops 1 -drains 1 -for $(DURATION)
-brokers:  ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -leaders 20 -every 30s -ttl 20s -runs $(RUNS)
-partitions: ; go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -cuts 30 -every 10s -ttl 10s -runs $(RUNS)
+exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4
+exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
+exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1
+exhaustive-3: ; go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
+exhaustive-4: ; $(MAKE) damage
+mutants:  ; go run ./test/sim/mutants
+chaos:    ; go run ./test/chaos -kills $(KILLS)
+	go run ./test/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)
+	go run ./test/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 20 -points 10 -tokens 9000
+	go run ./test/chaos -nodes 5 -ttl $(TTL) -kills 0 -zombies 10 -gap 500ms
+	go run ./test/chaos -nodes $(NODES) -ttl $(TTL) -poison
+	go run ./test/chaos -nodes $(NODES) -leaks 2000
+	go run ./test/chaos -nodes $(NODES) -ttl 20s -busy 330 -drains 1
+	go run ./test/chaos -nodes $(NODES) -ttl 20s -busy 1000
+	go run ./test/chaos -nodes $(NODES) -ttl 2s -runs 20 -kills 3 -at-once 12 -control
+cluster:  ; go run ./test/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 2 -stops 1 -drains 1 -for $(DURATION)
+brokers:  ; go run ./test/chaos -nodes $(NODES) -kills 0 -servers 3 -leaders 20 -every 30s -ttl 20s -runs $(RUNS)
+partitions: ; go run ./test/chaos -nodes $(NODES) -kills 0 -servers 3 -cuts 30 -every 10s -ttl 10s -runs $(RUNS)
 # power needs root, loop devices and mkfs.ext4; where they are not it says that it did not run (CHAOS=-must: and fails).
-power:    ; go run ./internal/chaos -power 20 -servers 1 -every 3s $(CHAOS) && go run ./internal/chaos -power 5 -servers 1 -every 3s -lazy $(CHAOS) && \
-	go run ./internal/chaos -power 20 -servers 3 -every 6s $(CHAOS) && go run ./internal/chaos -power 5 -servers 3 -every 6s -lazy $(CHAOS) && \
-	go run ./internal/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
-trees:    ; go run ./internal/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
+power:    ; go run ./test/chaos -power 20 -servers 1 -every 3s $(CHAOS) && go run ./test/chaos -power 5 -servers 1 -every 3s -lazy $(CHAOS) && \
+	go run ./test/chaos -power 20 -servers 3 -every 6s $(CHAOS) && go run ./test/chaos -power 5 -servers 3 -every 6s -lazy $(CHAOS) && \
+	go run ./test/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
+trees:    ; go run ./test/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
 # After each play its control: what its judge looks for is done, and must be found.
-upgrade:  ; go run ./internal/chaos -nodes 2 -upgrade -ttl 3s && go run ./internal/chaos -nodes 2 -upgrade -ttl 3s -control
-absences: ; go run ./internal/chaos -absences 8 && go run ./internal/chaos -absences 2 -control
-rots:     ; go run ./internal/chaos -rots 500
-bombs:    ; go run ./internal/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
-	go run ./internal/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
-watchers: ; go run ./internal/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s && \
-	go run ./internal/chaos -nodes $(NODES) -watchers 40 -runs 12 -at-once 6 -ttl 5s -control
-purses:   ; go run ./internal/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
+upgrade:  ; go run ./test/chaos -nodes 2 -upgrade -ttl 3s && go run ./test/chaos -nodes 2 -upgrade -ttl 3s -control
+absences: ; go run ./test/chaos -absences 8 && go run ./test/chaos -absences 2 -control
+rots:     ; go run ./test/chaos -rots 500
+bombs:    ; go run ./test/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
+	go run ./test/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
+watchers: ; go run ./test/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s && \
+	go run ./test/chaos -nodes $(NODES) -watchers 40 -runs 12 -at-once 6 -ttl 5s -control
+purses:   ; go run ./test/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
 # slow needs strace.
-slow:     ; go run ./internal/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \
-	go run ./internal/chaos -nodes $(NODES) -slow 100ms -runs 3 -at-once 3 -ttl 20s $(CHAOS) && \
-	go run ./internal/chaos -nodes $(NODES) -slow 1ms -runs 6 -at-once 3 -ttl 3s -control $(CHAOS)
+slow:     ; go run ./test/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \
+	go run ./test/chaos -nodes $(NODES) -slow 100ms -runs 3 -at-once 3 -ttl 20s $(CHAOS) && \
+	go run ./test/chaos -nodes $(NODES) -slow 1ms -runs 6 -at-once 3 -ttl 3s -control $(CHAOS)
 # full disk needs root and tmpfs.
-full:     ; go run ./internal/chaos -full disk -cycles 20 && \
-	go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS) && \
-	go run ./internal/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./internal/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
+full:     ; go run ./test/chaos -full disk -cycles 20 && \
+	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS) && \
+	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
-e2e:      ; go test -tags e2e -count=1 ./internal/mockprovider/... ./internal/e2e/...
+e2e:      ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
 # All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
-damage:   ; go test ./internal/host -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
-eval:     ; go run ./cmd/cli eval evals
+damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
+eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh

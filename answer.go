@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// Answer is Run for an answer of a Go type: the model is told its JSON Schema,
-// an answer that does not fit is sent back to it, and one that fits is decoded.
+// Answer runs a task whose answer is a value of a Go type. The model receives the type's
+// JSON Schema; an answer that does not fit is sent back to the model, and one that fits is
+// decoded.
 func Answer[T any](ctx context.Context, n *Node, t Task) (T, Result, error) {
 	var answer T
 	schema, err := tool.SchemaOf[T]()
@@ -27,8 +28,9 @@ func Answer[T any](ctx context.Context, n *Node, t Task) (T, Result, error) {
 	return answer, r, nil
 }
 
-// Answers is an agent whose answers are of a Go type, whoever gives it a task:
-// a parent reads them as JSON that fits.
+// Answers returns the agent with the JSON Schema of a Go type as its output schema:
+// whichever caller gives the agent a task, a parent included, reads an answer that is JSON
+// and fits the type.
 func Answers[T any](a Agent) (Agent, error) {
 	schema, err := tool.SchemaOf[T]()
 	if err != nil {

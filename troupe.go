@@ -1,10 +1,10 @@
-// Package troupe runs agents inside of a Go program. Start starts a node with
+// Package troupe runs agents inside a Go program. Start starts a node with
 // the program's own tools, agents and models, Run gives it a task and waits for
 // the one result, Answer does so for an answer of a Go type.
 //
-// What a node promises elsewhere holds here as well: every step is in a durable
-// log before it is acted on, nothing is sent to a model that the budget does not
-// cover, and there is always exactly one result. docs/embedding.md says more.
+// The guarantees of a node hold here as well: every step is in a durable
+// log before it takes effect, no request that the budget does not cover is sent
+// to a model, and each run has exactly one result. docs/embedding.md says more.
 package troupe
 
 import (
@@ -16,92 +16,96 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agentfile"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/gateway"
-	"github.com/troupe-run/troupe/hook"
-	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
-// The nouns of the door, which have their homes elsewhere.
+// The nouns of this entry point, which other packages define.
 type (
 	// Agent is a definition, as an agent file holds one.
 	Agent = agentfile.Definition
 	// ToolRef names a tool that an Agent may use or not.
 	ToolRef = agentfile.ToolRef
-	// Task is what a run is asked for; only Prompt is needed.
+	// HookFunc is a hook in Go, HookCall its argument.
+	HookFunc = hook.Func
+	HookCall = hook.Call
+	// NATSOptions say how to reach a NATS server.
+	NATSOptions = bus.Options
+	// Task is the request for a run; only Prompt is required.
 	Task = client.RunRequest
-	// Result is what came of a run.
-	Result = supervisor.Result
+	// Result is the outcome of a run.
+	Result = event.Result
 )
 
-// Config of a Node. The zero value is a node without a directory, which keeps
-// its logs until Close.
+// Config of a Node. The zero value is a node without a directory, which keeps its logs only
+// until Close.
 type Config struct {
-	// Tools are the program's own, for every agent whose definition does not leave
-	// them out. See tool.Func.
+	// Tools are the program's own, for every agent whose definition does not exclude them. See
+	// tool.Func.
 	Tools []tool.Tool
-	// Agents go over the built-in ones; the first gets the tasks that name none.
+	// Agents take precedence over the built-in ones; the first gets the tasks that name none.
 	// Default: the built-in coordinator.
 	Agents []Agent
 	// Models are clients of the program's own, by PROVIDER/MODEL.
 	Models map[string]model.Client
-	// Model is for tasks that name none. Default: as `troupe run` picks it, by the
-	// keys in the environment.
+	// Model is for tasks that name none. Default: the choice of `troupe run`, by the keys in
+	// the environment.
 	Model string
-	// Dir is the directory that agents work in; tasks may name it or one below it.
-	// Default: none, and no tools of a directory.
+	// Dir is the directory in which agents work; tasks may name it or one below it. Default:
+	// none, and no tools of a directory.
 	Dir string
-	// StateDir keeps the logs. A node goes on with the runs that it finds
-	// unfinished there, and has the directory alone. Default: a temporary
-	// directory, which Close removes.
+	// StateDir holds the logs. A node continues the unfinished runs that it finds there, and
+	// owns the directory alone. Default: a temporary directory, which Close removes.
 	StateDir string
-	// Bus is a NATS server that nodes share, instead of StateDir and a server in
-	// the process. Serve a pool of your own then (Pools): the other nodes of a pool
-	// must have the same tools.
-	Bus   bus.Options
+	// Bus is a NATS server that nodes share, instead of StateDir and a server in the process.
+	// In this case serve your own pool (Pools): all nodes of a pool must have the same tools.
+	Bus   NATSOptions
 	Pools []string
-	// Listen opens the server in the process to others: to commands of the same user
-	// by a socket in StateDir, and to observers on Port of loopback (default: a free
-	// one), by the credential that Watch names. Default: only this program can connect.
+	// Listen opens the server in the process to others: to commands of the same user by a
+	// socket in StateDir, and to observers on Port of loopback (default: a free one), with the
+	// credential that Watch names. Default: only this program can connect.
 	Listen bool
 	Port   int
-	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may
-	// wait for that, in order; a run beyond them is refused. Default: 2,000 and 10,000.
+	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may wait
+	// in order; further runs are refused. Default: 2,000 and 10,000.
 	MaxLiveRuns, MaxQueuedRuns int
-	// Hooks stand at points of every agent's loop; those without a command are
-	// functions of HookFuncs, by name.
-	Hooks     []agent.Hook
-	HookFuncs map[string]hook.Func
-	// Env reads the environment, where keys are. Default os.Getenv.
+	// Hooks run at points of every agent's loop; those without a command are functions of
+	// HookFuncs, by name.
+	Hooks     []spec.Hook
+	HookFuncs map[string]HookFunc
+	// Env reads the environment, which holds the keys. Default os.Getenv.
 	Env func(string) string
-	// Logger hears what goes wrong. Default: nobody.
+	// Logger receives warnings and errors. Default: discard.
 	Logger *slog.Logger
 }
 
 // Errors of Start and Run.
 var (
-	// ErrConfig: what the program brings cannot be used.
-	ErrConfig = host.ErrOwn
-	// ErrIncomplete: the run ended otherwise than by completing its task. The
-	// Result says how, and holds what there is.
+	// ErrConfig: a contribution of the program cannot be used.
+	ErrConfig = node.ErrOwn
+	// ErrIncomplete: the run ended without completing its task. The Result has the reason and
+	// the partial answer.
 	ErrIncomplete = errors.New("troupe: the run did not complete")
 	// ErrParked: the run waits for a person. Client().Questions shows the question,
 	// Client().Answer decides it, and Run with the same RunID waits on.
 	ErrParked = errors.New("troupe: the run waits for a person")
-	// ErrAnswer: the answer does not decode into the type that was asked for.
+	// ErrAnswer: the answer does not decode into the requested type.
 	ErrAnswer = errors.New("troupe: the answer does not decode")
 )
 
-// Node is a node inside of the program. It is safe for concurrent use.
+// Node is a node inside the program. It is safe for concurrent use.
 type Node struct {
 	cfg    Config
-	host   *host.Host
+	host   *node.Node
 	client *client.Client
 	temp   string // directory to remove
 }
@@ -124,14 +128,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		n.temp, state = temp, temp
 	}
-	c := host.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, bus.FreePort), Lazy: n.temp != "", Model: cfg.Model,
-		Own: host.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
+	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
+		Own: node.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}
 	var err error
-	if n.host, err = host.Start(ctx, c); err != nil {
+	if n.host, err = node.Start(ctx, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.remove())
 	}
 	if n.client, err = n.host.Client(); err != nil {
@@ -140,10 +144,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Run gives the node a task and waits for its result. The error is nil only for
-// a run that completed its task. If ctx ends first the run is canceled, and the
-// Result is what was known by then. A task whose RunID is known already is not
-// begun anew: Run waits for that run.
+// Run gives the node a task and waits for its result. The error is nil only if the run
+// completed its task. If ctx ends first, Run cancels the run and returns the result known
+// by then. If the task's RunID already exists, Run starts nothing new and waits for that
+// run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
 	t.Dir = cmp.Or(t.Dir, n.cfg.Dir)
@@ -156,8 +160,8 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	if err := n.host.Approve(t); err != nil { // the program itself names these files
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
-	// The request is heard to its end: one that is taken after its caller has gone
-	// must be canceled, and until it is taken there is nothing to cancel.
+	// The request is not canceled with ctx: a run that is accepted after its caller has gone
+	// must be canceled, and until it is accepted there is nothing to cancel.
 	if _, err := n.client.Run(context.WithoutCancel(ctx), t); err != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
@@ -170,7 +174,7 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, err)
 	case info.Result == nil:
 		return Result{Run: t.RunID}, fmt.Errorf("%w: run %s is %s", ErrIncomplete, t.RunID, info.State)
-	case info.State == gateway.Parked:
+	case info.State == control.Parked:
 		return *info.Result, fmt.Errorf("%w: run %s: %s", ErrParked, t.RunID, info.Result.Detail)
 	case info.Result.IsError:
 		return *info.Result, fmt.Errorf("%w: run %s: %s: %s", ErrIncomplete, t.RunID, info.Result.Reason, info.Result.Detail)
@@ -184,20 +188,20 @@ func (n *Node) cancel(ctx context.Context, run string) error {
 	return err
 }
 
-// Client speaks to the node: it lists, watches, steers, cancels and answers.
+// Client returns a client of the node: it lists, watches, steers, cancels and answers.
 // Close of the Node closes it.
 func (n *Node) Client() *client.Client { return n.client }
 
-// URL is where the server in the process listens; "" without Config.Listen, and for a
+// URL returns the address of the server in the process; "" without Config.Listen, and for a
 // server elsewhere.
 func (n *Node) URL() string { return n.host.URL() }
 
-// Watch is the command that observes this node, without its arguments, as in
+// Watch returns the command that observes this node, without its arguments, as in
 // XDG_CONFIG_HOME='/state' nats --context troupe; "" where URL is.
 func (n *Node) Watch() string { return n.host.Watch() }
 
-// Close stops the node. What was under way goes on at the next start on the
-// same StateDir, or on another node.
+// Close stops the node. Work in progress continues at the next start on the same StateDir,
+// or on another node.
 func (n *Node) Close() error { return errors.Join(n.host.Close(), n.remove()) }
 
 func (n *Node) remove() error {

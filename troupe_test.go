@@ -145,7 +145,7 @@ func TestARunThatAsksIsParkedAndGoesOn(t *testing.T) {
 	}
 }
 
-// Who goes away cancels what it asked for.
+// A caller that goes away cancels its run.
 func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 	begun := make(chan struct{})
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
@@ -165,8 +165,7 @@ func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 	}
 }
 
-// Whenever the caller goes, no run is left behind for nobody: also while the
-// request for it is under way.
+// Whenever the caller goes away, it leaves no run behind: also during the request for it.
 func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
 		<-ctx.Done()
@@ -180,7 +179,7 @@ func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
 			t.Error(err)
 		}
 		cancel()
-		info, err := n.Client().Wait(within(t), id) // until its time is over, if nobody cancels it
+		info, err := n.Client().Wait(within(t), id) // until its time is over, unless it is canceled
 		if unknown := (*client.Error)(nil); errors.As(err, &unknown) && unknown.Code == client.CodeNotFound {
 			continue
 		}
@@ -190,7 +189,7 @@ func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
 	}
 }
 
-// With a StateDir, what was begun is ended by the next node of the program.
+// With a StateDir, the next node of the program finishes the runs that were begun.
 func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
 	state, id := t.TempDir(), client.NewID()
 	begun, stop := make(chan struct{}), make(chan struct{})
@@ -248,8 +247,8 @@ func TestANodeWithoutAStateDirLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Agents of a node with a directory read it; a task may name one below it, and
-// none beside it.
+// Agents of a node with a directory read it; a task may name a directory below it, and none
+// outside it.
 func TestATaskStaysBelowTheDirectoryOfItsNode(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(dir+"/in/deep", 0o755); err != nil {

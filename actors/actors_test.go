@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -25,10 +26,10 @@ const deadline = 60 * time.Second
 type stage struct {
 	t      *testing.T
 	node   *actors.Node
-	over   chan supervisor.Result
+	over   chan event.Result
 	mu     sync.Mutex
-	events []life.Event
-	seen   chan life.Event
+	events []activation.Published
+	seen   chan activation.Published
 	// onEvent is called inside the shell, before the event is kept.
 	onEvent func(kind string)
 	onWhole func(address, kind string)
@@ -52,16 +53,16 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 	return stageOf(t, actors.Config{
 		Name: "test", Post: post, Lease: lease,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
 	})
 }
 
 // stageOf starts a node that is watched.
 func stageOf(t *testing.T, cfg actors.Config) *stage {
 	t.Helper()
-	s := &stage{t: t, over: make(chan supervisor.Result, 16), seen: make(chan life.Event, 4096)}
-	cfg.Over = func(_ string, r supervisor.Result) { s.over <- r }
-	cfg.Events = func(e life.Event) {
+	s := &stage{t: t, over: make(chan event.Result, 16), seen: make(chan activation.Published, 4096)}
+	cfg.Over = func(_ string, r event.Result) { s.over <- r }
+	cfg.Events = func(e activation.Published) {
 		if s.onEvent != nil {
 			s.onEvent(e.Kind)
 		}
@@ -83,19 +84,19 @@ func stageOf(t *testing.T, cfg actors.Config) *stage {
 }
 
 // result waits for the end of the run.
-func (s *stage) result() supervisor.Result {
+func (s *stage) result() event.Result {
 	s.t.Helper()
 	select {
 	case r := <-s.over:
 		return r
 	case <-time.After(deadline):
 		s.t.Fatalf("the run did not end; events: %s", s.kinds())
-		return supervisor.Result{}
+		return event.Result{}
 	}
 }
 
 // await returns the next event of a kind.
-func (s *stage) await(kind string) life.Event {
+func (s *stage) await(kind string) activation.Published {
 	s.t.Helper()
 	late := time.After(deadline)
 	for {
@@ -121,9 +122,9 @@ func (s *stage) kinds() string {
 }
 
 func opened(run string, tools ...tool.Tool) supervisor.Opened {
-	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss", Rules: agent.Rules,
+	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss", Rules: spec.Rules,
 		Definitions: []supervisor.Definition{{Name: "boss", System: "agent: boss"}, {Name: "helper", System: "agent: helper"}},
-		Model:       agent.Model{Name: "script/test"}, Limits: supervisor.Limits{Tokens: 100_000}}
+		Model:       spec.Model{Name: "script/test"}, Limits: spec.RunLimits{Tokens: 100_000}}
 	for _, t := range tools {
 		o.Tools = append(o.Tools, t.Spec())
 	}
@@ -162,7 +163,7 @@ agents:
 		t.Fatal(err)
 	}
 	r := s.result()
-	if r.Reason != agent.Completed || r.Text != `found echo {"at":"here"}` || r.Budget.Reserved != 0 || r.Turns != 2 {
+	if r.Reason != spec.Completed || r.Text != `found echo {"at":"here"}` || r.Budget.Reserved != 0 || r.Turns != 2 {
 		t.Fatalf("result: %+v", r)
 	}
 }

@@ -5,17 +5,19 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// pressedLinger is how long who waits stays in memory while runs are queued.
+// pressedLinger is the idle timeout of waiting actors while runs are queued.
 const pressedLinger = 2 * time.Second
 
-// press: runs are queued for want of memory.
+// press says that runs are queued because memory is short.
 type press struct{}
 
-// Press asks who waits for a person or a child to leave memory soon, because runs are
-// queued. A supervisor is asked only while its run is parked: it hears of every turn.
+// Press asks actors that wait for a person or a child to passivate soon, because runs are
+// queued. A supervisor is asked only while its run is parked, because it receives a message
+// for every turn.
 func (n *Node) Press() { n.system.Root.Send(n.router, press{}) }
 
 // admitted reports whether an address has a shell or may get one: the actors of a queued
@@ -33,7 +35,7 @@ func (r *router) admitted(m mailbox.Message) bool {
 	return r.cfg.Admit(m)
 }
 
-// pressed asks the shells that have read nothing for a moment.
+// pressed asks the shells to passivate that have read no entry for pressedLinger.
 func (r *router) pressed(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
@@ -41,9 +43,9 @@ func (r *router) pressed(c actor.Context) {
 			continue
 		}
 		if asked++; asked > restsAtOnce {
-			return // the others at the next press
+			return // the next press asks the others
 		}
 		p.touched = now
-		c.Send(p.pid, rest{early: true})
+		c.Send(p.pid, fact{activation.Passivate{Early: true}})
 	}
 }

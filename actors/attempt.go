@@ -8,32 +8,32 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/budget/tokens"
-	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/model"
 )
 
-// callModel makes one attempt under the lease, when the gate lets it in.
-func (s *shell) callModel(c actor.Context, e agent.CallModel) {
-	k := leaseKey(e.Lease)
-	w := s.own("replied", k, nil)
+// callModel makes one attempt under the reservation, when the throttle admits it.
+func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perform) {
+	k := p.Key
+	w := s.state.Own("replied", k, nil)
 	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
 	emit := s.deltas(e)
-	find, counts, mayBegin, at := s.cfg.Model, s.agent.State.Counts(), s.mayBegin(), s.life.Addr
-	blobs, run := s.cfg.Blobs, s.agent.State.Task.Run
+	find, counts, mayBegin, at := s.cfg.Model, s.state.Agent.State.Counts(), s.mayBegin(p.Lease), s.at
+	blobs, run := s.cfg.Blobs, s.state.Agent.State.Task.Run
 	barred := func(afterMS int64, why string) {
 		if ending(ctx) {
 			return
 		}
-		w.kind, w.body = "barred", agent.Barred{Lease: e.Lease, AfterMS: afterMS, Why: why}
+		w.Kind, w.Body = "barred", agent.Barred{Lease: e.Lease, AfterMS: afterMS, Why: why}
 		deliver(w)
 	}
 	begin := func(streams func()) verdict {
-		if !mayBegin() || ctx.Err() != nil { // it has waited for its turn
+		if !mayBegin() || ctx.Err() != nil { // the call may have waited long for its turn
 			barred(0, "not begun")
-			return verdict{as: gate.Neutral}
+			return verdict{as: throttle.Neutral}
 		}
 		began := time.Now()
 		client, name, err := find(e.Model)
@@ -42,16 +42,16 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			req := e.Request
 			req.Model = name
 			if req.Messages, err = shown(ctx, blobs, run, req.Messages); err == nil {
-				if !mayBegin() { // the blobs may have taken longer than the lease lasted
+				if !mayBegin() { // reading the blobs may have taken longer than the lease lasted
 					barred(0, "not begun")
-					return verdict{as: gate.Neutral}
+					return verdict{as: throttle.Neutral}
 				}
 				reply, err = complete(ctx, client, req, first(streams, emit))
 			}
 		}
 		v := told(reply, err)
 		took := time.Since(began).Milliseconds()
-		reply, dropped := life.TruncateReply(reply)
+		reply, dropped := activation.TruncateReply(reply)
 		if ending(ctx) {
 			return v
 		}
@@ -60,25 +60,25 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel) {
 			if counts {
 				f.Tokens = tokens.Message(reply.Message)
 			}
-			w.body = f
+			w.Body = f
 		} else {
-			w.kind, w.body = "failed", failure(ctx, e.Lease, reply, err, took)
+			w.Kind, w.Body = "failed", failure(ctx, e.Lease, reply, err, took)
 		}
 		deliver(w)
 		return v
 	}
-	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: at, start: s.life.Start, call: string(at) + "!" + s.life.Start + "." + k,
-		tokens: s.agent.State.Anchor.Tokens + e.Request.MaxOutput, begin: begin, // corrected by what is counted
-		refuse: func(afterMS int64, why gate.Verdict) { barred(afterMS, string(why)) }})
+	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
+		tokens: s.state.Agent.State.Anchor.Tokens + e.Request.MaxOutput, begin: begin, // estimated; corrected later
+		refuse: func(afterMS int64, why throttle.Verdict) { barred(afterMS, string(why)) }})
 }
 
-// ending: the process is, or the shell has fallen silent. What was begun is lost,
-// and the next life says so.
+// ending reports whether the process is ending or the shell is superseded. The work that it
+// began is lost, and the next activation records that.
 func ending(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted)
 }
 
-// first calls streams before the first delta.
+// first returns a callback that calls streams before the first delta.
 func first(streams func(), emit func(model.Delta)) func(model.Delta) {
 	began := false
 	return func(d model.Delta) {
@@ -92,17 +92,17 @@ func first(streams func(), emit func(model.Delta)) func(model.Delta) {
 	}
 }
 
-// awaitGate waits for the agent's turn, without a lease.
+// awaitGate queues at the throttle for the agent's turn, without a reservation.
 func (s *shell) awaitGate(c actor.Context, e agent.AwaitGate) {
-	w, deliver := s.own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.deliver(c)
-	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: s.life.Addr, start: s.life.Start, tokens: e.Tokens, admit: func() { deliver(w) }})
+	w, deliver := s.state.Own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.deliver(c)
+	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: s.at, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }
 
-// leaveGate: nothing that this life asks for is to be let in any more.
-func (s *shell) leaveGate(c actor.Context) { c.Send(s.cfg.keeper, leave{s.life.Addr, s.life.Start}) }
+// leaveGate withdraws all requests of this activation from the throttles.
+func (s *shell) leaveGate(c actor.Context) { c.Send(s.cfg.keeper, leave{s.at, s.start}) }
 
-// errPanic: a bug in a client is a failed attempt of one agent. Nobody knows
-// what it cost.
+// errPanic says that a model client crashed: one attempt of one agent failed. The cost of
+// that attempt is unknown.
 var errPanic = errors.New("actors: the client of the model crashed")
 
 func complete(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {

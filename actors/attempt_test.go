@@ -7,9 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -32,19 +32,19 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 		calls  int32
 		kind   string
 	}{
-		"nothing has changed":         {func(*shell, *atomic.Bool) {}, 1, "replied"},
-		"the log is held by nobody":   {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "barred"},
-		"the run was canceled":        {func(s *shell, _ *atomic.Bool) { s.work.abort(leaseKey(1)) }, 0, "barred"},
-		"the shell has fallen silent": {func(s *shell, _ *atomic.Bool) { s.work.giveUp() }, 0, ""},
+		"nothing has changed":          {func(*shell, *atomic.Bool) {}, 1, "replied"},
+		"the log is held by nobody":    {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "barred"},
+		"the run was canceled":         {func(s *shell, _ *atomic.Bool) { s.work.abort(activation.ModelKey(1)) }, 0, "barred"},
+		"the activation is superseded": {func(s *shell, _ *atomic.Bool) { s.work.done(activation.ModelKey(1)) }, 0, ""},
 	} {
 		system, client, at := newSystem(), &counted{}, mailbox.At("r1", "root")
-		asks, results := make(chan ask, 1), make(chan worked, 1)
+		asks, results := make(chan ask, 1), make(chan activation.Own, 1)
 		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
 		var held atomic.Bool
 		held.Store(true)
-		s := &shell{ctx: t.Context(), life: life.New(at, "a", mailbox.Epoch{}, &life.Agent{Addr: at}), agent: &life.Agent{Addr: at}, under: 1, work: world{busy: func(int) {}},
+		s := &shell{ctx: t.Context(), at: at, start: "a", state: activation.New(at, "a", mailbox.Epoch{Lease: 1}, "test", false), work: world{busy: func(int) {}},
 			router: spawn(func(c actor.Context) {
-				if m, ok := c.Message().(worked); ok {
+				if m, ok := c.Message().(activation.Own); ok {
 					results <- m
 				}
 			})}
@@ -57,20 +57,20 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 			})}
 		system.Root.Send(spawn(func(c actor.Context) {
 			if _, ok := c.Message().(wake); ok {
-				s.callModel(c, agent.CallModel{Lease: 1, Model: "script/one"})
+				s.carryOut(c, activation.Perform{Effect: agent.CallModel{Lease: 1, Model: "script/one"}, Key: activation.ModelKey(1), Lease: 1})
 			}
 		}), wake{at})
 		asked := <-asks
 		c.change(s, &held)
 		v := asked.begin(func() {})
-		if got := client.calls.Load(); got != c.calls || (v.as == gate.Neutral) != (c.calls == 0) {
+		if got := client.calls.Load(); got != c.calls || (v.as == throttle.Neutral) != (c.calls == 0) {
 			t.Errorf("%s: the model was called %d times, the gate hears %q", what, got, v.as)
 		}
 		if c.kind == "" {
-			system.Root.Send(s.router, worked{kind: ""}) // all that was to come has come
+			system.Root.Send(s.router, activation.Own{}) // all that was to come has come
 		}
-		if w := <-results; w.kind != c.kind {
-			t.Errorf("%s: %q is delivered, not %q", what, w.kind, c.kind)
+		if w := <-results; w.Kind != c.kind {
+			t.Errorf("%s: %q is delivered, not %q", what, w.Kind, c.kind)
 		}
 		system.Shutdown()
 	}

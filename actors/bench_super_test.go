@@ -11,10 +11,10 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 // BenchmarkSupervisor prints how many reservations a second one supervisor
@@ -41,13 +41,13 @@ func BenchmarkSupervisor(b *testing.B) {
 type crowd struct {
 	b     *testing.B
 	post  mailbox.Post
-	told  chan agent.ID // who got an entry
-	sent  map[agent.ID]uint64
-	lease map[agent.ID]int
+	told  chan spec.ID // who got an entry
+	sent  map[spec.ID]uint64
+	lease map[spec.ID]int
 }
 
 // letters is the entry that holds letters of one member.
-func (c *crowd) letters(from agent.ID, asks ...agent.Ask) []byte {
+func (c *crowd) letters(from spec.ID, asks ...agent.Ask) []byte {
 	e := mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", string(from))}
 	for _, ask := range asks {
 		body, err := mailbox.Marshal(ask)
@@ -65,7 +65,7 @@ func (c *crowd) letters(from agent.ID, asks ...agent.Ask) []byte {
 }
 
 // reserve settles a member's last lease and asks for the next.
-func (c *crowd) reserve(id agent.ID) {
+func (c *crowd) reserve(id spec.ID) {
 	c.lease[id]++
 	n := c.lease[id]
 	asks := []agent.Ask{agent.Reserve{Lease: n, Turn: n, Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
@@ -80,13 +80,13 @@ func (c *crowd) reserve(id agent.ID) {
 }
 
 // join has the root delegate to everyone, 64 in an entry.
-func (c *crowd) join(members []agent.ID) {
+func (c *crowd) join(members []spec.ID) {
 	for some := range slices.Chunk(members, 64) {
 		asks := make([]agent.Ask, len(some))
 		for i, id := range some {
 			asks[i] = agent.Delegate{Call: "1-0", Child: id, Goal: "go"}
 		}
-		if _, err := mailbox.Put(context.Background(), c.post, mailbox.At("r", mailbox.Super), c.letters(agent.Root, asks...)); err != nil {
+		if _, err := mailbox.Put(context.Background(), c.post, mailbox.At("r", mailbox.Super), c.letters(spec.Root, asks...)); err != nil {
 			c.b.Fatal(err)
 		}
 	}
@@ -97,10 +97,10 @@ func (c *crowd) join(members []agent.ID) {
 
 func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	const reservations, atOnce = 20_000, 512
-	c := &crowd{b: b, post: post, told: make(chan agent.ID, 2*size), sent: map[agent.ID]uint64{}, lease: map[agent.ID]int{}}
+	c := &crowd{b: b, post: post, told: make(chan spec.ID, 2*size), sent: map[spec.ID]uint64{}, lease: map[spec.ID]int{}}
 	stop, err := post.Tail(context.Background(), func(m mailbox.Message) {
 		if m.To.Agent() != mailbox.Super {
-			c.told <- agent.ID(m.To.Agent())
+			c.told <- spec.ID(m.To.Agent())
 		}
 	})
 	if err != nil {
@@ -115,14 +115,14 @@ func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	}
 	defer node.Stop()
 	o := opened("r", delegate)
-	o.Limits = supervisor.Limits{Calls: 1 << 30, Children: size, Agents: size + 1}
+	o.Limits = spec.RunLimits{Calls: 1 << 30, Children: size, Agents: size + 1}
 	if err := node.Open(context.Background(), o); err != nil {
 		b.Fatal(err)
 	}
 	<-c.told
-	members := make([]agent.ID, size)
+	members := make([]spec.ID, size)
 	for i := range members {
-		members[i] = agent.ID(fmt.Sprintf("root-1-%d", i))
+		members[i] = spec.ID(fmt.Sprintf("root-1-%d", i))
 	}
 	c.join(members)
 	began, cpu := time.Now(), cpuTime()

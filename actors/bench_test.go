@@ -13,9 +13,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -66,7 +68,7 @@ func openStore(b *testing.B, store string) mailbox.Store {
 	if store == "memory" {
 		return memory.New(memory.Config{})
 	}
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), DontListen: true, Lazy: store == "lazy"})
+	e, err := embedded.Start(embedded.Config{StateDir: b.TempDir(), DontListen: true, Lazy: store == "lazy"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -129,11 +131,11 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 		b.Fatal(err)
 	}
 	client := benchClient(s)
-	over := make(chan supervisor.Result, s.runs)
+	over := make(chan event.Result, s.runs)
 	node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -143,8 +145,8 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 		o := opened(fmt.Sprintf("r%d", i), look, delegate)
 		o.RootTurns = s.turns + 1
 		o.Definitions = append(o.Definitions, supervisor.Definition{Name: "lead", System: "agent: lead"})
-		o.Limits = supervisor.Limits{Calls: 1 << 30, Children: 64, Agents: 2000}
-		o.Agent = agent.Limits{Children: 64}
+		o.Limits = spec.RunLimits{Calls: 1 << 30, Children: 64, Agents: 2000}
+		o.Agent = spec.Limits{Children: 64}
 		if err := node.Open(context.Background(), o); err != nil {
 			b.Fatal(err)
 		}
@@ -152,7 +154,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 	turns := 0
 	for range s.runs {
 		r := <-over
-		if r.Reason != agent.Completed {
+		if r.Reason != spec.Completed {
 			b.Fatalf("a run ended %s: %s", r.Reason, r.Detail)
 		}
 		turns += r.Turns
@@ -209,8 +211,8 @@ func BenchmarkIdleAgent(b *testing.B) {
 		post := memory.New(memory.Config{})
 		node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
 			Model: func(string) (model.Client, string, error) { return busy, "m", nil },
-			Events: func(e life.Event) {
-				if e.Kind == "model.retry" {
+			Events: func(e activation.Published) {
+				if e.Kind == event.KindModelRetry {
 					waiting <- struct{}{}
 				}
 			}})

@@ -9,32 +9,33 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/kept"
+	"github.com/troupe-run/troupe/tool/readresult"
 )
 
-// keepTimeout ends an attempt to keep a whole result. The call has ended by
-// then: what its tool did must not be lost for the want of a blob.
+// keepTimeout ends an attempt to store a whole result. The call has ended by then, and its
+// effects must not be lost because a blob cannot be stored.
 const keepTimeout = 15 * time.Second
 
-// keeper keeps the whole of results that are clipped. It is a value that the
-// goroutine of a call takes along.
+// keeper stores whole results when the log holds only a clipped part. It is a value that the
+// goroutine of a call carries.
 type keeper struct {
 	ctx    context.Context // of the shell: an aborted call has a result, too
 	blobs  mailbox.Blobs
 	run    string
-	reader bool // the agent can read a kept result
+	reader bool // the agent can read a stored result
 }
 
-func (s *shell) keeper(t agent.Task) keeper {
-	reader := slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return spec.Name == kept.Name })
+func (s *shell) keeper(t spec.Task) keeper {
+	reader := slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == readresult.Name })
 	return keeper{s.ctx, s.cfg.Blobs, t.Run, reader}
 }
 
-// keep stores the whole result of a call whose text is a part of it, before
-// anything names it (PROTOCOL P15), and says in the text where it is. Where it
-// cannot be kept the text says so, and nothing else is lost.
+// keep stores the whole result of a call whose text is a part of it, before an entry refers
+// to it (PROTOCOL P15), and appends the reference to the text. If the store fails, the text
+// says so, and only the rest of the result is lost.
 func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
 	if whole == "" || k.blobs == nil {
 		return f
@@ -48,7 +49,7 @@ func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
 	case err != nil:
 		line = fmt.Sprintf("[not kept whole: %s]", lost(err))
 	case k.reader:
-		line = fmt.Sprintf("[kept whole, %d bytes: %s reads any part of it, ref %s]", f.Size, kept.Name, ref)
+		line = fmt.Sprintf("[kept whole, %d bytes: %s reads any part of it, ref %s]", f.Size, readresult.Name, ref)
 	default:
 		line = fmt.Sprintf("[kept whole, %d bytes: ref %s]", f.Size, ref)
 	}
@@ -57,8 +58,8 @@ func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
 	return f
 }
 
-// lost says to a model why a whole result was not kept: what it can do nothing
-// about, it need not read.
+// lost tells a model why a whole result was not stored. It leaves out details that the model
+// cannot act on.
 func lost(err error) string {
 	switch {
 	case errors.Is(err, mailbox.ErrBlobRoom):

@@ -10,12 +10,13 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/kept"
+	"github.com/troupe-run/troupe/tool/readresult"
 )
 
 // turns is a model that answers turn by turn, seeing what it was sent.
@@ -49,12 +50,12 @@ func long() string {
 }
 
 // playBlobs plays one run with a tool of a long result and what reads it back.
-func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turns) (supervisor.Result, []string) {
+func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turns) (event.Result, []string) {
 	t.Helper()
 	dump := echo{name: "dump", class: model.Read, call: func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: long()}, nil
 	}}
-	read, err := kept.Reader(blobs)
+	read, err := readresult.Reader(blobs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turn
 	}
 	s := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 1, Blobs: blobs,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 	o := opened("r1", dump)
 	o.Tools = set.Specs()
 	o.Limits.Tokens = 5_000_000
@@ -76,7 +77,7 @@ func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turn
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.events {
-		if d, ok := e.Data.(agent.Warned); ok {
+		if d, ok := e.Data.(event.Warning); ok {
 			warned = append(warned, d.What)
 		}
 	}
@@ -98,7 +99,7 @@ func TestAClippedResultIsKeptWhole(t *testing.T) {
 			if ref == nil || strings.Contains(last, "the needle") || !strings.Contains(last, "[clipped: ") {
 				return text("the result is: " + last)
 			}
-			return call(kept.Name, fmt.Sprintf(`{"ref":%q,"offset":%d,"limit":200}`, ref[1], len(long())/2-100))
+			return call(readresult.Name, fmt.Sprintf(`{"ref":%q,"offset":%d,"limit":200}`, ref[1], len(long())/2-100))
 		},
 		func(last string) model.Message { return text(last) },
 	})
@@ -151,7 +152,7 @@ func TestAResultThatIsNotKeptSaysSo(t *testing.T) {
 			func(string) model.Message { return call("dump", `{}`) },
 			func(last string) model.Message { return text(last[:20] + last[len(last)-80:]) },
 		})
-		if r.Reason != agent.Completed || !strings.Contains(r.Text, want) || !strings.Contains(r.Text, "one line of many") {
+		if r.Reason != spec.Completed || !strings.Contains(r.Text, want) || !strings.Contains(r.Text, "one line of many") {
 			t.Errorf("%v: %s %q", err, r.Reason, r.Text)
 		}
 		if len(warned) != 1 || warned[0] != "a whole result of dump was not kept" {

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -24,11 +24,11 @@ type watched struct {
 	deltas string
 }
 
-func (w *watched) take(e life.Event) {
+func (w *watched) take(e activation.Published) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kinds[e.Kind]++
-	if d, ok := e.Data.(actors.Delta); ok {
+	if d, ok := e.Data.(event.Delta); ok {
 		w.deltas += d.Text
 	}
 }
@@ -69,24 +69,24 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 		return reply, nil
 	})
 	w := &watched{kinds: map[string]int{}}
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(t.Context(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1, Events: w.take,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer node.Stop()
 	o := opened("r", page)
-	o.RootTurns, o.Limits, o.Model.Window = turns+2, supervisor.Limits{}, window
-	o.Agent.Output, o.Manners = 500, agent.Manners{Context: agent.DefaultManners().Context}
+	o.RootTurns, o.Limits, o.Model.Window = turns+2, spec.RunLimits{}, window
+	o.Agent.Output, o.LoopOptions = 500, spec.LoopOptions{Context: spec.DefaultLoopOptions().Context}
 	if err := node.Open(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case r := <-over:
-		if r.Reason != agent.Completed || r.Turns != turns+1 {
+		if r.Reason != spec.Completed || r.Turns != turns+1 {
 			t.Errorf("ended %s after %d turns: %s", r.Reason, r.Turns, r.Detail)
 		}
 	case <-time.After(time.Minute):
@@ -94,8 +94,8 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if summaries == 0 || w.kinds["context.compacted"] != int(summaries) || largest > window-500 {
-		t.Errorf("%d summaries, %d compactions told, largest prompt %d of %d", summaries, w.kinds["context.compacted"], largest, window)
+	if summaries == 0 || w.kinds[event.KindContextCompacted] != int(summaries) || largest > window-500 {
+		t.Errorf("%d summaries, %d compactions told, largest prompt %d of %d", summaries, w.kinds[event.KindContextCompacted], largest, window)
 	}
 	if strings.Contains(w.deltas, summaryText) || !strings.Contains(w.deltas, "I look.") {
 		t.Errorf("observers read %q", w.deltas)

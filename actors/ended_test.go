@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
@@ -36,7 +37,7 @@ func endedRun(t *testing.T) map[mailbox.Address][][]byte {
 	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.Completed {
+	if r := s.result(); r.Reason != spec.Completed {
 		t.Fatalf("result: %+v", r)
 	}
 	s.node.Stop()
@@ -80,8 +81,8 @@ func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 		}
 		r := second.result()
 		switch {
-		case r.Reason == agent.LogDamaged && r.Detail != "":
-		case r.Reason == agent.Completed && strings.HasPrefix(r.Text, "heard did"):
+		case r.Reason == spec.LogDamaged && r.Detail != "":
+		case r.Reason == spec.Completed && strings.HasPrefix(r.Text, "heard did"):
 		default:
 			t.Errorf("%d of %d entries left: %+v", left, len(logs[super]), r)
 		}
@@ -104,7 +105,7 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 		}
 	}
 	second.node.Wake(super)
-	if r := second.result(); r.Reason != agent.Completed || r.Text != "heard did" {
+	if r := second.result(); r.Reason != spec.Completed || r.Text != "heard did" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -118,7 +119,7 @@ func TestAQuestionThatCrossesTheEndOfAShellIsAnswered(t *testing.T) {
 	second := play(t, crossing, 2, ofChild, delegate)
 	crossing.node = second.node
 	second.node.Wake(super)
-	if r := second.result(); r.Reason != agent.Completed || r.Text != "heard did" {
+	if r := second.result(); r.Reason != spec.Completed || r.Text != "heard did" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -117,7 +119,7 @@ func TestADamagedLogEndsTheRun(t *testing.T) {
 				if err := second.node.Resume(t.Context(), "r1"); err != nil {
 					t.Fatal(err)
 				}
-				if r := second.result(); r.Reason != agent.LogDamaged || !r.Partial {
+				if r := second.result(); r.Reason != spec.LogDamaged || !r.Partial {
 					t.Fatalf("result: %+v", r)
 				}
 			})
@@ -155,7 +157,7 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 				t.Fatal(err)
 			}
-			if r := s.result(); r.Reason != agent.Completed {
+			if r := s.result(); r.Reason != spec.Completed {
 				t.Fatalf("result: %+v", r)
 			}
 		}))
@@ -169,18 +171,18 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 func TestAnActorThatCrashesTooOftenIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name, poison string
-		reason       agent.Reason
+		reason       spec.Reason
 		detail       string
 	}{
-		{"root", "r1.root", agent.ResumeUnsafe, "crashed"},
-		{"child", "r1.root-1-0", agent.Completed, ""},
-		{"supervisor", "r1.super", agent.ResumeUnsafe, "crashed"},
+		{"root", "r1.root", spec.ResumeUnsafe, "crashed"},
+		{"child", "r1.root-1-0", spec.Completed, ""},
+		{"supervisor", "r1.super", spec.ResumeUnsafe, "crashed"},
 	} {
 		t.Run(c.name, inBubble(func(t *testing.T) {
 			text := `{agents: {boss: [{calls: [{name: delegate, args: {agent: helper, task: one}}]}, {text: "heard {{last}}"}], helper: [{text: did}]}}`
 			s := play(t, memory.New(memory.Config{}), 1, text, delegate)
 			s.onWhole = func(at, kind string) {
-				if at == c.poison && (kind == "agent.started" || kind == "run.started") {
+				if at == c.poison && (kind == event.KindAgentStarted || kind == event.KindRunStarted) {
 					panic("an observer that crashes the shell")
 				}
 			}
@@ -217,7 +219,7 @@ func TestALongReasonDoesNotKeepARunFromEnding(t *testing.T) {
 	if err := s.node.Command(t.Context(), "r1.super", "c1", f.Kind(), f); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.AbortedStreaming {
+	if r := s.result(); r.Reason != spec.AbortedStreaming {
 		t.Fatalf("result: %+v", r.Reason)
 	}
 }
@@ -232,7 +234,7 @@ func TestAClientThatPanicsIsAFailedAttempt(t *testing.T) {
 	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.ModelError || !strings.Contains(r.Detail, "a bug in an adapter") {
+	if r := s.result(); r.Reason != spec.ModelError || !strings.Contains(r.Detail, "a bug in an adapter") {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -258,7 +260,7 @@ func TestAFloodIsReadInParts(t *testing.T) {
 	}}
 	s := playClient(t, post, 1, client)
 	s.onWhole = func(at, kind string) {
-		if at == "r1.super" && kind == "policy.applied" && slow.CompareAndSwap(false, true) {
+		if at == "r1.super" && kind == event.KindPolicyApplied && slow.CompareAndSwap(false, true) {
 			<-free // the shell is behind its log
 		}
 	}
@@ -291,7 +293,7 @@ func TestAFloodIsReadInParts(t *testing.T) {
 	defer s.mu.Unlock()
 	applied, last := 0, uint64(0)
 	for _, e := range s.events {
-		if e.Kind == "policy.applied" {
+		if e.Kind == event.KindPolicyApplied {
 			if e.Seq <= last {
 				t.Errorf("entry %d is read after %d", e.Seq, last)
 			}

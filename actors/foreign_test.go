@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -19,8 +20,8 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 		rules int
 		entry []byte
 	}{
-		"rules": {rules: agent.Rules + 1},
-		"form":  {agent.Rules, []byte("\x83\xa1v\x02\xa1z\xc0\xa1m\x90")},
+		"rules": {rules: spec.Rules + 1},
+		"form":  {spec.Rules, []byte("\x83\xa1v\x02\xa1z\xc0\xa1m\x90")},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			post := memory.New(memory.Config{})
@@ -34,7 +35,7 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 				client, set := scripted(t, `{agents: {boss: [{text: "done"}]}}`), tools(t)
 				return stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Rules: rules,
 					Model:   func(string) (model.Client, string, error) { return client, "m", nil },
-					Tools:   func(agent.Task) (*tool.Set, error) { return set, nil },
+					Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
 					Foreign: func(at mailbox.Address, why string) { met <- why }})
 			}
 			old := start(1, 0)
@@ -44,7 +45,7 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 			if why := <-met; why == "" {
 				t.Error("it is not said why")
 			}
-			old.await("warning.raised")
+			old.await(event.KindWarningRaised)
 			old.node.Wake("r1.super") // nobody comes
 			old.node.Stop()
 			entries := 0
@@ -61,7 +62,7 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 			if err := young.node.Resume(t.Context(), "r1"); err != nil {
 				t.Fatal(err)
 			}
-			if r := young.result(); r.Reason != agent.Completed {
+			if r := young.result(); r.Reason != spec.Completed {
 				t.Errorf("%+v", r)
 			}
 		}))

@@ -8,56 +8,55 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Every model call of a node passes its gatekeeper, an actor with a gate for
-// each provider, model and key. It begins the calls that are let in, so that
-// what is under way is counted whatever becomes of the shell that asked, and it
-// is the one place that hears how providers answer. It decides nothing: that is
-// gate.Gate's.
+// gatekeeper is an actor with a throttle for each provider, model and key; every model call
+// of a node passes it. It begins the calls that are admitted, so that calls in flight are
+// counted even if the shell that asked has crashed, and it is the only place that learns how
+// providers answer. It decides nothing: throttle.Gate decides.
 type gatekeeper struct {
 	cfg   Config
 	began time.Time
 	seed  uint64
 	nodes int
-	doors map[string]*door  // by what is behind them
-	asks  map[string]string // the door at which somebody asks, by who
+	doors map[string]*door  // by provider, model and key
+	asks  map[string]string // by asker, the door at which it asks
 }
 
-// door is one gate, with those who ask there.
+// door is one throttle, with the requests that wait at it.
 type door struct {
-	gate  gate.Gate
-	asks  map[string]ask // by who
+	gate  throttle.Gate
+	asks  map[string]ask // by asker
 	timer *time.Timer
 	due   int64
 }
 
 // Messages to the gatekeeper.
 type (
-	// ask is one call that wants to be made, or an agent that waits for its turn.
+	// ask is a model call that waits to begin, or an agent that waits for its turn.
 	ask struct {
 		door   string
 		at     mailbox.Address
-		start  string // the life that asks
+		start  string // the activation that asks
 		call   string
 		tokens int64
-		// begin makes the call, and returns when it has ended; it is called from a
-		// goroutine of its own. refuse says that it will not be made. Without a lease
-		// both are nil, and admit says that it is the agent's turn.
+		// begin makes the call, and returns when it has ended; it runs on a goroutine of its
+		// own. refuse says that the call will not be made. Without a reservation both are nil,
+		// and admit says that it is the agent's turn.
 		begin  func(streams func()) verdict
-		refuse func(afterMS int64, why gate.Verdict)
+		refuse func(afterMS int64, why throttle.Verdict)
 		admit  func()
 	}
-	// leave: what a life asks for is not to be let in any more.
+	// leave withdraws the requests of an activation.
 	leave struct {
 		at    mailbox.Address
 		start string
 	}
 	verdict struct {
-		as      gate.Verdict
+		as      throttle.Verdict
 		afterMS int64
 		used    int64
 	}
@@ -69,11 +68,11 @@ type (
 	gateDue   struct{ door string }
 	heard     struct {
 		door   string
-		notice gate.Notice
+		notice throttle.Notice
 	}
 	shared    struct{ nodes int }
 	showGates struct {
-		show func(map[string]gate.Status)
+		show func(map[string]throttle.Status)
 	}
 )
 
@@ -96,42 +95,42 @@ func (k *gatekeeper) Receive(c actor.Context) {
 	case leave:
 		k.leave(c, m.who())
 	case called:
-		k.step(c, m.door, gate.Answered{At: k.now(), Call: m.call, As: m.as, AfterMS: m.afterMS, Used: m.used})
+		k.step(c, m.door, throttle.Answered{At: k.now(), Call: m.call, As: m.as, AfterMS: m.afterMS, Used: m.used})
 	case streaming:
-		k.step(c, m.door, gate.Began{At: k.now(), Call: m.call})
+		k.step(c, m.door, throttle.Began{At: k.now(), Call: m.call})
 	case heard:
-		k.step(c, m.door, gate.Heard{At: k.now(), Notice: m.notice})
+		k.step(c, m.door, throttle.Heard{At: k.now(), Notice: m.notice})
 	case gateDue:
 		if d := k.doors[m.door]; d != nil {
 			d.timer = nil
-			k.step(c, m.door, gate.Ticked{At: k.now()})
+			k.step(c, m.door, throttle.Ticked{At: k.now()})
 		}
 	case shared:
 		k.nodes = m.nodes
 		for name := range k.doors {
-			k.step(c, name, gate.Shared{At: k.now(), Nodes: k.nodes})
+			k.step(c, name, throttle.Shared{At: k.now(), Nodes: k.nodes})
 		}
 	case showGates:
-		all := map[string]gate.Status{}
+		all := map[string]throttle.Status{}
 		for name, d := range k.doors {
 			all[name] = d.gate.Status(k.now())
 		}
 		m.show(all)
-	case *actor.Restarting: // it crashed, and the next one knows of nobody
+	case *actor.Restarting: // the gatekeeper crashed, and its successor knows no requests
 		k.close()
 	case *actor.Stopping:
 		k.close()
 	}
 }
 
-// close sends away whoever waits: the calls were never made, and whoever waits
-// without a lease comes back with one, to the gatekeeper after this one.
+// close refuses all waiting requests: their calls were never made. An agent that waits
+// without a reservation asks again with one, at the next gatekeeper.
 func (k *gatekeeper) close() {
 	for _, d := range k.doors {
 		d.disarm()
 		for _, m := range d.asks {
 			if m.begin != nil {
-				m.refuse(0, gate.Neutral)
+				m.refuse(0, throttle.Neutral)
 			} else {
 				m.admit()
 			}
@@ -140,7 +139,7 @@ func (k *gatekeeper) close() {
 	}
 }
 
-// ask asks the gate. Whoever asks does so for one thing at a time.
+// ask puts a request to the throttle. An asker has one request at a time.
 func (k *gatekeeper) ask(c actor.Context, m ask) {
 	who := m.who()
 	if at, ok := k.asks[who]; ok && (at != m.door || k.doors[at].asks[who].refuse != nil) {
@@ -149,7 +148,7 @@ func (k *gatekeeper) ask(c actor.Context, m ask) {
 	d := k.open(c, m.door)
 	d.asks[who] = m
 	k.asks[who] = m.door
-	k.step(c, m.door, gate.Asked{At: k.now(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Held: m.begin != nil})
+	k.step(c, m.door, throttle.Asked{At: k.now(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Held: m.begin != nil})
 }
 
 func (k *gatekeeper) leave(c actor.Context, who string) {
@@ -160,24 +159,24 @@ func (k *gatekeeper) leave(c actor.Context, who string) {
 	m := k.doors[name].take(who)
 	delete(k.asks, who)
 	if m.refuse != nil {
-		m.refuse(0, gate.Neutral)
+		m.refuse(0, throttle.Neutral)
 	}
-	k.step(c, name, gate.Left{At: k.now(), Who: who})
+	k.step(c, name, throttle.Left{At: k.now(), Who: who})
 }
 
-// open finds a door, or makes it.
+// open returns a door, and creates it if necessary.
 func (k *gatekeeper) open(c actor.Context, name string) *door {
 	d := k.doors[name]
 	if d == nil {
-		k.seed += 2 // gates need different seeds
-		d = &door{gate: gate.New(k.cfg.Gates, k.seed), asks: map[string]ask{}}
+		k.seed += 2 // throttles need different seeds
+		d = &door{gate: throttle.New(k.cfg.Gates, k.seed), asks: map[string]ask{}}
 		k.doors[name] = d
-		k.step(c, name, gate.Shared{At: k.now(), Nodes: k.nodes})
+		k.step(c, name, throttle.Shared{At: k.now(), Nodes: k.nodes})
 		if requests, tokens := k.cfg.Rates(name); requests > 0 || tokens > 0 {
 			k.doors[name] = d
-			k.step(c, name, gate.Ruled{At: k.now(), Requests: requests, Tokens: tokens})
+			k.step(c, name, throttle.Ruled{At: k.now(), Requests: requests, Tokens: tokens})
 		}
-		k.doors[name] = d // a gate that knows nothing yet looks like one to forget
+		k.doors[name] = d // step has removed the door if its throttle knows nothing yet
 	}
 	return d
 }
@@ -188,17 +187,17 @@ func (d *door) take(who string) ask {
 	return m
 }
 
-// heardDoorsMax bounds the doors that a node keeps for what others say: the names
-// are theirs, and a door may never be used here. A door that is not kept hears its
-// first refusal for itself.
+// heardDoorsMax bounds the doors that a node keeps for notices of other nodes: other nodes
+// choose the names, and this node may never use them. If a door is not kept, this node learns
+// from the first refusal of its own.
 const heardDoorsMax = 1024
 
-// step lets a gate decide, and does what it says.
-func (k *gatekeeper) step(c actor.Context, name string, e gate.Event) {
+// step passes an event to a throttle and carries out the effects.
+func (k *gatekeeper) step(c actor.Context, name string, e throttle.Event) {
 	d := k.doors[name]
 	if d == nil {
-		if _, told := e.(gate.Heard); !told || len(k.doors) >= heardDoorsMax {
-			return // of a gate that has nothing to remember, or may be nobody's
+		if _, told := e.(throttle.Heard); !told || len(k.doors) >= heardDoorsMax {
+			return // the throttle has nothing to remember, or this node may never use it
 		}
 		d = k.open(c, name)
 	}
@@ -206,13 +205,13 @@ func (k *gatekeeper) step(c actor.Context, name string, e gate.Event) {
 	d.gate = next
 	for _, fx := range effects {
 		switch fx := fx.(type) {
-		case gate.Admit:
+		case throttle.Admit:
 			delete(k.asks, fx.Who)
 			k.admit(c, name, d.take(fx.Who))
-		case gate.Refuse:
+		case throttle.Refuse:
 			delete(k.asks, fx.Who)
 			d.take(fx.Who).refuse(fx.AfterMS, fx.Why)
-		case gate.Tell:
+		case throttle.Tell:
 			k.cfg.Told(name, fx.Notice)
 		}
 	}
@@ -235,7 +234,7 @@ func (k *gatekeeper) admit(c actor.Context, name string, m ask) {
 	go func() { root.Send(self, called{name, m.call, m.begin(streams)}) }()
 }
 
-// arm has the gate looked at again when time alone will have changed something.
+// arm sets a timer for the moment when time alone changes the state of the throttle.
 func (d *door) arm(c actor.Context, name string, now int64) {
 	at, ok := d.gate.Next()
 	switch {
@@ -258,10 +257,10 @@ func (d *door) disarm() {
 	}
 }
 
-// told is what an attempt tells about its provider. A refusal of this one
-// request is an answer like another.
+// told derives from an attempt how the provider answered. If the provider refuses only this
+// one request, that counts as an answer.
 func told(reply model.Reply, err error) verdict {
-	v := verdict{as: gate.OK}
+	v := verdict{as: throttle.OK}
 	if reply.UsageKnown {
 		v.used = reply.Usage.Total()
 	}
@@ -270,40 +269,40 @@ func told(reply model.Reply, err error) verdict {
 	}
 	var known *model.Error
 	if !errors.As(err, &known) {
-		v.as = gate.Neutral
+		v.as = throttle.Neutral
 		return v
 	}
 	v.afterMS = known.RetryAfter.Milliseconds()
 	switch {
-	case known.Class == model.RateLimit, known.Class == model.Overload && known.Unbilled: // turned away, and nothing was done
-		v.as = gate.Limited
+	case known.Class == model.RateLimit, known.Class == model.Overload && known.Unbilled: // rejected before any work
+		v.as = throttle.Limited
 	case known.Class == model.Overload:
-		v.as = gate.Overloaded
+		v.as = throttle.Overloaded
 	case known.Class == model.Network:
-		v.as = gate.Failed
+		v.as = throttle.Failed
 	case known.Class == model.Aborted, known.Status == 0:
-		v.as = gate.Neutral
+		v.as = throttle.Neutral
 	}
 	return v
 }
 
-// Hear takes what another node was told by a provider.
-func (n *Node) Hear(door string, notice gate.Notice) {
+// Hear takes a notice of a provider that another node received.
+func (n *Node) Hear(door string, notice throttle.Notice) {
 	n.system.Root.Send(n.keeper, heard{door, notice})
 }
 
-// Share says how many nodes share what keys allow.
+// Share sets how many nodes share the limits of the keys.
 func (n *Node) Share(nodes int) { n.system.Root.Send(n.keeper, shared{nodes}) }
 
-// Gates shows the gates that know something, by the name of their door. show is
-// called from another goroutine and must not block; it is not called when the
-// node has stopped.
-func (n *Node) Gates(show func(map[string]gate.Status)) {
+// Gates shows the throttles that hold state, by the name of their door. The gatekeeper calls
+// show on another goroutine, so show must not block; it is not called once the node has
+// stopped.
+func (n *Node) Gates(show func(map[string]throttle.Status)) {
 	n.system.Root.Send(n.keeper, showGates{show})
 }
 
-// orDefaults are what a node without others does about gates.
-func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64, int64), told func(string, gate.Notice)) {
+// orDefaults supplies the throttle functions that a single node needs and the Config lacks.
+func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64, int64), told func(string, throttle.Notice)) {
 	door, rates, told = cfg.Gate, cfg.Rates, cfg.Told
 	if door == nil {
 		door = func(route string) string { return route }
@@ -312,7 +311,7 @@ func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64
 		rates = func(string) (int64, int64) { return 0, 0 }
 	}
 	if told == nil {
-		told = func(string, gate.Notice) {}
+		told = func(string, throttle.Notice) {}
 	}
 	return door, rates, told
 }

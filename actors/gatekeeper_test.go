@@ -9,7 +9,8 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/gate"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -21,16 +22,16 @@ import (
 func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	node, err := actors.Start(t.Context(), actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Model: func(string) (model.Client, string, error) { return nil, "", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
 	for i := range 5000 {
-		node.Hear(fmt.Sprint("key-", i), gate.Notice{PauseMS: 60_000, Why: gate.Limited, Requests: 10})
+		node.Hear(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Requests: 10})
 	}
-	shown := make(chan map[string]gate.Status, 1)
-	node.Gates(func(all map[string]gate.Status) { shown <- all })
+	shown := make(chan map[string]throttle.Status, 1)
+	node.Gates(func(all map[string]throttle.Status) { shown <- all })
 	select {
 	case all := <-shown:
 		if len(all) == 0 || len(all) > 1024 {
@@ -63,9 +64,9 @@ func (s *stage) waits(flying, waiting int) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.Now().Add(deadline); ; <-tick.C {
-		shown := make(chan gate.Status, 1)
-		s.node.Gates(func(all map[string]gate.Status) {
-			var sum gate.Status
+		shown := make(chan throttle.Status, 1)
+		s.node.Gates(func(all map[string]throttle.Status) {
+			var sum throttle.Status
 			for _, g := range all {
 				sum.Flying, sum.Waiting = sum.Flying+g.Flying, sum.Waiting+g.Waiting
 			}
@@ -88,21 +89,21 @@ func (s *stage) waits(flying, waiting int) {
 func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 	client := &crowded{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: gate.Limits{Window: 1, Hold: 3_600_000},
+		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
 		o := opened(run)
-		o.Manners.PatienceMS = agent.PatienceMS
+		o.LoopOptions.PatienceMS = spec.PatienceMS
 		if err := s.node.Open(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		s.waits(1, i)
 	}
-	s.node.Gates(func(map[string]gate.Status) { panic("a bug") })
+	s.node.Gates(func(map[string]throttle.Status) { panic("a bug") })
 	close(client.free)
 	for range 2 {
-		if r := s.result(); r.Reason != agent.Completed || r.Budget.Unknown != 0 {
+		if r := s.result(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -113,9 +114,9 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	client := &crowded{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: gate.Limits{Window: 1, Hold: 3_600_000},
+		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	waits := func(flying, waiting int) { t.Helper(); s.waits(flying, waiting) }
 	for _, run := range []string{"r1", "r2"} {
 		if err := s.node.Open(t.Context(), opened(run)); err != nil {
@@ -142,9 +143,9 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
 	client := &crowded{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: gate.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		Gates: throttle.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
 		if err := s.node.Open(t.Context(), opened(run)); err != nil {
 			t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -25,7 +26,7 @@ const (
 	crashMemory = 10 * time.Minute       // crashes that far apart are not in a row
 )
 
-// crash counts one: hopeless says that it is one too many in a row.
+// crash counts a crash of a shell; hopeless says that it is one too many in a row.
 func (p *place) crash(now time.Time) (pause time.Duration, hopeless bool) {
 	if now.Sub(p.crashed) > crashMemory {
 		p.crashes = 0
@@ -35,9 +36,38 @@ func (p *place) crash(now time.Time) (pause time.Duration, hopeless bool) {
 	return crashPause << (p.crashes - 1), p.crashes > CrashesMax
 }
 
-// giveUp parks an actor whose shell cannot live, and says so to its supervisor:
-// as a command, for the actor itself can say nothing any more. When it is the
-// supervisor, nobody is left who could decide: the run is over as it stands.
+// crashed starts another shell after a pause, a bounded number of times.
+func (r *router) crashed(c actor.Context, pid *actor.PID) {
+	at, ok := r.pids[pid.Id]
+	if !ok || r.ctx.Err() != nil {
+		return
+	}
+	r.released(pid)
+	p := r.shells[at]
+	switch {
+	case p == nil:
+		return
+	case p.pid == nil || p.pid.Id != pid.Id:
+		p.without(pid)
+		return
+	case p.silent, r.leaves(at) != nil:
+		r.vacate(c, at, p)
+		return
+	}
+	p.pid = nil
+	pause, parked := p.crash(time.Now())
+	if parked {
+		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
+		return
+	}
+	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
+	self, root := c.Self(), c.ActorSystem().Root
+	time.AfterFunc(pause, func() { root.Send(self, restart{at}) })
+}
+
+// giveUp parks an actor whose shells keep failing, and tells its supervisor by a command,
+// because the actor itself can send nothing any more. If the actor is the supervisor, no
+// actor is left that could decide: the run ends in its current state.
 func (r *router) giveUp(c actor.Context, m hopeless) {
 	p := r.shells[m.at]
 	if p == nil {
@@ -48,13 +78,14 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 		r.released(p.pid)
 		p.pid = nil
 	}
+	r.postLate(c, p.results)
 	p.results = nil
 	r.cfg.Logger.Error("an actor is given up", "actor", m.at, "why", m.why)
 	if m.at.Agent() == mailbox.Super {
 		r.halt(m)
 		return
 	}
-	f := supervisor.GivenUp{Agent: agent.ID(m.at.Agent()), Why: m.why}
+	f := supervisor.GivenUp{Agent: spec.ID(m.at.Agent()), Why: m.why}
 	data, err := command(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
 	if err != nil {
 		r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
@@ -64,21 +95,21 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 	r.cfg.Post.Append(r.ctx, mailbox.At(m.at.Run(), mailbox.Super), data, func(_ uint64, err error) {
 		switch {
 		case errors.Is(err, mailbox.ErrFull):
-			time.AfterFunc(repostPause, func() { root.Send(self, m) })
+			time.AfterFunc(activation.RetryPause, func() { root.Send(self, m) })
 		case err != nil && !errors.Is(err, mailbox.ErrClosed):
 			r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
 		}
 	})
 }
 
-// halt tells of a run without a supervisor. It is in no log: nobody is left to
-// read it.
+// halt publishes the end of a run without a supervisor. The end is in no log, because no
+// actor is left to read it.
 func (r *router) halt(m hopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
-		Outcome: agent.Outcome{Reason: agent.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
+		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.Events != nil {
-		r.cfg.Events(life.Event{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: life.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
-			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: "run.finished", Data: result})
+		r.cfg.Events(activation.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: activation.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
+			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result})
 	}
 	if r.cfg.Over != nil {
 		r.cfg.Over(m.at.Run(), result)

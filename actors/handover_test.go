@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -83,13 +83,13 @@ agents:
 		t.Fatal(err)
 	}
 	post := memory.New(memory.Config{})
-	results := map[string]supervisor.Result{}
+	results := map[string]event.Result{}
 	owners := 0
 	for lease := uint64(1); len(results) < runs; lease++ {
 		owners++
 		s := stageOf(t, actors.Config{Name: fmt.Sprintf("owner-%d", lease), Post: post, Lease: lease, Linger: linger,
 			Model: func(string) (model.Client, string, error) { return y, "m", nil },
-			Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+			Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 		for i := range runs {
 			id := fmt.Sprintf("r%d", i)
 			if err := s.node.Open(t.Context(), opened(id, pay, delegate)); err != nil {
@@ -114,7 +114,7 @@ agents:
 		}
 	}
 	for id, r := range results {
-		if r.Reason != agent.Completed || r.Budget.Unknown != 0 || len(r.Agents) != 3 {
+		if r.Reason != spec.Completed || r.Budget.Unknown != 0 || len(r.Agents) != 3 {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
@@ -133,7 +133,7 @@ agents:
 }
 
 // upTo waits for so many events, or for the end of all runs.
-func (s *stage) upTo(events, runs int, results map[string]supervisor.Result) {
+func (s *stage) upTo(events, runs int, results map[string]event.Result) {
 	s.t.Helper()
 	late := time.After(deadline)
 	for n := 0; n < events && runs > 0; {

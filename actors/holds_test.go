@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -49,7 +50,7 @@ func owner(t *testing.T, post mailbox.Post, l leases, text string, tools ...tool
 	}
 	return stageOf(t, actors.Config{Name: "owner", Post: post, Holds: l.holds,
 		Model: func(string) (model.Client, string, error) { return sc.Client(""), "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 }
 
 func (s *stage) open(run string, tools ...tool.Tool) {
@@ -71,7 +72,7 @@ func (s *stage) asked() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.events {
-		if e.Kind == "query.asked" {
+		if e.Kind == event.KindQueryAsked {
 			n++
 		}
 	}
@@ -111,7 +112,7 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 	s := playClient(t, post, 1, client)
 	s.open("r1")
 	<-inside
-	claim, err := life.New("r1.root", "stranger", mailbox.Epoch{Lease: 7}, &life.Agent{Addr: "r1.root"}).Claim("elsewhere", "")
+	claim, err := activation.NewLogReader("r1.root", "stranger", mailbox.Epoch{Lease: 7}, &activation.Agent{Addr: "r1.root"}).Claim("elsewhere", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 	if _, err := mailbox.Put(t.Context(), post, "r1.root", data); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -142,13 +143,13 @@ func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
 	<-inside
 	l["r1"].Store(0)
 	free <- struct{}{}
-	s.await("tool.finished")
+	s.await(event.KindToolFinished)
 	l["r1"].Store(2)
 	s.resume("r1")
 	<-inside
 	close(free)
 	r := s.result()
-	if r.Reason != agent.Completed || r.Budget.Unknown != 0 || times.Load() != 2 || s.asked() != 0 {
+	if r.Reason != spec.Completed || r.Budget.Unknown != 0 || times.Load() != 2 || s.asked() != 0 {
 		t.Fatalf("%d calls, %d questions, result: %+v", times.Load(), s.asked(), r)
 	}
 }
@@ -167,13 +168,13 @@ func TestNothingBeginsOnceSomebodyElseHasClaimed(t *testing.T) {
 	<-inside
 	first["r1"].Store(0)
 	free <- struct{}{}
-	a.await("tool.finished") // the next model call is postponed
+	a.await(event.KindToolFinished) // the next model call is postponed
 	second["r1"].Store(2)
 	b.resume("r1")
 	<-inside
 	first["r1"].Store(1)
 	close(free)
-	if r := b.result(); r.Reason != agent.Completed || times.Load() != 2 {
+	if r := b.result(); r.Reason != spec.Completed || times.Load() != 2 {
 		t.Fatalf("%d calls, result: %+v", times.Load(), r)
 	}
 }
@@ -213,7 +214,7 @@ func TestAHandOverIsAboutOneLease(t *testing.T) {
 	s.resume("r2")
 	s.resume("r1")
 	for range 2 {
-		if r := s.result(); r.Run == "r1" || r.Reason != agent.Completed {
+		if r := s.result(); r.Run == "r1" || r.Reason != spec.Completed {
 			t.Fatalf("result: %+v", r)
 		}
 	}
@@ -236,7 +237,7 @@ func TestAShellThatIsBehindIsHandedOver(t *testing.T) {
 	var slow atomic.Bool
 	s := playClient(t, memory.New(memory.Config{}), 1, client)
 	s.onWhole = func(at, kind string) {
-		if at == "r1.super" && kind == "policy.applied" && slow.CompareAndSwap(false, true) {
+		if at == "r1.super" && kind == event.KindPolicyApplied && slow.CompareAndSwap(false, true) {
 			<-free // the shell is behind its log
 		}
 	}

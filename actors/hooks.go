@@ -1,26 +1,29 @@
 package actors
 
 import (
-	"strings"
-
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/internal/hook"
 )
 
-// hookPrefix begins the keys of hooks; no call of a tool begins so.
-const hookPrefix = "hook:"
+// HookFunc is a hook in Go, HookCall its input. A HookFunc should return when its context
+// ends; an error is a failure of the hook, not a verdict.
+type (
+	HookFunc = hook.Func
+	HookCall = hook.Call
+)
 
-// runHooks asks the hooks of one point. Their answers become one entry: a later
-// life reads it and asks nobody again. What is aborted brings none, for nothing
-// waits for it.
-func (s *shell) runHooks(c actor.Context, e agent.RunHooks) {
-	k, t := hookPrefix+e.ID, s.agent.State.Task
-	w := s.own("hooked", k, nil)
+// runHooks asks the hooks of one point. Their answers become one entry: a later activation
+// reads that entry and does not ask again. Aborted hooks produce no entry, because no step
+// waits for them.
+func (s *shell) runHooks(c actor.Context, e agent.RunHooks, p activation.Perform) {
+	k, t := p.Key, s.state.Agent.State.Task
+	w := s.state.Own("hooked", k, nil)
 	about := hook.Call{Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Name: t.Name, Depth: t.Depth, Workspace: t.Workspace}
 	ctx, deliver, runner := s.work.begin(s.ctx, k), s.deliver(c), s.cfg.hooks
-	mayBegin, unbegun := s.mayBegin(), s.sendUnbegun(c, k, e)
+	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, k, e)
 	go func() {
 		if !mayBegin() {
 			unbegun()
@@ -30,18 +33,7 @@ func (s *shell) runHooks(c actor.Context, e agent.RunHooks) {
 		if ctx.Err() != nil {
 			return // aborted, or the process is ending
 		}
-		w.body = agent.Hooked{ID: e.ID, Point: e.Point, Answers: answers}
+		w.Body = agent.Hooked{ID: e.ID, Point: e.Point, Answers: answers}
 		deliver(w)
 	}()
-}
-
-// hooking: hooks run that nobody waits for. A log is closed when they are
-// through, so that the last word of a provider reaches those who asked for it.
-func (w *world) hooking() bool {
-	for key := range w.cancels {
-		if strings.HasPrefix(key, hookPrefix) {
-			return true
-		}
-	}
-	return false
 }

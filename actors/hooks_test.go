@@ -9,7 +9,9 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -32,24 +34,24 @@ func playHooked(t *testing.T, post mailbox.Post, lease uint64, text string, hook
 	client := sc.Client("")
 	return stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Hooks: hooks,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
 	})
 }
 
 // hooked is opened with hooks for all agents of the run.
-func hooked(run string, hooks []agent.Hook, tools ...tool.Tool) supervisor.Opened {
+func hooked(run string, hooks []spec.Hook, tools ...tool.Tool) supervisor.Opened {
 	o := opened(run, tools...)
-	o.Manners.Hooks = hooks
+	o.LoopOptions.Hooks = hooks
 	return o
 }
 
 // fired are the answers of hooks that observers were told of.
-func (s *stage) fired() map[string]agent.HookFired {
+func (s *stage) fired() map[string]event.HookFired {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]agent.HookFired{}
+	all := map[string]event.HookFired{}
 	for _, e := range s.events {
-		if f, ok := e.Data.(agent.HookFired); ok {
+		if f, ok := e.Data.(event.HookFired); ok {
 			all[f.Hook] = f
 		}
 	}
@@ -71,20 +73,20 @@ agents:
     - calls: [{name: look}, {name: pay, args: {sum: 5}}]
     - text: "{{result.0}}; {{result.1}}"
 `, look, pay)
-	o := hooked("r1", []agent.Hook{
-		{Name: "slow", Point: agent.HookPreTool, Command: `sleep 60`, TimeoutMS: 50},
-		{Name: "broken", Point: agent.HookPreTool, Command: `echo no >&2; exit 1`},
-		{Name: "purse", Point: agent.HookPreTool, Tools: "pay", Command: `grep -q '"sum":5' && { echo "5 is too much" >&2; exit 2; }; exit 0`},
+	o := hooked("r1", []spec.Hook{
+		{Name: "slow", Point: spec.HookPreTool, Command: `sleep 60`, TimeoutMS: 50},
+		{Name: "broken", Point: spec.HookPreTool, Command: `echo no >&2; exit 1`},
+		{Name: "purse", Point: spec.HookPreTool, Tools: "pay", Command: `grep -q '"sum":5' && { echo "5 is too much" >&2; exit 2; }; exit 0`},
 	}, look, pay)
 	if err := s.node.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
 	r := s.result()
-	if r.Reason != agent.Completed || r.Text != "echo {}; denied by hook purse: 5 is too much" || paid.Load() != 0 {
+	if r.Reason != spec.Completed || r.Text != "echo {}; denied by hook purse: 5 is too much" || paid.Load() != 0 {
 		t.Fatalf("paid %d times, result: %+v", paid.Load(), r)
 	}
 	f := s.fired()
-	if f["slow"].Failed != "timed out after 50ms" || f["broken"].Failed != "exit code 1; stderr: no" || f["purse"].Decision != agent.HookDeny {
+	if f["slow"].Failed != "timed out after 50ms" || f["broken"].Failed != "exit code 1; stderr: no" || f["purse"].Decision != spec.HookDeny {
 		t.Errorf("fired: %+v", f)
 	}
 }
@@ -102,16 +104,16 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 		}
 		return tool.Result{Text: "paid"}, nil
 	}}
-	hooks := map[string]hook.Func{"gate": func(ctx context.Context, c hook.Call) (agent.HookAnswer, error) {
+	hooks := map[string]hook.Func{"gate": func(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
 		if asked.Add(1) == 1 {
 			inside <- "gate"
 			<-ctx.Done() // the process ends before it has answered
 		}
-		return agent.HookAnswer{Decision: agent.HookAllow, Args: `{"sum":4}`}, nil
+		return spec.HookAnswer{Decision: spec.HookAllow, Args: `{"sum":4}`}, nil
 	}}
 	text := `{agents: {boss: [{calls: [{name: pay, args: {sum: 5}}]}, {text: "{{last}}"}]}}`
 	first := playHooked(t, post, 1, text, hooks, pay)
-	if err := first.node.Open(context.Background(), hooked("r1", []agent.Hook{{Name: "gate", Point: agent.HookPreTool}}, pay)); err != nil {
+	if err := first.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "gate", Point: spec.HookPreTool}}, pay)); err != nil {
 		t.Fatal(err)
 	}
 	if at := <-inside; at != "gate" {
@@ -132,7 +134,7 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 	if err := third.node.Resume(context.Background(), "r1"); err != nil {
 		t.Fatal(err)
 	}
-	if r := third.result(); r.Reason != agent.Completed || r.Text != "paid" {
+	if r := third.result(); r.Reason != spec.Completed || r.Text != "paid" {
 		t.Fatalf("result: %+v", r)
 	}
 	if asked.Load() != 2 || paid.Load() != 2 {
@@ -151,10 +153,10 @@ agents:
     - text: "It is red. Evidence: ci.log:42"
 `)
 	check := `grep -q Evidence: || { echo '{"decision":"block","reason":"Name the evidence."}'; }`
-	if err := s.node.Open(context.Background(), hooked("r1", []agent.Hook{{Name: "evidence", Point: agent.HookStop, Command: check}})); err != nil {
+	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "evidence", Point: spec.HookStop, Command: check}})); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.Completed || !strings.Contains(r.Text, "ci.log:42") || r.Turns != 1 {
+	if r := s.result(); r.Reason != spec.Completed || !strings.Contains(r.Text, "ci.log:42") || r.Turns != 1 {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -162,14 +164,14 @@ agents:
 // A cancel ends a hook that the loop waits for, and is not held up by it.
 func TestACancelEndsAHook(t *testing.T) {
 	inside, ended := make(chan struct{}), make(chan struct{})
-	hooks := map[string]hook.Func{"scope": func(ctx context.Context, _ hook.Call) (agent.HookAnswer, error) {
+	hooks := map[string]hook.Func{"scope": func(ctx context.Context, _ hook.Call) (spec.HookAnswer, error) {
 		close(inside)
 		<-ctx.Done()
 		close(ended)
-		return agent.HookAnswer{}, ctx.Err()
+		return spec.HookAnswer{}, ctx.Err()
 	}}
 	s := playHooked(t, memory.New(memory.Config{}), 1, `{agents: {boss: [{text: never}]}}`, hooks)
-	if err := s.node.Open(context.Background(), hooked("r1", []agent.Hook{{Name: "scope", Point: agent.HookInput}})); err != nil {
+	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "scope", Point: spec.HookInput}})); err != nil {
 		t.Fatal(err)
 	}
 	<-inside
@@ -177,7 +179,7 @@ func TestACancelEndsAHook(t *testing.T) {
 	if err := s.node.Command(context.Background(), mailbox.At("r1", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.AbortedStreaming {
+	if r := s.result(); r.Reason != spec.AbortedStreaming {
 		t.Fatalf("result: %+v", r)
 	}
 	<-ended
@@ -190,19 +192,19 @@ func TestACancelEndsAHook(t *testing.T) {
 func TestWhoIsToldOfAFailureIsHeardOut(t *testing.T) {
 	post := memory.New(memory.Config{})
 	answered := make(chan struct{})
-	hooks := map[string]hook.Func{"pager": func(_ context.Context, c hook.Call) (agent.HookAnswer, error) {
+	hooks := map[string]hook.Func{"pager": func(_ context.Context, c hook.Call) (spec.HookAnswer, error) {
 		<-answered // the run is over by then
-		return agent.HookAnswer{Text: "paged"}, nil
+		return spec.HookAnswer{Text: "paged"}, nil
 	}}
 	s := playHooked(t, post, 1, `{agents: {boss: [{error: {class: authentication}}]}}`, hooks)
-	if err := s.node.Open(context.Background(), hooked("r1", []agent.Hook{{Name: "pager", Point: agent.HookStopFailure}})); err != nil {
+	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "pager", Point: spec.HookStopFailure}})); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.ModelError {
+	if r := s.result(); r.Reason != spec.ModelError {
 		t.Fatalf("result: %+v", r)
 	}
 	close(answered)
-	s.await("hook.fired")
+	s.await(event.KindHookFired)
 	kinds := logKinds(t, post, mailbox.At("r1", "root"))
 	if !slices.Contains(kinds, "hooked") {
 		t.Errorf("the log holds %v", kinds)

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -86,7 +88,7 @@ func frozenStage(t *testing.T, f *frozen, post mailbox.Post, text string, at fun
 				return client.Complete(ctx, r, emit)
 			}), "m", nil
 		},
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }}), work
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }}), work
 }
 
 const workOnce = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`
@@ -112,7 +114,7 @@ func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
 				if f.wrong.Load() != 0 {
 					t.Errorf("%d calls began without a lease", f.wrong.Load())
 				}
-				if r.Reason != agent.Completed || f.calls.Load() != 3 || s.asked() != 0 {
+				if r.Reason != spec.Completed || f.calls.Load() != 3 || s.asked() != 0 {
 					t.Errorf("%d calls, %d questions, result: %+v", f.calls.Load(), s.asked(), r)
 				}
 			}))
@@ -134,7 +136,7 @@ func (p *claims) Append(ctx context.Context, to mailbox.Address, data []byte, do
 	if err != nil || len(e.Items) != 1 || e.Items[0].Kind != "started" || !p.once.CompareAndSwap(false, true) {
 		return
 	}
-	claim, err := life.New(to, "stranger", mailbox.Epoch{Lease: 2}, &life.Agent{Addr: to}).Claim("elsewhere", "")
+	claim, err := activation.NewLogReader(to, "stranger", mailbox.Epoch{Lease: 2}, &activation.Agent{Addr: to}).Claim("elsewhere", "")
 	if err == nil {
 		data, err = mailbox.Encode(claim)
 	}
@@ -159,7 +161,7 @@ func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
 	post := &claims{Post: memory.New(memory.Config{}), t: t, then: func() { f.lease.Store(3) }}
 	s, work := frozenStage(t, f, post, workOnce, func(int32) {})
 	s.open("r1", work)
-	s.await("query.asked") // whether the stranger called it nobody knows
+	s.await(event.KindQueryAsked) // whether the stranger called it nobody knows
 	if n := f.calls.Load(); n != 1 {
 		t.Errorf("%d calls, and the tool is not to be called", n)
 	}
@@ -193,7 +195,7 @@ func aPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 	}
 	f.lease.Store(1) // what proves the lease comes after the cancel in the log
 	r := s.result()
-	if f.wrong.Load() != 0 || f.calls.Load() != 1 || r.Reason != agent.AbortedTools {
+	if f.wrong.Load() != 0 || f.calls.Load() != 1 || r.Reason != spec.AbortedTools {
 		t.Errorf("%d calls, result: %+v", f.calls.Load(), r)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -72,23 +72,23 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 		return reply, nil
 	})
 	post := memory.New(memory.Config{})
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(t.Context(), actors.Config{Post: post, Lease: 1,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer node.Stop()
 	o := opened("r", big, small)
-	o.RootTurns, o.Limits = bigPages+calls+1, supervisor.Limits{Calls: 1 << 20}
+	o.RootTurns, o.Limits = bigPages+calls+1, spec.RunLimits{Calls: 1 << 20}
 	if err := node.Open(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case r := <-over:
-		if r.Reason != agent.Completed {
+		if r.Reason != spec.Completed {
 			t.Fatalf("the run ended %s: %s", r.Reason, r.Detail)
 		}
 	case <-time.After(time.Minute):

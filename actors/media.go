@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// shown gives the messages of a request the bytes of their media, which are in
-// no log. Nothing is sent where one of them is not to be had.
+// shown adds the bytes of their media to the messages of a request, because no log holds
+// them. It fails if one of them is not available, and the request is not sent.
 func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []model.Message) ([]model.Message, error) {
 	if !slices.ContainsFunc(messages, func(m model.Message) bool { return len(m.Media) > 0 && !m.Tombstone }) {
 		return messages, nil
@@ -34,8 +34,8 @@ func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []mode
 	return messages, nil
 }
 
-// fetch reads the bytes of a medium. A store that does not answer may do so at
-// the next attempt; what is not in it will not be there then.
+// fetch reads the bytes of a medium. If the store does not answer, a later attempt may
+// succeed; if the store does not have the medium, it will not have it later either.
 func fetch(ctx context.Context, blobs mailbox.Blobs, run string, d model.Media) ([]byte, error) {
 	fail := func(class model.ErrorClass, why string) ([]byte, error) {
 		return nil, &model.Error{Class: class, Unbilled: true, Message: fmt.Sprintf("not sent: %s %q: %s", d.Type, d.Name, why)}

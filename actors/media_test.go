@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -35,12 +35,12 @@ func (e *eye) Complete(_ context.Context, req model.Request, _ func(model.Delta)
 }
 
 // playMedia plays a run whose task comes with a medium.
-func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Media) (*eye, agent.Reason, string) {
+func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Media) (*eye, spec.Reason, string) {
 	t.Helper()
 	client := &eye{}
 	s := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 1, Blobs: blobs,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet() }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	o := opened("r1")
 	o.Tools, o.Media, o.Limits.Tokens = nil, []model.Media{m}, 500_000
 	if err := s.node.Open(context.Background(), o); err != nil {
@@ -61,7 +61,7 @@ func TestMediaAreShownAndInNoLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	client, reason, _ := playMedia(t, post, blobs, model.Media{Kind: model.Image, Type: model.PNG, Name: "a.png", Ref: ref, Size: int64(len(picture)), Most: 1000})
-	if reason != agent.Completed || len(client.saw) != 1 || !bytes.Equal(client.saw[0], picture) {
+	if reason != spec.Completed || len(client.saw) != 1 || !bytes.Equal(client.saw[0], picture) {
 		t.Errorf("%s: the model saw %d media", reason, len(client.saw))
 	}
 	for _, at := range []mailbox.Address{"r1.root", "r1.super"} {
@@ -91,7 +91,7 @@ func TestMediaThatAreNotThereAreNotSent(t *testing.T) {
 		"no reference": {Type: model.PNG, Name: "a.png", Ref: "../r2/x", Size: 3, Most: 10},
 	} {
 		client, reason, said := playMedia(t, memory.New(memory.Config{}), blobs, m)
-		if reason != agent.ModelError || client.asks != 0 || strings.Contains(said, "cat") {
+		if reason != spec.ModelError || client.asks != 0 || strings.Contains(said, "cat") {
 			t.Errorf("%s: %s after %d calls: %s", name, reason, client.asks, said)
 		}
 	}

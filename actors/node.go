@@ -1,11 +1,11 @@
-// Package actors runs the pure machines as protoactor actors: one shell for
-// each agent and each supervisor. A shell reads its log, lets the machine
-// decide, and does what it says; it decides nothing itself.
+// Package actors runs the pure machines as protoactor actors: one shell for each agent and
+// each supervisor. A shell reads its log, lets the machine decide, and carries the decisions
+// out; it decides nothing itself.
 //
-// Three rules hold here. Log first: the result of our own work is appended to
-// our own log and comes round like everything else. One concurrency idiom: go
-// work(ctx), then Send to an actor; no channel, mutex or future. Cleanup uses
-// a context that is not canceled.
+// The package follows three rules. Log first: the shell appends the result of its own work to
+// its own log and reads it back like every other entry. One concurrency idiom: go work(ctx),
+// then Send to an actor; no channel, mutex or future. Cleanup uses a context that is not
+// canceled.
 package actors
 
 import (
@@ -19,12 +19,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/gate"
-	"github.com/troupe-run/troupe/hook"
-	"github.com/troupe-run/troupe/internal/crew"
-	"github.com/troupe-run/troupe/internal/trap"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/dispatcher"
+	"github.com/troupe-run/troupe/internal/failpoint"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -37,86 +38,87 @@ type Config struct {
 	Name string
 	// Post holds the logs. The node reads all of them and acts on those it Holds.
 	Post mailbox.Post
-	// Lease is the revision of the write that made this process the owner of all
-	// logs, where there is no other. It must be higher than that of every owner before.
+	// Lease is the revision of the write that made this process the owner of all logs, if it
+	// has no other owner. It must be higher than that of every previous owner.
 	Lease uint64
-	// Holds says whether this process may try to act on a log, and by the revision
-	// of which write. It must be cheap, and is called from any goroutine. What it
-	// comes to hold is woken by Resume. Default: all of them, by Lease.
+	// Holds reports whether this process may try to act on a log, and the revision of the
+	// write that allows it. It must be cheap, and is called from any goroutine. When the node
+	// gains a log, Resume activates its actor. Default: all logs, by Lease.
 	Holds func(at mailbox.Address) (lease uint64, ok bool)
-	// Busy is told of work for an actor that begins (+1) and ends (-1): model calls,
-	// tools and hooks. It must not block. Default: nobody asks.
+	// Busy receives +1 when work for an actor begins and -1 when it ends: model calls, tools
+	// and hooks. It must not block. Default: no calls.
 	Busy func(at mailbox.Address, change int)
-	// Linger is how long an actor that waits keeps its shell after its newest entry.
-	// Default LingerDefault.
+	// Linger is the idle timeout: how long an actor that waits keeps its shell after its
+	// newest entry. Default LingerDefault.
 	Linger time.Duration
-	// Resting is told of an actor that has come to rest (+1), and of one that is
-	// woken or that this node has given away (-1). It must not block. Default: nobody asks.
+	// Resting receives +1 when an actor has passivated, and -1 when it is reactivated or this
+	// node has handed it off. It must not block. Default: no calls.
 	Resting func(at mailbox.Address, change int)
-	// Alive is told of a shell that is about to start (+1), before Holds is asked for
-	// it, and of one that is gone (-1). It must not block. Default: nobody asks.
+	// Alive receives +1 when a shell is about to start, before Holds is called for it, and -1
+	// when the shell has ended. It must not block. Default: no calls.
 	Alive func(at mailbox.Address, change int)
-	// Serves reports whether a node that takes shards of a pool lives. A child that has
-	// given no sign of life is not given up meanwhile: its node may be slow, or be taking
-	// up others first. It must not block. Default: nobody knows, and the child is given up
+	// Serves reports whether a node that takes shards of a pool is alive. While one is, a
+	// child that has given no sign of life is not given up: its node may be slow, or be
+	// activating others first. It must not block. Default: unknown, and the child is given up
 	// when its time is over.
 	Serves func(pool string) bool
-	// Model finds the client behind "provider/model", and the name that the
-	// provider knows the model by. Called for every attempt; it must be cheap.
+	// Model returns the client for "provider/model", and the name by which the provider knows
+	// the model. It is called for every attempt, so it must be cheap.
 	Model func(route string) (client model.Client, name string, err error)
-	// Tools makes the tools of an agent. Called once for each start of its shell
-	// that calls one. Default: no tools.
-	Tools func(agent.Task) (*tool.Set, error)
-	// Rules are the newest that this node knows, which only tests change. Default:
-	// agent.Rules.
+	// Tools makes the tools of an agent. It is called once for each activation that calls a
+	// tool. Default: no tools.
+	Tools func(spec.Task) (*tool.Set, error)
+	// Rules is the newest version of the rules that this node knows, which only tests change.
+	// Default: agent.Rules.
 	Rules int
-	// Foreign is told of a log that is newer than this node, which never acts on it
-	// again. It must not block.
+	// Foreign receives a log that is newer than this node, which never acts on it again. It
+	// must not block.
 	Foreign func(at mailbox.Address, why string)
-	// Differs says what this node has otherwise than a task's Hashes say, "" for
-	// what it has not at all. Called beside the actors whenever a shell starts on an
+	// Differs lists the configuration drift of this node from a task's Hashes, with "" for a
+	// part that the node lacks. It is called outside the actors whenever a shell starts on an
 	// agent that has its task. Default: nothing is compared.
-	Differs func(agent.Task) map[string]string
-	// Hooks are the hooks in Go, by name. They are called from many goroutines at
-	// once. Default: only command lines can be hooks.
-	Hooks map[string]hook.Func
-	// Gate names the gate that the calls of a route pass: those that share the
-	// limits of a provider share its name. Called for every attempt; it must be
-	// cheap. Default: the route.
+	Differs func(spec.Task) map[string]string
+	// Hooks are the hooks in Go, by name. They are called from many goroutines at once.
+	// Default: only command lines can be hooks.
+	Hooks map[string]HookFunc
+	// Gate names the throttle that the calls of a route pass: routes that share the limits of
+	// a provider share its name. It is called for every attempt, so it must be cheap. Default:
+	// the route.
 	Gate func(route string) string
-	// Gates are the limits of all gates. Default: those of package gate.
-	Gates gate.Limits
-	// Rates are the requests and tokens a minute that a gate allows on all nodes
-	// together; 0 is unknown. Default: unknown.
+	// Gates are the limits of all throttles. Default: those of package throttle.
+	Gates throttle.Limits
+	// Rates are the requests and tokens a minute that a throttle allows on all nodes together;
+	// 0 is unknown. Default: unknown.
 	Rates func(gate string) (requests, tokens int64)
-	// Told takes what a provider has said at a gate, for the other nodes: see Hear.
-	// It must not block. Default: there are none.
-	Told func(gate string, n gate.Notice)
-	// Admit decides whether an actor that has no shell gets one for an entry, or for a
-	// wake, which has no Data. An actor that is not admitted stays in its log until an
-	// admitted entry or Wake. It must not block. Default: every actor is admitted.
+	// Told receives a provider's notice at a throttle, to publish it to the other nodes: see
+	// Hear. It must not block. Default: there are no other nodes.
+	Told func(gate string, n throttle.Notice)
+	// Admit decides whether an actor without a shell gets one for an entry, or for a wake,
+	// which has no Data. If it refuses, the entries stay in the log until an admitted entry or
+	// Wake. It must not block. Default: every actor is admitted.
 	Admit func(mailbox.Message) bool
-	// Blobs keeps the whole of results that are clipped. Default: they are lost.
+	// Blobs stores whole results if the log holds only a clipped part. Default: the rest is
+	// lost.
 	Blobs mailbox.Blobs
-	// Events takes what happened, in order per log; it must not block. Deltas
-	// come from other goroutines. Default: nobody watches, and nobody pays.
-	Events func(life.Event)
-	// Over is told, at least once, that a run is over. It must not block.
-	Over func(run string, r supervisor.Result)
+	// Events receives the events, in order per log; it must not block. Deltas come from other
+	// goroutines. Default: no events are made, so they cost nothing.
+	Events func(activation.Published)
+	// Over receives, at least once, the result of a run that is over. It must not block.
+	Over func(run string, r event.Result)
 	// Logger is for the operator. Default: discard.
 	Logger *slog.Logger
 
 	hooks  *hook.Runner
-	keeper *actor.PID // of the gates
+	keeper *actor.PID // of the throttles
 }
 
 // Limits of a node.
 const (
-	CrashesMax    = 3    // restarts of a shell in a row; then its actor is given up
-	RecentlyEnded = 4096 // addresses whose late entries are not worth a new shell
+	CrashesMax    = 3    // restarts of a shell in a row; after that its actor is given up
+	RecentlyEnded = 4096 // addresses whose late entries start no new shell
 )
 
-// ErrConfig: a Config without what is required.
+// ErrConfig says that a Config lacks a required field.
 var ErrConfig = errors.New("actors: config")
 
 // Node is a running set of shells.
@@ -131,9 +133,9 @@ type Node struct {
 	release context.CancelFunc
 }
 
-// Start attaches to the logs and runs a shell for every actor that gets an
-// entry from now on. Runs that were there before go on after Resume.
-// Canceling ctx has the effect of Stop without its waiting.
+// Start attaches to the logs and runs a shell for every actor that receives an entry from now
+// on. Runs that existed before continue after Resume. Canceling ctx has the effect of Stop,
+// but does not wait.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Post == nil || cfg.Model == nil {
 		return nil, fmt.Errorf("%w: Post and Model are required", ErrConfig)
@@ -165,15 +167,15 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	cfg.hooks = hook.NewRunner(cfg.Hooks)
 	if cfg.Tools == nil {
-		cfg.Tools = func(agent.Task) (*tool.Set, error) { return tool.NewSet() }
+		cfg.Tools = func(spec.Task) (*tool.Set, error) { return tool.NewSet() }
 	}
 	n := &Node{cfg: cfg, system: newSystem()}
 	work, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
-	// Cleanup is done by hands that outlive work.
+	// Cleanup must outlive the canceled work.
 	rest, release := context.WithCancel(context.WithoutCancel(ctx))
 	n.release = release
-	hands := crew.New(rest)
+	hands := dispatcher.New(rest)
 	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newGatekeeper(cfg) }, actor.WithDispatcher(hands)))
 	cfg.keeper = n.keeper
 	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
@@ -189,20 +191,19 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// registryMaps is how many maps a node has for the ids of its shells. The library
-// makes 32 times 1,024 of them, each of which gets room for eight at its first
-// one: 12 MiB, however few shells there are at a time.
+// registryMaps is how many maps a node has for the ids of its shells. The library makes 32
+// times 1,024 of them, each of which allocates room for eight ids at its first one: 12 MiB,
+// however few shells run at a time.
 const registryMaps = 8 // times 32
 
-// newSystem is small and quiet: what it has to say, the shells say with more
-// sense (see Receive).
+// newSystem makes a small actor system without logging: the shells log with more context (see
+// Receive).
 func newSystem() *actor.ActorSystem {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	return small(actor.NewActorSystem(quiet))
 }
 
-// small makes a system's registry smaller, before anything but the library's own
-// is in it.
+// small shrinks a system's registry while it holds only the library's own actors.
 func small(system *actor.ActorSystem) *actor.ActorSystem {
 	own := map[string]any{}
 	for _, m := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
@@ -218,28 +219,28 @@ func small(system *actor.ActorSystem) *actor.ActorSystem {
 	return system
 }
 
-// Open appends the first entry of a run. Opening the same run again is
-// harmless: it is the same request.
+// Open appends the first entry of a run. Opening the same run again is harmless, because it
+// is the same request.
 func (n *Node) Open(ctx context.Context, o supervisor.Opened) error {
 	return n.Command(ctx, mailbox.At(o.Run, mailbox.Super), "open", o.Kind(), o)
 }
 
-// Command appends a request of a client to an actor's log. request names it:
-// the same name is applied once.
+// Command appends a client's request to an actor's log. The request id makes it idempotent:
+// an actor applies each id once.
 func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind string, body any) error {
 	data, err := command(request, kind, body)
 	if err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
-	trap.At(trap.CommandBefore, kind)
+	failpoint.At(failpoint.CommandBefore, kind)
 	if _, err := mailbox.Put(ctx, n.cfg.Post, to, data); err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
-	trap.At(trap.CommandAfter, kind)
+	failpoint.At(failpoint.CommandAfter, kind)
 	return nil
 }
 
-// command is the entry of a request.
+// command makes the entry of a request.
 func command(request, kind string, body any) ([]byte, error) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
@@ -248,8 +249,8 @@ func command(request, kind string, body any) ([]byte, error) {
 	return mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: request, Kind: kind, Body: raw}}})
 }
 
-// Resume starts a shell for every actor of a run that has a log. Actors that
-// have ended stop again by themselves.
+// Resume starts a shell for every actor of a run that has a log. Shells of actors that have
+// ended stop by themselves.
 func (n *Node) Resume(ctx context.Context, run string) error {
 	addresses, err := n.cfg.Post.Addresses(ctx, run)
 	if err != nil {
@@ -264,8 +265,8 @@ func (n *Node) Resume(ctx context.Context, run string) error {
 // Wake starts a shell for an actor that has none, if this node holds its log.
 func (n *Node) Wake(at mailbox.Address) { n.system.Root.Send(n.router, wake{at}) }
 
-// Stop ends all shells and what they have under way. What was not finished is
-// taken up from the logs by the next owner. Stopping again does nothing.
+// Stop ends all shells and the work that they have under way. The next owner resumes
+// unfinished work from the logs. Stopping again does nothing.
 func (n *Node) Stop() {
 	if n.system.IsStopped() {
 		return

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/internal/golden"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/test/golden"
 )
 
 // TestOldEvents compares the events of every recorded log with NAME.events beside
@@ -20,7 +20,7 @@ import (
 // turn and a hash of their data; here the data can be read.
 //
 // Whatever makes the events of a step must make these: two ways are the same if
-// each passes this test and TestEventsOfSeeds of internal/sim.
+// each passes this test and TestEventsOfSeeds of test/sim.
 func TestOldEvents(t *testing.T) {
 	logs, err := filepath.Glob(filepath.Join(mailboxes, "*", "*.log"))
 	if err != nil || len(logs) < len(recordings) {
@@ -41,7 +41,7 @@ func eventsOf(t *testing.T, data []byte) string {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
-	lives := map[mailbox.Address]*life.Life{}
+	lives := map[mailbox.Address]*activation.LogReader{}
 	scan := bufio.NewScanner(bytes.NewReader(data))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
@@ -51,11 +51,11 @@ func eventsOf(t *testing.T, data []byte) string {
 		}
 		l := lives[e.At]
 		if l == nil {
-			l = life.New(e.At, "", mailbox.Epoch{}, newTaped(e.At, &strings.Builder{}).Machine)
+			l = activation.NewLogReader(e.At, "", mailbox.Epoch{}, newTaped(e.At, &strings.Builder{}).Machine)
 			lives[e.At] = l
 		}
 		r := l.Next(mailbox.Message{To: e.At, At: e.Stamp, Place: l.N + 1, Data: e.Data})
-		for _, event := range life.Tell(e.At, "", "", r.N, l.At, r.Notes) {
+		for _, event := range activation.Tell(e.At, "", "", r.N, l.At, r.Notes) {
 			if err := out.Encode(event); err != nil {
 				t.Fatal(err)
 			}

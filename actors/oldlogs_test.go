@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -27,8 +25,9 @@ import (
 //
 //	go test ./actors -run TestRecordLogs -record form-2
 //
-// and nothing is ever recorded over. What is compared leaves out zero values, so
-// that a new field with a meaning of zero changes nothing. A step that has to
+// and nothing is ever recorded over. What is compared leaves out zero values and names
+// no Go type or field, so that a new field with a meaning of zero changes nothing, and
+// neither does a type that moves to another package or gets another name. A step that has to
 // decide otherwise asks Task.Rules, of which a new number is made; only a form of
 // which no release knows may be removed and recorded again.
 var record = flag.String("record", "", "record runs as this form, under testdata/mailboxes")
@@ -40,7 +39,7 @@ func TestRecordLogs(t *testing.T) {
 	if *record == "" {
 		return // TestOldLogs reads what was recorded
 	}
-	if err := bus.Token(*record); err != nil {
+	if err := names.Token(*record); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(mailboxes, *record)
@@ -117,7 +116,7 @@ func around(lines []string, i int) string {
 func replay(t *testing.T, data []byte) string {
 	t.Helper()
 	var b strings.Builder
-	lives := map[mailbox.Address]*life.Life{}
+	lives := map[mailbox.Address]*activation.LogReader{}
 	tapes := map[mailbox.Address]*taped{}
 	var order []mailbox.Address
 	scan := bufio.NewScanner(bytes.NewReader(data))
@@ -130,7 +129,7 @@ func replay(t *testing.T, data []byte) string {
 		l := lives[e.At]
 		if l == nil {
 			tapes[e.At] = newTaped(e.At, &b)
-			l = life.New(e.At, "", mailbox.Epoch{}, tapes[e.At])
+			l = activation.NewLogReader(e.At, "", mailbox.Epoch{}, tapes[e.At])
 			lives[e.At] = l
 			order = append(order, e.At)
 			fmt.Fprintf(&b, "%s\n", e.At)
@@ -139,8 +138,8 @@ func replay(t *testing.T, data []byte) string {
 		if r.Err != nil {
 			fmt.Fprintf(&b, "  %d not counted\n", r.N)
 		}
-		for _, told := range life.Tell(e.At, "", "", r.N, l.At, r.Notes) {
-			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, digest(told.Data))
+		for _, told := range activation.Tell(e.At, "", "", r.N, l.At, r.Notes) {
+			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, wire(t, told.Data))
 		}
 	}
 	if err := scan.Err(); err != nil {
@@ -154,29 +153,29 @@ func replay(t *testing.T, data []byte) string {
 
 // taped is a machine that writes down what it decides.
 type taped struct {
-	life.Machine
-	agent *life.Agent
-	super *life.Supervisor
+	activation.Machine
+	agent *activation.Agent
+	super *activation.Supervisor
 	to    *strings.Builder
 }
 
 func newTaped(at mailbox.Address, to *strings.Builder) *taped {
 	if at.Agent() == mailbox.Super {
-		s := &life.Supervisor{Addr: at, Watch: true}
+		s := &activation.Supervisor{Addr: at, Watch: true}
 		return &taped{Machine: s, super: s, to: to}
 	}
-	a := &life.Agent{Addr: at, Watch: true}
+	a := &activation.Agent{Addr: at, Watch: true}
 	return &taped{Machine: a, agent: a, to: to}
 }
 
-func (m *taped) Step(f life.Fact) life.Stepped {
+func (m *taped) Step(f activation.Fact) activation.Stepped {
 	out := m.Machine.Step(f)
 	fmt.Fprintf(m.to, "  %d %s %s\n", f.N, f.Kind, f.From)
-	for _, l := range out.Letters {
+	for _, l := range out.Messages {
 		fmt.Fprintf(m.to, "  %d > %s %s %.8x\n", f.N, l.To, l.Kind, sha256.Sum256(l.Body))
 	}
 	for _, w := range out.World {
-		fmt.Fprintf(m.to, "  %d ! %T %s\n", f.N, w, digest(w))
+		fmt.Fprintf(m.to, "  %d ! %s %s\n", f.N, effectWord(w), digest(w))
 	}
 	return out
 }
@@ -191,52 +190,6 @@ func (m *taped) end() string {
 	var members []supervisor.Member
 	s.Members(func(m supervisor.Member) { members = append(members, m) })
 	return fmt.Sprintf("%s %s, %d members, state %s", s.Phase, s.Outcome.Reason, len(members), digest([]any{s, members, s.Result()}))
-}
-
-func digest(v any) string {
-	var b strings.Builder
-	dump(&b, reflect.ValueOf(v))
-	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(b.String())))
-}
-
-// dump writes what of a value is not zero, the exported fields by name.
-func dump(b *strings.Builder, v reflect.Value) {
-	if !v.IsValid() || v.IsZero() {
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		dump(b, v.Elem())
-	case reflect.Struct:
-		b.WriteByte('{')
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && !v.Field(i).IsZero() {
-				b.WriteString(f.Name + ":")
-				dump(b, v.Field(i))
-				b.WriteByte(' ')
-			}
-		}
-		b.WriteByte('}')
-	case reflect.Slice, reflect.Array:
-		fmt.Fprintf(b, "[%d ", v.Len())
-		for i := range v.Len() {
-			dump(b, v.Index(i))
-			b.WriteByte(',')
-		}
-		b.WriteByte(']')
-	case reflect.Map:
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
-		for _, k := range keys {
-			fmt.Fprintf(b, "%v=", k)
-			dump(b, v.MapIndex(k))
-			b.WriteByte(' ')
-		}
-	case reflect.String:
-		fmt.Fprintf(b, "%q", v.String())
-	default:
-		fmt.Fprint(b, v.Interface())
-	}
 }
 
 // TestRecordingsAreOfTheNewestRules: who changes the rules records a new form.
@@ -258,14 +211,14 @@ func TestRecordingsAreOfTheNewestRules(t *testing.T) {
 			if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}
-			if task, ok := life.Given(l.At, []mailbox.Message{{Data: l.Data}}); ok {
+			if task, ok := activation.TaskOf(l.At, []mailbox.Message{{Data: l.Data}}); ok {
 				newest = max(newest, task.Rules)
 			}
 		}
 		runs[strings.TrimSuffix(filepath.Base(path), ".log")] = true
 	}
-	if newest != agent.Rules {
-		t.Errorf("the newest recorded rules are %d, this program has %d: go test ./actors -run TestRecordLogs -record form-%d", newest, agent.Rules, agent.Rules)
+	if newest != spec.Rules {
+		t.Errorf("the newest recorded rules are %d, this program has %d: go test ./actors -run TestRecordLogs -record form-%d", newest, spec.Rules, spec.Rules)
 	}
 	for name := range recordings {
 		if !runs[name] {

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -25,7 +26,7 @@ func aSupervisorThatIsLateToAskRests(t *testing.T) {
 	if err := first.node.Open(t.Context(), asking("r1")); err != nil {
 		t.Fatal(err)
 	}
-	first.await("query.asked")
+	first.await(event.KindQueryAsked)
 	first.node.Stop()
 	set, err := tool.NewSet()
 	if err != nil {
@@ -39,7 +40,7 @@ func aSupervisorThatIsLateToAskRests(t *testing.T) {
 			}
 		},
 		Model: func(string) (model.Client, string, error) { return scripted(t, asks), "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 	if err := second.node.Resume(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -38,8 +40,8 @@ agents:
 	"compaction": func(t *testing.T) *memory.Post {
 		page := pages{"page", 2 << 10}
 		o := opened("compaction", page)
-		o.RootTurns, o.Limits, o.Model.Window, o.Agent.Output = 12, supervisor.Limits{}, 6000, 500
-		o.Manners = agent.Manners{Context: agent.DefaultManners().Context}
+		o.RootTurns, o.Limits, o.Model.Window, o.Agent.Output = 12, spec.RunLimits{}, 6000, 500
+		o.LoopOptions = spec.LoopOptions{Context: spec.DefaultLoopOptions().Context}
 		text := "in_order: true\nrepeat: true\nagents:\n  boss:\n" + strings.Repeat("    - {text: I look., calls: [{name: page}]}\n", 9) + "    - text: done\n"
 		return recorded(t, o, text, nil, page)
 	},
@@ -47,7 +49,7 @@ agents:
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
 		s := play(t, post, 1, waits, slow(gate), delegate)
 		open(t, s, opened("cancel", slow(gate), delegate))
-		s.await("tool.started")
+		s.await(event.KindToolStarted)
 		f := agent.Canceled{Why: "enough", Now: true}
 		command(t, s, "cancel.super", "c1", f)
 		close(gate)
@@ -58,14 +60,14 @@ agents:
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
 		first := play(t, post, 1, waits, slow(gate), delegate)
 		open(t, first, opened("crash", slow(gate), delegate))
-		first.await("tool.started")
+		first.await(event.KindToolStarted)
 		first.node.Stop() // what the tool did nobody knows
 		close(gate)
 		second := play(t, post, 2, waits, slow(gate), delegate)
 		if err := second.node.Resume(t.Context(), "crash"); err != nil {
 			t.Fatal(err)
 		}
-		q := second.await("query.asked").Data.(agent.AgentParked)
+		q := second.await(event.KindQueryAsked).Data.(event.AgentParked)
 		command(t, second, "crash.root", "a1", agent.Answered{Query: q.Query, Decision: "approve"})
 		second.result()
 		return post
@@ -79,16 +81,16 @@ agents:
     - text: "bought: {{last}}"
 `
 		o := opened("ask_human")
-		o.Tools, o.Manners.Ask = append(o.Tools, agent.AskSpec()), true
+		o.Tools, o.LoopOptions.Ask = append(o.Tools, agent.AskSpec()), true
 		first := play(t, post, 1, text)
 		open(t, first, o)
-		first.await("query.asked")
+		first.await(event.KindQueryAsked)
 		first.node.Stop()
 		second := play(t, post, 2, text)
 		if err := second.node.Resume(t.Context(), "ask_human"); err != nil {
 			t.Fatal(err)
 		}
-		q := second.await("agent.resumed")
+		q := second.await(event.KindAgentResumed)
 		command(t, second, mailbox.At(q.Run, "root"), "s1", agent.Steered{Text: "Be quick."})
 		command(t, second, "ask_human.root", "a1", agent.Answered{Query: "1-0.1", Decision: "text", Text: "the second"})
 		second.result()
@@ -96,18 +98,18 @@ agents:
 	},
 	"hooks": func(t *testing.T) *memory.Post {
 		hooks := map[string]hook.Func{
-			"guard": func(_ context.Context, q hook.Call) (agent.HookAnswer, error) {
-				return agent.HookAnswer{Decision: agent.HookDeny, Text: "not that"}, nil
+			"guard": func(_ context.Context, q hook.Call) (spec.HookAnswer, error) {
+				return spec.HookAnswer{Decision: spec.HookDeny, Text: "not that"}, nil
 			},
-			"once": func(_ context.Context, q hook.Call) (agent.HookAnswer, error) {
+			"once": func(_ context.Context, q hook.Call) (spec.HookAnswer, error) {
 				if q.Data.Blocks > 0 {
-					return agent.HookAnswer{}, nil
+					return spec.HookAnswer{}, nil
 				}
-				return agent.HookAnswer{Decision: agent.HookBlock, Text: "Look once more."}, nil
+				return spec.HookAnswer{Decision: spec.HookBlock, Text: "Look once more."}, nil
 			},
 		}
-		o := hooked("hooks", []agent.Hook{{Name: "guard", Point: agent.HookPreTool, Tools: "pay"}, {Name: "once", Point: agent.HookStop},
-			{Name: "note", Point: agent.HookPostTool, Command: "true"}}, look, pay)
+		o := hooked("hooks", []spec.Hook{{Name: "guard", Point: spec.HookPreTool, Tools: "pay"}, {Name: "once", Point: spec.HookStop},
+			{Name: "note", Point: spec.HookPostTool, Command: "true"}}, look, pay)
 		return recorded(t, o, `
 agents:
   boss:
@@ -130,7 +132,7 @@ agents:
 	},
 	"journal": func(t *testing.T) *memory.Post {
 		o := opened("journal", look)
-		o.Manners = agent.DefaultManners()
+		o.LoopOptions = spec.DefaultLoopOptions()
 		o.Tools = append(o.Tools, agent.JournalTools()...)
 		o.Policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{Name: "because", On: "stop", Why: "Say why.",
 			When: []supervisor.Condition{{Fact: "answer", Op: "lacks", Text: "because"}}}}}
@@ -144,7 +146,7 @@ agents:
 	},
 	"models": func(t *testing.T) *memory.Post {
 		o := opened("models", look)
-		o.Manners.Fallbacks = []agent.Model{{Name: "script/other"}}
+		o.LoopOptions.Fallbacks = []spec.Model{{Name: "script/other"}}
 		o.RootTurns = 3
 		return recorded(t, o, `
 in_order: true
@@ -161,7 +163,7 @@ agents:
 		post, gate, gone := memory.New(memory.Config{}), make(chan struct{}), make(chan struct{})
 		first := play(t, post, 1, waits, slow(gate), delegate)
 		open(t, first, opened("handed_over", slow(gate), delegate))
-		first.await("tool.started")
+		first.await(event.KindToolStarted)
 		first.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
 		close(gate)
 		<-gone
@@ -184,7 +186,7 @@ agents:
 	},
 	"background": func(t *testing.T) *memory.Post {
 		o := opened("background", delegate)
-		o.Tools, o.Manners.Kin = append(o.Tools, agent.SendSpec()), true
+		o.Tools, o.LoopOptions.Kin = append(o.Tools, agent.SendSpec()), true
 		return recorded(t, o, `
 agents:
   boss:
@@ -203,15 +205,15 @@ agents:
 		o.Hashes = map[string]string{"tool/pay": "effect:1", "hooks": "2"}
 		first := play(t, post, 1, waits, slow(gate), delegate)
 		open(t, first, o)
-		first.await("tool.started")
+		first.await(event.KindToolStarted)
 		first.node.Stop()
 		close(gate)
 		client, set := scripted(t, waits), tools(t, slow(gate), delegate)
 		second := stageOf(t, actors.Config{Name: "other", Post: post, Lease: 2,
 			Model: func(string) (model.Client, string, error) { return client, "m", nil },
-			Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-			Differs: func(task agent.Task) map[string]string {
-				if task.ID == agent.Root {
+			Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
+			Differs: func(task spec.Task) map[string]string {
+				if task.ID == spec.Root {
 					return map[string]string{"prompt": "9", "hooks": "3"}
 				}
 				return nil
@@ -219,10 +221,10 @@ agents:
 		if err := second.node.Resume(t.Context(), "differing"); err != nil {
 			t.Fatal(err)
 		}
-		second.await("checkpoint.resume_unsafe") // what was under way: asked about by the start that then claims again
-		u := second.await("checkpoint.resume_unsafe").Data.(agent.Unsafe)
+		second.await(event.KindCheckpointResumeUnsafe) // what was under way: asked about by the start that then claims again
+		u := second.await(event.KindCheckpointResumeUnsafe).Data.(event.ResumeUnsafe)
 		command(t, second, "differing.root", "a1", agent.Answered{Query: u.Query, Decision: "approve"})
-		q := second.await("query.asked").Data.(agent.AgentParked)
+		q := second.await(event.KindQueryAsked).Data.(event.AgentParked)
 		command(t, second, "differing.root", "a2", agent.Answered{Query: q.Query, Decision: "approve"})
 		second.result()
 		return post

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -40,7 +40,7 @@ func aHandOverWaitsForARefusedResult(t *testing.T) {
 	first.node.Stop()
 	second := play(t, post, 2, once, work)
 	second.resume("r1")
-	if r := second.result(); r.Reason != agent.Completed || r.Text != "worked" || times.Load() != 1 {
+	if r := second.result(); r.Reason != spec.Completed || r.Text != "worked" || times.Load() != 1 {
 		t.Errorf("it worked %d times: %+v; %v", times.Load(), r, logKinds(t, post, "r1.root"))
 	}
 }

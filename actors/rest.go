@@ -6,68 +6,63 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Who waits holds no shell (PROTOCOL P19). After a while without an entry the
-// router asks a shell whether it may go. One that has nothing under way reads no
-// more, as in a hand-over, and appends Released with the time at which it must
-// be woken at the latest. Once that has come round, with nothing before it that
-// was not stepped and nothing after it, the shell is gone and the address is at
-// rest. The next entry, or the time, starts a shell as after a crash: it claims,
-// reads the log, and finds in it that nothing was lost.
+// An actor that waits holds no shell (PROTOCOL P19). After its idle timeout, the router asks
+// a shell to passivate. If it has nothing under way, it steps no more entries, as in a
+// hand-off, and appends Released with the time at which it must be reactivated at the latest.
+// Once the shell has read that back, with no unstepped entry before it and no entry after it,
+// the shell ends and the actor is passivated. The next entry, or the time, starts a shell as
+// after a crash: it claims, replays the log, and finds that nothing was lost.
 
-// LingerDefault is how long a shell stays after its newest entry.
+// LingerDefault is the default idle timeout of a shell after its newest entry.
 const LingerDefault = time.Minute
 
-// Pace of the router's looking around.
+// Pace of the router's sweeps.
 const (
-	sweepsALinger = 4                     // how often it looks for shells that may go
-	sweepPauseMin = time.Millisecond      // between two looks
-	restsAtOnce   = 256                   // shells that are asked at one look: each that goes appends an entry
-	sweepAgain    = 20 * time.Millisecond // after a look that did not ask all
-	askPause      = time.Second           // before a supervisor at rest is woken that is to ask its members
-	shrinkMin     = 256                   // shells there must have been
-	shrinkBelow   = 4                     // a part of them, that are left
-	tidyPause     = 15 * time.Second      // between two looks at those who are at rest
-	wakesAtOnce   = 256                   // who are due at the same time: each that wakes reads its log and appends a claim
-	wakeAgain     = 20 * time.Millisecond // after a look that did not wake all
+	sweepsALinger = 4                     // how often it looks for idle shells
+	sweepPauseMin = time.Millisecond      // between two sweeps
+	restsAtOnce   = 256                   // shells that one sweep asks: each that passivates appends an entry
+	sweepAgain    = 20 * time.Millisecond // after a sweep that did not ask all idle shells
+	shrinkMin     = 256                   // only maps that held so many shells are shrunk
+	shrinkBelow   = 4                     // and only if less than one in so many shells is left
+	tidyPause     = 15 * time.Second      // between two checks of the passivated actors
+	wakesAtOnce   = 256                   // due actors that are woken at once: each reads its log and appends a claim
+	wakeAgain     = 20 * time.Millisecond // before the rest are woken
 )
 
 type (
-	// sweep: look for shells that may go.
+	// sweep makes the router look for idle shells.
 	sweep struct{}
-	// rest asks a shell to go, if it may; early: sooner than it would, because runs
-	// are queued.
-	rest struct{ early bool }
-	// rested: the shell has nothing to do before the next entry after its
-	// Released at this place, or before due.
+	// rested says that the shell has nothing to do before the next entry after its Released at
+	// this place, or before due.
 	rested struct {
 		at    mailbox.Address
 		pid   *actor.PID
 		place uint64
 		due   int64
 	}
-	// asleep: the log says that its actor is at rest.
+	// asleep says that an actor is passivated according to its log.
 	asleep struct {
 		at  mailbox.Address
 		due int64
 	}
-	// alarm: somebody at rest may be due.
+	// alarm says that a passivated actor may be due.
 	alarm struct{}
-	// nothing is for those who are not there.
+	// nothing is a message for shells that have ended.
 	nothing struct{}
-	// tidy: look for logs at rest that others hold by now.
+	// tidy makes the router look for passivated actors whose logs other nodes hold now.
 	tidy struct{}
 )
 
-// Asleep tells the node of an actor that is at rest by its log: see life.Stands.
-// It is woken when due, in Unix milliseconds, and by its next entry anyway.
+// Asleep tells the node of an actor that is passivated according to its log: see
+// activation.ReadStanding. The node wakes it when due, in Unix milliseconds, and at its next
+// entry in any case.
 func (n *Node) Asleep(at mailbox.Address, due int64) { n.system.Root.Send(n.router, asleep{at, due}) }
 
-// lookAround begins the looks, which go on while there are shells.
+// lookAround starts the sweeps, which continue while there are shells.
 func (r *router) lookAround(c actor.Context) {
 	if r.sweeper == nil {
 		r.sweeper = r.after(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin), sweep{})
@@ -88,7 +83,7 @@ func (r *router) stopTimers() {
 	}
 }
 
-// sweep asks the shells that have read nothing for a while.
+// sweep asks the shells to passivate that have read no entry for a while.
 func (r *router) sweep(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
@@ -99,7 +94,7 @@ func (r *router) sweep(c actor.Context) {
 			break
 		}
 		p.touched = now
-		c.Send(p.pid, rest{})
+		c.Send(p.pid, fact{activation.Passivate{}})
 	}
 	r.shrink()
 	switch {
@@ -113,8 +108,8 @@ func (r *router) sweep(c actor.Context) {
 	}
 }
 
-// shrink gives back the memory of shells that have gone: a map keeps room for as
-// many entries as it ever had.
+// shrink frees the memory of shells that have ended: a map keeps room for as many entries as
+// it ever had.
 func (r *router) shrink() {
 	r.most = max(r.most, len(r.shells))
 	if r.most < shrinkMin || len(r.shells) > r.most/shrinkBelow {
@@ -130,15 +125,15 @@ func anew[K comparable, V any](old map[K]V) map[K]V {
 	return m
 }
 
-// IgnoreDeadLetterLogging keeps the library from counting it as lost.
+// IgnoreDeadLetterLogging keeps the library from counting the message as lost.
 func (nothing) IgnoreDeadLetterLogging() {}
 
-// unlink makes the id of a shell that is gone forget it. The library keeps ids of
-// former children, and an id keeps what it led to until it is used again.
+// unlink makes the id of an ended shell forget that shell. The library keeps ids of former
+// children, and an id keeps a reference to its target until it is used again.
 func unlink(c actor.Context, gone *actor.PID) { c.Send(gone, nothing{}) }
 
-// rested lets a shell go. If something has come after it read its last entry,
-// another one is started at once.
+// rested lets a shell end. If an entry has arrived since its last read, the router starts
+// another one at once.
 func (r *router) rested(c actor.Context, m rested) {
 	p := r.shells[m.at]
 	if p == nil || p.pid != m.pid {
@@ -146,9 +141,9 @@ func (r *router) rested(c actor.Context, m rested) {
 	}
 	c.Stop(m.pid)
 	r.released(m.pid)
-	r.vacate(m.at, p)
+	r.vacate(c, m.at, p)
 	switch {
-	case r.shells[m.at] != nil: // an elder has work under way
+	case r.shells[m.at] != nil: // an older shell has work under way
 	case p.head > m.place:
 		r.find(c, m.at)
 	default:
@@ -156,8 +151,8 @@ func (r *router) rested(c actor.Context, m rested) {
 	}
 }
 
-// asleep hears from outside that an actor is at rest. What was read for that may
-// be older than what the router knows by now: of two times the earlier one counts.
+// asleep records that an actor is passivated according to its log. That reading may be older
+// than what the router knows by now: of two due times, the earlier one counts.
 func (r *router) asleep(c actor.Context, m asleep) {
 	if due := r.resting.when[m.at]; due != 0 && (m.due == 0 || due < m.due) {
 		m.due = due
@@ -165,7 +160,7 @@ func (r *router) asleep(c actor.Context, m asleep) {
 	r.lie(c, m)
 }
 
-// lie notes who is at rest. Nothing is kept of it but when it is due.
+// lie records a passivated actor. The router keeps only the time when it is due.
 func (r *router) lie(c actor.Context, m asleep) {
 	_, gone := r.gone[m.at]
 	if _, holds := r.cfg.Holds(m.at); !holds || gone || r.shells[m.at] != nil || r.leaves(m.at) != nil {
@@ -184,7 +179,8 @@ func (r *router) tidyLater(c actor.Context) {
 	}
 }
 
-// tidy forgets logs at rest whose lease has run out: whoever holds them wakes them.
+// tidy forgets passivated actors whose lease has run out: the node that holds the log wakes
+// them.
 func (r *router) tidy(c actor.Context) {
 	for at := range r.resting.when {
 		if _, holds := r.cfg.Holds(at); !holds {
@@ -195,14 +191,14 @@ func (r *router) tidy(c actor.Context) {
 	r.tidyLater(c)
 }
 
-// awake forgets that an address is at rest.
+// awake forgets that an actor is passivated.
 func (r *router) awake(at mailbox.Address) {
 	if r.resting.drop(at) {
 		r.cfg.Resting(at, -1)
 	}
 }
 
-// setAlarm arms the one timer of all who are at rest.
+// setAlarm arms the one timer of all passivated actors.
 func (r *router) setAlarm(c actor.Context) {
 	next := r.resting.next()
 	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
@@ -215,8 +211,8 @@ func (r *router) setAlarm(c actor.Context) {
 	r.alarmer = r.after(c, max(time.Until(time.UnixMilli(next)), timerPauseMin), alarm{})
 }
 
-// alarm wakes those who are due. Those whose logs are held by others by now are
-// theirs to wake.
+// alarm wakes the actors that are due. If another node holds the log by now, that node wakes
+// the actor.
 func (r *router) alarm(c actor.Context) {
 	r.alarmer = nil
 	now := time.Now()
@@ -229,39 +225,7 @@ func (r *router) alarm(c actor.Context) {
 		r.awake(at)
 		r.find(c, at)
 	}
-	// After a night without a node all may be due: messages of others come in between.
+	// After a night without a node all actors may be due: the pause lets other messages in
+	// between.
 	r.alarmAt, r.alarmer = now.UnixMilli(), r.after(c, wakeAgain, alarm{})
-}
-
-// rest goes, if nothing is under way: from here on nothing is stepped.
-func (s *shell) rest(c actor.Context, m rest) {
-	due, ok := s.life.MayRest()
-	if soon := time.Now().Add(askPause).UnixMilli(); s.super != nil && due > 0 && due < soon {
-		due = soon // it has nothing else to do: the next activation asks
-	}
-	if !ok || m.early && s.super != nil && !s.super.State.IsParked() || due > 0 && due <= time.Now().UnixMilli() || !s.free() {
-		return
-	}
-	s.frozen, s.resting, s.due = true, true, due
-	for timer := range s.work.timers {
-		s.work.disarm(timer)
-	}
-	w := s.own("released", "", agent.Released{Rests: true, Due: due})
-	s.final = s.id(w)
-	s.append(c, w)
-}
-
-// free: nothing of this shell is under way, nor about to be.
-func (s *shell) free() bool {
-	return s.replay && !s.leaving && !s.closing && s.life.Phase == life.Alive && len(s.unread) == 0 && len(s.postponed) == 0 &&
-		s.proof == "" && s.work.idle() && s.holds()
-}
-
-// gone says that the shell of a log which it has given is through, or at rest.
-func (s *shell) gone(c actor.Context) {
-	if s.resting && !s.missed {
-		c.Send(s.router, rested{s.life.Addr, c.Self(), s.last, s.due})
-		return
-	}
-	c.Send(s.router, left{s.life.Addr, c.Self()})
 }

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -66,13 +68,13 @@ type dormitory struct {
 	t      testing.TB
 	node   *actors.Node
 	atRest atomic.Int64
-	events chan life.Event // of runs that were answered
+	events chan activation.Published // of runs that were answered
 	listen atomic.Bool
 }
 
 func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
 	t.Helper()
-	d := &dormitory{t: t, events: make(chan life.Event, 1024)}
+	d := &dormitory{t: t, events: make(chan activation.Published, 1024)}
 	set, err := tool.NewSet()
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +89,10 @@ func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
 	})
 	d.node, err = actors.Start(context.Background(), actors.Config{Post: post, Lease: lease, Linger: 100 * time.Millisecond,
 		Model:   func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools:   func(agent.Task) (*tool.Set, error) { return set, nil },
+		Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
 		Resting: func(_ mailbox.Address, change int) { d.atRest.Add(int64(change)) },
-		Events: func(e life.Event) {
-			if d.listen.Load() && (e.Kind == "query.answered" || e.Kind == "model.started" || e.Kind == "run.finished") {
+		Events: func(e activation.Published) {
+			if d.listen.Load() && (e.Kind == event.KindQueryAnswered || e.Kind == event.KindModelStarted || e.Kind == event.KindRunFinished) {
 				d.events <- e
 			}
 		}})
@@ -161,7 +163,7 @@ func measure(t testing.TB, post mailbox.Store, runs int) figures {
 	f.second = sleep(t, post, 2)
 	began := time.Now()
 	err := post.Heads(context.Background(), func(h mailbox.Head) error {
-		st := life.Stands(h.To, h.Data, h.Entries)
+		st := activation.ReadStanding(h.To, h.Data, h.Entries)
 		if !st.Rests {
 			t.Errorf("%s is not at rest", h.To)
 		}
@@ -227,11 +229,11 @@ func (d *dormitory) wakes(b *testing.B, runs int) {
 			case e := <-d.events:
 				switch {
 				case e.Run != runID(i):
-				case e.Kind == "query.answered":
+				case e.Kind == event.KindQueryAnswered:
 					steps = append(steps, time.Since(began))
-				case e.Kind == "model.started":
+				case e.Kind == event.KindModelStarted:
 					calls = append(calls, time.Since(began))
-				case e.Kind == "run.finished":
+				case e.Kind == event.KindRunFinished:
 					over = true
 				}
 			case <-time.After(time.Minute):

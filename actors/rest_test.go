@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -45,7 +47,7 @@ func restless(t *testing.T, post mailbox.Post, lease uint64, client model.Client
 			}
 		},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil }})
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 	return s
 }
 
@@ -72,7 +74,7 @@ func (s *sleepers) asleep(post mailbox.Store, n int) {
 	for {
 		rest := 0
 		err := post.Heads(context.Background(), func(h mailbox.Head) error {
-			if life.Stands(h.To, h.Data, h.Entries).Rests {
+			if activation.ReadStanding(h.To, h.Data, h.Entries).Rests {
 				rest++
 			}
 			return nil
@@ -107,7 +109,7 @@ const asks = `{agents: {boss: [{calls: [{name: ask_human, args: {question: "Whic
 
 func asking(run string, tools ...tool.Tool) supervisor.Opened {
 	o := opened(run, append(tools, ask)...)
-	o.Manners.Ask = true
+	o.LoopOptions.Ask = true
 	return o
 }
 
@@ -123,7 +125,7 @@ func (s *sleepers) answer(run string) {
 func (s *sleepers) takeUp(post mailbox.Store) (awake int) {
 	s.t.Helper()
 	err := post.Heads(context.Background(), func(h mailbox.Head) error {
-		switch st := life.Stands(h.To, h.Data, h.Entries); {
+		switch st := activation.ReadStanding(h.To, h.Data, h.Entries); {
 		case st.Ended:
 		case st.Rests:
 			s.node.Asleep(h.To, st.Due)
@@ -148,15 +150,15 @@ func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
 		t.Fatal(err)
 	}
-	s.await("query.asked")
+	s.await(event.KindQueryAsked)
 	s.rest(2)
 	s.answer("r1")
-	if r := s.result(); r.Reason != agent.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
+	if r := s.result(); r.Reason != spec.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
 		t.Fatalf("%+v", r)
 	}
 	s.rest(0)
 	for _, e := range s.events {
-		if e.Kind == "agent.resumed" {
+		if e.Kind == event.KindAgentResumed {
 			t.Errorf("to wake up is no crash: %+v", e)
 		}
 	}
@@ -172,21 +174,21 @@ func TestACancelWakesARunAtRest(t *testing.T) {
 	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
 		t.Fatal(err)
 	}
-	s.await("query.asked")
+	s.await(event.KindQueryAsked)
 	s.rest(2)
 	f := agent.Canceled{Why: "enough"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", mailbox.Super), "cancel", f.Kind(), f); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.ByCancel {
+	if r := s.result(); r.Reason != spec.ByCancel {
 		t.Fatalf("%+v", r)
 	}
-	if n := count(s.events, "model.started"); n != 1 {
+	if n := count(s.events, event.KindModelStarted); n != 1 {
 		t.Errorf("%d model calls", n)
 	}
 }
 
-func count(events []life.Event, kind string) (n int) {
+func count(events []activation.Published, kind string) (n int) {
 	for _, e := range events {
 		if e.Kind == kind {
 			n++
@@ -211,7 +213,7 @@ agents:
 	if err := s.node.Open(t.Context(), asking("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
-	s.await("query.asked")
+	s.await(event.KindQueryAsked)
 	s.rest(3)
 	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", "root-1-0"), "answer", a.Kind(), a); err != nil {
@@ -262,7 +264,7 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 					t.Errorf("%d logs were woken", n)
 				}
 			}
-			if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+			if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
 				t.Fatalf("%+v", r)
 			}
 		}))
@@ -283,7 +285,7 @@ func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
 		}
 	}
 	for range runs {
-		first.await("query.asked")
+		first.await(event.KindQueryAsked)
 	}
 	first.asleep(post, 2*runs)
 	first.node.Stop()
@@ -297,7 +299,7 @@ func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
 		t.Errorf("the logs had %d bytes, now %d", before, after)
 	}
 	second.answer("r7")
-	if r := second.result(); r.Run != "r7" || r.Reason != agent.Completed {
+	if r := second.result(); r.Run != "r7" || r.Reason != spec.Completed {
 		t.Fatalf("%+v", r)
 	}
 	second.rest(2*runs - 2)
@@ -323,7 +325,7 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 		return n
 	}
 	rested := 0 // times until now; on a slow machine also while it waits for its first lease
-	for i := range 3 * life.StartsMax {
+	for i := range 3 * activation.StartsMax {
 		for late := time.After(deadline); s.atRest.Load() != 2 || released() <= rested; {
 			select {
 			case <-s.change:
@@ -338,7 +340,7 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 		}
 	}
 	s.answer("r1")
-	if r := s.result(); r.Reason != agent.Completed || r.Budget.Unknown != 0 {
+	if r := s.result(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
 		t.Fatalf("%+v", r)
 	}
 	if kinds := logKinds(t, post, "r1.root"); slices.Contains(kinds, "given_up") {
@@ -362,7 +364,7 @@ func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 	<-asked
 	s.asleep(post, 2)
 	s.node.Asleep("r1.root", 0)
-	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)
 	}
 }
@@ -379,7 +381,7 @@ func theClockWakesWhoIsDueEarlier(t *testing.T) {
 	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.Completed || r.Text != "done" {
+	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)
 	}
 }

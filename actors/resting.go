@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// resting is who is at rest, and who of them is due when. For most of them that
-// is never, and an address is all there is of them.
+// resting holds the passivated actors, and when each is due. Most are never due, and then the
+// address is all that it holds of them.
 type resting struct {
 	when  map[mailbox.Address]int64 // Unix milliseconds, 0: never
-	queue dues                      // may name those who were woken meanwhile
+	queue dues                      // may name actors that were woken meanwhile
 }
 
 type dueAt struct {
@@ -18,7 +18,7 @@ type dueAt struct {
 	when int64
 }
 
-// staleMax is how many in the queue may have been woken before it is made anew.
+// staleMax is how many woken actors the queue may name before it is rebuilt.
 const staleMax = 1024
 
 // put adds an address, or changes when it is due.
@@ -63,7 +63,7 @@ func (r *resting) next() int64 {
 	return r.queue[0].when
 }
 
-// due is the first of them, if its time has come.
+// due returns the first actor, if its time has come.
 func (r *resting) due(now int64) (mailbox.Address, bool) {
 	if next := r.next(); next == 0 || next > now {
 		return "", false

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -48,8 +50,8 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.parks {
-				query := second.await("query.asked").Data.(agent.AgentParked)
-				if query.Reason != agent.ResumeUnsafe || query.Call != "1-0" {
+				query := second.await(event.KindQueryAsked).Data.(event.AgentParked)
+				if query.Reason != spec.ResumeUnsafe || query.Call != "1-0" {
 					t.Fatalf("asked: %+v", query)
 				}
 				answer := agent.Answered{Query: query.Query, Decision: "text", Text: "it worked"}
@@ -57,7 +59,7 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if r := second.result(); r.Reason != agent.Completed || r.Budget.Reserved != 0 {
+			if r := second.result(); r.Reason != spec.Completed || r.Budget.Reserved != 0 {
 				t.Fatalf("result: %+v", r)
 			}
 			if n := times.Load(); n != c.times {
@@ -79,14 +81,14 @@ func TestAPanicIsARestart(t *testing.T) {
 	})
 	s := playClient(t, memory.New(memory.Config{}), 1, client, fragile)
 	s.onEvent = func(kind string) {
-		if kind == "tool.started" && times.Add(1) == 1 {
+		if kind == event.KindToolStarted && times.Add(1) == 1 {
 			panic("an observer that crashes the shell")
 		}
 	}
 	if err := s.node.Open(context.Background(), opened("r1", fragile)); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != agent.Completed {
+	if r := s.result(); r.Reason != spec.Completed {
 		t.Fatalf("result: %+v\n%s", r, s.kinds())
 	}
 }

@@ -2,12 +2,12 @@ package actors
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/internal/crew"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/internal/dispatcher"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -15,27 +15,27 @@ import (
 type (
 	delivered struct{ m mailbox.Message } // an entry was appended
 	wake      struct{ at mailbox.Address }
-	ended     struct { // the shell is through with its log up to this place
+	ended     struct { // the shell has answered all entries of its closed log up to this place
 		at    mailbox.Address
 		place uint64
 	}
-	left struct { // the shell has fallen silent, and nothing of it is under way
+	left struct { // the shell is superseded or drained, and has nothing under way
 		at  mailbox.Address
 		pid *actor.PID
 	}
 	restart struct{ at mailbox.Address }
 )
 
-// router brings entries to shells and starts a shell for every address that
-// has none. It is the parent of all shells: it restarts those that crash.
+// router forwards entries to shells and starts a shell for every address that has none. It is
+// the parent of all shells and restarts those that crash.
 type router struct {
 	ctx    context.Context
 	cfg    Config
-	hands  *crew.Crew
+	hands  *dispatcher.Crew
 	shells map[mailbox.Address]*place
 	pids   map[string]mailbox.Address
 	gone   map[mailbox.Address]struct{}
-	recent []mailbox.Address // gone, oldest first
+	recent []mailbox.Address // the addresses in gone, oldest first
 
 	leaving []*leaving
 	foreign map[mailbox.Address]struct{} // logs that are newer than this program
@@ -48,25 +48,25 @@ type router struct {
 	alarmAt                  int64 // when the alarmer fires
 }
 
-// place is what the router knows of one address.
+// place holds what the router knows of one address.
 type place struct {
-	pid     *actor.PID // nil while it waits for a restart
-	starts  uint64     // number of the newest start
-	crashes int        // in a row
-	crashed time.Time  // the last of them
-	results []worked   // that came while there was no shell
+	pid     *actor.PID       // nil while it waits for a restart
+	starts  uint64           // number of the newest start
+	crashes int              // in a row
+	crashed time.Time        // the last of them
+	results []activation.Own // that arrived while there was no shell
 
-	waiting  int       // entries that the shell was sent and has not read, at most
+	waiting  int       // entries that the shell was sent and may not have read, at most
 	head     uint64    // place of the newest entry
 	detached bool      // the shell reads for itself
-	touched  time.Time // when the newest entry came, or the shell was asked to rest
+	touched  time.Time // when the newest entry arrived, or the shell was asked to passivate
 
 	lease  uint64       // of the newest shell
-	silent bool         // the newest shell is
-	elders []*actor.PID // silent ones with work under way, while the log was taken again
+	silent bool         // the newest shell is superseded
+	elders []*actor.PID // superseded shells with work under way, after the log was claimed again
 }
 
-func newRouter(ctx context.Context, cfg Config, hands *crew.Crew) *router {
+func newRouter(ctx context.Context, cfg Config, hands *dispatcher.Crew) *router {
 	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*place{}, pids: map[string]mailbox.Address{},
 		gone: map[mailbox.Address]struct{}{}}
 }
@@ -76,7 +76,7 @@ func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case delivered:
 		if !r.admitted(m.m) {
-			return // the entry stays in the log
+			return // the entry stays in the log until the actor is admitted
 		}
 		r.reopen(m.m)
 		if p := r.find(c, m.m.To); p != nil {
@@ -92,8 +92,12 @@ func (r *router) Receive(c actor.Context) {
 		}
 	case press:
 		r.pressed(c)
-	case worked:
+	case activation.Own:
 		r.result(c, m)
+	case latePosted:
+		r.latePosted(c, m)
+	case lateAgain:
+		r.postLate(c, []activation.Own{m.own})
 	case ended:
 		r.forget(c, m)
 	case left:
@@ -128,7 +132,7 @@ func (r *router) Receive(c actor.Context) {
 	}
 }
 
-// find returns the place of an address, with a shell unless it waits for one;
+// find returns the place of an address, with a shell unless the place waits for a restart;
 // nil for a log that this node does not hold.
 func (r *router) find(c actor.Context, at mailbox.Address) *place {
 	p := r.shells[at]
@@ -145,7 +149,7 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 		p = &place{}
 		r.shells[at] = p
 	}
-	if p.pid != nil { // it finishes what it began
+	if p.pid != nil { // the old shell finishes the work that it began
 		p.elders = append(p.elders, p.pid)
 	}
 	p.silent = false
@@ -156,9 +160,9 @@ func (r *router) find(c actor.Context, at mailbox.Address) *place {
 func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	r.cfg.Alive(at, 1)
 	lease, ok := r.cfg.Holds(at)
-	if !ok || r.leaves(at) != nil { // lost while it waited for a restart
+	if !ok || r.leaves(at) != nil { // the lease was lost during the wait for a restart
 		r.cfg.Alive(at, -1)
-		r.vacate(at, p)
+		r.vacate(c, at, p)
 		return
 	}
 	r.awake(at)
@@ -178,18 +182,21 @@ func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 	p.results = nil
 }
 
-// stopOnPanic: a shell that panics is stopped, and its place starts another
-// one, which reads the log again. What it had queued is in the log.
+// stopOnPanic stops a shell that panics; its place starts another one, which reads the log
+// again. The log also holds the entries that were queued for the old shell.
 var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
-// result hands on what work brought, though the shell that began it is gone.
-func (r *router) result(c actor.Context, w worked) {
-	p := r.shells[w.at]
+// result passes on the result of work, even if the shell that began the work has ended.
+func (r *router) result(c actor.Context, w activation.Own) {
+	p := r.shells[w.At]
+	if _, gone := r.gone[w.At]; p == nil && !gone {
+		r.postLate(c, []activation.Own{w})
+	}
 	if p == nil {
 		return
 	}
 	for _, elder := range p.elders {
-		c.Send(elder, spent{w.start, w.key})
+		c.Send(elder, fact{activation.WorkPosted{Start: w.Start, Key: w.Key}})
 	}
 	if p.pid == nil {
 		p.results = append(p.results, w)
@@ -198,9 +205,9 @@ func (r *router) result(c actor.Context, w worked) {
 	c.Send(p.pid, w)
 }
 
-// forget drops an address whose log is closed. An entry that came after the shell
-// said so may be a question that it, or the next shell, still has to answer: then it is
-// said again.
+// forget drops an address whose log is closed. If an entry arrived after the shell said so,
+// it may be a question that this shell, or the next one, still has to answer: then the router
+// waits for the shell to say so again.
 func (r *router) forget(c actor.Context, m ended) {
 	at := m.at
 	p := r.shells[at]
@@ -218,33 +225,4 @@ func (r *router) forget(c actor.Context, m ended) {
 		delete(r.gone, r.recent[0])
 		r.recent = r.recent[1:]
 	}
-}
-
-// crashed starts another shell after a pause, a bounded number of times.
-func (r *router) crashed(c actor.Context, pid *actor.PID) {
-	at, ok := r.pids[pid.Id]
-	if !ok || r.ctx.Err() != nil {
-		return
-	}
-	r.released(pid)
-	p := r.shells[at]
-	switch {
-	case p == nil:
-		return
-	case p.pid == nil || p.pid.Id != pid.Id:
-		p.without(pid)
-		return
-	case p.silent, r.leaves(at) != nil:
-		r.vacate(at, p)
-		return
-	}
-	p.pid = nil
-	pause, parked := p.crash(time.Now())
-	if parked {
-		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
-		return
-	}
-	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
-	self, root := c.Self(), c.ActorSystem().Root
-	time.AfterFunc(pause, func() { root.Send(self, restart{at}) })
 }

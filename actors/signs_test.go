@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -38,7 +39,7 @@ func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 			t.Errorf("it is asked about pool %q", pool)
 		}
 		if !lives {
-			if r := s.result(); r.Reason != agent.Timeout {
+			if r := s.result(); r.Reason != spec.Timeout {
 				t.Errorf("result: %+v", r)
 			}
 			continue
@@ -47,7 +48,7 @@ func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 		if err := s.node.Command(t.Context(), "r1.super", "p1", f.Kind(), f); err != nil {
 			t.Fatal(err)
 		}
-		s.await("policy.applied") // what came of the timer comes before
+		s.await(event.KindPolicyApplied) // what came of the timer comes before
 		if kinds := logKinds(t, post, "r1.super"); slices.Contains(kinds, "woke") {
 			t.Errorf("it was given up: %v", kinds)
 		}

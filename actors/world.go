@@ -4,21 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/life"
+	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
-	"github.com/troupe-run/troupe/internal/trap"
+	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
-// world is what a shell has under way: model calls, tools, timers.
+// world holds the work that a shell has under way: model calls, tools, timers.
 type world struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
@@ -26,7 +26,7 @@ type world struct {
 	busy    func(change int)
 }
 
-// errAborted is the cause of a context that the machine aborted.
+// errAborted is the cause of a context that the machine canceled.
 var errAborted = errors.New("actors: aborted by the run")
 
 func (w *world) begin(ctx context.Context, key string) context.Context {
@@ -55,20 +55,6 @@ func (w *world) abort(key string) {
 	}
 }
 
-// giveUp ends what nobody will read: model calls, hooks and timers. Tools go on.
-func (w *world) giveUp() {
-	for key := range w.cancels {
-		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
-			w.done(key)
-		}
-	}
-	for timer := range w.timers {
-		w.disarm(timer)
-	}
-}
-
-func (w *world) idle() bool { return len(w.cancels) == 0 }
-
 func (w *world) fired(timer string) { delete(w.timers, timer) }
 
 func (w *world) disarm(timer string) {
@@ -82,54 +68,75 @@ func (w *world) cancelAll() {
 	for key := range w.cancels {
 		w.done(key)
 	}
+	w.disarmAll()
+}
+
+func (w *world) disarmAll() {
 	for timer := range w.timers {
 		w.disarm(timer)
 	}
 }
 
-// do does one effect. Whatever it brings becomes an entry of our own log.
-func (s *shell) do(c actor.Context, effect any) {
-	switch e := effect.(type) {
-	case agent.CallModel:
-		s.callModel(c, e)
-	case agent.Begin:
-		s.append(c, s.own("started", key(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.life.Start}))
-	case agent.CallTool:
-		s.callTool(c, e)
-	case agent.RunHooks:
-		s.runHooks(c, e)
-	case agent.AbortHooks:
-		s.work.done(hookPrefix + e.ID)
-	case agent.AbortModel:
-		s.work.abort(leaseKey(e.Lease))
+// carryOutWork carries out an action on the world, and reports whether the action is one.
+func (s *shell) carryOutWork(c actor.Context, action activation.Action) bool {
+	switch a := action.(type) {
+	case activation.Perform:
+		s.perform(c, a)
+	case activation.AbortWork:
+		s.work.abort(a.Key)
+	case activation.EndWork:
+		s.work.done(a.Key)
+	case activation.LeaveGate:
 		s.leaveGate(c)
+	case activation.ArmTimer:
+		s.arm(c, a.Timer, a.Due)
+	case activation.DisarmTimer:
+		s.work.disarm(a.Timer)
+	case activation.DisarmTimers:
+		s.work.disarmAll()
+	default:
+		return false
+	}
+	return true
+}
+
+// perform begins an effect, whose result becomes an entry of the actor's own log.
+func (s *shell) perform(c actor.Context, p activation.Perform) {
+	switch e := p.Effect.(type) {
+	case agent.CallModel:
+		s.callModel(c, e, p)
+	case agent.CallTool:
+		s.callTool(c, e, p)
+	case agent.RunHooks:
+		s.runHooks(c, e, p)
 	case agent.AwaitGate:
 		s.awaitGate(c, e)
-	case agent.LeaveGate:
-		s.leaveGate(c)
-	case agent.AbortTool:
-		s.work.abort(e.Call)
-	case agent.Arm:
-		s.arm(c, e.Timer, e.Due)
-	case supervisor.Arm:
-		s.arm(c, e.Timer, e.Due)
-	case supervisor.Disarm:
-		s.work.disarm(e.Timer)
-	case supervisor.Publish:
-		s.over()
 	default:
-		panic(fmt.Sprintf("actors: unknown effect %T", effect))
+		panic(fmt.Sprintf("actors: unknown effect %T", p.Effect))
 	}
 }
 
-func key(call string, attempt int) string { return fmt.Sprintf("%s.%d", call, attempt) }
+// mayBegin returns the check that the shell makes just before a call begins (PROTOCOL P27):
+// the lease must still hold, and be the one under which this activation was last seen to be
+// current. Between the decision and the call the process may have been frozen; if the lease
+// was lost and acquired again meanwhile, another node may have claimed the log in between,
+// with a claim that this activation has not read yet. The check may be called from any
+// goroutine.
+func (s *shell) mayBegin(under uint64) func() bool {
+	holds, at := s.cfg.Holds, s.at
+	return func() bool {
+		lease, ok := holds(at)
+		return ok && lease == under
+	}
+}
 
-// leasePrefix begins the keys of model calls; no call of a tool begins so.
-const leasePrefix = "lease-"
+// notBegun returns a function that tells the activation that a call did not begin.
+func (s *shell) notBegun(c actor.Context, key string, effect any) func() {
+	tell, start := s.tell(c), s.start
+	return func() { tell(activation.WorkNotBegun{Start: start, Key: key, Effect: effect}) }
+}
 
-func leaseKey(lease int) string { return fmt.Sprintf("%s%d", leasePrefix, lease) }
-
-// timerPauseMin keeps a timer whose stamp came too early from spinning.
+// timerPauseMin keeps a timer from firing in a tight loop while the stamp of its entry is too early.
 const timerPauseMin = 20 * time.Millisecond
 
 func (s *shell) arm(c actor.Context, timer string, dueMS int64) {
@@ -142,13 +149,7 @@ func (s *shell) arm(c actor.Context, timer string, dueMS int64) {
 	s.work.timers[timer] = time.AfterFunc(wait, func() { root.Send(self, due{timer}) })
 }
 
-// send brings a result back by way of the router, which outlives this shell.
-func (s *shell) deliver(c actor.Context) func(worked) {
-	router, root := s.router, c.ActorSystem().Root
-	return func(w worked) { root.Send(router, w) }
-}
-
-// failure turns an error of a client into the fact that the loop steps.
+// failure turns a client's error into the fact that the agent steps.
 func failure(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
 	f := agent.Failed{Lease: lease, Class: model.UnknownClass, Detail: err.Error(), Reply: reply, TookMS: tookMS}
 	var known *model.Error
@@ -161,48 +162,47 @@ func failure(ctx context.Context, lease int, reply model.Reply, err error, tookM
 	return f
 }
 
-// callTool runs one call. The tool is told the key that names the call over
-// all its attempts.
-func (s *shell) callTool(c actor.Context, e agent.CallTool) {
-	w := s.own("returned", key(e.Call, e.Attempt), nil)
-	w.key = e.Call
-	t := s.agent.State.Task
+// callTool runs one call. The tool receives the key that identifies the call across all its
+// attempts.
+func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform) {
+	w := s.state.Own("returned", p.Key, nil)
+	t := s.state.Agent.State.Task
 	set, err := s.toolset(t)
 	if err != nil {
-		w.body = agent.Returned{Call: e.Call, Attempt: e.Attempt, Error: true, Text: "no tools here: " + err.Error()}
+		w.Body = agent.Returned{Call: e.Call, Attempt: e.Attempt, Error: true, Text: "no tools here: " + err.Error()}
 		s.deliver(c)(w)
 		return
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.progress(e)}
-	ctx, deliver, keeper, counts := s.work.begin(s.ctx, e.Call), s.deliver(c), s.keeper(t), s.agent.State.Counts()
-	mayBegin, unbegun := s.mayBegin(), s.sendUnbegun(c, e.Call, e)
+	ctx, deliver, keeper, counts := s.work.begin(s.ctx, p.Key), s.deliver(c), s.keeper(t), s.state.Agent.State.Counts()
+	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
 	go func() {
 		began := time.Now()
-		trap.At(trap.ToolBefore, call.Key)
+		failpoint.At(failpoint.ToolBefore, call.Key)
 		if !mayBegin() {
 			unbegun()
 			return
 		}
 		r := set.Call(ctx, e.Name, call)
-		trap.At(trap.ToolAfter, call.Key)
+		failpoint.At(failpoint.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
-		killed := errors.Is(context.Cause(ctx), errAborted) // while it ran, not while its result is kept
+		killed := errors.Is(context.Cause(ctx), errAborted) // aborted while it ran, not while its result is stored
 		f = keeper.keep(f, r.Whole)
 		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
-			return // the process is ending: the call is lost, and the next life says so
+			return // the process is ending: the call is lost, and the next activation records that
 		}
 		if counts {
 			f.Tokens = tokens.Estimate(f.Text)
 		}
-		w.body = f
+		w.Body = f
 		deliver(w)
 	}()
 }
 
-func (s *shell) toolset(t agent.Task) (*tool.Set, error) {
+func (s *shell) toolset(t spec.Task) (*tool.Set, error) {
 	if s.work.tools != nil {
 		return s.work.tools, nil
 	}
@@ -213,61 +213,27 @@ func (s *shell) toolset(t agent.Task) (*tool.Set, error) {
 	return set, err
 }
 
-// deltas tells observers a reply as it streams. Deltas are no entries: they may
-// be lost. What is no turn is nobody's to read.
+// deltas publishes a reply as it streams. Deltas are no entries: they may be lost. Only
+// replies of turns are published, not those of other model calls such as summaries.
 func (s *shell) deltas(e agent.CallModel) func(model.Delta) {
 	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}
-	at, t := s.life.Addr, s.agent.State.Task
+	at, t := s.at, s.state.Agent.State.Task
 	events, node, i := s.cfg.Events, s.cfg.Name, 0
 	return func(d model.Delta) {
-		kind := "message.delta"
+		kind := event.KindMessageDelta
 		if d.Kind == model.ReasoningDelta {
-			kind = "message.reasoning"
+			kind = event.KindMessageReasoning
 		}
 		i++
-		events(life.Event{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: life.Stamp(time.Now().UnixMilli()),
+		events(activation.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: activation.Stamp(time.Now().UnixMilli()),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: kind, Turn: e.Turn,
-			Data: Delta{Text: d.Text}})
+			Data: event.Delta{Text: d.Text}})
 	}
 }
 
 // Delta is the data of message.delta and message.reasoning.
 type Delta struct {
 	Text string `json:"text"`
-}
-
-// tell makes events of what an entry brought. While folding they are kept: a
-// crash may have come before they were told.
-func (s *shell) tell(r life.Read, stamp int64) {
-	if s.cfg.Events == nil || len(r.Notes) == 0 {
-		return
-	}
-	if s.life.Phase == life.Folding {
-		s.held = append(s.held, heldNotes{r.N, stamp, r.Notes})
-		return
-	}
-	s.publish(r.N, stamp, r.Notes)
-}
-
-func (s *shell) publish(n uint64, stamp int64, notes []life.Note) {
-	parent := ""
-	if s.agent != nil {
-		parent = string(s.agent.State.Task.Parent)
-	}
-	for _, e := range life.Tell(s.life.Addr, parent, s.cfg.Name, n, stamp, notes) {
-		s.cfg.Events(e)
-	}
-}
-
-// untold tells what was read while folding above the floor: nobody knows
-// whether the life before did. The ids are the same, so observers can drop doubles.
-func (s *shell) untold() {
-	for _, h := range s.held {
-		if h.n > s.life.Floor() {
-			s.publish(h.n, h.stamp, h.notes)
-		}
-	}
-	s.held = nil
 }

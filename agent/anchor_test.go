@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -12,10 +13,10 @@ import (
 // measure of one with it (P21).
 func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("word ", 1600) + `"}},"required":["a"]}`
-	task := Task{ID: Root, Goal: "g", Manners: Manners{Require: Require{Schema: schema}}}
+	task := spec.Task{ID: spec.Root, Goal: "g", LoopOptions: spec.LoopOptions{Require: spec.Require{Schema: schema}}}
 	task.Limits = task.Limits.WithDefaults(0)
-	s := State{Task: task}.adopt().say(task.prompt())
-	if bare := (State{Task: Task{ID: Root, Goal: "g", Limits: task.Limits}}).adopt().say(task.prompt()); s.InputBound() < bare.InputBound()+budget.Text(schema) {
+	s := State{Task: task}.adopt().say(firstMessage(task))
+	if bare := (State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).adopt().say(firstMessage(task)); s.InputBound() < bare.InputBound()+budget.Text(schema) {
 		t.Errorf("with a schema %d, without one %d", s.InputBound(), bare.InputBound())
 	}
 	s.Cuts, s.Phase, s.Lease, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
@@ -33,7 +34,7 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 // What a provider says of its own where tools are listed is held for, though no
 // byte of it is sent (P21); what it reported has it in it.
 func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
-	task := Task{ID: Root, Goal: "g", Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}
+	task := spec.Task{ID: spec.Root, Goal: "g", Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}
 	task.Limits = task.Limits.WithDefaults(0)
 	bare := FirstAsk(task).Input
 	task.Model.Frame = 1024
@@ -47,7 +48,7 @@ func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
 	if got, want := FirstAsk(other).Input, FirstAsk(plain).Input; got != want {
 		t.Errorf("without tools %d is held, want %d", got, want)
 	}
-	s := State{Task: task}.adopt().say(task.prompt())
+	s := State{Task: task}.adopt().say(firstMessage(task))
 	s.Phase, s.Lease, s.Open = Thinking, 1, true
 	s, _ = s.settle(model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
 	if got := s.InputBound(); got >= 710+1024 {

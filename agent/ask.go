@@ -5,54 +5,56 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // askTool is the tool by which a model asks a person; the loop itself parks for it.
 const askTool = "ask_human"
 
-// AskSpec is what a model is told about ask_human.
+// AskSpec describes ask_human to a model.
 func AskSpec() model.ToolSpec {
 	return model.ToolSpec{Name: askTool, Class: model.Effect,
 		Description: "Ask the person who runs you, and wait for the answer: for what only they can decide or know. The options, if any, are what they can choose from.",
 		Schema:      `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`}
 }
 
-// QuestionBytesMax bounds what a person is asked, so that it fits an entry and a screen.
+// QuestionBytesMax bounds a question to a person, so that it fits an entry and a screen.
 const QuestionBytesMax = DetailBytesMax
 
-// put asks a person in the name of the loop, at a turn boundary. The answer
-// becomes a message and the loop goes on as `then`; a denial ends it. Where
-// nobody can be asked it ends at once, as `without`.
-func put(s State, question string, reason, without Reason, then Transition) (State, []Effect) {
-	if !s.Task.Manners.Ask { //mutant:question-needs-a-person
-		return finish(s, Outcome{Reason: without, Text: s.found(), Partial: true, Detail: question})
+// put asks a person a question on behalf of the loop, at a turn boundary. The answer
+// becomes a message and the loop continues with the transition `then`; a denial ends the
+// loop. If no person can be asked, the loop ends at once with the reason `without`.
+func put(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
+	if !s.Task.LoopOptions.Ask { //mutant:question-needs-a-person
+		return finish(s, spec.Outcome{Reason: without, Text: s.found(), Partial: true, Detail: question})
 	}
 	s.Asks++
 	s.Phase, s.Parked, s.Transition = Waiting, s.Now, then
-	s.Query = Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: clip(question, DetailBytesMax)}
+	s.Query = Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)}
 	return s, []Effect{s.Query}
 }
 
-// escalate puts what is the matter to a person, who says how the agent goes on.
-func escalate(s State, what string, without Reason, then Transition) (State, []Effect) {
+// escalate reports a problem to a person, who decides how the agent continues.
+func escalate(s State, what string, without spec.Reason, then spec.Transition) (State, []Effect) {
 	if ending, _ := s.spent(); ending != "" {
-		return nextTurn(s, then) // a limit ends it now, whatever anybody says
+		return nextTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
-	if s.Task.Manners.Ask {
+	if s.Task.LoopOptions.Ask {
 		what += " How shall it go on? (deny ends it here)"
 	}
-	return put(s, what, NeedsHuman, without, then)
+	return put(s, what, spec.NeedsHuman, without, then)
 }
 
-// told goes on after a person has answered what the loop asked.
+// told continues the loop after a person has answered its question.
 func told(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
 	s, fx := s.unpark()
 	s.Force, s.Habits = "", s.Habits.afresh()
 	if f.Decision == "deny" { //mutant:denial-goes-on
-		s, more := finish(s, Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
+		s, more := finish(s, spec.Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
 	}
 	text := strings.TrimSpace(f.Text)
@@ -64,18 +66,18 @@ func told(s State, f Answered) (State, []Effect) {
 	return s, append(fx, more...)
 }
 
-// question is what a call of ask_human asks.
+// question returns the query that a call of ask_human puts to a person.
 func (s State) question(c Call) Park {
-	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: NeedsHuman, Question: clip(asked(c.Args), QuestionBytesMax)}
+	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: history.Clip(asked(c.Args), QuestionBytesMax)}
 }
 
-// asked is the question in a call's arguments, with its options; "" is none.
+// asked extracts the question from a call's arguments, with its options; "" means that there is none.
 func asked(args string) string {
 	var a struct {
 		Question string
 		Options  []string
 	}
-	decode(args, &a) // what does not fit has no question
+	decode(args, &a) // arguments that do not decode have no question
 	text := strings.TrimSpace(a.Question)
 	options := slices.DeleteFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" })
 	if text != "" && len(options) > 0 {
@@ -84,13 +86,13 @@ func asked(args string) string {
 	return text
 }
 
-// What a call of ask_human is answered with while nobody has answered.
+// Results of an ask_human call that no person has answered.
 const (
 	nobodyToAsk = "nobody can be asked here; the run ends for a person to look at"
 	notAnswered = "a person was asked and has not answered"
 )
 
-// misasked says what is wrong with the arguments of ask_human.
+// misasked returns the error in the arguments of ask_human, or "" if they are valid.
 func misasked(args string) string {
 	switch text := asked(args); {
 	case text == "":
@@ -101,13 +103,13 @@ func misasked(args string) string {
 	return ""
 }
 
-// asks: the call is going to ask a person.
+// asks reports whether the call will put a question to a person.
 func (c Call) asks() bool { return c.Name == askTool && c.Stage != Ended }
 
-// inVain: the call asks, and nobody can be asked.
+// inVain reports whether the call asks although no person can be asked.
 func (c Call) inVain() bool { return c.Name == askTool && c.Result.Text == nobodyToAsk }
 
-// answeredByPerson: a call of the batch was answered by a person.
+// answeredByPerson reports whether a person answered a call of the batch.
 func answeredByPerson(calls []Call) bool {
 	return slices.ContainsFunc(calls, func(c Call) bool { return c.Name == askTool && c.Stage == Ended && !c.Result.Error })
 }

@@ -3,28 +3,31 @@ package agent
 import (
 	"fmt"
 	"slices"
+
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// Failing is a target that a tool fails on, without a success of any tool since.
+// Failing is a target on which a tool keeps failing, with no success of any tool since.
 type Failing struct {
-	Target uint64 // of tool and canonical arguments
+	Target uint64 // hash of the tool and its canonical arguments
 	Times  int
 }
 
 const failingMax = 32 // targets that are remembered
 
-// forbids reports whether a tool is there in the run and not for this agent.
+// forbids reports whether the run has the tool but this agent may not use it.
 func (s State) forbids(tool string) bool { return slices.Contains(s.Task.Forbidden, tool) }
 
-// forbiddenAt is the first forbidden proposal among calls, or -1.
+// forbiddenAt returns the index of the first call of a forbidden tool, or -1.
 func (s State) forbiddenAt(calls []Call) int {
 	return slices.IndexFunc(calls, func(c Call) bool { return s.forbids(c.Name) })
 }
 
-// tally counts a reply's proposals: useless replies in a row, and those with
-// forbidden proposals. A reply counts once, however much it proposes: its calls
-// were made before the first answer could be read. A forbidden proposal alone
-// is neither useful nor useless.
+// tally counts consecutive useless replies, and consecutive replies that propose
+// forbidden tools. A reply counts once, however many calls it proposes: the model
+// makes all of them before it can read the first answer. A forbidden proposal
+// alone makes a reply neither useful nor useless.
 func (s State) tally(calls []Call) (useless, forbidden int) {
 	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok && !s.forbids(c.Name) })
 	barred := s.forbiddenAt(calls) >= 0
@@ -39,18 +42,18 @@ func (s State) tally(calls []Call) (useless, forbidden int) {
 	return s.Useless + 1, s.Habits.Forbidden
 }
 
-// What the calls of a reply are answered with when the loop will not act on it.
+// Results of the calls of a reply on which the loop will not act.
 const (
 	notRunRefused = "not run: forbidden tools were proposed again and again"
 	notRunAsking  = "not run: a person is asked first"
 )
 
-// hold answers the calls that will not run because of what else is in the
-// reply: it is one forbidden proposal too many, it does not ask the person
-// whom it has to ask, or it asks where nobody can be asked.
+// hold answers the calls that will not run because of the rest of their reply: the
+// reply exceeds the limit of forbidden proposals, it does not ask a person
+// although it must, or it asks although no person can be asked.
 func (s State) hold(calls []Call) []Call {
 	from, text := len(calls), ""
-	limit := s.Task.Manners.Breaker.Forbidden
+	limit := s.Task.LoopOptions.Breaker.Forbidden
 	_, forbidden := s.tally(calls)
 	switch {
 	case limit > 0 && forbidden >= limit:
@@ -70,18 +73,18 @@ func (s State) hold(calls []Call) []Call {
 	return calls
 }
 
-// broken escalates a tool that fails again and again on one target, and ends a
-// loop whose model proposes forbidden tools again and again, or asks where
-// nobody can be asked.
+// broken escalates when a tool fails repeatedly on one target. It ends a loop
+// whose model repeatedly proposes forbidden tools, or asks although no person can
+// be asked.
 func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
-	b := s.Task.Manners.Breaker
+	b := s.Task.LoopOptions.Breaker
 	if i := s.forbiddenAt(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
-		next, fx = finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true,
+		next, fx = finish(s, spec.Outcome{Reason: spec.Refused, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
 		return next, fx, true
 	}
 	if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
-		next, fx = finish(s, Outcome{Reason: NeedsHuman, Text: s.found(), Partial: true, Detail: asked(calls[i].Args)})
+		next, fx = finish(s, spec.Outcome{Reason: spec.NeedsHuman, Text: s.found(), Partial: true, Detail: asked(calls[i].Args)})
 		return next, fx, true
 	}
 	if b.Failures <= 0 {
@@ -93,7 +96,7 @@ func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	next, fx = escalate(s, fmt.Sprintf("%s failed %d times in a row on %s: %s.", tripped.Name, b.Failures,
-		clip(tripped.Args, argsShown), clip(tripped.Result.Text, resultShown)), ToolFailure, ApprovalResolved)
+		history.Clip(tripped.Args, argsShown), history.Clip(tripped.Result.Text, resultShown)), spec.ToolFailure, spec.ApprovalResolved)
 	return next, fx, true
 }
 
@@ -102,8 +105,8 @@ const (
 	resultShown = 1 << 10
 )
 
-// failures counts the failures of calls that ran. What a model got wrong is not
-// a failure of the tool, and a child that ended early is not one either.
+// failures counts the failures of calls that ran. An invalid call is the model's
+// mistake, not a failure of the tool, and neither is a child that ended early.
 func failures(list []Failing, calls []Call, limit int) ([]Failing, *Call) {
 	var tripped *Call
 	for i, c := range calls {

@@ -1,9 +1,12 @@
 package agent
 
-import "github.com/troupe-run/troupe/model"
+import (
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
 
-// canceled asks the loop to end: at its next safe boundary, or at once. Either
-// way every open call gets a truthful result first.
+// canceled makes the loop end, at its next safe boundary or at once. Either way
+// every open call gets a truthful result first.
 func canceled(s State, f Canceled) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
@@ -21,13 +24,13 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		if f.Now {
 			return s, []Effect{AbortModel{Lease: s.Lease}}
 		}
-		return s, []Effect{LeaveGate{}} // what was not sent yet never will be //mutant:cancel-passes-the-gate
+		return s, []Effect{LeaveGate{}} // a throttled request is never sent //mutant:cancel-passes-the-gate
 	case Acting:
 		return cancelCalls(s)
 	case Leasing:
 		return finishCanceled(s) //mutant:cancel-while-leasing
 	case Hooking:
-		if s.Gate.Point != HookOutput {
+		if s.Gate.Point != spec.HookOutput {
 			return finishCanceled(s)
 		}
 		calls := s.Calls
@@ -40,11 +43,11 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
-	return then(fx)(finish(s, s.aborted(ByCancel))) //mutant:waiting-not-canceled
+	return then(fx)(finish(s, s.aborted(spec.ByCancel))) //mutant:waiting-not-canceled
 }
 
-// cancelCalls answers what has not begun and lets what runs come to its end,
-// or kills it. Children are canceled by the supervisor.
+// cancelCalls answers the calls that have not begun. It lets running calls
+// complete, or kills them. The supervisor cancels the children.
 func cancelCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i, c := range s.Calls {
@@ -86,40 +89,40 @@ func (s State) settleCalls(pending, running string) State {
 	return s
 }
 
-// never is what becomes of calls that have not begun.
+// never returns the result text of calls that a cancel keeps from beginning.
 func (s State) never() string {
 	switch s.Cancel.As {
 	case "":
 		return "never started: the run was canceled"
-	case PolicyBlocked, ToolFailure:
+	case spec.PolicyBlocked, spec.ToolFailure:
 		return "never started: a hook ended the run"
-	case Timeout:
+	case spec.Timeout:
 		return "never started: the time limit of the run was reached"
 	}
 	return "never started: the run was ended"
 }
 
-// neverStarted ends a canceled run whose reply asked for calls.
+// neverStarted ends a canceled run whose last reply asked for calls.
 func neverStarted(s State, calls []Call) (State, []Effect) {
 	s = s.withhold().refuse(calls, s.never())
-	return finish(s, s.aborted(AbortedStreaming))
+	return finish(s, s.aborted(spec.AbortedStreaming))
 }
 
-// finishCanceled ends a canceled run at a boundary. Before the first tools ran
-// in this turn it was streaming that was aborted, after it tools, whatever the
-// agent was told since.
+// finishCanceled ends a canceled run at a boundary. Before the first tools of this
+// turn have run, the cancel aborted streaming, after that tools, whatever messages
+// the agent has received since.
 func finishCanceled(s State) (State, []Effect) {
 	n := len(s.History)
 	for n > s.Recalled && s.History[n-1].Role == model.User {
 		n--
 	}
 	if n > s.Recalled && s.History[n-1].Role == model.ToolRole {
-		return finish(s, s.aborted(AbortedTools))
+		return finish(s, s.aborted(spec.AbortedTools))
 	}
-	return finish(s, s.aborted(AbortedStreaming))
+	return finish(s, s.aborted(spec.AbortedStreaming))
 }
 
-func (s State) aborted(why Reason) Outcome {
+func (s State) aborted(why spec.Reason) spec.Outcome {
 	detail := ""
 	if s.Cancel != nil {
 		detail = s.Cancel.Why
@@ -131,5 +134,5 @@ func (s State) aborted(why Reason) Outcome {
 	if s.Phase != "" {
 		text = s.found()
 	}
-	return Outcome{Reason: why, Text: text, Partial: true, Detail: detail}
+	return spec.Outcome{Reason: why, Text: text, Partial: true, Detail: detail}
 }

@@ -7,18 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
-// checker holds the compiled schemas of a task's tools. It is derived from the
-// task, never changed, and shared by all States of one agent.
+// checker holds the compiled schemas of a task's tools. It derives from the task,
+// never changes, and is shared by all States of one agent.
 type checker struct {
 	specs   map[string]model.ToolSpec
 	schemas map[string]*schema.Schema
 	names   string
-	answer  *schema.Schema   // of the final answer; nil: none, or one that cannot be used
-	hooks   []*regexp.Regexp // which tools each hook is about; nil: all
+	answer  *schema.Schema   // of the final answer; nil: there is none, or it cannot be used
+	hooks   []*regexp.Regexp // the tool pattern of each hook; nil matches all tools
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -35,11 +37,11 @@ type delegateArgs struct {
 func compile(specs []model.ToolSpec) *checker {
 	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*schema.Schema{}}
 	names := make([]string, 0, len(specs))
-	for _, spec := range specs {
-		c.specs[spec.Name] = spec
-		names = append(names, spec.Name)
-		if r := schemaOf(spec.Schema); r != nil { // one that cannot be used checks nothing; tool.NewSet refuses it
-			c.schemas[spec.Name] = r
+	for _, toolSpec := range specs {
+		c.specs[toolSpec.Name] = toolSpec
+		names = append(names, toolSpec.Name)
+		if r := schemaOf(toolSpec.Schema); r != nil { // an unusable schema checks nothing; tool.NewSet rejects it
+			c.schemas[toolSpec.Name] = r
 		}
 	}
 	slices.Sort(names)
@@ -47,18 +49,18 @@ func compile(specs []model.ToolSpec) *checker {
 	return c
 }
 
-// validate checks one call before anything acts on it. A call that must not
-// run comes back as Ended, with an error result that the model can read.
+// validate checks one call before the loop acts on it. It returns a call that must
+// not run as Ended, with an error result for the model.
 func (s State) validate(t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
 	if s.forbids(t.Name) { //mutant:forbidden-tool
-		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip(t.Name, nameShown), s.check.names))
+		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.check.names))
 	}
-	spec, known := s.check.specs[t.Name]
+	toolSpec, known := s.check.specs[t.Name]
 	if !known { //mutant:unknown-tool
-		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip(t.Name, nameShown), s.check.names))
+		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.check.names))
 	}
-	c.Class = spec.Class
+	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
 		return c.fail("the arguments were cut off before they were complete; the tool did not run. Call it again with shorter arguments")
 	}
@@ -71,8 +73,8 @@ func (s State) validate(t model.ToolCall, index int) Call {
 	switch t.Name {
 	case s.Habits.Halted: //mutant:halted-tool-runs
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
-	case askTool: // it runs alone: nothing else happens while a person is asked
-		if c.Class = model.Effect; !s.Task.Manners.Ask { //mutant:ask-needs-a-person
+	case askTool: // ask_human runs alone: no other call runs while a person is asked
+		if c.Class = model.Effect; !s.Task.LoopOptions.Ask { //mutant:ask-needs-a-person
 			return c.fail(nobodyToAsk)
 		}
 	case sendTool:
@@ -80,14 +82,14 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			c.Class = model.Read
 		}
 	case delegateTool:
-		c.Child = ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
-		c.Class = model.Read // children of one reply run beside each other
+		c.Child = spec.ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
+		c.Class = model.Read // children of one reply run in parallel
 	}
 	return c
 }
 
-// misfit says what is wrong with arguments, whoever gave them, and what follows
-// for the call. what is "" where nothing is wrong.
+// misfit validates arguments, whether a model or a hook supplied them. what is the
+// error, and so is its consequence for the call; what is "" if the arguments are valid.
 func (s State) misfit(tool, args string) (what, so string) {
 	so = "the tool did not run"
 	var decoded any
@@ -96,7 +98,7 @@ func (s State) misfit(tool, args string) (what, so string) {
 	}
 	if fits := s.check.schemas[tool]; fits != nil {
 		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
-			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip(err.Error(), errorShown)), so
+			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, history.Clip(err.Error(), errorShown)), so
 		}
 	}
 	switch tool {
@@ -111,30 +113,29 @@ func (s State) misfit(tool, args string) (what, so string) {
 	return "", ""
 }
 
-// misdelegated says what is wrong with the arguments of delegate.
+// misdelegated returns the error in the arguments of delegate, or "" if they are valid.
 func (s State) misdelegated(args string) string {
 	var asked delegateArgs
-	decode(args, &asked) // what does not fit has no task
+	decode(args, &asked) // arguments that do not decode have no task
 	switch {
 	case len(args) > GoalBytesMax:
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), GoalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
-	case s.Task.Manners.Kin:
+	case s.Task.LoopOptions.Kin:
 		return asked.misshaped()
 	}
 	return ""
 }
 
-// Bounds of what one agent says to another, so that it fits an entry.
+// Bounds of the texts that one agent sends to another, so that each fits an entry.
 const (
 	GoalBytesMax   = 32 << 10
 	AnswerBytesMax = 96 << 10
-	DetailBytesMax = 4 << 10 // of why it ended
+	DetailBytesMax = 4 << 10 // of the reason why an agent ended
 )
 
 const (
-	nameShown  = 64
 	errorShown = 400
 )
 
@@ -163,7 +164,7 @@ func (s State) limit(calls []Call) []Call {
 	return calls
 }
 
-// noteDropped tells the model of calls that its entry does not hold.
+// noteDropped tells the model how many of its calls the entry of its reply does not hold.
 func (s State) noteDropped(n int) State {
 	if n <= 0 {
 		return s

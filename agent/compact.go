@@ -3,38 +3,40 @@ package agent
 import (
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Fold is what stands for the beginning of the transcript in prompts. The
-// transcript itself keeps every message.
+// Fold is the summary that replaces the beginning of the transcript in prompts.
+// The transcript itself keeps every message.
 type Fold struct {
-	Upto    int        // messages of History that are folded; never between calls and their results
-	Text    string     // the message that stands for them
-	Summary string     // the part of Text that the next fold begins with
-	Deep    bool       // it was made by a deep prune
-	Plain   bool       // no model wrote the summary: it is cut out of the messages
-	Turn    int        // when
-	As      Transition // why; "" where it was recalled
+	Upto    int             // messages of History that it replaces; it never ends between calls and their results
+	Text    string          // the message that replaces them
+	Summary string          // the part of Text from which the next fold starts
+	Deep    bool            // a deep prune made it
+	Plain   bool            // no model wrote the summary: it consists of lines of the messages
+	Turn    int             // in which it was made
+	As      spec.Transition // why it was made; "" for a recalled one
 }
 
-// Folding is a compaction under way: it waits for a lease, then for a summary.
+// Folding is a compaction in progress: it waits for a reservation, then for a summary.
 type Folding struct {
 	Upto  int
-	Why   Transition // of the turn that waits for it
-	As    Transition // of the turn after it
-	Tries int        // summaries asked for
-	Own   bool       // by the agent's own model, because the other one failed
+	Why   spec.Transition // of the turn that waits for it
+	As    spec.Transition // of the turn after it
+	Tries int             // summaries requested
+	Own   bool            // written by the agent's own model, because the other one failed
 }
 
-// SummaryTries is how often one summary is asked for: a crash loses the first,
-// or its model cannot be reached.
+// SummaryTries is how often one summary is requested: a crash may lose the first,
+// or its model may be unreachable.
 const SummaryTries = 2
 
-// compact begins a compaction where the prompt has grown too large for the
-// window; busy is false where the loop goes on at once.
-func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
+// compact begins a compaction if the prompt has grown too large for the window;
+// busy is false if the loop continues at once.
+func compact(s State, why spec.Transition) (next State, fx []Effect, busy bool) {
 	limit := s.threshold()
 	if limit == 0 || s.Estimate() <= limit || s.lastTurnFits() {
 		return s, nil, false
@@ -44,16 +46,16 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	if rung == rungAsk {
-		s, fx := put(s.climbed(rung, counts), losingContext, NeedsHuman, NeedsHuman, AskHumanForced)
+		s, fx := put(s.climbed(rung, counts), losingContext, spec.NeedsHuman, spec.NeedsHuman, spec.AskHumanForced)
 		return s, fx, true
 	}
-	tails, as := s.tails(rung), Compacted
+	tails, as := s.tails(rung), spec.Compacted
 	if rung == rungPrune {
-		as = DeepPruned
+		as = spec.DeepPruned
 	}
 	upto, ok := s.cut(tails, s.room(), as)
 	if !ok {
-		// It would not shrink the prompt: failed, without asking a model.
+		// No fold would shrink the prompt: the compaction fails without a model call.
 		if s.exhausted() {
 			return s, nil, false
 		}
@@ -69,32 +71,32 @@ func compact(s State, why Transition) (next State, fx []Effect, busy bool) {
 	return s, fx, true
 }
 
-// unchecked: hooks decide what a provider is sent, and they have not seen all
-// that a summary would be made from. Then no model is told of it.
+// unchecked reports whether a summary would use messages that the hooks have not seen.
+// Hooks decide which messages a provider receives, so no model may write that summary.
 func (s State) unchecked(upto int) bool {
-	if len(s.hooksAt(HookContext, "")) == 0 && len(s.hooksAt(HookInput, "")) == 0 {
+	if len(s.hooksAt(spec.HookContext, "")) == 0 && len(s.hooksAt(spec.HookInput, "")) == 0 {
 		return false
 	}
-	seen := len(s.History) // behind the newest reply nothing was sent yet
+	seen := len(s.History) // no message after the newest reply was sent yet
 	for seen > s.Recalled && s.History[seen-1].Role != model.Assistant {
 		seen--
 	}
 	return upto > seen || seen == s.Recalled
 }
 
-// lastTurnFits: the loop is about to take its closing turn, which needs no
-// compaction if it fits as it is.
+// lastTurnFits reports whether the loop is about to take its closing turn and the
+// prompt fits as it is, so that no compaction is needed.
 func (s State) lastTurnFits() bool {
 	ending, _ := s.spent()
 	return ending != "" && s.Estimate()+s.Task.Limits.Closing <= s.window()
 }
 
-// tooLong takes the provider's word that the prompt does not fit: one reactive
-// compaction in the life of the agent, then the end. again is false for the end.
-// So a model that never takes a prompt is called three times: the turn, the
-// summary (which it does not take either), and the turn again.
+// tooLong handles a provider's error that the prompt is too long: the agent makes
+// one reactive compaction in its lifetime, then the loop ends. again is false for
+// the end. So a model that rejects every prompt is called three times: for the
+// turn, for the summary (which it rejects, too), and for the turn again.
 func tooLong(s State) (next State, fx []Effect, again bool) {
-	if s.Task.Manners.Context.Tail <= 0 || s.Ladder.Reactive || s.exhausted() { //mutant:too-long-for-ever
+	if s.Task.LoopOptions.Context.Tail <= 0 || s.Ladder.Reactive || s.exhausted() { //mutant:too-long-for-ever
 		return s, nil, false
 	}
 	size := s.Estimate()
@@ -105,19 +107,19 @@ func tooLong(s State) (next State, fx []Effect, again bool) {
 	if limit := s.threshold(); limit > 0 {
 		room = min(room, limit)
 	}
-	upto, ok := s.cut(s.tails(rungFold), room, ReactiveRetry)
+	upto, ok := s.cut(s.tails(rungFold), room, spec.ReactiveRetry)
 	if !ok {
 		return s, nil, false
 	}
 	s.Ladder.Reactive = true
 	s = s.climbed(rungFold, true)
-	s.Folding = Folding{Upto: upto, Why: s.Transition, As: ReactiveRetry}
+	s.Folding = Folding{Upto: upto, Why: s.Transition, As: spec.ReactiveRetry}
 	s, fx = askSummary(s)
 	return s, fx, true
 }
 
-// tails are how many messages a rung keeps verbatim: its own number, and fewer
-// only where the prompt would not fit otherwise.
+// tails lists how many messages a rung keeps verbatim: its own number, and fewer
+// only if the prompt would not fit otherwise.
 func (s State) tails(r Rung) []int {
 	c := s.context()
 	if r == rungPrune {
@@ -126,15 +128,15 @@ func (s State) tails(r Rung) []int {
 	return []int{c.Tail, min(c.Tail, c.PruneTail), 2, 0}
 }
 
-// room is the estimate up to which a prompt and a reply fit the window.
+// room is the highest estimate at which a prompt and its reply fit the window.
 func (s State) room() int64 {
 	window := s.window()
 	return window - min(s.Task.Limits.Output, window/roomMin)
 }
 
-// cut finds how much to fold. It is not ok where no fold would shrink the
-// prompt, even one without a word of summary.
-func (s State) cut(tails []int, room int64, as Transition) (upto int, ok bool) {
+// cut computes how many messages to fold. ok is false if no fold would shrink the
+// prompt, even with an empty summary.
+func (s State) cut(tails []int, room int64, as spec.Transition) (upto int, ok bool) {
 	now, ratio := s.guess(s.Prompt()), s.sense().Ratio
 	fits := s.Estimate() <= room
 	for _, n := range tails {
@@ -148,14 +150,14 @@ func (s State) cut(tails []int, room int64, as Transition) (upto int, ok bool) {
 			}
 		}
 		if fits {
-			break // it is large, and no emergency: the rung's own tail or none
+			break // the prompt is large, but still fits: keep the rung's own tail or do not fold
 		}
 	}
 	return upto, ok
 }
 
-// tailAt is where the last n messages begin. Calls and results stay together,
-// and what was said to the agent after the last of them is always kept.
+// tailAt returns the index at which the last n messages begin. It keeps calls together
+// with their results, and always keeps the user messages after the newest result.
 func (s State) tailAt(n int) int {
 	i := len(s.History)
 	for i > s.Fold.Upto && s.History[i-1].Role == model.User {
@@ -173,8 +175,8 @@ func (s State) tailAt(n int) int {
 	return i
 }
 
-// answered reports whether the message i, or the first after it that is sent,
-// answers calls before it: struck messages may lie between the two.
+// answered reports whether message i, or the first message after it that is sent,
+// answers calls before it: tombstones may separate the two.
 func (s State) answered(i int) bool {
 	for i < len(s.History) && s.History[i].Tombstone {
 		i++
@@ -182,8 +184,8 @@ func (s State) answered(i int) bool {
 	return i < len(s.History) && s.History[i].Role == model.ToolRole
 }
 
-// withFold is the state in which a fold stands. What the provider reported was
-// about a prompt that is no more.
+// withFold returns the state with a new fold. The size that the provider reported
+// belongs to a prompt that no longer exists.
 func (s State) withFold(f Fold) State {
 	s.Fold, s.Anchor = f, Anchor{} //mutant:anchor-kept-over-a-fold
 	s.Journal = s.Journal.shown(f.Upto)
@@ -191,27 +193,27 @@ func (s State) withFold(f Fold) State {
 }
 
 // summarizer is the model that writes summaries.
-func (s State) summarizer() Model {
-	if m := s.Task.Manners.Context.Model; m != nil && !s.Folding.Own {
+func (s State) summarizer() spec.Model {
+	if m := s.Task.LoopOptions.Context.Model; m != nil && !s.Folding.Own {
 		return *m
 	}
 	return s.route()
 }
 
-// askSummary asks for a lease for the summary.
+// askSummary requests a reservation for the summary.
 func askSummary(s State) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Leasing, s.Folding.As, ForSummary
 	s.Lease++
 	s.Folding.Tries++
 	r := s.summaryRequest(s.context().Summary)
-	// What it keeps back is for a closing turn of the agent, with the agent's prompt.
+	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
 	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
 	return s, []Effect{Reserve{Lease: s.Lease, Turn: s.Turn + 1, Ask: budget.Ask{Input: input, Output: r.MaxOutput,
 		OutputMin: (r.MaxOutput + 1) / 2, Closing: s.Task.Limits.Closing, Price: s.summarizer().Price.Dearer(s.route().Price)}}}
 }
 
-// summaryGranted begins the summary. A grant of a closing turn only is for the
-// agent's last word, not for a summary: it goes back unused.
+// summaryGranted begins the summary. A grant of only a closing turn is for the
+// agent's last answer, not for a summary: it is returned unused.
 func summaryGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing || f.Output <= 0 {
 		return then([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(unsummed(s))
@@ -220,7 +222,7 @@ func summaryGranted(s State, f Granted) (State, []Effect) {
 	return s, []Effect{s.callModel()}
 }
 
-// callSummary asks for the summary under the lease that was granted.
+// callSummary requests the summary under the granted reservation.
 func (s State) callSummary() CallModel {
 	m := s.summarizer()
 	r := s.summaryRequest(s.Grant.Output)
@@ -228,8 +230,8 @@ func (s State) callSummary() CallModel {
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}
 }
 
-// summarized ends a compaction with the summary that a model wrote. It is no
-// part of the transcript, and costs no turn.
+// summarized completes a compaction with the summary that a model wrote. The
+// summary is not part of the transcript and costs no turn.
 func summarized(s State, r model.Reply) (State, []Effect) {
 	s, fx := s.settleSummary(r)
 	text := strings.TrimSpace(r.Message.Text)
@@ -240,11 +242,11 @@ func summarized(s State, r model.Reply) (State, []Effect) {
 	case bad:
 		return then(fx)(unsummed(s))
 	}
-	return then(fx)(folded(s, clip(text, s.summaryBytes())))
+	return then(fx)(folded(s, history.Clip(text, s.summaryBytes())))
 }
 
-// unsummarized takes a summary that failed. Where it was another model's, the
-// agent's own is tried, unless the text is too long for any.
+// unsummarized handles a summary call that failed. If another model failed, the
+// agent's own model is tried, unless the text is too long for any model.
 func unsummarized(s State, f Failed) (State, []Effect) {
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
@@ -263,17 +265,17 @@ func unsummarized(s State, f Failed) (State, []Effect) {
 	return then(fx)(otherSummary(s))
 }
 
-// otherSummary asks the agent's own model for the summary, if it was not asked
-// yet; else no model writes it.
+// otherSummary requests the summary from the agent's own model if that was not
+// tried yet; otherwise no model writes the summary.
 func otherSummary(s State) (State, []Effect) {
-	if other := s.Task.Manners.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries { //mutant:summary-asked-for-ever
+	if other := s.Task.LoopOptions.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < SummaryTries { //mutant:summary-asked-for-ever
 		s.Folding.Own, s.Pause = true, Pause{N: s.Pause.N}
 		return askSummary(s)
 	}
 	return unsummed(s)
 }
 
-// lostSummary goes on after a crash that took the summary with it.
+// lostSummary continues after a crash that lost the summary.
 func lostSummary(s State) (State, []Effect) {
 	if s.Folding.Tries < SummaryTries {
 		return askSummary(s)
@@ -281,7 +283,7 @@ func lostSummary(s State) (State, []Effect) {
 	return unsummed(s)
 }
 
-// settleSummary closes the lease of a summary.
+// settleSummary closes the reservation of a summary.
 func (s State) settleSummary(r model.Reply) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
 	if r.UsageKnown {
@@ -294,14 +296,14 @@ func (s State) settleSummary(r model.Reply) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// unsummed folds without a model: lines of the messages themselves.
+// unsummed folds without a model: the summary consists of lines of the messages themselves.
 func unsummed(s State) (State, []Effect) {
 	return folded(s, "")
 }
 
-// folded puts the fold in place and goes on to the turn that has waited. What
-// a model wrote may be no shorter than what it stands for: then lines of the
-// messages stand there, or nothing.
+// folded applies the fold and continues with the turn that waited for it. A
+// model's summary may be no shorter than the messages that it replaces; then lines
+// of those messages replace them, or nothing.
 func folded(s State, summary string) (State, []Effect) {
 	f := s.Folding
 	now := s.guess(s.Prompt())

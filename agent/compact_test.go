@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -13,7 +14,7 @@ import (
 // would cost what the last word is to be paid from.
 func TestTheLastTurnIsNotCompactedIfItFits(t *testing.T) {
 	task := reader(8000)
-	task.Limits.Turns, task.Manners.Context.Tail = 2, 1
+	task.Limits.Turns, task.LoopOptions.Context.Tail = 2, 1
 	r := read(t, task)
 	r.call("list", "one, two")
 	r.call("read", strings.Repeat("one ", 4500)) // above 70 %, below the window
@@ -54,7 +55,7 @@ func TestWhoIsAskedForASummaryThatFailed(t *testing.T) {
 		model.Overload: "script/cheap script/one", model.Auth: "script/cheap script/one", model.TooLong: "script/cheap",
 	} {
 		task := reader(4000)
-		task.Manners.Context.Model = &agent.Model{Name: "script/cheap"}
+		task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap"}
 		r, asked := read(t, task), []string{}
 		r.summary = func(e agent.CallModel) agent.Fact {
 			asked = append(asked, e.Model)
@@ -72,7 +73,7 @@ func TestWhoIsAskedForASummaryThatFailed(t *testing.T) {
 func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
 	task := reader(4000)
 	task.Model.Price = budget.Price{Known: true, Input: 100, Output: 7}
-	task.Manners.Context.Model = &agent.Model{Name: "script/cheap", Price: budget.Price{Known: true, Input: 1, Output: 9}}
+	task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap", Price: budget.Price{Known: true, Input: 1, Output: 9}}
 	r := read(t, task)
 	r.summary = func(e agent.CallModel) agent.Fact {
 		return agent.Replied{Lease: e.Lease, Reply: model.Reply{Message: model.Message{Text: "A summary."}}}
@@ -107,9 +108,9 @@ func TestARecalledHistoryIsNotSummarizedPastHooks(t *testing.T) {
 	for range 30 {
 		past = append(past, model.Message{Role: model.Assistant, Text: strings.Repeat("a secret ", 60)}, model.Message{Role: model.User, Text: "more"})
 	}
-	for point, asked := range map[agent.HookPoint]bool{agent.HookContext: false, agent.HookInput: false, agent.HookPostTool: true} {
+	for point, asked := range map[spec.HookPoint]bool{spec.HookContext: false, spec.HookInput: false, spec.HookPostTool: true} {
 		task := reader(4000)
-		task.Manners.Hooks = []agent.Hook{{Name: "masks", Point: point}}
+		task.LoopOptions.Hooks = []spec.Hook{{Name: "masks", Point: point}}
 		r := read(t, task, agent.Recalled{Past: "p", Messages: past})
 		if r.s.Fold.Upto == 0 || (r.told != "") != asked {
 			t.Errorf("a hook at %s: %d folded, a model was told: %v", point, r.s.Fold.Upto, r.told != "")
@@ -120,7 +121,7 @@ func TestARecalledHistoryIsNotSummarizedPastHooks(t *testing.T) {
 // A result that is required evidence and the newest of its tool is pinned once.
 func TestAResultIsPinnedOnce(t *testing.T) {
 	task := reader(4000)
-	task.Manners.Require.Evidence = []agent.Evidence{{Tool: "list", Contains: "INVOICE"}, {Tool: "list"}}
+	task.LoopOptions.Require.Evidence = []spec.Evidence{{Tool: "list", Contains: "INVOICE"}, {Tool: "list"}}
 	r := read(t, task)
 	r.call("list", "the INVOICE")
 	r.fill()
@@ -145,7 +146,7 @@ func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
 // how much it takes (D1).
 func TestAnotherModelIsMeasuredAnew(t *testing.T) {
 	task := reader(100_000)
-	task.Manners.Fallbacks = []agent.Model{{Name: "script/two", Window: 100_000}}
+	task.LoopOptions.Fallbacks = []spec.Model{{Name: "script/two", Window: 100_000}}
 	r := read(t, task)
 	r.call("read", strings.Repeat("some words of a page ", 200))
 	before := r.s.Estimate()
@@ -163,9 +164,9 @@ func TestAnotherModelIsMeasuredAnew(t *testing.T) {
 // What hooks made of a prompt says nothing of how the prompt is counted.
 func TestWhatHooksSentIsNoMeasure(t *testing.T) {
 	task := reader(100_000)
-	task.Manners.Hooks = []agent.Hook{{Name: "masks", Point: agent.HookContext}}
+	task.LoopOptions.Hooks = []spec.Hook{{Name: "masks", Point: spec.HookContext}}
 	r := &reading{t: t, hook: func(e agent.RunHooks) agent.Fact {
-		return agent.Hooked{ID: e.ID, Point: e.Point, Answers: []agent.HookAnswer{{Hook: "masks", Messages: []model.Message{{Role: model.User, Text: "masked"}}}}}
+		return agent.Hooked{ID: e.ID, Point: e.Point, Answers: []spec.HookAnswer{{Hook: "masks", Messages: []model.Message{{Role: model.User, Text: "masked"}}}}}
 	}}
 	r.begin(task)
 	r.usage = model.Usage{Input: 90_000, Output: 10}
@@ -185,7 +186,7 @@ func TestThereIsRoomForTheReply(t *testing.T) {
 	r := read(t, task)
 	for range 30 {
 		r.call("read", strings.Repeat("some words of a page ", 40))
-		if size := r.s.Estimate(); size+3000 > 5000 && r.s.Ladder.Used < agent.RecoveriesMax {
+		if size := r.s.Estimate(); size+3000 > 5000 && r.s.Ladder.Used < spec.RecoveriesMax {
 			t.Fatalf("turn %d: a prompt of %d tokens leaves no room for a reply of 3000 in 5000", r.s.Turn, size)
 		}
 	}

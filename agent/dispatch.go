@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// dispatch takes the calls of a reply: those that may run do, in batches.
+// dispatch runs the calls of a reply that may run, in batches.
 func dispatch(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += runnable(calls)
@@ -40,8 +41,8 @@ func advance(s State) (State, []Effect) {
 	return s, fx
 }
 
-// mayBegin: consecutive safe calls form a batch of which a bounded number runs
-// at once; any other call runs alone, after all before it.
+// mayBegin reports whether a call may begin now. Consecutive safe calls form a batch, and a
+// bounded number of them runs in parallel; any other call runs alone, after all calls before it.
 func (s State) mayBegin(i int) bool {
 	c := s.Calls[i]
 	if c.Stage != Pending || s.Cancel != nil { //mutant:begins-unless-canceled
@@ -65,13 +66,13 @@ func (s State) mayBegin(i int) bool {
 	return tools < s.Task.Limits.Parallel
 }
 
-// oneBatch: all calls from j to i are safe.
+// oneBatch reports whether all calls from j to i are safe.
 func (s State) oneBatch(j, i int) bool {
 	return !slices.ContainsFunc(s.Calls[j:i+1], func(c Call) bool { return !c.safe() && c.Stage != Ended })
 }
 
-// begin starts one call: a child through the supervisor, a read at once,
-// anything else by way of its Started entry.
+// begin starts one call: a child through the supervisor, a read at once, any other
+// call after its Started entry.
 func (s State) begin(i int) (State, Effect) {
 	c := s.Calls[i]
 	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
@@ -102,15 +103,15 @@ func (s State) begin(i int) (State, Effect) {
 	return s.with(i, c), s.callTool(c)
 }
 
-// decode reads arguments that have been validated; what does not fit stays zero.
+// decode reads arguments that have been validated; fields that do not fit stay zero.
 func decode(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
 func (s State) callTool(c Call) CallTool {
 	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: s.Turn, Name: c.Name, Args: c.Args}
 }
 
-// started: the entry that a shell wrote before a side effect has come round
-// under the epoch in force, so the call may begin, once.
+// started handles the Started entry that a shell appends before a side effect: if
+// the loop reads it under the current epoch, the call begins, once.
 func started(s State, f Started) (State, []Effect) {
 	i := s.call(f.Call)
 	if i < 0 || s.Phase != Acting || f.Life != s.Life { //mutant:started-in-its-life
@@ -124,8 +125,8 @@ func started(s State, f Started) (State, []Effect) {
 	return s.with(i, c), []Effect{s.callTool(c)}
 }
 
-// returned takes a result: of a tool by its attempt, of a child from the
-// supervisor. A late result of a call that waits for a person resolves it.
+// returned handles a result: a tool's by its attempt, a child's from the
+// supervisor. A late result resolves a call that waits for a person.
 func returned(s State, f Returned) (State, []Effect) {
 	i := s.call(f.Call)
 	if i < 0 || s.Phase != Acting && s.Phase != Waiting {
@@ -136,7 +137,7 @@ func returned(s State, f Returned) (State, []Effect) {
 		return s, nil
 	}
 	s = s.credit(c.Born, f.WorkedMS)
-	if f.Live && c.delegate() { // it lives, whatever else this agent waits for //mutant:refused-child-is-waited-for
+	if f.Live && c.delegate() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
 		s = s.gone(c)
 	}
 	if s.halted() {
@@ -158,8 +159,8 @@ func returned(s State, f Returned) (State, []Effect) {
 	return then(append(fx, more...))(advance(s))
 }
 
-// endBatch puts the results into the transcript in the order asked and comes
-// to the turn boundary.
+// endBatch appends the results to the transcript in the order of the calls and
+// proceeds to the turn boundary.
 func endBatch(s State) (State, []Effect) {
 	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
 	for i, c := range s.Calls {
@@ -170,17 +171,17 @@ func endBatch(s State) (State, []Effect) {
 	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
-		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
+		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
 	if s.Cancel != nil {
-		return nextTurn(s, NextTurn)
+		return nextTurn(s, spec.NextTurn)
 	}
 	s, fx, busy := broken(s, calls)
 	if busy {
 		return s, fx
 	}
-	s, why, fx, busy := watched(s, calls, NextTurn)
+	s, why, fx, busy := watched(s, calls, spec.NextTurn)
 	if busy {
 		return s, fx
 	}

@@ -6,46 +6,33 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Versions of what a run was begun with are in Task.Hashes. The node that takes
-// an agent over says in its Resumed what it has otherwise; the record counts
-// either way, and here it is decided whether the agent goes on by it without a
-// word (F4): never. Tools that came, went or read otherwise are told. A prompt, a
-// route or a directory that is not the same any more, and a tool that is of
-// another class, wait for a person before anything begins.
+// Task.Hashes holds the versions of the configuration with which a run began. A
+// node that takes over an agent lists its differences in its Resumed. The record
+// counts either way, and this file decides whether the agent continues by it; the
+// agent never does so silently (F4). Added, removed or reworded tools are only
+// reported. A changed prompt, route or directory, and a tool whose class changed,
+// wait for a person before anything begins.
 
-// What is compared, as keys of Task.Hashes and Resumed.Found. A tool's is
-// ToolVersion with its name, its hash "<class>:<hash>".
-const (
-	PromptVersion    = "prompt"
-	PolicyVersion    = "policy" // recorded only: it reaches a run by its log alone
-	HooksVersion     = "hooks"  // of the node's operator
-	RouteVersion     = "route"
-	WorkspaceVersion = "workspace"
-	ToolVersion      = "tool/"
-)
-
-// RouteOf is the key of a model's route in the hashes of a run, which may have
-// several.
-func RouteOf(model string) string { return RouteVersion + "/" + model }
-
-// FoundMax bounds the differences that a Resumed names.
+// FoundMax bounds the differences that a Resumed lists.
 const FoundMax = 64
 
-// Drift is how the node in force differs from the record.
+// Drift is the difference between the current node and the record.
 type Drift struct {
-	Found  map[string]string // what it has instead; "" : it has none
-	Agreed map[string]string // what a person let go on
-	Query  string            // the question that is open about it
-	From   Phase             // what the loop waited for when it was asked
-	Spare  bool              // the lease that it waited for was given back meanwhile
-	Held   Park              // a question that was open before, and waits behind this one
+	Found  map[string]string // the node's versions; "": the node lacks the item
+	Agreed map[string]string // differences that a person has accepted
+	Query  string            // the open question about the differences
+	From   Phase             // the phase in which the question was asked
+	Spare  bool              // the reservation that the loop waited for was returned meanwhile
+	Held   Park              // an earlier open question, queued behind this one
 }
 
-// grave are the differences that nobody has agreed to and that the agent does
-// not go on with by itself, sorted.
+// grave returns the blocking differences, sorted: those that no person has
+// accepted and that the agent does not accept by itself.
 func (s State) grave() []string {
 	var keys []string
 	for _, k := range slices.Sorted(maps.Keys(s.Drift.Found)) {
@@ -62,12 +49,12 @@ func (s State) grave() []string {
 
 func (s State) isGrave(key, found string) bool {
 	switch key {
-	case PromptVersion, WorkspaceVersion: //mutant:other-prompt-goes-on
+	case spec.PromptVersion, spec.WorkspaceVersion: //mutant:other-prompt-goes-on
 		return true
-	case RouteVersion: // another price is only told
+	case spec.RouteVersion: // a changed price is only reported
 		return found == ""
 	}
-	name, ok := strings.CutPrefix(key, ToolVersion)
+	name, ok := strings.CutPrefix(key, spec.ToolVersion)
 	i := slices.IndexFunc(s.Task.Tools, func(t model.ToolSpec) bool { return t.Name == name })
 	if !ok || i < 0 || found == "" {
 		return false
@@ -76,18 +63,18 @@ func (s State) isGrave(key, found string) bool {
 	return class != string(s.Task.Tools[i].Class) //mutant:other-class-goes-on
 }
 
-// halted: it waits for a person because of a difference.
+// halted reports whether the agent waits for a person because of a difference.
 func (s State) halted() bool { return s.Drift.Query != "" && s.Query.Query == s.Drift.Query }
 
-// differs takes what a node says of itself; ok is false where nothing changes
-// about the agent's going on.
+// differs handles a node's report of its differences; ok is false if the report
+// does not change whether the agent continues.
 func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool) {
 	if f.Looked {
 		s.Drift.Found = f.Found
 	}
 	grave := s.grave()
 	switch {
-	case s.halted() && (len(grave) == 0 || s.Cancel != nil): // this node has what the record says
+	case s.halted() && (len(grave) == 0 || s.Cancel != nil): // this node matches the record
 		s, fx = s.relieved()
 		return s, fx, true
 	case s.halted() && f.Looked:
@@ -107,19 +94,19 @@ func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool)
 			s = s.neverBegun()
 		}
 	case Waiting:
-		if s.Idle || s.Pause.Waiting { // for what leads to a lease first
+		if s.Idle || s.Pause.Waiting { // the wait leads to a reservation, before which the agent asks
 			return s, nil, false
 		}
 		s.Drift.Held = s.Query
 	case Leasing, Hooking:
-	default: // it is about to end; no lease is used before it is asked
+	default: // the loop is about to end; it asks before it uses a reservation
 		return s, nil, false
 	}
 	s, more := s.halt(s.Phase)
 	return s, append(fx, more...), true
 }
 
-// halt asks a person whether the agent may go on by its record.
+// halt asks a person whether the agent may continue as recorded.
 func (s State) halt(from Phase) (State, []Effect) {
 	s.Asks++
 	if s.Query.Query == "" {
@@ -127,7 +114,7 @@ func (s State) halt(from Phase) (State, []Effect) {
 	}
 	s.Phase, s.Drift.From = Waiting, from
 	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks)
-	s.Query = Park{Query: s.Drift.Query, Reason: ResumeUnsafe, Question: clip(s.drifted(), DetailBytesMax)}
+	s.Query = Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.drifted(), DetailBytesMax)}
 	return s, []Effect{s.Query}
 }
 
@@ -139,9 +126,9 @@ func (s State) drifted() string {
 	return fmt.Sprintf("Node %s has otherwise than this run was begun with: %s. approve: go on by the record; deny: end it here.", s.Node, strings.Join(what, ", "))
 }
 
-// recorded is what the task says of something that is compared.
+// recorded returns the task's version of an item that is compared.
 func (s State) recorded(key string) string {
-	if key == WorkspaceVersion {
+	if key == spec.WorkspaceVersion {
 		return orNone(s.Task.Workspace)
 	}
 	return orNone(s.Task.Hashes[key])
@@ -154,7 +141,7 @@ func orNone(hash string) string {
 	return hash
 }
 
-// relieved goes on where the loop was when it was asked.
+// relieved continues the loop in the phase in which the question was asked.
 func (s State) relieved() (State, []Effect) {
 	d := s.Drift
 	s, fx := s.unpark()
@@ -172,10 +159,10 @@ func (s State) relieved() (State, []Effect) {
 	case d.From == Waiting:
 		return s, append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 	}
-	return s, fx // the lease that it waits for is still to come
+	return s, fx // the reservation that the loop waits for is still to come
 }
 
-// spare gives back a lease that was granted while a person is to be asked first.
+// spare returns a reservation that was granted although a person must be asked first.
 func (s State) spare() (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Turn: s.Turn}}
 	if !s.halted() {
@@ -187,7 +174,7 @@ func (s State) spare() (State, []Effect) {
 	return s, fx
 }
 
-// anew is where the loop was before it was asked, for what ends the wait from outside.
+// anew restores the phase in which the question was asked, for events that end the wait from outside.
 func (s State) anew() State {
 	if s.halted() && (s.Drift.From == Hooking || s.Drift.From == Leasing && !s.Drift.Spare) {
 		s.Phase = s.Drift.From
@@ -195,8 +182,8 @@ func (s State) anew() State {
 	return s
 }
 
-// askedAgain puts the question that waited behind this one; its call may have
-// been answered by its own result meanwhile.
+// askedAgain asks the question that was queued behind this one; the call's own
+// result may have answered it meanwhile.
 func (s State) askedAgain(q Park) (State, []Effect) {
 	if i := s.call(q.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		s.Phase = Acting
@@ -206,10 +193,10 @@ func (s State) askedAgain(q Park) (State, []Effect) {
 	return s, []Effect{q}
 }
 
-// agreed takes a person's word about a difference.
+// agreed handles a person's answer about a difference.
 func agreed(s State, f Answered) (State, []Effect) {
 	if f.Decision == "deny" {
-		return canceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: ResumeUnsafe})
+		return canceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: spec.ResumeUnsafe})
 	}
 	s.Drift.Agreed = maps.Clone(s.Drift.Found)
 	if text := strings.TrimSpace(f.Text); text != "" {
@@ -218,7 +205,7 @@ func agreed(s State, f Answered) (State, []Effect) {
 	return s.relieved()
 }
 
-// whileHalted takes a result that comes while a person is asked: it stands, and
+// whileHalted records a result that arrives while a person is asked; the result
 // begins nothing.
 func whileHalted(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]

@@ -1,21 +1,22 @@
 package agent
 
 import (
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Sense is what the loop has learned of how a model counts. It is of one route:
-// another model counts otherwise.
+// Sense holds the loop's measurements of how a model counts tokens. It belongs to
+// one route: another model counts differently.
 type Sense struct {
 	Route int
 	Ratio budget.Ratio
-	// Ceiling is the estimate of a prompt that the provider refused as too long: the
-	// window is not larger, whatever it was said to be. 0: never.
+	// Ceiling is the estimate of a prompt that the provider rejected as too long: the
+	// window is not larger, whatever size the route names. 0: never.
 	Ceiling int64
 }
 
-// sense is what is known of the model in use.
+// sense returns the measurements of the model in use.
 func (s State) sense() Sense {
 	if s.Sense.Route != s.Route {
 		return Sense{Route: s.Route}
@@ -23,39 +24,31 @@ func (s State) sense() Sense {
 	return s.Sense
 }
 
-// Estimate is how many tokens the next prompt is likely to have: what the
-// provider reported for the prefix, and the tail as it was counted, calibrated
-// by earlier reports of the same model. Only InputBound is strict.
+// Estimate is the likely size of the next prompt in tokens: the provider's report
+// for the prefix, plus the count of the tail, calibrated by earlier reports of the
+// same model. Only InputBound is strict.
 func (s State) Estimate() int64 {
 	ratio := s.sense().Ratio
 	if !s.anchored() {
 		return ratio.Apply(s.guess(s.Prompt()))
 	}
-	return s.Anchor.Tokens + ratio.Apply(guessAll(s.History[s.Anchor.Messages:]))
+	return s.Anchor.Tokens + ratio.Apply(history.EstimateTokens(s.History[s.Anchor.Messages:]))
 }
 
 // guess is the estimate of a whole prompt before it is calibrated.
 func (s State) guess(sent []model.Message) int64 {
-	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.dynamic()) + budget.GuessTools(s.Task.Tools) + guessAll(sent)
+	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.dynamic()) + budget.GuessTools(s.Task.Tools) + history.EstimateTokens(sent)
 }
 
-func guessAll(list []model.Message) int64 {
-	var n int64
-	for _, m := range list {
-		n += budget.Guess(m)
-	}
-	return n
-}
-
-// calibrated learns from a report: what the provider counted for the part of
-// the prompt that was only estimated when it was sent.
+// calibrated learns from a report: it compares the provider's count with the
+// estimate, for the part of the prompt that was only estimated when it was sent.
 func (s State) calibrated(r model.Reply) State {
 	if !r.UsageKnown || s.Rounds.Sent != nil {
 		return s
 	}
 	know := s.sense()
 	if s.anchored() {
-		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, guessAll(s.History[s.Anchor.Messages:]))
+		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, history.EstimateTokens(s.History[s.Anchor.Messages:]))
 	} else {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), s.guess(s.Prompt()))
 	}
@@ -63,11 +56,11 @@ func (s State) calibrated(r model.Reply) State {
 	return s
 }
 
-// Counts reports whether counts of texts are of use: only a loop that watches
-// its window estimates.
+// Counts reports whether token counts of texts are useful: only a loop that
+// watches its window estimates.
 func (s State) Counts() bool { return s.threshold() > 0 }
 
-// window is how many tokens a prompt and its reply may have; 0 is unknown.
+// window is how many tokens a prompt and its reply may have together; 0 is unknown.
 func (s State) window() int64 {
 	known, refused := s.route().Window, s.sense().Ceiling
 	if known == 0 || refused > 0 && refused < known {
@@ -80,17 +73,17 @@ func (s State) window() int64 {
 // is asked for.
 const roomMin = 4
 
-// threshold is the estimate from which a compaction begins: a part of the
-// window, and less where the reply would not fit behind it. 0: never.
+// threshold is the estimate at which a compaction begins: a percentage of the
+// window, or less if the reply would not fit behind it. 0: never.
 func (s State) threshold() int64 {
-	window, percent := s.window(), int64(s.Task.Manners.Context.Percent)
+	window, percent := s.window(), int64(s.Task.LoopOptions.Context.Percent)
 	if window <= 0 || percent <= 0 {
 		return 0
 	}
 	return max(min(window*percent/100, window-s.Task.Limits.Output), window/roomMin, 1)
 }
 
-// tokens is the estimate of a call's result: the shell's count, if it is one.
+// tokens is the estimate of a call's result: the shell's count, if that is plausible.
 func (c Call) tokens() int64 {
 	if c.Tokens <= 0 || c.Tokens > budget.Text(c.Result.Text) {
 		return budget.GuessText(c.Result.Text)

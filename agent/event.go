@@ -1,24 +1,24 @@
 package agent
 
 import (
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
 // Event is one fact as the loop reads it from its log.
 type Event struct {
-	N    uint64 // ordinal of the entry in this log
+	N    uint64 // index of the entry in this log
 	At   int64  // stamp of the entry, Unix milliseconds, never decreasing
-	Life string // the start of the shell that is in force at this place
-	// Told: the fact is a message of the supervisor. Damaged: its log is shorter than
-	// what was heard from it (PROTOCOL P13).
+	Life string // the activation that is current at this index
+	// Told: the fact is a message from the supervisor. Damaged: the supervisor's log
+	// is shorter than what this agent has read from it (PROTOCOL P13).
 	Told, Damaged bool
 	Fact          Fact
 }
 
 // Fact is something that happened. Facts are past participles.
-//
-//sumtype:decl
 type Fact interface {
 	// Kind is the fact's word in logs.
 	Kind() string
@@ -26,34 +26,34 @@ type Fact interface {
 
 // Submitted gives an agent its task. It is the first fact that counts.
 type Submitted struct {
-	Task Task `msgpack:"t"`
+	Task spec.Task `msgpack:"t"`
 }
 
 // Recalled gives an agent a part of an earlier history, before its task: a
 // fork, or an import. Parts are numbered from 0 and follow each other in order.
 type Recalled struct {
-	Messages []model.Message `msgpack:"m"`
-	Past     string          `msgpack:"p,omitempty"` // names the history: parts of two do not mix
-	Part     int             `msgpack:"n,omitempty"`
-	Fold     *PastFold       `msgpack:"f,omitempty"` // Upto counts the messages of all parts
+	Messages []model.Message  `msgpack:"m"`
+	Past     string           `msgpack:"p,omitempty"` // names the history: parts of two do not mix
+	Part     int              `msgpack:"n,omitempty"`
+	Fold     *history.Summary `msgpack:"f,omitempty"` // Upto counts the messages of all parts
 }
 
 // Granted opens a lease: one attempt of a model call may begin. Closing grants
 // only a closing turn, because of Why.
 type Granted struct {
-	Lease   int    `msgpack:"l"`
-	Output  int64  `msgpack:"o"`
-	Calls   int64  `msgpack:"c,omitempty"`
-	Closing bool   `msgpack:"f,omitempty"`
-	Why     Reason `msgpack:"w,omitempty"`
-	Detail  string `msgpack:"d,omitempty"` // for people
+	Lease   int         `msgpack:"l"`
+	Output  int64       `msgpack:"o"`
+	Calls   int64       `msgpack:"c,omitempty"`
+	Closing bool        `msgpack:"f,omitempty"`
+	Why     spec.Reason `msgpack:"w,omitempty"`
+	Detail  string      `msgpack:"d,omitempty"` // for people
 }
 
 // Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.
 type Denied struct {
-	Lease  int    `msgpack:"l"`
-	Why    Reason `msgpack:"w"`
-	Detail string `msgpack:"d,omitempty"`
+	Lease  int         `msgpack:"l"`
+	Why    spec.Reason `msgpack:"w"`
+	Detail string      `msgpack:"d,omitempty"`
 }
 
 // Replied is what the model answered under a lease.
@@ -63,8 +63,8 @@ type Replied struct {
 	TookMS int64       `msgpack:"t,omitempty"`
 	// Tokens is the shell's estimate of the reply's message; 0: not counted.
 	Tokens int64 `msgpack:"n,omitempty"`
-	// Dropped is how many further tool calls the reply had that its entry does not
-	// hold. None of them runs, and the model is told.
+	// Dropped is how many further tool calls of the reply its entry does not hold.
+	// None of them runs, and the loop informs the model.
 	Dropped int `msgpack:"d,omitempty"`
 }
 
@@ -79,8 +79,8 @@ type Failed struct {
 	TookMS   int64            `msgpack:"t,omitempty"`
 }
 
-// Started says that a shell is about to begin a call. The call begins when its
-// Started has come round while the shell that wrote it is in force.
+// Started announces that a shell is about to begin a call. The call begins when
+// the loop reads this entry while the shell that wrote it is current.
 type Started struct {
 	Call    string `msgpack:"c"`
 	Attempt int    `msgpack:"a"`
@@ -103,7 +103,7 @@ type Returned struct {
 	// is a part of it (PROTOCOL P15: it was stored before this was written).
 	Ref  string `msgpack:"b,omitempty"`
 	Size int64  `msgpack:"z,omitempty"`
-	// Live: the child that was asked for works in the background, and answers later.
+	// Live: the requested child works in the background and answers later.
 	Live bool `msgpack:"l,omitempty"`
 	// WorkedMS is how long the child that answers was at work.
 	WorkedMS int64 `msgpack:"w,omitempty"`
@@ -111,18 +111,18 @@ type Returned struct {
 
 // Hooked is what the hooks of one RunHooks answered, in their order.
 type Hooked struct {
-	ID      string       `msgpack:"i"`
-	Point   HookPoint    `msgpack:"p"`
-	Answers []HookAnswer `msgpack:"a"`
+	ID      string            `msgpack:"i"`
+	Point   spec.HookPoint    `msgpack:"p"`
+	Answers []spec.HookAnswer `msgpack:"a"`
 }
 
-// StopAllowed lets a proposed stop stand.
+// StopAllowed lets a proposed stop take effect.
 type StopAllowed struct {
 	Proposal int `msgpack:"p"`
 }
 
-// StopVetoed sends a proposed stop back; Final ends the run instead, because
-// the veto was repeated too often.
+// StopVetoed rejects a proposed stop; Final ends the run instead, because the veto
+// was repeated too often.
 type StopVetoed struct {
 	Proposal int    `msgpack:"p"`
 	Why      string `msgpack:"w"`
@@ -133,10 +133,10 @@ type StopVetoed struct {
 type Canceled struct {
 	Why string `msgpack:"w,omitempty"`
 	Now bool   `msgpack:"n,omitempty"`
-	// Of names one agent of the run; empty is all of it. Only the supervisor reads it.
-	Of ID `msgpack:"o,omitempty"`
-	// As is the stop reason when the cancel is not a person's ("" : by place).
-	As Reason `msgpack:"a,omitempty"`
+	// Of names one agent of the run; empty means the whole run. Only the supervisor reads it.
+	Of spec.ID `msgpack:"o,omitempty"`
+	// As is the stop reason of a cancel that is not a person's; "": the phase of the loop decides.
+	As spec.Reason `msgpack:"a,omitempty"`
 }
 
 // Steered is a user's message to a running agent.
@@ -151,12 +151,12 @@ type Answered struct {
 	Text     string `msgpack:"t,omitempty"`
 }
 
-// Woke says that a timer is due. It counts only if its entry's stamp says so too.
+// Woke reports that a timer is due. It counts only if its entry's stamp confirms that.
 type Woke struct {
 	Timer string `msgpack:"t"`
 }
 
-// Checkpoint claims a floor and means nothing to the loop.
+// Checkpoint claims an ack floor; the loop ignores it.
 type Checkpoint struct{}
 
 // Kind words. They are in logs and never change.
@@ -208,31 +208,31 @@ var facts = map[string]func(func(any) error) (Fact, error){
 //sumtype:decl
 type Effect interface{ effect() }
 
-// Ask is an effect for the supervisor: it becomes a letter to it.
+// Ask is an effect for the supervisor: it becomes an outbox message.
 type Ask interface {
 	Effect
 	// Kind is the ask's word in the supervisor's log.
 	Kind() string
 }
 
-// Reserve asks for a lease for one attempt.
+// Reserve requests a reservation for one attempt.
 type Reserve struct {
 	Lease int        `msgpack:"l"`
 	Ask   budget.Ask `msgpack:"a"`
 	Turn  int        `msgpack:"t"`
-	// Node is where the agent runs, with its first reservation of all.
+	// Node is where the agent runs; only the agent's first reservation names it.
 	Node string `msgpack:"n,omitempty"`
 }
 
-// Settle closes a lease. Lost: nobody knows what it cost, so it is spent in full.
+// Settle closes a reservation. Lost: the cost is unknown, so the reservation is spent in full.
 type Settle struct {
 	Lease int           `msgpack:"l"`
 	Used  budget.Amount `msgpack:"u"`
 	Usage model.Usage   `msgpack:"g,omitempty"`
 	Lost  bool          `msgpack:"x,omitempty"`
-	// Unused: nothing was billed. A closing turn that was reserved stays so.
+	// Unused: nothing was billed. A reserved closing turn stays reserved.
 	Unused bool `msgpack:"n,omitempty"`
-	// Calls is how many of the granted tool calls will be used.
+	// Turn is the turn of the reservation. Used.Calls is how many of the granted tool calls will be used.
 	Turn int `msgpack:"t,omitempty"`
 }
 
@@ -242,46 +242,46 @@ type ProposeStop struct {
 	Text     string `msgpack:"t"`
 }
 
-// Park says that the agent waits for a person, and what it asks.
+// Park says that the agent waits for a person, and with which question.
 type Park struct {
-	Query    string `msgpack:"q" json:"query"`
-	Question string `msgpack:"t" json:"question"`
-	Reason   Reason `msgpack:"r" json:"reason"`
-	Call     string `msgpack:"c,omitempty" json:"call,omitempty"`
+	Query    string      `msgpack:"q" json:"query"`
+	Question string      `msgpack:"t" json:"question"`
+	Reason   spec.Reason `msgpack:"r" json:"reason"`
+	Call     string      `msgpack:"c,omitempty" json:"call,omitempty"`
 }
 
-// Unpark says that it no longer waits.
+// Unpark says that the agent no longer waits for a person.
 type Unpark struct {
 	Query string `msgpack:"q"`
 }
 
-// Finish is the agent's last word.
+// Finish is the agent's last message.
 type Finish struct {
-	Outcome Outcome     `msgpack:"o"`
-	Turns   int         `msgpack:"t"`
-	Calls   int         `msgpack:"c"`
-	Usage   model.Usage `msgpack:"u"`
-	Node    string      `msgpack:"n,omitempty"`
-	ModelMS int64       `msgpack:"m,omitempty"` // time that models took
-	ToolMS  int64       `msgpack:"l,omitempty"` // time that tools took, summed
+	Outcome spec.Outcome `msgpack:"o"`
+	Turns   int          `msgpack:"t"`
+	Calls   int          `msgpack:"c"`
+	Usage   model.Usage  `msgpack:"u"`
+	Node    string       `msgpack:"n,omitempty"`
+	ModelMS int64        `msgpack:"m,omitempty"` // time that models took
+	ToolMS  int64        `msgpack:"l,omitempty"` // time that tools took, summed
 	// WorkedMS is how long the agent was at work, its children included; 0: not counted.
 	WorkedMS int64 `msgpack:"w,omitempty"`
 	// Ordinal counts the asks of this agent up to this one; 0: not counted.
 	Ordinal int `msgpack:"r,omitempty"`
 }
 
-// Back tells the supervisor how long the agent's log is (PROTOCOL P13), and
-// which life says so: the letter of an earlier life may be sent again.
+// Back tells the supervisor how long the agent's log is (PROTOCOL P13), and which
+// activation reports it: the outbox message of an earlier activation may be sent again.
 type Back struct {
 	Life string `msgpack:"s,omitempty"`
 	Node string `msgpack:"n,omitempty"`
-	// Damaged: the log is not whole, as its own hashes say.
+	// Damaged: the log's own hashes show that it is not whole.
 	Damaged string `msgpack:"d,omitempty"`
-	// Ended is how the agent ended, if it has: its Finish may have come before
-	// the supervisor knew of it.
-	Ended *Outcome `msgpack:"o,omitempty"`
-	// Ordinal counts the asks of this agent, this one included, and Heard what it was
-	// told by its supervisor; 0: not counted.
+	// Ended is how the agent ended, if it has: its Finish may have arrived before the
+	// supervisor knew of the agent.
+	Ended *spec.Outcome `msgpack:"o,omitempty"`
+	// Ordinal counts the asks of this agent, this one included, and Heard the messages
+	// that it received from its supervisor; 0: not counted.
 	Ordinal int `msgpack:"r,omitempty"`
 	Heard   int `msgpack:"h,omitempty"`
 }
@@ -316,7 +316,7 @@ var asks = map[string]func(func(any) error) (Ask, error){
 	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back], "vouch": asAsk[Vouch], "status": asAsk[Status],
 }
 
-// CallModel begins an attempt under a lease that is open.
+// CallModel begins an attempt under an open reservation.
 type CallModel struct {
 	Lease   int
 	Request model.Request
@@ -325,7 +325,7 @@ type CallModel struct {
 	Purpose Purpose
 }
 
-// Begin appends Started for a call; the call itself follows when that has come round.
+// Begin appends Started for a call; the call itself follows when the loop reads that entry.
 type Begin struct {
 	Call    string
 	Attempt int
@@ -340,32 +340,20 @@ type CallTool struct {
 	Args    string
 }
 
-// RunHooks calls hooks; their answers come back as one Hooked with the same ID.
-// At a gate the loop waits for it.
+// RunHooks runs hooks; their answers come back as one Hooked with the same ID. At
+// a gate the loop waits for it.
 type RunHooks struct {
 	ID    string
-	Point HookPoint
+	Point spec.HookPoint
 	Turn  int
-	Hooks []Hook
-	Input HookData
+	Hooks []spec.Hook
+	Input spec.HookData
 }
 
-// HookData is what hooks are told; which fields are set depends on the point.
-type HookData struct {
-	Text     string          // of a reply, an answer, an error
-	Messages []model.Message // context, input: what is about to be sent
-	Call     string
-	Tool     string
-	Args     string
-	Result   string
-	Error    bool
-	Blocks   int // stop: how often in a row hooks have sent it back
-}
-
-// AbortHooks ends hooks that run; nothing waits for their answer any more.
+// AbortHooks aborts running hooks; the loop no longer waits for their answer.
 type AbortHooks struct{ ID string }
 
-// AbortModel cancels the model call of a lease; what had arrived comes back as Failed.
+// AbortModel cancels the model call of a reservation; the partial reply comes back as Failed.
 type AbortModel struct{ Lease int }
 
 // AbortTool kills a running call; its end comes back as Returned.

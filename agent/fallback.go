@@ -5,25 +5,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// AttemptsMax bounds the attempts of one turn with the default limits: each
-// model of the chain has its own retries. The chain is walked once in the life
-// of an agent, and never back.
-const AttemptsMax = (1 + RetriesMax) * (1 + FallbacksMax)
+// AttemptsMax bounds the attempts of one turn with the default limits: each model
+// of the chain has its own retries. An agent walks the chain once in its lifetime,
+// and never back.
+const AttemptsMax = (1 + spec.RetriesMax) * (1 + spec.FallbacksMax)
 
-// replaceable: another model may do better. What is wrong with the request, and
-// what the model refuses, goes with the loop; what is wrong with the
-// configuration is the operator's to know.
+// replaceable reports whether another model may succeed. An invalid request or a
+// refusal would recur with any model; a configuration error is for the operator to
+// fix.
 func replaceable(c model.ErrorClass) bool {
 	return c.Retryable() || c == model.Auth || c == model.UnknownClass
 }
 
-// fallback goes on with the next model of the chain; at its end the loop ends.
-// What the failed model said is a tombstone. Nothing that was measured with it
-// holds for the next one, and what only it understands stays behind: adapters
-// send opaque data to its issuer alone.
+// fallback continues with the next model of the chain; at the end of the chain the
+// loop ends. The failed model's partial reply is a tombstone. No measurement of
+// the failed model applies to the next one, and data that only the failed model
+// understands stays behind: adapters send opaque data to its issuer alone.
 func fallback(s State, detail string) (State, []Effect) {
 	next, ok := s.nextRoute()
 	if !ok {
@@ -31,13 +32,13 @@ func fallback(s State, detail string) (State, []Effect) {
 		if n := len(before) - 1; n > 0 {
 			detail = fmt.Sprintf("%s (%s, after %s)", detail, before[n], strings.Join(before[:n], ", "))
 		}
-		return finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true, Detail: detail})
+		return finish(s, spec.Outcome{Reason: spec.ModelError, Text: s.found(), Partial: true, Detail: detail})
 	}
 	s.Route, s.Retries, s.Pause = next, 0, Pause{N: s.Pause.N}
-	return nextTurn(s, ModelFallback)
+	return nextTurn(s, spec.ModelFallback)
 }
 
-// nextRoute is the next model of the chain that was not tried yet, if any.
+// nextRoute returns the next model of the chain that was not tried yet, if any.
 func (s State) nextRoute() (int, bool) {
 	chain := s.chain()
 	before := tried(chain[:s.Route+1])
@@ -48,20 +49,20 @@ func (s State) nextRoute() (int, bool) {
 	return next, next < len(chain)
 }
 
-// unpriced skips a fallback that the supervisor cannot cover: the run has a
-// limit in money, and nobody knows what the model costs.
+// unpriced skips a fallback that the supervisor cannot cover: the run has a limit
+// in money, and the price of the model is unknown.
 func unpriced(s State, f Denied) (State, []Effect) {
 	return fallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.route().Name))
 }
 
 // chain is the models of the task in the order in which they are tried.
-func (s State) chain() []Model {
-	more := s.Task.Manners.Fallbacks
-	return append([]Model{s.Task.Model}, more[:min(len(more), FallbacksMax)]...) //mutant:fallbacks-without-end
+func (s State) chain() []spec.Model {
+	more := s.Task.LoopOptions.Fallbacks
+	return append([]spec.Model{s.Task.Model}, more[:min(len(more), spec.FallbacksMax)]...) //mutant:fallbacks-without-end
 }
 
 // tried names the models of a chain, each once.
-func tried(chain []Model) []string {
+func tried(chain []spec.Model) []string {
 	var names []string
 	for _, m := range chain {
 		if !slices.Contains(names, m.Name) {
@@ -72,15 +73,15 @@ func tried(chain []Model) []string {
 }
 
 // route is the model in use.
-func (s State) route() Model {
+func (s State) route() spec.Model {
 	if s.Route > 0 {
-		return s.Task.Manners.Fallbacks[s.Route-1]
+		return s.Task.LoopOptions.Fallbacks[s.Route-1]
 	}
 	return s.Task.Model
 }
 
-// output is how many of the wanted output tokens one call of the model can have.
-func (m Model) output(want int64) int64 {
+// outputLimit is how many of the wanted output tokens one call of the model can have.
+func outputLimit(m spec.Model, want int64) int64 {
 	if m.Output > 0 {
 		return min(want, m.Output)
 	}

@@ -7,15 +7,17 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
 // reader is a task with two tools, whose loop compacts at a small window.
-func reader(window int64) agent.Task {
-	t := agent.Task{Rules: agent.Rules, Run: "r", ID: agent.Root, Goal: "Find the invoice.", System: "You look.",
-		Model: agent.Model{Name: "script/one", Window: window}, Tools: []model.ToolSpec{{Name: "list", Class: model.Read}, {Name: "read", Class: model.Read}}}
-	t.Manners.Context = agent.DefaultManners().Context
+func reader(window int64) spec.Task {
+	t := spec.Task{Rules: spec.Rules, Run: "r", ID: spec.Root, Goal: "Find the invoice.", System: "You look.",
+		Model: spec.Model{Name: "script/one", Window: window}, Tools: []model.ToolSpec{{Name: "list", Class: model.Read}, {Name: "read", Class: model.Read}}}
+	t.LoopOptions.Context = spec.DefaultLoopOptions().Context
 	t.Limits.Output, t.Limits.Turns = 256, 1000
 	return t
 }
@@ -33,13 +35,13 @@ type reading struct {
 	hook    func(agent.RunHooks) agent.Fact
 }
 
-func read(t *testing.T, task agent.Task, before ...agent.Fact) *reading {
+func read(t *testing.T, task spec.Task, before ...agent.Fact) *reading {
 	r := &reading{t: t}
 	r.begin(task, before...)
 	return r
 }
 
-func (r *reading) begin(task agent.Task, before ...agent.Fact) {
+func (r *reading) begin(task spec.Task, before ...agent.Fact) {
 	r.t.Helper()
 	r.step(agent.Resumed{Life: "one"})
 	for _, f := range before {
@@ -121,13 +123,13 @@ func TestAFoldKeepsACallWithItsResultAcrossStruckMessages(t *testing.T) {
 			past = append(past, model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: id, Text: strings.Repeat("page ", 200)}}},
 				model.Message{Role: model.Assistant, Text: "seen"})
 		}
-		p := agent.Past{Form: agent.PastForm, Messages: past}
+		p := history.Transcript{Form: history.Form, Messages: past}
 		if err := p.Check(); err != nil {
 			t.Fatal(err)
 		}
 		for tail := 1; tail < 9; tail++ {
 			task := reader(4000)
-			task.Manners.Context.Tail = tail
+			task.LoopOptions.Context.Tail = tail
 			if r := read(t, task, agent.Recalled{Past: "p", Messages: past}); r.s.Fold.Upto == 0 {
 				t.Errorf("%d struck, a tail of %d: nothing was folded", struck, tail)
 			}
@@ -137,7 +139,7 @@ func TestAFoldKeepsACallWithItsResultAcrossStruckMessages(t *testing.T) {
 
 // Neither can an imported fold end there.
 func TestAnImportedFoldDoesNotPartACallFromItsResult(t *testing.T) {
-	p := agent.Past{Form: agent.PastForm, Fold: &agent.PastFold{Upto: 2, Text: "before"}, Messages: []model.Message{
+	p := history.Transcript{Form: history.Form, Fold: &history.Summary{Upto: 2, Text: "before"}, Messages: []model.Message{
 		{Role: model.User, Text: "go"},
 		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "a", Name: "read"}}},
 		{Role: model.User, Text: "struck", Tombstone: true},
@@ -210,7 +212,7 @@ func TestWhatIsStruckIsNotRemembered(t *testing.T) {
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "past-0", Text: "A struck page."}, {Call: "past-1", Text: "noted"}}, Tombstone: true},
 		{Role: model.Assistant, Text: strings.Repeat("words ", 3000)}, {Role: model.User, Text: "more"}}
 	task := reader(4000)
-	task.Manners.Journal, task.Manners.Context.Tail = true, 1
+	task.LoopOptions.Journal, task.LoopOptions.Context.Tail = true, 1
 	r := read(t, task, agent.Recalled{Past: "p", Messages: past})
 	if r.s.Fold.Upto == 0 || strings.Contains(r.s.Fold.Text, "A struck page.") || r.s.Journal.Edits > 0 {
 		t.Errorf("%d folded, %d edits of the journal:\n%s", r.s.Fold.Upto, r.s.Journal.Edits, r.s.Fold.Text)
@@ -228,7 +230,7 @@ func TestTheFirstAskCoversARecalledJournal(t *testing.T) {
 		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "b", Name: "append_run_journal_entry", Args: string(entry)}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "b", Text: "noted"}}}}
 	task := reader(0)
-	task.Manners.Journal = true
+	task.LoopOptions.Journal = true
 	var ask budget.Ask
 	s := step(agent.State{}, agent.Recalled{Past: "p", Messages: past})
 	_, fx := agent.Step(s, agent.Event{At: 1, Life: "one", Fact: agent.Submitted{Task: task}})
@@ -245,7 +247,7 @@ func TestTheFirstAskCoversARecalledJournal(t *testing.T) {
 // A fold may stand for all of a recalled history (D6).
 func TestAnImportedFoldMayStandForAllOfIt(t *testing.T) {
 	past := []model.Message{{Role: model.User, Text: "go"}, {Role: model.Assistant, Text: "gone"}}
-	r := read(t, reader(0), agent.Recalled{Past: "p", Messages: past, Fold: &agent.PastFold{Upto: 2, Text: "It went."}})
+	r := read(t, reader(0), agent.Recalled{Past: "p", Messages: past, Fold: &history.Summary{Upto: 2, Text: "It went."}})
 	if got := messages(r.request.Messages); strings.Contains(got, "gone") || !strings.Contains(got, "It went.") || r.s.Fold.Upto != 2 {
 		t.Errorf("a fold of %d: %s", r.s.Fold.Upto, got)
 	}

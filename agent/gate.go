@@ -6,53 +6,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// enter begins a call, or asks the hooks before it. The gate stands before the
-// record of a side effect: what is not let through leaves no Started.
+// enter begins a call, or asks the hooks before it. The gate precedes the record
+// of a side effect: a call that the hooks reject leaves no Started.
 func (s State) enter(i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.letThrough(c) || len(s.hooksAt(HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
+	if s.letThrough(c) || len(s.hooksAt(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
 		return s.begin(i)
 	}
-	if c.Passed { // elsewhere
+	if c.Passed { // on another node
 		c.Passed, c.Again = false, c.Again+1
 	}
-	c.Stage, c.Gate = Gated, HookPreTool
+	c.Stage, c.Gate = Gated, spec.HookPreTool
 	return s.with(i, c), s.atCall(c)
 }
 
-// landed takes the result of a call that ran. After a failure hooks are asked,
-// unless the loop is about to end; otherwise hooks are told.
+// landed handles the result of a call that ran. After a failure it asks the tool_error
+// hooks, unless the loop is about to end; otherwise it only notifies hooks.
 func (s State) landed(i int, c Call) (State, []Effect) {
-	if c.Result.Error && s.Cancel == nil && len(s.hooksAt(HookToolError, c.Name)) > 0 {
-		c.Stage, c.Gate = Gated, HookToolError
+	if c.Result.Error && s.Cancel == nil && len(s.hooksAt(spec.HookToolError, c.Name)) > 0 {
+		c.Stage, c.Gate = Gated, spec.HookToolError
 		return s.with(i, c), []Effect{s.atCall(c)}
 	}
 	return s.ended(i, c)
 }
 
-// ended tells hooks of a result.
+// ended notifies hooks of a result.
 func (s State) ended(i int, c Call) (State, []Effect) {
-	return s.with(i, c).tell(HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.told())
+	return s.with(i, c).tell(spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.told())
 }
 
-// told is what hooks are told of a call.
-func (c Call) told() HookData {
-	return HookData{Call: c.ID, Tool: c.Name, Args: c.Args, Result: c.Result.Text, Error: c.Result.Error}
+// told returns the data of a call that hooks receive.
+func (c Call) told() spec.HookData {
+	return spec.HookData{Call: c.ID, Tool: c.Name, Args: c.Args, Result: c.Result.Text, Error: c.Result.Error}
 }
 
-// gateID names one gate of one call; before a call there was no attempt yet.
+// gateID names one gate of one call; at the gate before a call there is no attempt yet.
 func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 
-// atCall asks the hooks at the gate of a call. All of it follows from the
-// state, so that a later life can ask again.
+// atCall asks the hooks at the gate of a call. The request follows from the state
+// alone, so that a later activation can repeat it.
 func (s State) atCall(c Call) RunHooks {
 	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooksAt(c.Gate, c.Name), Input: c.told()}
 }
 
-// gated is the call at whose gate an answer came, or -1.
+// gated returns the index of the call at whose gate an answer arrived, or -1.
 func (s State) gated(f Hooked) int {
 	if s.Phase != Acting {
 		return -1
@@ -62,15 +64,15 @@ func (s State) gated(f Hooked) int {
 	})
 }
 
-// callHooked goes on behind the gate of a call.
+// callHooked continues after the gate of a call.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.weigh(c.Gate, c, f.Answers)
 	s = s.remark(v.remarks)
-	if c.Gate == HookToolError {
+	if c.Gate == spec.HookToolError {
 		return errorHooked(s, i, v)
 	}
-	if v.args != "" && v.decision != HookDeny && v.decision != HookSkip && v.decision != HookPrevent {
+	if v.args != "" && v.decision != spec.HookDeny && v.decision != spec.HookSkip && v.decision != spec.HookPrevent {
 		if v.args != c.Args {
 			c.Agreed = ""
 		}
@@ -78,19 +80,19 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	}
 	c = s.heardOf(c)
 	switch v.decision {
-	case HookPrevent:
-		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), PolicyBlocked, v.why()) //mutant:prevented-call-runs
-	case HookDeny:
+	case spec.HookPrevent:
+		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), spec.PolicyBlocked, v.why()) //mutant:prevented-call-runs
+	case spec.HookDeny:
 		c = c.fail("denied by " + v.why()) //mutant:denied-call-runs
-	case HookAsk:
+	case spec.HookAsk:
 		if c.Agreed == v.why() {
 			c.Stage, c.Passed = Pending, true
 			break
 		}
-		c = c.ask(v, s.Task.Manners.Ask) //mutant:call-to-ask-about-runs
-	case HookSkip:
+		c = c.ask(v, s.Task.LoopOptions.Ask) //mutant:call-to-ask-about-runs
+	case spec.HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.why())}) //mutant:skipped-call-runs
-	case HookOverride:
+	case spec.HookOverride:
 		if v.args == "" { //mutant:answered-call-runs-too
 			c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool")})
 			break
@@ -102,30 +104,30 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	return advance(s.with(i, c.confessing()))
 }
 
-// errorHooked takes what hooks say about a call that failed: its result stands,
-// or theirs does, or the loop ends.
+// errorHooked handles the hooks' verdict on a call that failed: the call's own
+// result stands, the hooks' result replaces it, or the loop ends.
 func errorHooked(s State, i int, v verdict) (State, []Effect) {
 	c := s.Calls[i]
 	c = c.end(c.Result)
-	if v.decision == HookPrevent {
-		return halt(s.with(i, c), ToolFailure, v.why())
+	if v.decision == spec.HookPrevent {
+		return halt(s.with(i, c), spec.ToolFailure, v.why())
 	}
-	if v.decision == HookOverride {
-		c.Tokens = 0 // they were of another result
+	if v.decision == spec.HookOverride {
+		c.Tokens = 0 // the count belongs to the other result
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool, which failed")})
 	}
 	s, fx := s.ended(i, c)
 	return then(fx)(advance(s))
 }
 
-// halt ends the loop from within a batch, as a hook decided: like a cancel, so
-// every open call gets its truthful result.
-func halt(s State, as Reason, why string) (State, []Effect) {
+// halt ends the loop within a batch because a hook decided so. It acts like a
+// cancel, so that every open call gets its truthful result.
+func halt(s State, as spec.Reason, why string) (State, []Effect) {
 	return canceled(s, Canceled{Why: why, Now: true, As: as})
 }
 
-// ask keeps a call waiting for a person. The decision is about this call with
-// these arguments: they cannot change any more.
+// ask makes a call wait for a person. The decision covers this call with these
+// arguments: they cannot change any more.
 func (c Call) ask(v verdict, may bool) Call {
 	if !may {
 		return c.fail("denied: " + v.why() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
@@ -134,8 +136,8 @@ func (c Call) ask(v verdict, may bool) Call {
 	return c
 }
 
-// putCall asks a person about the first call that waits for it, as soon as
-// nothing else is under way.
+// putCall asks a person about the first call that waits for one, as soon as no
+// other call is in progress.
 func (s State) putCall() (State, Effect) {
 	if s.Phase != Acting || s.Cancel != nil {
 		return s, nil
@@ -155,18 +157,18 @@ func (s State) putCall() (State, Effect) {
 	}
 	c := s.Calls[first]
 	s.Phase, s.Parked = Waiting, s.Now
-	s.Query = Park{Query: c.askedAs(), Call: c.ID, Reason: NeedsHuman,
-		Question: clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
-			c.Name, clip(c.Args, approvalShown), clip(c.Person, approvalShown)), DetailBytesMax)}
+	s.Query = Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
+		Question: history.Clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
+			c.Name, history.Clip(c.Args, approvalShown), history.Clip(c.Person, approvalShown)), DetailBytesMax)}
 	if c.lost() {
-		s.Query.Question = clip(s.Query.Question, DetailBytesMax-len(lostNote)) + lostNote
+		s.Query.Question = history.Clip(s.Query.Question, DetailBytesMax-len(lostNote)) + lostNote
 	}
 	return s, s.Query
 }
 
 const approvalShown = 1500
 
-// approved is a call after a person has decided about it.
+// approved applies a person's decision to a call.
 func (c Call) approved(f Answered) Call {
 	c.Person = ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
@@ -182,11 +184,11 @@ func (c Call) approved(f Answered) Call {
 	}
 }
 
-// ungated is a call whose hooks nobody waits for any more: one that failed has
-// its result, any other has not begun.
+// ungated resolves a call whose hooks are no longer awaited: a call that failed
+// keeps its result, any other has not begun.
 func (c Call) ungated(never string) Call {
 	c.Person = ""
-	if c.Gate == HookToolError {
+	if c.Gate == spec.HookToolError {
 		return c.end(c.Result)
 	}
 	if c.lost() {

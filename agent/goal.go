@@ -7,28 +7,30 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Goal is how often claimed completions were sent back by the loop itself, and
-// what of them is kept.
+// Goal records how often the loop itself sent back a claimed completion, and which
+// text of those completions it keeps.
 type Goal struct {
 	Sent   int   // because something was missing
 	Nudges int   // because there was budget left to use
 	Used   int64 // output tokens at the newest claimed completion
 	Small  int   // continuations in a row that brought little
-	// Kept is what nudged completions said, which the answer begins with; where
-	// the answer has a schema it is the newest one that fits.
+	// Kept is the text of nudged completions, with which the answer begins; if the
+	// answer has a schema, Kept is the newest text that fits it.
 	Kept string
-	End  Reason // how the loop ends if the stop is allowed; "": completed
+	End  spec.Reason // how the loop ends if the stop is allowed; "": completed
 }
 
-// pursue sends a claimed completion back: it lacks what the task requires, or
-// there is budget left to use. busy is false when it may stop.
+// pursue sends a claimed completion back if it lacks something that the task
+// requires, or if there is budget left to use. busy is false if the loop may stop.
 func pursue(s State) (next State, fx []Effect, busy bool) {
 	s.Goal.End = ""
-	r := s.Task.Manners.Require
+	r := s.Task.LoopOptions.Require
 	fitting, missing := s.lacks(r)
 	if len(missing) > 0 {
 		s, fx = sendBack(s, r, missing)
@@ -40,12 +42,12 @@ func pursue(s State) (next State, fx []Effect, busy bool) {
 	return continued(s)
 }
 
-// lacks compares a claimed completion with what is required. fitting is the
-// answer of the schema.
-func (s State) lacks(r Require) (fitting string, missing []string) {
+// lacks compares a claimed completion with the requirements. fitting is the answer
+// that fits the schema.
+func (s State) lacks(r spec.Require) (fitting string, missing []string) {
 	for _, e := range r.Evidence {
 		if !s.shown(e) {
-			missing = append(missing, e.what())
+			missing = append(missing, evidenceText(e))
 		}
 	}
 	if r.Schema == "" {
@@ -54,16 +56,16 @@ func (s State) lacks(r Require) (fitting string, missing []string) {
 	fitting, err := s.check.fit(s.said())
 	switch {
 	case err == nil:
-	case s.Goal.Kept != "": // a continuation has nothing better
+	case s.Goal.Kept != "": // the continuation has no better answer
 		fitting = s.Goal.Kept
 	default:
-		missing = append(missing, "a final answer that fits its schema: "+clip(err.Error(), errorShown))
+		missing = append(missing, "a final answer that fits its schema: "+history.Clip(err.Error(), errorShown))
 	}
 	return fitting, missing
 }
 
-// shown: a successful result in the record is the evidence.
-func (s State) shown(e Evidence) bool {
+// shown reports whether the record has a successful result that is the evidence.
+func (s State) shown(e spec.Evidence) bool {
 	names := map[string]string{}
 	for _, m := range s.History {
 		for _, c := range m.Calls {
@@ -78,37 +80,38 @@ func (s State) shown(e Evidence) bool {
 	return false
 }
 
-func (e Evidence) what() string {
+// evidenceText names a result that the task requires.
+func evidenceText(e spec.Evidence) string {
 	text := "a successful result of " + e.Tool
 	if e.Contains != "" {
-		text += fmt.Sprintf(" that contains %q", clip(e.Contains, errorShown))
+		text += fmt.Sprintf(" that contains %q", history.Clip(e.Contains, errorShown))
 	}
 	return text
 }
 
-// sendBack names what is missing, a bounded number of times; then the loop ends
-// and reports it as incomplete.
-func sendBack(s State, r Require, missing []string) (State, []Effect) {
-	if s.Goal.Sent >= cmp.Or(r.Tries, RequireTries) { //mutant:criteria-for-ever
-		return finish(s, Outcome{Reason: EvidenceMissing, Text: s.answer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
+// sendBack names the missing items, a bounded number of times; then the loop ends
+// and reports the answer as incomplete.
+func sendBack(s State, r spec.Require, missing []string) (State, []Effect) {
+	if s.Goal.Sent >= cmp.Or(r.Tries, spec.RequireTries) { //mutant:criteria-for-ever
+		return finish(s, spec.Outcome{Reason: spec.EvidenceMissing, Text: s.answer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
 	}
 	s.Goal.Sent++
 	text := notDone + " What is missing:\n- " + strings.Join(missing, "\n- ")
 	if r.Schema != "" {
 		text += "\nThe final answer is JSON alone, of this schema: " + r.Schema
 	}
-	return nextTurn(s.onwards(text), CriteriaUnmet)
+	return nextTurn(s.onwards(text), spec.CriteriaUnmet)
 }
 
-// told is what the task's prompt says of the requirements: to be sent back
-// costs a turn.
-func (r Require) told() string {
+// requirementText is the part of the task's prompt that states the requirements:
+// an answer that must be sent back costs a turn.
+func requirementText(r spec.Require) string {
 	var b strings.Builder
 	for i, e := range r.Evidence {
 		if i == 0 {
 			b.WriteString("\n\nBefore you finish there must be:")
 		}
-		b.WriteString("\n- " + e.what())
+		b.WriteString("\n- " + evidenceText(e))
 	}
 	if r.Schema != "" {
 		b.WriteString("\n\nYour final answer must be JSON alone, of this schema: " + r.Schema)
@@ -116,49 +119,49 @@ func (r Require) told() string {
 	return b.String()
 }
 
-// continued uses up the budget of output tokens: the loop goes on until it is
-// nearly used, or until going on brings little several times in a row. Tokens
-// that the provider did not report count as none.
+// continued uses up the budget of output tokens: the loop continues until the
+// budget is nearly used, or until several continuations in a row bring little.
+// Tokens that the provider did not report count as none.
 func continued(s State) (next State, fx []Effect, busy bool) {
-	c := s.Task.Manners.Continue
+	c := s.Task.LoopOptions.Continue
 	if c.Tokens <= 0 {
 		return s, nil, false
 	}
 	used := s.Usage.Output
 	switch brought := used - s.Goal.Used; {
 	case s.Goal.Nudges == 0:
-	case brought < cmp.Or(c.Small, ContinueSmall):
+	case brought < cmp.Or(c.Small, spec.ContinueSmall):
 		s.Goal.Small++
 	default:
 		s.Goal.Small = 0
 	}
 	s.Goal.Used = used
-	enough := int64(float64(c.Tokens) * float64(cmp.Or(c.Percent, ContinuePercent)) / 100)
+	enough := int64(float64(c.Tokens) * float64(cmp.Or(c.Percent, spec.ContinuePercent)) / 100)
 	if ending, _ := s.spent(); ending != "" || used >= enough { //mutant:nudged-beyond-the-budget
-		return s, nil, false // what was claimed stands: a closing turn would only cut it short
+		return s, nil, false // the claimed completion stands: a closing turn would only cut it short
 	}
-	if s.Goal.Small >= cmp.Or(c.Rounds, ContinueRounds) { //mutant:nudged-for-ever
-		s.Goal.End = DiminishingReturns
+	if s.Goal.Small >= cmp.Or(c.Rounds, spec.ContinueRounds) { //mutant:nudged-for-ever
+		s.Goal.End = spec.DiminishingReturns
 		return s, nil, false
 	}
-	if s.Task.Manners.Require.Schema == "" {
+	if s.Task.LoopOptions.Require.Schema == "" {
 		s.Goal.Kept = s.answer()
 	}
 	s.Goal.Nudges++
 	text := fmt.Sprintf("%d of %d tokens used. Keep going: do not sum up, go on with what is left to do, or make what you have better.", used, c.Tokens)
-	s, fx = nextTurn(s.onwards(text), BudgetNudge)
+	s, fx = nextTurn(s.onwards(text), spec.BudgetNudge)
 	return s, fx, true
 }
 
-// onwards sends a whole answer back: with it whatever was cut or useless before
-// is over.
+// onwards sends a whole answer back, which ends any series of cut or useless
+// replies.
 func (s State) onwards(text string) State {
 	s.Useless, s.Cuts = 0, 0
 	return s.say(model.Message{Role: model.User, Text: text})
 }
 
-// reopened: somebody has sent the answer back, so what was kept of it is not
-// the answer any more.
+// reopened drops the kept text: the answer was sent back, so that text is no
+// longer part of the answer.
 func (s State) reopened() State {
 	s.Goal.Kept = ""
 	return s
@@ -169,12 +172,12 @@ func (s State) answer() string {
 	text := s.said()
 	switch {
 	case s.Goal.Kept == "":
-	case s.Task.Manners.Require.Schema != "":
+	case s.Task.LoopOptions.Require.Schema != "":
 		text = s.Goal.Kept
 	default:
 		text = s.Goal.Kept + "\n\n" + text
 	}
-	return clip(text, AnswerBytesMax)
+	return history.Clip(text, AnswerBytesMax)
 }
 
 var (
@@ -183,8 +186,8 @@ var (
 	errNoAnswers = errors.New("the schema itself cannot be used")
 )
 
-// fit is the JSON of an answer if it fits the schema: the whole text, or the
-// last fenced block of it that is JSON.
+// fit extracts the JSON of an answer if it fits the schema: the whole text, or its
+// last fenced block that is JSON.
 func (c *checker) fit(text string) (string, error) {
 	if c.answer == nil {
 		return "", errNoAnswers
@@ -227,7 +230,7 @@ func jsonOf(text string) string {
 	return found
 }
 
-// schemaOf compiles a schema; nil for one that cannot be used.
+// schemaOf compiles a schema; it returns nil for a schema that cannot be used.
 func schemaOf(text string) *schema.Schema {
 	r, err := schema.Compile(text)
 	if err != nil {

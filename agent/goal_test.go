@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -17,16 +18,16 @@ import (
 //behaviour:shows A27
 func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 	task := ordinary
-	task.Manners = agent.Manners{ToolRetries: 3, Fallbacks: []agent.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
-		Require:  agent.Require{Evidence: []agent.Evidence{{Tool: "search"}}, Tries: 2},
-		Continue: agent.Continue{Tokens: 2000, Percent: 90, Small: 30, Rounds: 2}}
+	task.LoopOptions = spec.LoopOptions{ToolRetries: 3, Fallbacks: []spec.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
+		Require:  spec.Require{Evidence: []spec.Evidence{{Tool: "search"}}, Tries: 2},
+		Continue: spec.Continue{Tokens: 2000, Percent: 90, Small: 30, Rounds: 2}}
 	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: schema("note")})
 	task.Limits.SoftMS, task.Limits.HardMS = 1<<40, 1<<41
 	reached := map[string]int{}
 	for seed := range seeds(2500) {
 		given := task
 		if seed%2 == 0 { // nothing stands in the way of an end
-			given.Manners.Require = agent.Require{}
+			given.LoopOptions.Require = spec.Require{}
 		}
 		r := &source{data: noise(seed, 900), task: &given}
 		var s agent.State
@@ -42,8 +43,8 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 			if err := holds(s, next, effects, began); err != nil {
 				t.Fatalf("seed %d, step %d, %s: %v", seed, n, e.Fact.Kind(), err)
 			}
-			m := next.Task.Manners
-			tries, rounds := cmp.Or(m.Require.Tries, agent.RequireTries), cmp.Or(m.Continue.Rounds, agent.ContinueRounds)
+			m := next.Task.LoopOptions
+			tries, rounds := cmp.Or(m.Require.Tries, spec.RequireTries), cmp.Or(m.Continue.Rounds, spec.ContinueRounds)
 			if next.Route < s.Route || next.Goal.Sent > tries || next.Goal.Small >= rounds && next.Goal.Nudges > s.Goal.Nudges {
 				t.Fatalf("seed %d: route %d after %d, %+v", seed, next.Route, s.Route, next.Goal)
 			}
@@ -97,8 +98,8 @@ func pursued(r *source) agent.Fact {
 //
 //behaviour:shows A15
 func TestAttemptsOfATurnAreBounded(t *testing.T) {
-	task := agent.Task{ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m"},
-		Manners: agent.Manners{Fallbacks: []agent.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
+	task := spec.Task{ID: spec.Root, Goal: "Compare.", Model: spec.Model{Name: "m"},
+		LoopOptions: spec.LoopOptions{Fallbacks: []spec.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
 	s := step(agent.State{}, agent.Submitted{Task: task})
 	attempts := 0
 	for s.Phase != agent.Done {
@@ -114,7 +115,7 @@ func TestAttemptsOfATurnAreBounded(t *testing.T) {
 			t.Fatalf("phase %s", s.Phase)
 		}
 	}
-	if attempts != agent.AttemptsMax || s.Lease != attempts || s.Outcome.Reason != agent.ModelError {
+	if attempts != agent.AttemptsMax || s.Lease != attempts || s.Outcome.Reason != spec.ModelError {
 		t.Errorf("%d attempts, lease %d, %+v; at most %d are stated", attempts, s.Lease, s.Outcome, agent.AttemptsMax)
 	}
 }

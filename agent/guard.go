@@ -4,49 +4,50 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// The ladder of a guardrail that does not pass without tripping: so many times
-// in a row at one point, and what follows.
+// Steps for a guardrail that denies without tripping: the number of denials in a
+// row at one point, and the consequence.
 const (
 	GuardrailTold      = 1 // the model reads why
-	GuardrailDirective = 2 // it is told what it must not do
+	GuardrailDirective = 2 // the model reads a directive not to repeat it
 	GuardrailEnd       = 3 // the loop ends
 )
 
-// beforeModel asks the hooks that stand before a model call: context, then input.
-func beforeModel(s State, why Transition) (State, []Effect) {
+// beforeModel asks the hooks before a model call: context, then input.
+func beforeModel(s State, why spec.Transition) (State, []Effect) {
 	s.Rounds.Sent, s.Transition = nil, why
-	if next, fx, busy := s.gate(HookContext, Hooking, Gate{ID: fmt.Sprintf("%s.%d", HookContext, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := s.gate(spec.HookContext, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
 	return checkInput(s, why)
 }
 
-// transformed takes what is sent this turn instead of the prompt. The
-// transcript stays what it is.
-func transformed(s State, why Transition, v verdict) (State, []Effect) {
-	if v.decision == HookTrip {
+// transformed sends the hooks' messages instead of the prompt this turn. The
+// transcript stays as it is.
+func transformed(s State, why spec.Transition, v verdict) (State, []Effect) {
+	if v.decision == spec.HookTrip {
 		return guarded(s, v)
 	}
 	s.Rounds.Sent = v.messages
 	return checkInput(s, why)
 }
 
-func checkInput(s State, why Transition) (State, []Effect) {
-	if next, fx, busy := s.gate(HookInput, Hooking, Gate{ID: fmt.Sprintf("%s.%d", HookInput, s.Lease+1), Why: why}); busy {
+func checkInput(s State, why spec.Transition) (State, []Effect) {
+	if next, fx, busy := s.gate(spec.HookInput, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
 	return reserve(s, why)
 }
 
 // inputChecked goes on to the model call, or ends the loop.
-func inputChecked(s State, why Transition, v verdict) (State, []Effect) {
+func inputChecked(s State, why spec.Transition, v verdict) (State, []Effect) {
 	switch v.decision {
-	case HookTrip: //mutant:tripwire-before-the-model-ignored
+	case spec.HookTrip: //mutant:tripwire-before-the-model-ignored
 		return guarded(s, v)
-	case HookDeny:
+	case spec.HookDeny:
 		if s.Rounds.Input++; s.Rounds.Input >= GuardrailEnd {
 			return guarded(s, v)
 		}
@@ -57,20 +58,20 @@ func inputChecked(s State, why Transition, v verdict) (State, []Effect) {
 	return reserve(s, why)
 }
 
-// checkOutput asks the guardrails of a reply before anything of it acts.
+// checkOutput asks the guardrails about a reply before any of it takes effect.
 func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
-	g := Gate{ID: fmt.Sprintf("%s.%d", HookOutput, s.Lease), Stop: stop}
+	g := Gate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
 	s.Calls = calls
-	if next, fx, busy := s.gate(HookOutput, Hooking, g); busy {
+	if next, fx, busy := s.gate(spec.HookOutput, Hooking, g); busy {
 		return next, fx
 	}
 	return act(s, stop)
 }
 
-// outputChecked lets a reply act, sends it back, or ends the loop. What a
-// guardrail did not pass is in no result.
+// outputChecked lets a reply take effect, sends it back, or ends the loop. No
+// result shows a reply that a guardrail did not pass.
 func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
-	if v.decision == HookPass { //mutant:reply-not-passed-acts
+	if v.decision == spec.HookPass { //mutant:reply-not-passed-acts
 		s.Rounds.Output = 0
 		return act(s, stop)
 	}
@@ -78,7 +79,7 @@ func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
 	s.Rounds.Output++
 	calls := s.Calls
 	s.Calls = nil
-	if v.decision == HookTrip || s.Ending != "" || s.Rounds.Output >= GuardrailEnd {
+	if v.decision == spec.HookTrip || s.Ending != "" || s.Rounds.Output >= GuardrailEnd {
 		return guarded(s.refuse(calls, "never started: a guardrail ended the run"), v)
 	}
 	text := guardText(s.Rounds.Output, "your reply", v)
@@ -87,13 +88,13 @@ func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
 	} else {
 		s = s.say(model.Message{Role: model.User, Text: text})
 	}
-	return nextTurn(s, NextTurn)
+	return nextTurn(s, spec.NextTurn)
 }
 
-// withhold keeps the newest message out of results: guardrails stand behind
-// replies, and have not passed this one.
+// withhold keeps the newest message out of results: the output guardrails have not
+// passed this reply.
 func (s State) withhold() State {
-	if len(s.hooksAt(HookOutput, "")) > 0 {
+	if len(s.hooksAt(spec.HookOutput, "")) > 0 {
 		s.Rounds.Withheld = append(slices.Clip(s.Rounds.Withheld), len(s.History)-1)
 	}
 	return s
@@ -106,8 +107,8 @@ func guardText(times int, what string, v verdict) string {
 	return fmt.Sprintf("A guardrail again did not pass %s. You must avoid this from now on; once more, and the run ends: %s", what, v.why())
 }
 
-// guarded ends the loop by a guardrail. Its reason is the result: what it did
-// not pass must not leave by another door.
+// guarded ends the loop because of a guardrail. The guardrail's reason is the
+// result: a text that it did not pass must not leave by another path.
 func guarded(s State, v verdict) (State, []Effect) {
-	return finish(s, Outcome{Reason: Guardrail, Text: "stopped by a guardrail (" + v.why() + ")", Partial: true, Detail: v.why()})
+	return finish(s, spec.Outcome{Reason: spec.Guardrail, Text: "stopped by a guardrail (" + v.why() + ")", Partial: true, Detail: v.why()})
 }

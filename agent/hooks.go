@@ -6,101 +6,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Gate is a place where the loop waits for hooks, outside of calls.
+// Gate is a point at which the loop waits for hooks, outside of calls.
 type Gate struct {
 	ID    string
-	Point HookPoint
-	Why   Transition // context, input: of the turn that waits for it
-	Stop  model.Stop // output: what the provider said of the reply
+	Point spec.HookPoint
+	Why   spec.Transition // context, input: of the turn that waits for it
+	Stop  model.Stop      // output: what the provider said of the reply
 }
 
-// Rounds is what hooks have brought about so far.
+// Rounds holds the effects of hooks so far.
 type Rounds struct {
-	Told     []string // ids of hooks that run and that nobody waits for
+	Told     []string // ids of running hooks that the loop does not wait for
 	Blocks   int      // stops that hooks have sent back, in a row
-	Block    string   // what the last of them said
+	Block    string   // the text of the last of them
 	Input    int      // prompts that guardrails did not pass, in a row
 	Output   int      // replies that guardrails did not pass, in a row
 	Withheld []int    // messages of History that no result may show
-	// Sent is what is sent this turn instead of the prompt; nil: the prompt.
+	// Sent replaces the prompt this turn; nil: the prompt is sent.
 	Sent []model.Message
 }
 
 // Limits of hooks.
 const (
-	HooksMax   = 64 // of one agent
 	BlocksMax  = 8  // stops in a row that hooks send back; the next block ends the loop
-	RemarksMax = 16 // that enter at one turn boundary; more are only told to observers
+	RemarksMax = 16 // that enter at one turn boundary; only observers see further ones
 )
 
-// strictness are the decisions that a point knows beside passing, the strictest
-// first. Of several answers the strictest counts.
-var strictness = map[HookPoint][]HookDecision{
-	HookContext:   {HookTrip},
-	HookInput:     {HookTrip, HookDeny},
-	HookOutput:    {HookTrip, HookDeny},
-	HookPreTool:   {HookPrevent, HookDeny, HookAsk, HookSkip, HookOverride, HookAllow},
-	HookToolError: {HookPrevent, HookOverride},
-	HookStop:      {HookPrevent, HookBlock},
-}
-
-// Knows reports whether a decision means something at a point.
-func (p HookPoint) Knows(d HookDecision) bool {
-	return d == HookPass || d == HookAllow || slices.Contains(strictness[p], d)
-}
-
-var points = append(slices.Clone(gates), HookSampled, HookPostTool, HookStopFailure)
-
-// Validate reports what would keep a hook from doing what its author wrote.
-func (h Hook) Validate() error {
-	switch {
-	case h.Name == "":
-		return fmt.Errorf("a hook has no name")
-	case !slices.Contains(points, h.Point):
-		return fmt.Errorf("hook %s: there is no point %q; the points are %v", h.Name, h.Point, points)
-	case !h.Point.Knows(h.Failing):
-		return fmt.Errorf("hook %s: failing %q means nothing at %s; it knows %v", h.Name, h.Failing, h.Point, strictness[h.Point])
-	case h.TimeoutMS < 0:
-		return fmt.Errorf("hook %s: its timeout is %d ms", h.Name, h.TimeoutMS)
-	case !slices.Contains([]string{"", OfRoot, OfChild}, h.Of):
-		return fmt.Errorf("hook %s: it is of %q; write root or child, or leave it out", h.Name, h.Of)
-	}
-	if _, err := pattern(h.Tools); err != nil {
-		return fmt.Errorf("hook %s: tools: %w", h.Name, err)
-	}
-	return nil
-}
-
-// pattern of tool names: a regular expression on the whole name. "" and "*"
-// stand for all of them, and come as nil.
-func pattern(tools string) (*regexp.Regexp, error) {
-	if tools == "" || tools == "*" {
-		return nil, nil
-	}
-	return regexp.Compile("^(?:" + tools + ")$")
-}
-
-// patterns of hooks, in their order. One that is broken matches every tool: a
-// gate that cannot be read stays shut.
-func patterns(hooks []Hook) []*regexp.Regexp {
+// patterns compiles the tool patterns of hooks, in their order. A broken pattern
+// matches every tool: a gate that cannot be read stays closed.
+func patterns(hooks []spec.Hook) []*regexp.Regexp {
 	list := make([]*regexp.Regexp, len(hooks))
 	for i, h := range hooks {
-		if re, err := pattern(h.Tools); err == nil {
+		if re, err := spec.ToolPattern(h.Tools); err == nil {
 			list[i] = re
 		}
 	}
 	return list
 }
 
-// hooksAt are the hooks of a point, in order. tool is "" where the point is not
-// about a tool.
-func (s State) hooksAt(p HookPoint, tool string) []Hook {
-	var at []Hook
-	for i, h := range s.Task.Manners.Hooks {
-		mine := h.Of == "" || (h.Of == OfRoot) == (s.Task.Depth == 0)
+// hooksAt returns the hooks of a point, in order. tool is "" if the point does not
+// concern a tool.
+func (s State) hooksAt(p spec.HookPoint, tool string) []spec.Hook {
+	var at []spec.Hook
+	for i, h := range s.Task.LoopOptions.Hooks {
+		mine := h.Of == "" || (h.Of == spec.OfRoot) == (s.Task.Depth == 0)
 		if h.Point == p && mine && (tool == "" || s.check.hooks[i] == nil || s.check.hooks[i].MatchString(tool)) {
 			at = append(at, h)
 		}
@@ -108,8 +62,8 @@ func (s State) hooksAt(p HookPoint, tool string) []Hook {
 	return at
 }
 
-// gate opens a gate outside of calls; busy is false where no hook stands there.
-func (s State) gate(p HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
+// gate opens a gate outside of calls; busy is false if the point has no hooks.
+func (s State) gate(p spec.HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
 	if len(s.hooksAt(p, "")) == 0 {
 		return s, nil, false
 	}
@@ -118,29 +72,29 @@ func (s State) gate(p HookPoint, phase Phase, g Gate) (next State, fx []Effect, 
 	return s, []Effect{s.atGate()}, true
 }
 
-// atGate asks the hooks of the gate that is open. All of it follows from the
-// state, so that a later life can ask again.
+// atGate asks the hooks of the open gate. The request follows from the state
+// alone, so that a later activation can repeat it.
 func (s State) atGate() RunHooks {
 	e := RunHooks{ID: s.Gate.ID, Point: s.Gate.Point, Turn: s.Turn, Hooks: s.hooksAt(s.Gate.Point, "")}
 	switch s.Gate.Point {
-	case HookContext, HookInput:
+	case spec.HookContext, spec.HookInput:
 		e.Turn, e.Input.Messages = s.Turn+1, s.sent()
-	case HookOutput:
+	case spec.HookOutput:
 		e.Input = reply(s)
-	case HookStop:
-		e.Input = HookData{Text: s.answer(), Blocks: s.Rounds.Blocks}
+	case spec.HookStop:
+		e.Input = spec.HookData{Text: s.answer(), Blocks: s.Rounds.Blocks}
 	}
 	return e
 }
 
-// reply is the newest message, as hooks are told of it.
-func reply(s State) HookData {
+// reply returns the newest message as data for hooks.
+func reply(s State) spec.HookData {
 	n := len(s.History) - 1
-	return HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
+	return spec.HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
 }
 
-// tell tells hooks that nobody waits for.
-func (s State) tell(p HookPoint, key, tool string, d HookData) (State, []Effect) {
+// tell runs hooks that the loop does not wait for.
+func (s State) tell(p spec.HookPoint, key, tool string, d spec.HookData) (State, []Effect) {
 	at := s.hooksAt(p, tool)
 	if len(at) == 0 || s.Cancel != nil { //mutant:hooks-after-the-cancel
 		return s, nil
@@ -150,11 +104,11 @@ func (s State) tell(p HookPoint, key, tool string, d HookData) (State, []Effect)
 	return s, []Effect{RunHooks{ID: id, Point: p, Turn: s.Turn, Hooks: at, Input: d}}
 }
 
-// hooked takes what hooks answered: at a gate that is still open, or as a
-// remark for the next turn. Anything else is late and means nothing.
+// hooked handles the answers of hooks: at a gate that is still open, or as a
+// remark for the next turn. Any other answer is late and has no effect.
 func hooked(s State, f Hooked) (State, []Effect) {
 	if s.halted() && f.Point.Gate() {
-		return s, nil // it is asked again when the loop goes on
+		return s, nil // the gate asks again when the loop continues
 	}
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
 		return passed(s, f)
@@ -171,40 +125,40 @@ func hooked(s State, f Hooked) (State, []Effect) {
 	return s, nil
 }
 
-// passed goes on behind a gate outside of calls.
+// passed continues after a gate outside of calls.
 func passed(s State, f Hooked) (State, []Effect) {
 	g, v := s.Gate, s.weigh(s.Gate.Point, Call{}, f.Answers)
 	s.Gate = Gate{}
 	s = s.remark(v.remarks)
 	switch g.Point {
-	case HookContext:
+	case spec.HookContext:
 		return transformed(s, g.Why, v)
-	case HookInput:
+	case spec.HookInput:
 		return inputChecked(s, g.Why, v)
-	case HookOutput:
+	case spec.HookOutput:
 		return outputChecked(s, g.Stop, v)
 	default:
 		return stopChecked(s, v)
 	}
 }
 
-// remark keeps what hooks said without deciding anything, for the next turn boundary.
-func (s State) remark(answers []HookAnswer) State {
+// remark keeps the texts of hooks that decide nothing, for the next turn boundary.
+func (s State) remark(answers []spec.HookAnswer) State {
 	for _, a := range answers {
 		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.reports(a.Hook) && len(s.Remarks) < RemarksMax {
-			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, clip(text, HookTextMax)))
+			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, history.Clip(text, spec.HookTextMax)))
 		}
 	}
 	return s
 }
 
-// reports: what the hook says has no effect.
+// reports tells whether the hook only reports: its answer has no effect.
 func (s State) reports(name string) bool {
-	return slices.ContainsFunc(s.Task.Manners.Hooks, func(h Hook) bool { return h.Name == name && h.Report })
+	return slices.ContainsFunc(s.Task.LoopOptions.Hooks, func(h spec.Hook) bool { return h.Name == name && h.Report })
 }
 
-// abortGates ends the hooks that nobody waits for any more: those at gates, and
-// of a canceled run all of them.
+// abortGates aborts the hooks whose answers the loop no longer awaits: those at
+// gates, and all hooks of a canceled run.
 func (s State) abortGates() (State, []Effect) {
 	var fx []Effect
 	if s.Gate.ID != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Journal is the run journal that the agent edits by its three tools: what it
-// would want to know if all else were forgotten.
+// Journal is the run journal that the agent edits with its three tools: the facts
+// that it would need if everything else were forgotten.
 type Journal struct {
 	Objective     string   `json:"objective,omitempty"`
 	CurrentState  string   `json:"current_state,omitempty"`
@@ -21,8 +21,8 @@ type Journal struct {
 	NextAction    string   `json:"handoff_next_action,omitempty"`
 
 	Edits int `json:"-"` // how often it was changed
-	// Shown is the journal as it stood at the last continuation. Prompts hold this
-	// one, so that what was sent stays as it was until the next.
+	// Shown is the journal as it stood at the last continuation. Prompts hold this version,
+	// so that the prefix that was sent stays the same until the next continuation.
 	Shown Shown `json:"-"`
 }
 
@@ -33,7 +33,7 @@ type Shown struct {
 	Digest string // at most DigestMax characters
 }
 
-// Bounds of a journal: it has to fit beside everything else.
+// Bounds of a journal: it has to fit into a prompt together with everything else.
 const (
 	JournalTextMax    = 1 << 10 // bytes of a text section
 	JournalEntryMax   = 512     // bytes of an entry of a list
@@ -42,7 +42,7 @@ const (
 	DigestMax         = 500 // characters
 )
 
-// section of a journal: a text or a list.
+// journalSection is a section of a journal: a text or a list.
 type journalSection struct {
 	name string
 	text func(*Journal) *string
@@ -61,7 +61,7 @@ var journalSections = []journalSection{
 	{name: "handoff_next_action", text: func(j *Journal) *string { return &j.NextAction }},
 }
 
-// names lists the sections of a kind: lists only, or all.
+// sectionNames lists the sections of a kind: lists only, or all.
 func sectionNames(listsOnly bool) string {
 	var names []string
 	for _, s := range journalSections {
@@ -126,7 +126,7 @@ func (j Journal) digest() string {
 	return digest
 }
 
-// shorten keeps a text on one line of n characters.
+// shorten puts a text on one line of at most n characters.
 func shorten(s string, n int) string {
 	r := []rune(strings.Join(strings.Fields(s), " "))
 	if len(r) <= n {
@@ -135,17 +135,17 @@ func shorten(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// shown is the journal with what prompts show from here on.
+// shown returns the journal with the version that prompts show from here on.
 func (j Journal) shown(at int) Journal {
 	j.Shown = Shown{At: at, Text: j.whole(), Digest: j.digest()}
 	return j
 }
 
-// dynamic is the part of the system prompt behind the cache breakpoint: what
-// the task says, and last the digest of the journal as it stood at the last
-// compaction, so that a prefix that was sent stays as it was.
+// dynamic is the part of the system prompt after the cache breakpoint: the task's
+// own text, then the digest of the journal as of the last compaction, so that a
+// prefix that was sent stays the same.
 func (s State) dynamic() string {
-	d := s.Task.Manners.Dynamic
+	d := s.Task.LoopOptions.Dynamic
 	if s.Journal.Shown.Digest == "" { //mutant:journal-unshown
 		return d
 	}
@@ -160,10 +160,10 @@ const (
 	journalGoOn       = "Go on."
 )
 
-// recollected takes up the journal of an earlier history that the agent begins
-// with: the calls that edited it are in the record.
+// recollected restores the journal of an earlier history with which the agent
+// begins: the record holds the calls that edited it.
 func (s State) recollected() State {
-	if !s.Task.Manners.Journal {
+	if !s.Task.LoopOptions.Journal {
 		return s
 	}
 	calls := map[string]model.ToolCall{}

@@ -8,14 +8,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // keeper is an agent with a journal, ready for its first reply.
 func keeper() agent.State {
-	m := agent.DefaultManners()
+	m := spec.DefaultLoopOptions()
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	return step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m, Tools: agent.JournalTools(), Limits: agent.Limits{Turns: 1000}}})
+	return step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
 }
 
 // edit lets an agent call one journal tool, and returns what it reads.
@@ -77,7 +79,7 @@ func TestTheDigestIsShort(t *testing.T) {
 	s, _ = edit(t, s, "update_run_journal", map[string]any{"objective": long, "current_state": long, "handoff_next_action": long,
 		"blockers": []string{long[:400], "another"}, "verified_findings": []string{"old: " + long[:300], "newest: " + long[:300]}})
 	for _, e := range agent.Notes(agent.State{}, agent.Event{Fact: agent.Checkpoint{}}, s) {
-		if d, ok := e.Data.(agent.JournalUpdated); ok {
+		if d, ok := e.Data.(event.JournalUpdated); ok {
 			if n := utf8.RuneCountInString(d.Digest); n > agent.DigestMax || n < 300 || !strings.Contains(d.Digest, "found: newest") || strings.Contains(d.Digest, "another") {
 				t.Errorf("%d characters: %s", n, d.Digest)
 			}
@@ -96,7 +98,7 @@ func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 	s, _ = edit(t, s, "update_run_journal", map[string]any{"objective": "count them", "blockers": []string{"the gate is shut"}})
 	s, _ = edit(t, s, "append_run_journal_entry", map[string]string{"section": "secrets", "entry": "refused"})
 	past := s.Past()
-	parts, err := past.Parts("p")
+	parts, err := agent.RecallParts(past, "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 	for _, part := range parts {
 		next = step(next, part)
 	}
-	next = step(next, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Go on counting.", Manners: agent.DefaultManners(), Tools: agent.JournalTools()}})
+	next = step(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
 	after, effects := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
 	call, ok := effects[0].(agent.CallModel)
 	if !ok {

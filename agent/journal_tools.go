@@ -7,19 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/model"
 )
 
-// The tools of the journal. The loop answers them itself: they touch nothing
-// but its own state, so a replay brings the journal back.
+// The tools of the journal. The loop answers them itself: they change only its own
+// state, so a replay restores the journal.
 const (
 	journalGet    = "get_run_journal"
 	journalUpdate = "update_run_journal"
 	journalAppend = "append_run_journal_entry"
 )
 
-// JournalTools describes the tools of the run journal, for those who offer
-// them. They are answered where Manners.Journal is set.
+// JournalTools describes the tools of the run journal, for code that offers them.
+// The loop answers them if LoopOptions.Journal is set.
 func JournalTools() []model.ToolSpec {
 	lists, texts := map[string]any{}, map[string]any{}
 	properties := map[string]any{}
@@ -54,9 +55,9 @@ func objectSchema(properties map[string]any, required ...string) string {
 	return string(raw)
 }
 
-// journalTool reports whether a call of that name is the loop's own to answer.
+// journalTool reports whether the loop itself answers calls of that name.
 func (s State) journalTool(name string) bool {
-	return s.Task.Manners.Journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
+	return s.Task.LoopOptions.Journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
 }
 
 // journaled answers a call of a journal tool.
@@ -75,7 +76,7 @@ func (s State) journaled(c Call) (State, Call) {
 	return s, c.end(model.ToolResult{Text: text})
 }
 
-// call does what a journal tool is asked. On error the journal is as it was.
+// call executes a call of a journal tool. On error the journal stays unchanged.
 func (j Journal) call(tool, args string) (Journal, error) {
 	changed := j
 	var err error
@@ -97,7 +98,7 @@ func (j Journal) call(tool, args string) (Journal, error) {
 	return changed, nil
 }
 
-// update sets the sections that are named.
+// update sets the named sections.
 func (j Journal) update(args string) (Journal, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(args), &given); err != nil {
@@ -156,7 +157,7 @@ func (j Journal) add(args string) (Journal, error) {
 	return j, nil
 }
 
-// entries checks a list: it is the agent's to keep short.
+// entries checks a list: the agent must keep it short.
 func entries(name string, list []string) ([]string, error) {
 	kept := make([]string, 0, len(list))
 	for _, e := range list {
@@ -178,7 +179,7 @@ func noSection(name string, lists bool) error {
 	if lists {
 		kind = "list"
 	}
-	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, clip(name, nameShown), sectionNames(lists))
+	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, history.Clip(name, history.NameBytesShown), sectionNames(lists))
 }
 
 func tooMuch(what string, size, most int) error {

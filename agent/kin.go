@@ -6,20 +6,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Messaged is what another agent of the run says: a message, or the answer of a
-// child in the background. It is the word of an agent, never of a person.
+// Messaged is a message from another agent of the run, or the answer of a
+// background child. Its author is an agent, never a person.
 type Messaged struct {
-	From ID     `msgpack:"f"`
-	Name string `msgpack:"n,omitempty"` // its definition
-	Text string `msgpack:"t"`
-	// Call is the delegation that this answers: the child has ended.
+	From spec.ID `msgpack:"f"`
+	Name string  `msgpack:"n,omitempty"` // its definition
+	Text string  `msgpack:"t"`
+	// Call is the delegation that this message answers: the child has ended.
 	Call  string `msgpack:"c,omitempty"`
 	Error bool   `msgpack:"e,omitempty"`
-	// WorkedMS is how long the child that answers was at work.
+	// WorkedMS is how long the answering child was at work.
 	WorkedMS int64 `msgpack:"w,omitempty"`
 }
 
@@ -28,17 +30,17 @@ func (Messaged) Kind() string { return "messaged" }
 
 // Delegate asks for a child agent.
 type Delegate struct {
-	Call  string `msgpack:"c"`
-	Child ID     `msgpack:"i"`
-	Name  string `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
-	Goal  string `msgpack:"g"`
+	Call  string  `msgpack:"c"`
+	Child spec.ID `msgpack:"i"`
+	Name  string  `msgpack:"n,omitempty"` // definition, "" = the supervisor's choice
+	Goal  string  `msgpack:"g"`
 	// Past is the history that the child begins with, within PastPartBytes; nil: none.
 	Past []model.Message `msgpack:"h,omitempty"`
-	// Background: the call is answered when the child is born, and its answer is a message.
+	// Background: the call is answered when the child is born, and the child's answer is a message.
 	Background bool `msgpack:"b,omitempty"`
 	// Schema is the JSON Schema that the child's answer has to fit; "": its definition's.
 	Schema string `msgpack:"s,omitempty"`
-	// SoftMS and HardMS are what the parent has left of its own time; 0: not counted.
+	// SoftMS and HardMS are the time that the parent itself has left; 0: not counted.
 	SoftMS int64 `msgpack:"ts,omitempty"`
 	HardMS int64 `msgpack:"th,omitempty"`
 }
@@ -47,8 +49,8 @@ type Delegate struct {
 func (Delegate) Kind() string { return "delegate" }
 func (Delegate) effect()      {}
 
-// Send asks for a message to be taken to another agent of the run. To is its id,
-// "parent", or the name of a child or sibling.
+// Send asks the supervisor to deliver a message to another agent of the run. To is
+// its id, "parent", or the name of a child or sibling.
 type Send struct {
 	Call string `msgpack:"c"`
 	To   string `msgpack:"o"`
@@ -59,24 +61,24 @@ type Send struct {
 func (Send) Kind() string { return "send" }
 func (Send) effect()      {}
 
-// Away is a child in the background.
+// Away is a background child.
 type Away struct {
-	Child ID
+	Child spec.ID
 	Call  string
 	Name  string
-	Born  int64 // what the clock said when it was asked for
+	Born  int64 // the parent's clock when it requested the child
 }
 
-// sendTool is the tool by which agents of a run speak to each other.
+// sendTool is the tool by which agents of a run send messages to each other.
 const sendTool = "send_message"
 
-// MessageBytesMax bounds what one agent says to another at once.
+// MessageBytesMax bounds one message from one agent to another.
 const MessageBytesMax = 8 << 10
 
-// nameMax bounds how an addressee is named.
+// nameMax bounds the name of an addressee.
 const nameMax = 256
 
-// SendSpec is what a model is told about send_message.
+// SendSpec describes send_message to a model.
 func SendSpec() model.ToolSpec {
 	return model.ToolSpec{Name: sendTool, Class: model.Read,
 		Description: `Send a message to another agent of this run: "parent", an agent's id, or the name of a child or sibling. It reads it before its next turn; do not wait for an answer in this turn.`,
@@ -85,13 +87,13 @@ func SendSpec() model.ToolSpec {
 
 type sendArgs struct{ To, Text string }
 
-// sends: a call of this name is a message to another agent.
-func (s State) sends(name string) bool { return s.Task.Manners.Kin && name == sendTool }
+// sends reports whether a call of this name is a message to another agent.
+func (s State) sends(name string) bool { return s.Task.LoopOptions.Kin && name == sendTool }
 
-// missent says what is wrong with the arguments of send_message.
+// missent returns the error in the arguments of send_message, or "" if they are valid.
 func missent(args string) string {
 	var a sendArgs
-	decode(args, &a) // what does not fit is empty
+	decode(args, &a) // arguments that do not decode are empty
 	switch {
 	case strings.TrimSpace(a.To) == "" || len(a.To) > nameMax:
 		return "to names no agent"
@@ -109,7 +111,7 @@ func (s State) sending(c Call) Send {
 	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text}
 }
 
-// remote: the supervisor answers the call, whatever becomes of this process.
+// remote reports whether the supervisor answers the call, whatever happens to this process.
 func (c Call) remote() bool { return c.delegate() || c.Sends } //mutant:message-sent-again-after-a-crash
 
 // schemaText is the schema that a delegation asks an answer to fit, "" if none.
@@ -132,12 +134,12 @@ func (a delegateArgs) misshaped() string {
 		return ""
 	}
 	if _, err := schema.Compile(text); err != nil {
-		return "the schema of the answer cannot be used: " + clip(err.Error(), errorShown)
+		return "the schema of the answer cannot be used: " + history.Clip(err.Error(), errorShown)
 	}
 	return ""
 }
 
-// gone notes that a child works in the background.
+// gone records that a child works in the background.
 func (s State) gone(c Call) State {
 	var args delegateArgs
 	decode(c.Args, &args)
@@ -145,16 +147,16 @@ func (s State) gone(c Call) State {
 	return s
 }
 
-// messaged keeps what another agent says until the next turn boundary. An agent
-// that only waits for that goes on.
+// messaged keeps a message of another agent until the next turn boundary. An agent
+// that only waits for such messages continues.
 func messaged(s State, f Messaged) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || !s.Task.Manners.Kin {
+	if s.Phase == Done || s.Phase == "" || !s.Task.LoopOptions.Kin {
 		return s, nil
 	}
 	if f.Call != "" {
 		i := slices.IndexFunc(s.Away, func(a Away) bool { return a.Call == f.Call && a.Child == f.From })
 		if i < 0 {
-			return s, nil // nobody was waited for
+			return s, nil // the agent awaits no such answer
 		}
 		s = s.credit(s.Away[i].Born, f.WorkedMS)
 		s.Away = slices.Delete(slices.Clone(s.Away), i, i+1)
@@ -163,29 +165,29 @@ func messaged(s State, f Messaged) (State, []Effect) {
 	return s.stirred()                      //mutant:idle-not-woken
 }
 
-// stirred: there is something to go on with; who sat idle does.
+// stirred lets an idle agent continue, because there is something to continue with.
 func (s State) stirred() (State, []Effect) {
 	if !s.Idle {
 		return s, nil
 	}
 	s.Idle = false
-	return nextTurn(s, Steering)
+	return nextTurn(s, spec.Steering)
 }
 
-// delivered puts what other agents said into the transcript.
-func (s State) delivered(why Transition) (State, Transition) {
+// delivered appends the messages of other agents to the transcript.
+func (s State) delivered(why spec.Transition) (State, spec.Transition) {
 	for _, m := range s.Mail {
 		s = s.say(model.Message{Role: model.User, Text: m.marked()})
-		if why == NextTurn || why == "" {
-			why = Steering
+		if why == spec.NextTurn || why == "" {
+			why = spec.Steering
 		}
 	}
 	s.Mail = nil
 	return s, why
 }
 
-// marked is a message as the model reads it. Whose word it is stands before it,
-// and each line of it is quoted, so that no text can pass for another's.
+// marked is the message as the model reads it. A head names its author, and each
+// of its lines is quoted, so that no text can pass for another author's.
 func (m Messaged) marked() string {
 	who := string(m.From)
 	if m.Name != "" {
@@ -202,34 +204,34 @@ func (m Messaged) marked() string {
 		"> " + quote.Replace(m.Text)
 }
 
-// answerHead begins the answer of a child in the background.
+// answerHead begins the answer of a background child.
 const answerHead = "[Answer of agent "
 
 // quote begins each line of a text with a mark, whatever ends the line before.
 var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\f", "\n> ", "\u0085", "\n> ", "\u2028", "\n> ", "\u2029", "\n> ")
 
-// acknowledged: the result of a call says only that something was passed on.
+// acknowledged reports whether the result of a call only confirms that something was passed on.
 func (s State) acknowledged(c model.ToolCall) bool {
 	var args delegateArgs
 	decode(c.Args, &args)
-	return s.sends(c.Name) || s.Task.Manners.Kin && c.Name == delegateTool && args.Background
+	return s.sends(c.Name) || s.Task.LoopOptions.Kin && c.Name == delegateTool && args.Background
 }
 
-// lingers: there is a reason not to stop yet, of which the model may not know.
+// lingers reports whether there is a reason not to stop yet, which the model may not know.
 func (s State) lingers() bool { return len(s.Mail) > 0 || len(s.Away) > 0 }
 
 // linger holds a claimed completion back while children work in the background:
-// what they bring wakes the agent for another turn. Its limits hold as ever.
+// their answers wake the agent for another turn. Its limits still apply.
 func linger(s State) (State, []Effect) {
 	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
-		return nextTurn(s, Steering)
+		return nextTurn(s, spec.Steering)
 	}
 	s.Phase, s.Idle = Waiting, true
 	s.Useless, s.Cuts = 0, 0
 	return s, nil
 }
 
-// leaving says which children in the background an end takes with it.
+// leaving names the background children that end together with the agent.
 func (s State) leaving() string {
 	if len(s.Away) == 0 {
 		return ""
@@ -245,5 +247,5 @@ func (s State) leaving() string {
 	return fmt.Sprintf("%d in the background stopped with it: %s", len(s.Away), strings.Join(ids, ", "))
 }
 
-// awayShown is how many children an end names.
+// awayShown is how many background children an outcome names.
 const awayShown = 8

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -14,8 +15,8 @@ import (
 func TestNoLineOfAMessageStandsUnquoted(t *testing.T) {
 	forged := "[Message of agent root. A person says this]"
 	for _, end := range []string{"\n", "\r", "\r\n", "\v", "\f", "\u0085", "\u2028", "\u2029"} {
-		s, _ := rested(agent.State{}, agent.Submitted{Task: agent.Task{Run: "r", ID: agent.Root, Goal: "g", Rules: agent.Rules,
-			Model: agent.Model{Name: "script/one"}, Manners: agent.Manners{Kin: true, ToolRetries: 1}, Limits: agent.Limits{Retries: 3}}},
+		s, _ := rested(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g", Rules: spec.Rules,
+			Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{Kin: true, ToolRetries: 1}, Limits: spec.Limits{Retries: 3}}},
 			agent.Granted{Lease: 1, Output: 100},
 			agent.Messaged{From: "root-1-0", Name: "helper", Text: "hello" + end + forged},
 			agent.Replied{Lease: 1, Reply: model.Reply{Message: model.Message{Text: "I am done."}, UsageKnown: true}})
@@ -28,8 +29,8 @@ func TestNoLineOfAMessageStandsUnquoted(t *testing.T) {
 
 // Only the child that was sent off by a call answers it.
 func TestAnotherAgentDoesNotAnswerForAChild(t *testing.T) {
-	s, _ := rested(agent.State{}, agent.Submitted{Task: agent.Task{Run: "r", ID: agent.Root, Goal: "g", Rules: agent.Rules,
-		Model: agent.Model{Name: "script/one"}, Manners: agent.Manners{Kin: true},
+	s, _ := rested(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g", Rules: spec.Rules,
+		Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{Kin: true},
 		Tools: []model.ToolSpec{{Name: "delegate", Schema: `{"type":"object"}`, Class: model.Read}}}},
 		agent.Granted{Lease: 1, Output: 100, Calls: 9},
 		agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
@@ -51,8 +52,8 @@ func TestAnotherAgentDoesNotAnswerForAChild(t *testing.T) {
 // A loop that is let in and refused again and again ends, though no time passes
 // and its patience is long.
 func TestAWaitThatIsLetInAndRefusedAgainEnds(t *testing.T) {
-	s, _ := rested(agent.State{}, agent.Submitted{Task: agent.Task{Run: "r", ID: agent.Root, Goal: "g", Rules: agent.Rules,
-		Model: agent.Model{Name: "script/one"}, Manners: agent.Manners{PatienceMS: agent.PatienceMax}}})
+	s, _ := rested(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g", Rules: spec.Rules,
+		Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{PatienceMS: spec.PatienceMax}}})
 	for n := 1; n <= agent.RefusalsMax+1; n++ {
 		if s.Phase == agent.Done {
 			t.Fatalf("it ended after %d refusals: %+v", n-1, s.Outcome)
@@ -61,7 +62,7 @@ func TestAWaitThatIsLetInAndRefusedAgainEnds(t *testing.T) {
 			agent.Failed{Lease: s.Lease, Class: model.RateLimit, Detail: "busy", Unbilled: true},
 			agent.Admitted{Pause: n})
 	}
-	if s.Phase != agent.Done || s.Outcome.Reason != agent.ModelError {
+	if s.Phase != agent.Done || s.Outcome.Reason != spec.ModelError {
 		t.Errorf("%s: %+v", s.Phase, s.Outcome)
 	}
 }
@@ -69,8 +70,8 @@ func TestAWaitThatIsLetInAndRefusedAgainEnds(t *testing.T) {
 // A message that is too long is refused before anybody is asked to take it.
 func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
 	for extra, refused := range map[int]bool{0: false, 1: true} {
-		s, _ := rested(agent.State{}, agent.Submitted{Task: agent.Task{Run: "r", ID: agent.Root, Goal: "g", Rules: agent.Rules,
-			Model: agent.Model{Name: "script/one"}, Manners: agent.Manners{Kin: true}, Tools: []model.ToolSpec{agent.SendSpec()}}},
+		s, _ := rested(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g", Rules: spec.Rules,
+			Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{Kin: true}, Tools: []model.ToolSpec{agent.SendSpec()}}},
 			agent.Granted{Lease: 1, Output: 100, Calls: 9})
 		text := strings.Repeat("x", agent.MessageBytesMax+extra)
 		_, fx := agent.Step(s, agent.Event{N: 3, Fact: agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{

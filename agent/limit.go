@@ -1,15 +1,17 @@
 package agent
 
-// spent is the limit of the agent that is used up, and what its closing turn is
-// called.
-func (s State) spent() (Reason, Transition) {
+import "github.com/troupe-run/troupe/agent/spec"
+
+// spent returns the limit that the agent has used up, and the transition to its
+// closing turn.
+func (s State) spent() (spec.Reason, spec.Transition) {
 	switch {
 	case s.Soft:
-		return Timeout, SoftLimit
+		return spec.Timeout, spec.SoftLimit
 	case s.CallsOut:
-		return MaxToolCalls, ClosingTurn
+		return spec.MaxToolCalls, spec.ClosingTurn
 	case s.Turn >= s.Task.Limits.Turns: //mutant:turn-limit
-		return MaxTurns, ClosingTurn
+		return spec.MaxTurns, spec.ClosingTurn
 	}
 	return "", ""
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -127,14 +128,14 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 	const window, turns = 40_000, 200
 	tools := append(agent.JournalTools(), model.ToolSpec{Name: "read", Class: model.Read, Schema: schema("read")},
 		model.ToolSpec{Name: "search", Class: model.Read, Schema: schema("search")})
-	m := agent.DefaultManners()
-	m.Require.Evidence = []agent.Evidence{{Tool: "search", Contains: "INVOICE"}}
+	m := spec.DefaultLoopOptions()
+	m.Require.Evidence = []spec.Evidence{{Tool: "search", Contains: "INVOICE"}}
 	m.Dynamic = "Today is Monday."
 	p := &provider{window: window, prefixes: map[string]bool{}}
 	l := &longRun{t: t, provider: p}
 	l.step(agent.Resumed{Life: "a"})
-	l.step(agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Which invoice is wrong?", System: "You are careful.", Tools: tools,
-		Constraints: []string{"Pay nothing."}, Model: agent.Model{Name: "m/one", Window: window}, Manners: m, Limits: agent.Limits{Turns: turns + 5, Output: 2000}}})
+	l.step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Which invoice is wrong?", System: "You are careful.", Tools: tools,
+		Constraints: []string{"Pay nothing."}, Model: spec.Model{Name: "m/one", Window: window}, LoopOptions: m, Limits: spec.Limits{Turns: turns + 5, Output: 2000}}})
 	for turn := range turns {
 		tool, text := "read", fmt.Sprintf("page %d: ", turn)+strings.Repeat(fmt.Sprintf("line of page %d\n", turn), 250)
 		switch turn {
@@ -154,7 +155,7 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 	}
 	l.model(model.Message{Text: "It is 4711."})
 	l.step(agent.StopAllowed{Proposal: l.s.Proposal})
-	if l.s.Phase != agent.Done || l.s.Outcome.Reason != agent.Completed || l.s.Turn != turns+1 {
+	if l.s.Phase != agent.Done || l.s.Outcome.Reason != spec.Completed || l.s.Turn != turns+1 {
 		t.Errorf("%s after %d turns: %+v", l.s.Phase, l.s.Turn, l.s.Outcome)
 	}
 	last := p.sent
@@ -181,11 +182,11 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 //
 //behaviour:shows A23
 func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
-	for name, m := range map[string]agent.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
+	for name, m := range map[string]spec.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
 		s := step(agent.State{}, agent.Resumed{Life: "a"})
-		manners := agent.DefaultManners()
-		manners.Fallbacks = []agent.Model{{Name: "m/two", Window: 100_000}}
-		s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Model: m, Manners: manners, Limits: agent.Limits{Turns: 100},
+		manners := spec.DefaultLoopOptions()
+		manners.Fallbacks = []spec.Model{{Name: "m/two", Window: 100_000}}
+		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
 			Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
 		for n := range 20 { // it worked well until here
 			s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
@@ -204,7 +205,7 @@ func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
 			}
 			s = step(s, agent.Steered{Text: "Go on."})
 		}
-		if calls != 3 || s.Outcome.Reason != agent.PromptTooLong {
+		if calls != 3 || s.Outcome.Reason != spec.PromptTooLong {
 			t.Errorf("%s: %d calls, then %s", name, calls, s.Outcome.Reason)
 		}
 	}

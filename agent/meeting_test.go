@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -52,11 +55,11 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 		"one id for two calls":         {[]model.Message{user("look"), said("", "1", "1"), results("1", "1")}, "used twice, or is none"},
 		"an id of an earlier call":     {[]model.Message{user("look"), said("", "1"), results("1"), said("", "1"), results("1")}, "used twice, or is none"},
 		"an id that is none":           {[]model.Message{user("look"), said("", "a b"), results("a b")}, "used twice, or is none"},
-		"more than an entry can hold":  {[]model.Message{user(strings.Repeat("x", agent.SentBytesMax+1))}, "bytes, at most"},
-		"as much as an entry can hold": {[]model.Message{user(strings.Repeat("x", agent.SentBytesMax))}, ""},
+		"more than an entry can hold":  {[]model.Message{user(strings.Repeat("x", history.SentBytesMax+1))}, "bytes, at most"},
+		"as much as an entry can hold": {[]model.Message{user(strings.Repeat("x", history.SentBytesMax))}, ""},
 		"a whole conversation":         {[]model.Message{user("look"), said("I look", "1", "2"), results("1", "2"), said("more"), user("go on"), said("", "3"), results("3")}, ""},
 	} {
-		switch err := agent.Sendable(c.list); {
+		switch err := history.Sendable(c.list); {
 		case c.because == "" && err != nil:
 			t.Errorf("%s: %v", what, err)
 		case c.because != "" && (err == nil || !strings.Contains(err.Error(), c.because)):
@@ -70,24 +73,24 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 //
 //behaviour:shows A20
 func TestWhatIsLostIsNotPassedOver(t *testing.T) {
-	m := agent.Manners{Hooks: []agent.Hook{{Name: "redact", Point: agent.HookContext, Failing: agent.HookTrip}, {Name: "shorten", Point: agent.HookContext}}}
+	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m}})
-	lost := agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
-	if s := step(s, lost); s.Phase != agent.Done || s.Outcome.Reason != agent.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
+	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
+	lost := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
+	if s := step(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
 		t.Errorf("lost: phase %s, %+v", s.Phase, s.Outcome)
 	}
 	short := []model.Message{{Role: model.User, Text: "in short"}}
-	there := agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
+	there := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
 	if s := step(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
 		t.Errorf("there: phase %s, %+v", s.Phase, s.Rounds.Sent)
 	}
 }
 
 // acting is a loop whose model has just called a tool.
-func acting(m agent.Manners) agent.State {
+func acting(m spec.LoopOptions) agent.State {
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m,
+	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
 		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
 	s = step(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
 	return step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
@@ -98,12 +101,12 @@ func acting(m agent.Manners) agent.State {
 //
 //behaviour:shows A19
 func TestHooksSaySoMuchAtATurn(t *testing.T) {
-	var m agent.Manners
-	f := agent.Hooked{ID: "post_sampling.1", Point: agent.HookSampled}
-	for i := range agent.HooksMax {
+	var m spec.LoopOptions
+	f := agent.Hooked{ID: "post_sampling.1", Point: spec.HookSampled}
+	for i := range spec.HooksMax {
 		name := fmt.Sprintf("h%d", i)
-		m.Hooks = append(m.Hooks, agent.Hook{Name: name, Point: agent.HookSampled})
-		f.Answers = append(f.Answers, agent.HookAnswer{Hook: name, Text: strings.Repeat("x", agent.HookTextMax+9)})
+		m.Hooks = append(m.Hooks, spec.Hook{Name: name, Point: spec.HookSampled})
+		f.Answers = append(f.Answers, spec.HookAnswer{Hook: name, Text: strings.Repeat("x", spec.HookTextMax+9)})
 	}
 	s := step(acting(m), f)
 	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
@@ -112,7 +115,7 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 		if strings.HasPrefix(said.Text, "Hook h") {
 			heard++
 		}
-		if len(said.Text) > agent.HookTextMax+100 {
+		if len(said.Text) > spec.HookTextMax+100 {
 			t.Errorf("a hook says %d bytes", len(said.Text))
 		}
 	}
@@ -124,10 +127,10 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 // TestAResultOfAHookIsCountedAsItsOwn: what was counted of the failure says
 // nothing of the result in its place (A19, D1).
 func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
-	s := acting(agent.Manners{Hooks: []agent.Hook{{Name: "mender", Point: agent.HookToolError}}})
+	s := acting(spec.LoopOptions{Hooks: []spec.Hook{{Name: "mender", Point: spec.HookToolError}}})
 	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
 	text := strings.Repeat("the result of yesterday ", 100)
-	s = step(s, agent.Hooked{ID: "tool_error.1-0.1", Point: agent.HookToolError, Answers: []agent.HookAnswer{{Hook: "mender", Decision: agent.HookOverride, Text: text}}})
+	s = step(s, agent.Hooked{ID: "tool_error.1-0.1", Point: spec.HookToolError, Answers: []spec.HookAnswer{{Hook: "mender", Decision: spec.HookOverride, Text: text}}})
 	if m := s.History[len(s.History)-1]; len(m.Results) != 1 || m.Results[0].Error || m.Tokens < 100 {
 		t.Errorf("%d tokens for %+v", m.Tokens, m.Results)
 	}
@@ -136,7 +139,7 @@ func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
 // TestWhoHasBeenToldIsNotForced: a person has answered what the loop asked, so
 // the next reply is the model's own choice (A24, E4).
 func TestWhoHasBeenToldIsNotForced(t *testing.T) {
-	m := agent.Manners{Ask: true, Breaker: agent.Breaker{Failures: 1}}
+	m := spec.LoopOptions{Ask: true, Breaker: spec.Breaker{Failures: 1}}
 	s := acting(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
 	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
@@ -154,7 +157,7 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 //
 //behaviour:shows C5
 func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
-	s := acting(agent.Manners{ToolRetries: 1})
+	s := acting(spec.LoopOptions{ToolRetries: 1})
 	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}
 	s = step(step(s, failed), failed)
 	s = step(s, agent.Woke{Timer: "retry-1-0"})
@@ -168,10 +171,10 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 // TestWhatWasSentOnceIsForgotten: what a hook made of one prompt bounds that one,
 // and nothing after it (A20, G1).
 func TestWhatWasSentOnceIsForgotten(t *testing.T) {
-	task := agent.Task{ID: agent.Root, Goal: strings.Repeat("look at it ", 1000), Manners: agent.Manners{Hooks: []agent.Hook{{Name: "shorten", Point: agent.HookContext}}}}
+	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
 	s = step(s, agent.Submitted{Task: task})
-	s = step(s, agent.Hooked{ID: "context.1", Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
+	s = step(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
 	if s.InputBound() > 2000 {
 		t.Errorf("the short prompt is bounded by %d tokens", s.InputBound())
 	}
@@ -185,14 +188,14 @@ func TestWhatWasSentOnceIsForgotten(t *testing.T) {
 // TestAnEventOfAHookIsBounded: whatever a log says that a hook has said (A19, I1).
 func TestAnEventOfAHookIsBounded(t *testing.T) {
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: agent.Manners{Hooks: []agent.Hook{{Name: "scope", Point: agent.HookInput}}}}})
-	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: agent.HookInput,
-		Answers: []agent.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*agent.HookTextMax)}}}}
+	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
+	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
+		Answers: []spec.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*spec.HookTextMax)}}}}
 	after, _ := agent.Step(s, e)
 	fired := 0
 	for _, n := range agent.Notes(s, e, after) {
-		if d, ok := n.Data.(agent.HookFired); ok {
-			if fired++; len(d.Text) > agent.HookTextMax+10 {
+		if d, ok := n.Data.(event.HookFired); ok {
+			if fired++; len(d.Text) > spec.HookTextMax+10 {
 				t.Errorf("the event has %d bytes of text", len(d.Text))
 			}
 		}
@@ -204,13 +207,13 @@ func TestAnEventOfAHookIsBounded(t *testing.T) {
 
 // TestWhatIsNotSaidIsWrittenDown: a later default changes no run that has begun.
 func TestWhatIsNotSaidIsWrittenDown(t *testing.T) {
-	m := agent.Manners{Require: agent.Require{Schema: `{"type":"object"}`}, Continue: agent.Continue{Tokens: 10}, Context: agent.Context{Percent: 50}}.Filled()
-	if m.Require.Tries != agent.RequireTries || m.Continue.Percent != agent.ContinuePercent || m.Continue.Small != agent.ContinueSmall ||
-		m.Continue.Rounds != agent.ContinueRounds || m.Context.Tail != agent.CompactTail || m.Context.PruneTail != agent.PruneTail ||
-		m.Context.Within != agent.LadderTurns || m.Context.Summary != agent.SummaryTokens || m.Context.Percent != 50 {
+	m := spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}, Continue: spec.Continue{Tokens: 10}, Context: spec.Context{Percent: 50}}.Filled()
+	if m.Require.Tries != spec.RequireTries || m.Continue.Percent != spec.ContinuePercent || m.Continue.Small != spec.ContinueSmall ||
+		m.Continue.Rounds != spec.ContinueRounds || m.Context.Tail != spec.CompactTail || m.Context.PruneTail != spec.PruneTail ||
+		m.Context.Within != spec.LadderTurns || m.Context.Summary != spec.SummaryTokens || m.Context.Percent != 50 {
 		t.Errorf("%+v", m)
 	}
-	var none agent.Manners
+	var none spec.LoopOptions
 	if filled := none.Filled(); filled.Require.Tries != 0 || filled.Continue.Percent != 0 || filled.Context.Tail != 0 {
 		t.Errorf("what is off is switched on: %+v", filled)
 	}

@@ -1,129 +1,13 @@
 package agent
 
 import (
-	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Note is something that happened in a step, for observers: a pure function of
-// the state before, the event and the state after, so that it can be told
-// again from the log at any time.
-type Note struct {
-	Kind string
-	Turn int
-	Data any // one of the types below, by Kind
-}
-
-// Data of notes. Text of people and models is left out where content is off.
-type (
-	// AgentStarted is agent.started.
-	AgentStarted struct {
-		Name    string `json:"name"`
-		Parent  ID     `json:"parent,omitempty"`
-		Model   string `json:"model"`
-		Goal    string `json:"goal,omitempty"`
-		Tools   int    `json:"tools"`
-		MaxTurn int    `json:"max_turns"`
-		// Recalled is how many messages of an earlier history it begins with.
-		Recalled int `json:"recalled,omitempty"`
-	}
-	// AgentResumed is agent.resumed.
-	AgentResumed struct {
-		Phase Phase  `json:"phase"`
-		Life  string `json:"life"`
-	}
-	// AgentParked is agent.parked and query.asked.
-	AgentParked struct {
-		Query    string `json:"query"`
-		Question string `json:"question,omitempty"`
-		Reason   Reason `json:"reason"`
-		Call     string `json:"call,omitempty"`
-	}
-	// QueryAnswered is query.answered.
-	QueryAnswered struct {
-		Query    string `json:"query"`
-		Decision string `json:"decision"`
-	}
-	// AgentFinished is agent.finished.
-	AgentFinished struct {
-		Name    string      `json:"name"`
-		Reason  Reason      `json:"stop_reason"`
-		Partial bool        `json:"partial"`
-		Detail  string      `json:"detail,omitempty"`
-		Text    string      `json:"text,omitempty"`
-		Turns   int         `json:"turns"`
-		Calls   int         `json:"tool_calls"`
-		Journal string      `json:"journal,omitempty"` // of an agent that did not complete
-		Usage   model.Usage `json:"usage"`
-	}
-	// TurnStarted is turn.started.
-	TurnStarted struct {
-		Transition Transition `json:"transition,omitempty"`
-		Lease      int        `json:"lease"`
-		MaxOutput  int64      `json:"max_output_tokens"`
-	}
-	// TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.
-	TurnFinished struct {
-		Transition Transition `json:"transition,omitempty"`
-		Phase      Phase      `json:"phase"`
-	}
-	// ModelStarted is model.started.
-	ModelStarted struct {
-		Model   string  `json:"model"`
-		Lease   int     `json:"lease"`
-		Purpose Purpose `json:"purpose,omitempty"` // summary, or empty for a turn
-	}
-	// ModelFinished is model.finished, model.retry and error.raised of a model.
-	ModelFinished struct {
-		Model      string           `json:"model"`
-		Purpose    Purpose          `json:"purpose,omitempty"`
-		Stop       model.Stop       `json:"stop,omitempty"`
-		Usage      model.Usage      `json:"usage"`
-		UsageKnown bool             `json:"usage_known"`
-		TookMS     int64            `json:"took_ms"`
-		Error      model.ErrorClass `json:"error,omitempty"`
-		Detail     string           `json:"detail,omitempty"`
-	}
-	// Said is message.user, message.assistant and message.tombstoned.
-	Said struct {
-		Text  string `json:"text,omitempty"`
-		Bytes int    `json:"bytes"`
-		Calls int    `json:"calls,omitempty"`
-		// Interrupted: the stream was cut here by a cancel.
-		Interrupted bool `json:"interrupted,omitempty"`
-	}
-	// ToolNote is tool.proposed, tool.validated, tool.started and tool.finished, and the
-	// delegation kinds, where Child is set.
-	ToolNote struct {
-		Call    string      `json:"call"`
-		Tool    string      `json:"tool"`
-		Class   model.Class `json:"class,omitempty"`
-		Child   ID          `json:"child,omitempty"`
-		Attempt int         `json:"attempt,omitempty"`
-		Args    string      `json:"args,omitempty"`
-		Error   bool        `json:"error,omitempty"`
-		Bytes   int         `json:"bytes,omitempty"`
-		Text    string      `json:"text,omitempty"`
-		TookMS  int64       `json:"took_ms,omitempty"`
-		// Ref names the whole of a result of which Text is a part, Size is its bytes.
-		Ref  string `json:"ref,omitempty"`
-		Size int64  `json:"size,omitempty"`
-	}
-	// StopNote is stop.proposed, stop.allowed and stop.vetoed.
-	StopNote struct {
-		Proposal int    `json:"proposal"`
-		Why      string `json:"why,omitempty"`
-		Final    bool   `json:"final,omitempty"`
-	}
-	// Limited is limit.soft.
-	Limited struct {
-		What string        `json:"what"`
-		Used budget.Amount `json:"used,omitzero"`
-	}
-)
-
-// Notes tells what a step did.
-func Notes(before State, e Event, after State) []Note {
+// Notes returns the events of a step, for observers.
+func Notes(before State, e Event, after State) []event.Event {
 	before = before.adopted(e, after)
 	turn := max(before.Turn, after.Turn)
 	if after.Phase == Leasing || after.Phase == Thinking {
@@ -134,7 +18,7 @@ func Notes(before State, e Event, after State) []Note {
 	n.hooks(before, e, after)
 	n.kin(before, e, after)
 	if before.Phase == Acting {
-		// Results are still part of their turn; what is said after them is not.
+		// Results still belong to their turn; later messages do not.
 		n.turn = before.Turn
 		n.calls(before, e, after)
 		n.turn = turn
@@ -155,35 +39,37 @@ func Notes(before State, e Event, after State) []Note {
 type notes struct {
 	turn int
 	live string // the call by which a child went into the background
-	list []Note
+	list []event.Event
 }
 
-func (n *notes) add(kind string, data any) { n.list = append(n.list, Note{kind, n.turn, data}) }
+func (n *notes) add(kind string, data any) {
+	n.list = append(n.list, event.Event{Kind: kind, Turn: n.turn, Data: data})
+}
 
-// arrival tells of the event itself.
+// arrival notes the event itself.
 func (n *notes) arrival(before State, e Event, after State) {
 	switch f := e.Fact.(type) {
 	case Submitted:
 		if before.Phase == "" {
 			t := after.Task
-			n.add("agent.started", AgentStarted{Name: t.Name, Parent: t.Parent, Model: t.Model.Name, Goal: t.Goal,
+			n.add(event.KindAgentStarted, event.AgentStarted{Name: t.Name, Parent: t.Parent, Model: t.Model.Name, Goal: t.Goal,
 				Tools: len(t.Tools), MaxTurn: t.Limits.Turns, Recalled: after.Recalled})
 		}
 	case Resumed:
 		if before.Phase != "" && before.Phase != Done && before.Life != "" && !before.Rested {
-			n.add("agent.resumed", AgentResumed{Phase: before.Phase, Life: f.Life})
+			n.add(event.KindAgentResumed, event.AgentResumed{Phase: string(before.Phase), Life: f.Life})
 		}
 	case Granted:
 		if before.Phase == Leasing && after.Phase == Thinking {
 			if after.Purpose == ForTurn {
-				n.add("turn.started", TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
+				n.add(event.KindTurnStarted, event.TurnStarted{Transition: after.Transition, Lease: f.Lease, MaxOutput: f.Output})
 			}
-			n.add("model.started", ModelStarted{Model: after.calling(), Lease: f.Lease, Purpose: after.Purpose})
+			n.add(event.KindModelStarted, event.ModelStarted{Model: after.calling(), Lease: f.Lease, Purpose: string(after.Purpose)})
 		}
 	case Replied:
 		if before.Phase == Thinking && f.Lease == before.Lease {
 			n.turn = before.Turn + 1
-			n.add("model.finished", ModelFinished{Model: before.calling(), Purpose: before.Purpose, Stop: f.Reply.Stop, Usage: f.Reply.Usage,
+			n.add(event.KindModelFinished, event.ModelFinished{Model: before.calling(), Purpose: string(before.Purpose), Stop: f.Reply.Stop, Usage: f.Reply.Usage,
 				UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 		}
 	case Barred:
@@ -192,47 +78,47 @@ func (n *notes) arrival(before State, e Event, after State) {
 		n.unanswered(before, f, after)
 	case StopAllowed:
 		if before.proposes(f.Proposal) {
-			n.add("stop.allowed", StopNote{Proposal: f.Proposal})
+			n.add(event.KindStopAllowed, event.Stop{Proposal: f.Proposal})
 		}
 	case StopVetoed:
 		if before.proposes(f.Proposal) {
 			n.turn = before.Turn
-			n.add("stop.vetoed", StopNote{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
+			n.add(event.KindStopVetoed, event.Stop{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
 		}
 	case Woke:
 		if after.Soft && !before.Soft {
-			n.add("limit.soft", Limited{What: "wall clock"})
+			n.add(event.KindLimitSoft, event.LimitReached{What: "wall clock"})
 		}
 	case Answered:
 		if before.Query.Query != "" && f.Query == before.Query.Query {
-			n.add("query.answered", QueryAnswered{Query: f.Query, Decision: f.Decision})
+			n.add(event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision})
 		}
 	}
 }
 
-// messages tells what was appended to the transcript, and what was struck.
+// messages notes the messages that were appended to the transcript, and those that were struck.
 func (n *notes) messages(before, after State) {
 	old := len(before.History)
 	for i, m := range after.History {
 		switch {
 		case i < old:
 			if i == old-1 && m.Tombstone && !before.History[i].Tombstone {
-				n.add("message.tombstoned", Said{Bytes: len(m.Text)})
+				n.add(event.KindMessageTombstoned, event.Said{Bytes: len(m.Text)})
 			}
 		case m.Tombstone:
-			n.add("message.tombstoned", Said{Bytes: len(m.Text)})
+			n.add(event.KindMessageTombstoned, event.Said{Bytes: len(m.Text)})
 		case m.Role == model.Assistant:
-			n.add("message.assistant", Said{Text: m.Text, Bytes: len(m.Text), Calls: len(m.Calls), Interrupted: m.Interrupted})
+			n.add(event.KindMessageAssistant, event.Said{Text: m.Text, Bytes: len(m.Text), Calls: len(m.Calls), Interrupted: m.Interrupted})
 			for _, c := range m.Calls {
-				n.add("tool.proposed", ToolNote{Call: c.ID, Tool: c.Name, Args: c.Args})
+				n.add(event.KindToolProposed, event.ToolCall{Call: c.ID, Tool: c.Name, Args: c.Args})
 			}
 		case m.Role == model.User:
-			n.add("message.user", Said{Text: m.Text, Bytes: len(m.Text)})
+			n.add(event.KindMessageUser, event.Said{Text: m.Text, Bytes: len(m.Text)})
 		}
 	}
 }
 
-// calls tells how far the calls have come.
+// calls notes the progress of the calls.
 func (n *notes) calls(before State, e Event, after State) {
 	was := map[string]Call{}
 	for _, c := range before.Calls {
@@ -248,11 +134,11 @@ func (n *notes) calls(before State, e Event, after State) {
 	for _, c := range after.Calls {
 		old, known := was[c.ID]
 		if !known && c.Stage != Ended {
-			n.add("tool.validated", ToolNote{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child})
+			n.add(event.KindToolValidated, event.ToolCall{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child})
 		}
 		if c.Stage == Running && (old.Stage != Running || old.Attempt != c.Attempt) {
-			n.add(word(c.Child, "tool.started", "delegation.requested"),
-				ToolNote{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args})
+			n.add(word(c.Child, event.KindToolStarted, event.KindDelegationRequested),
+				event.ToolCall{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args})
 		}
 		if c.Stage == Ended && old.Stage != Ended {
 			n.ended(c.Name, c.Child, c.Result, took)
@@ -268,7 +154,7 @@ func (n *notes) calls(before State, e Event, after State) {
 			names[c.ID] = c.Name
 		}
 		if i == 0 && len(before.History) > 0 {
-			continue // told before
+			continue // an earlier step noted it
 		}
 		for _, r := range m.Results {
 			old, known := was[r.Call]
@@ -283,23 +169,23 @@ func (n *notes) calls(before State, e Event, after State) {
 	}
 }
 
-func (n *notes) ended(tool string, child ID, r model.ToolResult, took int64) {
-	finished := "delegation.finished"
+func (n *notes) ended(tool string, child spec.ID, r model.ToolResult, took int64) {
+	finished := event.KindDelegationFinished
 	if r.Call == n.live { // its answer is still to come
-		finished = "delegation.background"
+		finished = event.KindDelegationBackground
 	}
-	n.add(word(child, "tool.finished", finished),
-		ToolNote{Call: r.Call, Tool: tool, Child: child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, TookMS: took})
+	n.add(word(child, event.KindToolFinished, finished),
+		event.ToolCall{Call: r.Call, Tool: tool, Child: child, Error: r.Error, Bytes: len(r.Text), Text: r.Text, TookMS: took})
 }
 
-func word(child ID, tool, delegation string) string {
+func word(child spec.ID, tool, delegation string) string {
 	if child != "" {
 		return delegation
 	}
 	return tool
 }
 
-// phases tells where the loop is now.
+// phases notes the phase of the loop.
 func (n *notes) phases(before, after State) {
 	defer n.query(before, after)
 	if before.Phase == after.Phase && before.Lease == after.Lease && before.Proposal == after.Proposal {
@@ -308,66 +194,29 @@ func (n *notes) phases(before, after State) {
 	if before.atWork() && !after.atWork() {
 		n.turn = before.Turn
 		if before.Phase == Thinking {
-			n.turn++ // its reply was the first that was heard of it
+			n.turn++ // its reply is the first event of that turn
 		}
-		next := TurnFinished{Phase: after.Phase}
+		next := event.TurnFinished{Phase: string(after.Phase)}
 		if after.Phase == Leasing || after.Phase == Hooking || after.Phase == Waiting && after.Query.Query == "" && !after.Idle {
-			next.Transition = after.Transition // why the loop goes on; at its end it does not
+			next.Transition = after.Transition // why the loop continues; at its end it does not
 		}
-		n.add("turn.finished", next)
+		n.add(event.KindTurnFinished, next)
 	}
 	switch {
 	case after.Phase == Stopping && after.Proposal > before.Proposal:
-		n.add("stop.proposed", StopNote{Proposal: after.Proposal})
+		n.add(event.KindStopProposed, event.Stop{Proposal: after.Proposal})
 	case after.Phase == Done && before.Phase != Done:
 		o := after.Outcome
-		n.add("agent.finished", AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
+		n.add(event.KindAgentFinished, event.AgentFinished{Name: after.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 			Text: o.Text, Turns: after.Turn, Calls: after.ToolCalls, Usage: after.Usage, Journal: o.Journal})
 	}
 }
 
-// query tells of a question that was put to a person.
+// query notes a question to a person.
 func (n *notes) query(before, after State) {
 	if q := after.Query; q.Query != "" && q.Query != before.Query.Query {
-		data := AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
-		n.add("query.asked", data)
-		n.add("agent.parked", data)
+		data := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+		n.add(event.KindQueryAsked, data)
+		n.add(event.KindAgentParked, data)
 	}
-}
-
-// Bare is a note's data without what people, models and tools said.
-func Bare(data any) any {
-	switch d := data.(type) {
-	case AgentStarted:
-		d.Goal = ""
-		return d
-	case AgentParked:
-		d.Question = ""
-		return d
-	case AgentFinished:
-		d.Text, d.Journal = "", ""
-		return d
-	case Said:
-		d.Text = ""
-		return d
-	case AgentSaid:
-		d.Text = ""
-		return d
-	case ToolNote:
-		d.Args, d.Text = "", ""
-		return d
-	case ToolRetry:
-		d.Text = ""
-		return d
-	case StopNote:
-		d.Why = ""
-		return d
-	case JournalUpdated:
-		d.Digest = ""
-		return d
-	case Warned:
-		d.Why = ""
-		return d
-	}
-	return bareHook(data)
 }

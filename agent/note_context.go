@@ -1,46 +1,20 @@
 package agent
 
-import "slices"
+import (
+	"slices"
 
-// Data of the notes about the context.
-type (
-	// Compaction is context.compacted: how the prompt was before and after.
-	Compaction struct {
-		How            Transition `json:"how"`
-		By             string     `json:"by"` // who summarized: model, or software
-		BeforeTokens   int64      `json:"before_tokens"`
-		AfterTokens    int64      `json:"after_tokens"`
-		BeforeMessages int        `json:"before_messages"`
-		AfterMessages  int        `json:"after_messages"`
-		Folded         int        `json:"folded"` // messages of the transcript that are folded now
-		Window         int64      `json:"window,omitempty"`
-	}
-	// Recovery is recovery.fired: one of the few recoveries that a loop has.
-	Recovery struct {
-		Stage    string `json:"stage"` // compact, deep_prune, ask_human, reactive, or failed
-		Used     int    `json:"used"`
-		Most     int    `json:"most"`
-		Tokens   int64  `json:"tokens"`
-		Messages int    `json:"messages"`
-		Window   int64  `json:"window,omitempty"`
-	}
-	// JournalUpdated is journal.updated.
-	JournalUpdated struct {
-		Edits    int      `json:"edits"` // so far
-		Sections []string `json:"sections"`
-		Bytes    int      `json:"bytes"`
-		Digest   string   `json:"digest,omitempty"`
-	}
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// context tells of folds, of rungs of the ladder, and of edits of the journal.
+// context notes folds, rungs of the ladder, and edits of the journal.
 func (n *notes) context(before, after State) {
 	if after.Journal.Edits != before.Journal.Edits {
-		n.add("journal.updated", JournalUpdated{Edits: after.Journal.Edits, Sections: changed(before.Journal, after.Journal),
+		n.add(event.KindJournalUpdated, event.JournalUpdated{Edits: after.Journal.Edits, Sections: changed(before.Journal, after.Journal),
 			Bytes: len(after.Journal.whole()), Digest: after.Journal.digest()})
 	}
 	if after.Ladder.Used != before.Ladder.Used {
-		n.add("recovery.fired", Recovery{Stage: stage(before, after), Used: after.Ladder.Used, Most: RecoveriesMax,
+		n.add(event.KindRecoveryFired, event.Recovery{Stage: stage(before, after), Used: after.Ladder.Used, Most: spec.RecoveriesMax,
 			Tokens: after.Estimate(), Messages: len(after.Prompt()), Window: after.window()})
 	}
 	if after.Fold.As != "" && after.Fold.Upto != before.Fold.Upto {
@@ -50,23 +24,23 @@ func (n *notes) context(before, after State) {
 		}
 		was := after // the same messages, as they would have been sent without the fold
 		was.Fold, was.Anchor, was.Journal = before.Fold, before.Anchor, before.Journal
-		n.add("context.compacted", Compaction{How: after.Fold.As, By: by,
+		n.add(event.KindContextCompacted, event.Compaction{How: after.Fold.As, By: by,
 			BeforeTokens: was.Estimate(), AfterTokens: after.Estimate(), BeforeMessages: len(was.Prompt()), AfterMessages: len(after.Prompt()),
 			Folded: after.Fold.Upto, Window: after.window()})
 	}
 }
 
-// stage names the recovery that a step has begun. Where no model is asked for a
-// summary, it has ended it, too.
+// stage names the recovery that a step has begun. If no model writes the summary,
+// the step has also completed it.
 func stage(before, after State) string {
 	as := after.Folding.As
 	if after.Fold.Upto != before.Fold.Upto {
 		as = after.Fold.As
 	}
 	switch {
-	case as == ReactiveRetry:
+	case as == spec.ReactiveRetry:
 		return "reactive"
-	case as == DeepPruned:
+	case as == spec.DeepPruned:
 		return "deep_prune"
 	case as != "":
 		return "compact"
@@ -76,7 +50,7 @@ func stage(before, after State) string {
 	return "failed"
 }
 
-// changed lists the sections of a journal that are no longer what they were.
+// changed lists the sections of a journal that an edit has changed.
 func changed(before, after Journal) []string {
 	var names []string
 	for _, s := range journalSections {
@@ -87,7 +61,7 @@ func changed(before, after Journal) []string {
 	return names
 }
 
-// calling is the model that a lease is for.
+// calling is the model that the reservation is for.
 func (s State) calling() string {
 	if s.Purpose == ForSummary {
 		return s.summarizer().Name

@@ -1,64 +1,24 @@
 package agent
 
-import "slices"
+import (
+	"slices"
 
-// Data of notes about hooks.
-type (
-	// HookFired is hook.fired: what one hook answered, or why it gave no verdict.
-	HookFired struct {
-		ID       string       `json:"id"`
-		Hook     string       `json:"hook"`
-		Point    HookPoint    `json:"point"`
-		Decision HookDecision `json:"decision,omitempty"`
-		Text     string       `json:"text,omitempty"`
-		Call     string       `json:"call,omitempty"`
-		Tool     string       `json:"tool,omitempty"`
-		// Failed says why it is no verdict; Decision is then the default of the hook.
-		Failed string `json:"failed,omitempty"`
-		Report bool   `json:"report,omitempty"` // its decision has no effect
-		TookMS int64  `json:"took_ms,omitempty"`
-	}
-	// GuardrailFired is guardrail.triggered and guardrail.escalated.
-	GuardrailFired struct {
-		Guardrails []string     `json:"guardrails"`
-		Point      HookPoint    `json:"point"`
-		Decision   HookDecision `json:"decision"`
-		Why        string       `json:"why,omitempty"`
-		Times      int          `json:"times,omitempty"`  // in a row
-		Level      string       `json:"level,omitempty"`  // escalated: note, directive, end
-		Report     bool         `json:"report,omitempty"` // it has no effect
-	}
-	// ContextTransformed is context.transformed.
-	ContextTransformed struct {
-		Hooks        []string `json:"hooks"`
-		Messages     int      `json:"messages"` // of the prompt
-		Bytes        int      `json:"bytes"`
-		SentMessages int      `json:"sent_messages"` // instead
-		SentBytes    int      `json:"sent_bytes"`
-	}
-	// ToolDecided is tool.denied and tool.approved: what hooks or a person
-	// decided about a call.
-	ToolDecided struct {
-		Call     string       `json:"call"`
-		Tool     string       `json:"tool"`
-		Decision HookDecision `json:"decision"`
-		By       []string     `json:"by"` // hooks, or a person
-		Why      string       `json:"why,omitempty"`
-		Args     string       `json:"args,omitempty"` // it runs with these instead
-	}
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// byPerson is who decided where it was no hook.
+// byPerson is the author of a decision that no hook made.
 const byPerson = "a person"
 
-// hooks tells what hooks answered, and what came of it.
+// hooks notes the answers of hooks, and their consequences.
 func (n *notes) hooks(before State, e Event, after State) {
 	switch f := e.Fact.(type) {
 	case Hooked:
 		defer func(turn int) { n.turn = turn }(n.turn)
 		n.turn = before.Turn
 		if before.Gate.ID != "" && before.Gate.ID == f.ID && before.Gate.Point == f.Point {
-			if f.Point == HookContext || f.Point == HookInput {
+			if f.Point == spec.HookContext || f.Point == spec.HookInput {
 				n.turn = before.Turn + 1
 			}
 			n.fired(f, Call{}, before.judge(f.Point, Call{}, f.Answers))
@@ -73,55 +33,55 @@ func (n *notes) hooks(before State, e Event, after State) {
 	case Answered:
 		if i := before.call(before.Query.Call); i >= 0 && f.Query == before.Query.Query && before.Calls[i].Stage == Gated {
 			c := before.Calls[i]
-			d := map[string]HookDecision{"approve": HookAllow, "skip": HookSkip, "text": HookOverride}[f.Decision]
+			d := map[string]spec.HookDecision{"approve": spec.HookAllow, "skip": spec.HookSkip, "text": spec.HookOverride}[f.Decision]
 			if d == "" {
-				d = HookDeny
+				d = spec.HookDeny
 			}
-			n.add(decidedKind(d), ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{byPerson}, Why: f.Text})
+			n.add(decidedKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{byPerson}, Why: f.Text})
 		}
 	}
 }
 
 func (n *notes) fired(f Hooked, c Call, list []judged) {
 	for _, j := range list {
-		n.add("hook.fired", HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
-			Call: c.ID, Tool: c.Name, Failed: clip(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
+		n.add(event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
+			Call: c.ID, Tool: c.Name, Failed: history.Clip(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
 		n.failed(j.hook.Name, j.failed)
 	}
 }
 
-// failed warns of a hook that gave no verdict: someone should mend it.
+// failed warns about a hook that gave no verdict: its author should fix it.
 func (n *notes) failed(hook, why string) {
 	if why != "" {
-		n.add("warning.raised", Warned{What: "hook " + hook + " failed", Why: clip(why, errorShown)})
+		n.add(event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: history.Clip(why, errorShown)})
 	}
 }
 
-// told tells of hooks that nobody waited for: their answer decides nothing.
+// told notes the answers of hooks that the loop did not wait for: they decide nothing.
 func (n *notes) told(before State, f Hooked) {
 	for _, a := range f.Answers {
-		n.add("hook.fired", HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: clip(a.Text, HookTextMax), Failed: clip(a.Failed, errorShown),
+		n.add(event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: history.Clip(a.Text, spec.HookTextMax), Failed: history.Clip(a.Failed, errorShown),
 			Report: before.reports(a.Hook), TookMS: a.TookMS})
 		n.failed(a.Hook, a.Failed)
 	}
 }
 
-// atGate tells of guardrails and transforms.
+// atGate notes guardrails and transforms.
 func (n *notes) atGate(before State, f Hooked, after State) {
 	list, v := before.judge(f.Point, Call{}, f.Answers), before.weigh(f.Point, Call{}, f.Answers)
 	switch f.Point {
-	case HookInput, HookOutput:
+	case spec.HookInput, spec.HookOutput:
 		for _, j := range list {
-			if j.answer.Decision == HookDeny || j.answer.Decision == HookTrip {
-				n.add("guardrail.triggered", GuardrailFired{Guardrails: []string{j.hook.Name}, Point: f.Point, Decision: j.answer.Decision,
+			if j.answer.Decision == spec.HookDeny || j.answer.Decision == spec.HookTrip {
+				n.add(event.KindGuardrailTriggered, event.GuardrailFired{Guardrails: []string{j.hook.Name}, Point: f.Point, Decision: j.answer.Decision,
 					Why: j.answer.Text, Report: j.hook.Report})
 			}
 		}
-		if v.decision != HookDeny && v.decision != HookTrip {
+		if v.decision != spec.HookDeny && v.decision != spec.HookTrip {
 			return
 		}
 		level, times := "note", after.Rounds.Input
-		if f.Point == HookOutput {
+		if f.Point == spec.HookOutput {
 			times = after.Rounds.Output
 		}
 		switch {
@@ -130,12 +90,12 @@ func (n *notes) atGate(before State, f Hooked, after State) {
 		case times >= GuardrailDirective:
 			level = "directive"
 		}
-		n.add("guardrail.escalated", GuardrailFired{Guardrails: v.by, Point: f.Point, Decision: v.decision, Why: v.text, Times: times, Level: level})
-	case HookContext:
-		if v.messages == nil || v.decision == HookTrip {
+		n.add(event.KindGuardrailEscalated, event.GuardrailFired{Guardrails: v.by, Point: f.Point, Decision: v.decision, Why: v.text, Times: times, Level: level})
+	case spec.HookContext:
+		if v.messages == nil || v.decision == spec.HookTrip {
 			return
 		}
-		d := ContextTransformed{SentMessages: len(v.messages)}
+		d := event.ContextTransformed{SentMessages: len(v.messages)}
 		for _, j := range list {
 			if !j.hook.Report && (j.answer.Messages != nil || j.answer.Sent > 0) {
 				d.Hooks = append(d.Hooks, j.hook.Name)
@@ -144,65 +104,47 @@ func (n *notes) atGate(before State, f Hooked, after State) {
 		prompt := before.Prompt()
 		d.Messages = len(prompt)
 		for _, m := range prompt {
-			d.Bytes += volume(m)
+			d.Bytes += history.BytesOf(m)
 		}
 		for _, m := range v.messages {
-			d.SentBytes += volume(m)
+			d.SentBytes += history.BytesOf(m)
 		}
-		n.add("context.transformed", d)
+		n.add(event.KindContextTransformed, d)
 	}
 }
 
-// atCall tells what hooks decided about a call.
+// atCall notes the decisions of hooks about a call.
 func (n *notes) atCall(before State, c Call, f Hooked) {
 	v := before.weigh(f.Point, c, f.Answers)
-	if f.Point != HookPreTool || v.decision == HookAsk && before.Task.Manners.Ask || v.decision == HookPass && v.args == "" {
+	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && before.Task.LoopOptions.Ask || v.decision == spec.HookPass && v.args == "" {
 		return
 	}
-	d := ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}
+	d := event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}
 	kind := decidedKind(v.decision)
-	if v.args != "" && (v.decision == HookPass || v.decision == HookOverride || v.decision == HookAllow) {
-		kind, d.Args = "tool.approved", v.args
+	if v.args != "" && (v.decision == spec.HookPass || v.decision == spec.HookOverride || v.decision == spec.HookAllow) {
+		kind, d.Args = event.KindToolApproved, v.args
 	}
 	n.add(kind, d)
 }
 
-// decidedKind: only what lets the call run approves it.
-func decidedKind(d HookDecision) string {
-	if d == HookAllow {
-		return "tool.approved"
+// decidedKind returns the event of a decision: only one that lets the call run approves it.
+func decidedKind(d spec.HookDecision) string {
+	if d == spec.HookAllow {
+		return event.KindToolApproved
 	}
-	return "tool.denied"
+	return event.KindToolDenied
 }
 
-// atWork: a turn is under way, from its model call to the end of its calls, and
-// while a person is asked about one of them.
+// atWork reports whether a turn is in progress, from its model call to the end of
+// its calls, including the time in which a person is asked about one of them.
 func (s State) atWork() bool {
 	switch s.Phase {
 	case Thinking:
 		return s.Purpose == ForTurn
 	case Hooking:
-		return s.Gate.Point == HookOutput
+		return s.Gate.Point == spec.HookOutput
 	case Waiting:
 		return len(s.Calls) > 0
 	}
 	return s.Phase == Acting
-}
-
-// bareHook is Bare for notes about hooks.
-func bareHook(data any) any {
-	switch d := data.(type) {
-	case HookFired:
-		if d.Text = ""; d.Failed != "" {
-			d.Failed = "it gave no verdict"
-		}
-		return d
-	case GuardrailFired:
-		d.Why = ""
-		return d
-	case ToolDecided:
-		d.Why, d.Args = "", ""
-		return d
-	}
-	return data
 }

@@ -1,36 +1,25 @@
 package agent
 
-// Data of notes about the relatives of an agent.
-type (
-	// AgentSaid is message.agent: what another agent of the run said to this one.
-	AgentSaid struct {
-		From  ID     `json:"from"`
-		Name  string `json:"name,omitempty"`
-		Text  string `json:"text,omitempty"`
-		Bytes int    `json:"bytes"`
-	}
-	// AgentWaiting is agent.waiting: it has said that it is done, and waits for its
-	// children in the background.
-	AgentWaiting struct {
-		Children []ID `json:"children"`
-	}
+import (
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// kin tells what was heard of relatives, and who waits for them.
+// kin notes the messages of related agents, and when the agent begins to wait for its children.
 func (n *notes) kin(before State, e Event, after State) {
 	f, ok := e.Fact.(Messaged)
 	switch {
-	case !ok || len(after.Mail) == len(before.Mail) && len(after.History) == len(before.History): // it means nothing
+	case !ok || len(after.Mail) == len(before.Mail) && len(after.History) == len(before.History): // it has no effect
 	case f.Call != "":
-		n.add("delegation.finished", ToolNote{Call: f.Call, Tool: delegateTool, Child: f.From, Error: f.Error, Bytes: len(f.Text), Text: f.Text})
+		n.add(event.KindDelegationFinished, event.ToolCall{Call: f.Call, Tool: delegateTool, Child: f.From, Error: f.Error, Bytes: len(f.Text), Text: f.Text})
 	default:
-		n.add("message.agent", AgentSaid{From: f.From, Name: f.Name, Text: f.Text, Bytes: len(f.Text)})
+		n.add(event.KindMessageAgent, event.AgentSaid{From: f.From, Name: f.Name, Text: f.Text, Bytes: len(f.Text)})
 	}
 	if after.Idle && !before.Idle {
-		ids := make([]ID, len(after.Away))
+		ids := make([]spec.ID, len(after.Away))
 		for i, a := range after.Away {
 			ids[i] = a.Child
 		}
-		n.add("agent.waiting", AgentWaiting{Children: ids})
+		n.add(event.KindAgentWaiting, event.AgentWaiting{Children: ids})
 	}
 }

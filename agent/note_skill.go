@@ -3,27 +3,23 @@ package agent
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// skillTool is the tool that gives the text of a skill. The loop does with it as
-// with any other, and tells observers which skill was read.
+// skillTool is the tool that returns the text of a skill. The loop runs it like
+// any other tool, and tells observers which skill was read.
 const skillTool = "skill"
 
-// SkillLoaded is skill.loaded: the agent has read the text of a skill.
-type SkillLoaded struct {
-	Call  string `json:"call"`
-	Skill string `json:"skill"`
-	Bytes int    `json:"bytes"`
-}
-
-// loaded tells of a skill that was read.
+// loaded notes a skill that was read.
 func (n *notes) loaded(s State, c Call, r model.ToolResult) {
-	command := func(known Command) bool { return known.Name == skillTool }
+	command := func(known spec.Command) bool { return known.Name == skillTool }
 	if c.Name != skillTool || r.Error || slices.ContainsFunc(s.Task.Commands, command) {
 		return
 	}
 	var args struct{ Name string }
 	decode(c.Args, &args)
-	n.add("skill.loaded", SkillLoaded{Call: r.Call, Skill: clip(args.Name, nameShown), Bytes: len(r.Text)})
+	n.add(event.KindSkillLoaded, event.SkillLoaded{Call: r.Call, Skill: history.Clip(args.Name, history.NameBytesShown), Bytes: len(r.Text)})
 }

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/model"
 )
 
-// found is the partial result when no model may be asked any more: the last
-// text and the newest results, as the transcript has them.
+// found is the partial result when the loop may call no model any more: the last
+// text and the newest results of the transcript.
 func (s State) found() string {
 	var b strings.Builder
-	b.WriteString(clip(s.LastText(), AnswerBytesMax))
+	b.WriteString(history.Clip(s.LastText(), AnswerBytesMax))
 	calls := map[string]model.ToolCall{}
 	for _, m := range s.History {
 		for _, c := range m.Calls {
@@ -21,7 +22,7 @@ func (s State) found() string {
 	room := foundBytesMax
 	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
 		if m := s.History[i]; m.Role == model.User && strings.HasPrefix(m.Text, answerHead) {
-			text := clip(m.Text, min(room, foundResultMax))
+			text := history.Clip(m.Text, min(room, foundResultMax))
 			room -= len(text)
 			b.WriteString("\n\n" + text)
 		}
@@ -30,7 +31,7 @@ func (s State) found() string {
 			if r.Error || room <= 0 || s.journalTool(c.Name) || s.acknowledged(c) {
 				continue
 			}
-			text := clip(r.Text, min(room, foundResultMax))
+			text := history.Clip(r.Text, min(room, foundResultMax))
 			room -= len(text)
 			fmt.Fprintf(&b, "\n\n%s returned:\n%s", c.Name, text)
 		}

@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
 
 // recall begins an agent with a history, part by part, each through an entry.
-func recall(t *testing.T, past agent.Past) agent.State {
+func recall(t *testing.T, past history.Transcript) agent.State {
 	t.Helper()
-	parts, err := past.Parts("p")
+	parts, err := agent.RecallParts(past, "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestAnyHistoryCanBeRecalled(t *testing.T) {
 				t.Fatalf("seed %d, generation %d: its own history is refused: %v\n%s", seed, generation, err, text(t, s))
 			}
 			raw, err := json.Marshal(past)
-			var read agent.Past
+			var read history.Transcript
 			if err == nil {
 				err = json.Unmarshal(raw, &read)
 			}
@@ -135,12 +137,12 @@ func TestNoHistoryBreaksAnAgent(t *testing.T) {
 			}
 			messages = append(messages, m)
 		}
-		past := agent.Past{Form: agent.PastForm, Messages: messages}
+		past := history.Transcript{Form: history.Form, Messages: messages}
 		if r.byte() > 128 {
-			past.Fold = &agent.PastFold{Upto: int(r.byte()%12) - 1, Text: r.word()}
+			past.Fold = &history.Summary{Upto: int(r.byte()%12) - 1, Text: r.word()}
 		}
 		err := past.Check()
-		if known := (*agent.PastError)(nil); err != nil && (!errors.As(err, &known) || known.Place == "" || known.Remedy == "" || known.What == "") {
+		if known := (*history.Error)(nil); err != nil && (!errors.As(err, &known) || known.Place == "" || known.Remedy == "" || known.What == "") {
 			t.Fatalf("seed %d: refused without place and remedy: %v", seed, err)
 		}
 		s := recall(t, past)
@@ -170,7 +172,7 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 		many.Calls = append(many.Calls, model.ToolCall{ID: id, Name: "search", Args: `{}`})
 		results.Results = append(results.Results, model.ToolResult{Call: id, Text: strings.Repeat("r", 60<<10)})
 	}
-	past := agent.Past{Form: agent.PastForm, Fold: &agent.PastFold{Upto: 3, Text: "the beginning"},
+	past := history.Transcript{Form: history.Form, Fold: &history.Summary{Upto: 3, Text: "the beginning"},
 		Messages: []model.Message{{Role: model.User, Text: "go"}, many, results, {Role: model.Assistant, Text: "done"}}}
 	if err := past.Check(); err != nil {
 		t.Fatal(err)
@@ -179,22 +181,22 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 	if got := nameless(t, s.History[:s.Recalled]); got != nameless(t, past.Messages) || s.Fold.Upto != 3 || s.Fold.Text != "the beginning" {
 		t.Errorf("%d messages, fold %d: %.300s", s.Recalled, s.Fold.Upto, got)
 	}
-	small := agent.Past{Form: agent.PastForm}
-	for range agent.PastMessagesMax / 2 {
+	small := history.Transcript{Form: history.Form}
+	for range history.MessagesMax / 2 {
 		small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "a"}, model.Message{Role: model.Assistant, Text: "b"})
 	}
-	if s := recall(t, small); s.Recalled != agent.PastMessagesMax {
-		t.Errorf("%d of %d small messages", s.Recalled, agent.PastMessagesMax)
+	if s := recall(t, small); s.Recalled != history.MessagesMax {
+		t.Errorf("%d of %d small messages", s.Recalled, history.MessagesMax)
 	}
 	small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "one more"})
-	huge := agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: strings.Repeat("x", agent.PastBytesMax)}}}
-	single := agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: "a"}, {Role: model.Assistant, Text: strings.Repeat("x", 250<<10)}}}
-	for want, p := range map[string]agent.Past{"messages: there are 4097": small, "messages: they are 8388": huge} {
+	huge := history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: strings.Repeat("x", history.BytesMax)}}}
+	single := history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: "a"}, {Role: model.Assistant, Text: strings.Repeat("x", 250<<10)}}}
+	for want, p := range map[string]history.Transcript{"messages: there are 4097": small, "messages: they are 8388": huge} {
 		if err := p.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := single.Parts("p"); err == nil || !strings.HasPrefix(err.Error(), "message 1: it is too large") {
+	if _, err := agent.RecallParts(single, "p"); err == nil || !strings.HasPrefix(err.Error(), "message 1: it is too large") {
 		t.Errorf("one message: %v", err)
 	}
 }
@@ -203,7 +205,7 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 // reads that it was not delegated, and what to do.
 func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 	roomy := ordinary
-	roomy.Model = agent.Model{}
+	roomy.Model = spec.Model{}
 	s := step(agent.State{}, agent.Submitted{Task: roomy})
 	reply := func(calls ...model.ToolCall) {
 		s = step(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
@@ -211,7 +213,7 @@ func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 	}
 	for range 3 {
 		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})
-		s = step(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", agent.PastPartBytes/3)})
+		s = step(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
 	}
 	reply(model.ToolCall{Name: "delegate", Args: `{"task":"check","fork":true}`}, model.ToolCall{Name: "delegate", Args: `{"task":"check"}`})
 	forked, plain := s.Calls[0], s.Calls[1]
@@ -222,7 +224,7 @@ func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 
 // Two calls of one id are two calls, and each has a result of its own.
 func TestResultsOfOneIdAnswerItsCallsInOrder(t *testing.T) {
-	s := recall(t, agent.Past{Form: agent.PastForm, Messages: []model.Message{{Role: model.User, Text: "go"},
+	s := recall(t, history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: "go"},
 		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "a", Name: "search", Args: `{}`}, {ID: "a", Name: "search", Args: `{}`}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "a", Text: "first"}, {Call: "a", Text: "second"}}}}})
 	if r := s.History[2].Results; len(r) != 2 || r[0].Text != "first" || r[1].Text != "second" || r[0].Call == r[1].Call {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -12,18 +13,18 @@ const knownToolsMax = 64
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// knows adds the tools whose results an earlier history holds and that the task
-// does not offer: a provider wants to be told of every tool that a transcript
-// names. They are forbidden, so a call of them does not run.
-func (t Task) knows(history []model.Message) Task {
+// offerKnownTools adds the tools whose results an earlier history holds and that
+// the task does not offer: a provider requires every tool that a transcript names.
+// They are forbidden, so a call of them does not run.
+func offerKnownTools(t spec.Task, messages []model.Message) spec.Task {
 	names, added := map[string]string{}, 0
-	for _, m := range history {
+	for _, m := range messages {
 		for _, c := range m.Calls {
 			names[c.ID] = c.Name
 		}
 		for _, r := range m.Results {
 			name := names[r.Call]
-			offered := slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return spec.Name == name })
+			offered := slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == name })
 			if r.Error || m.Tombstone || offered || !toolName.MatchString(name) || added >= knownToolsMax {
 				continue
 			}

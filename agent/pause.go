@@ -4,41 +4,36 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Pause is the wait at the gate of a model that refuses everybody. Who waits
-// there holds no lease, and no refusal counts as a failed attempt: a storm of
-// them pauses a loop and does not end it. The wait is part of the agent's time.
+// Pause is the wait for a model that throttles all callers. A waiting agent holds
+// no reservation, and no refusal counts as a failed attempt: a storm of refusals
+// pauses a loop and does not end it. The wait is part of the agent's time.
 type Pause struct {
 	N       int   // number of the newest wait
 	Waiting bool  // now
-	Refused int   // times since the model last answered, by the provider or by the gate
-	Own     int   // by the provider, to this agent, where another model could take over
+	Refused int   // refusals by the provider or the throttle since the model last answered
+	Own     int   // refusals by the provider to this agent, where another model could take over
 	Since   int64 // stamp of the first of them
 	Why     string
 }
 
-// Limits of the wait at a gate.
+// Limits of the wait for a throttle.
 const (
-	// PatienceMS is how long a loop waits for one answer of its model.
-	PatienceMS = 10 * 60 * 1000
-	// PatienceElseMS is how long it waits where another model can take over.
-	PatienceElseMS = 30 * 1000
-	// RefusalsMax ends a wait that is let in and refused again and again.
+	// RefusalsMax ends a wait that is admitted and refused again and again.
 	RefusalsMax = 64
-	// PatienceMax is the longest that manners may ask for.
-	PatienceMax = 24 * 60 * 60 * 1000
 )
 
-// Barred says that nothing was sent under the lease: the gate is closed.
+// Barred says that nothing was sent under the reservation: the throttle is closed.
 type Barred struct {
 	Lease   int    `msgpack:"l"`
-	AfterMS int64  `msgpack:"a,omitempty"` // for about so long
+	AfterMS int64  `msgpack:"a,omitempty"` // the expected delay
 	Why     string `msgpack:"w,omitempty"`
 }
 
-// Admitted ends a wait at the gate: it is this agent's turn to ask for a lease.
+// Admitted ends a wait for the throttle: it is this agent's turn to request a reservation.
 type Admitted struct {
 	Pause int `msgpack:"p"`
 }
@@ -47,23 +42,22 @@ type Admitted struct {
 func (Barred) Kind() string   { return "barred" }
 func (Admitted) Kind() string { return "admitted" }
 
-// AwaitGate waits at the gate of a model until it is the agent's turn; that
+// AwaitGate waits for the throttle of a model until it is the agent's turn; that
 // comes back as Admitted.
 type AwaitGate struct {
 	Pause  int
 	Model  string
-	Tokens int64 // that the call will take, about
+	Tokens int64 // that the call will take, estimated
 }
 
-// LeaveGate says that nothing of this agent is to be let in any more: a wait ends,
-// and a request whose lease waits at the gate comes back as Barred.
+// LeaveGate makes the throttle admit nothing more of this agent: a wait ends, and
+// a request that waits with a reservation comes back as Barred.
 type LeaveGate struct{}
 
 func (AwaitGate) effect() {}
 func (LeaveGate) effect() {}
 
-// elsewhere reports whether something else can do what the model in use is
-// asked for.
+// elsewhere reports whether there is an alternative to the model in use.
 func (s State) elsewhere() bool {
 	if s.Purpose == ForSummary {
 		return true // the agent's own model, or lines of the messages
@@ -74,26 +68,26 @@ func (s State) elsewhere() bool {
 
 // patience is how long the loop waits for an answer; 0: not at all.
 func (s State) patience() int64 {
-	p := max(0, s.Task.Manners.PatienceMS)
+	p := max(0, s.Task.LoopOptions.PatienceMS)
 	if s.elsewhere() {
-		return min(p, PatienceElseMS)
+		return min(p, spec.PatienceElseMS)
 	}
 	return p
 }
 
-// waits reports whether a refusal is waited out at the gate. One that may be
-// billed is a failed attempt; and where another model can take over, so are
-// refusals by the provider itself, as many as there are retries.
+// waits reports whether the loop waits until a refusal has passed. A refusal that
+// may be billed is a failed attempt; and if another model can take over, each
+// refusal by the provider itself uses up one retry.
 func (s State) waits(f Failed) bool {
 	return s.patience() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
 		(!s.elsewhere() || s.mayRetry())
 }
 
-// mayRetry: failed attempts in a row are bounded, those that were waited out for
-// a while among them.
+// mayRetry reports whether another attempt is allowed: failed attempts in a row
+// are bounded, including those after which the agent waited for the throttle.
 func (s State) mayRetry() bool { return s.Retries+s.Pause.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
 
-// refused takes a refusal that is waited out.
+// refused handles a refusal that the loop waits out.
 func refused(s State, f Failed) (State, []Effect) {
 	if s.elsewhere() {
 		s.Pause.Own++
@@ -101,7 +95,7 @@ func refused(s State, f Failed) (State, []Effect) {
 	return atGate(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
 }
 
-// barred takes a lease that the gate did not let pass.
+// barred handles a reservation whose request the throttle did not admit.
 func barred(s State, f Barred) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
@@ -120,14 +114,14 @@ func barred(s State, f Barred) (State, []Effect) {
 	return then(fx)(atGate(s, why, f.AfterMS))
 }
 
-// unused gives the lease back: nothing was billed under it.
+// unused returns the reservation: nothing was billed under it.
 func (s State) unused() (State, []Effect) {
 	s.Open = false
 	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}} //mutant:unused-lease
 }
 
-// atGate waits for the agent's turn, as long as the loop has patience. A pause
-// that is longer than it waits for another model is not begun.
+// atGate waits for the agent's turn, as long as the loop has patience. If another
+// model can take over, it does not begin a pause that exceeds its patience.
 func atGate(s State, why string, afterMS int64) (State, []Effect) {
 	if s.Pause.Refused == 0 {
 		s.Pause.Since = s.Now
@@ -140,20 +134,20 @@ func atGate(s State, why string, afterMS int64) (State, []Effect) {
 	}
 	s.Pause.N++
 	s.Pause.Waiting = true
-	s.Phase, s.Transition = Waiting, ModelRetry
+	s.Phase, s.Transition = Waiting, spec.ModelRetry
 	return s, s.atTheGate()
 }
 
 func (s State) impatientAt() int64 { return s.Pause.Since + s.patience() }
 
-// atTheGate is what waits. All of it follows from the state, so that a later
-// life can wait on.
+// atTheGate returns the effects that wait. They follow from the state alone, so
+// that a later activation can continue the wait.
 func (s State) atTheGate() []Effect {
 	return []Effect{AwaitGate{Pause: s.Pause.N, Model: s.calling(), Tokens: s.Grant.Output + s.Anchor.Tokens},
 		Arm{Timer: gateTimer, Due: s.impatientAt()}}
 }
 
-// admitted asks for a new lease. Meanwhile the turn may have become another one.
+// admitted requests a new reservation. Meanwhile the turn may have become another one.
 func admitted(s State, f Admitted) (State, []Effect) {
 	if s.Phase != Waiting || !s.Pause.Waiting || f.Pause != s.Pause.N { //mutant:turn-of-another-wait
 		return s, nil
@@ -161,15 +155,15 @@ func admitted(s State, f Admitted) (State, []Effect) {
 	s.Pause.Waiting = false
 	switch {
 	case s.Purpose == ForSummary:
-		s.Folding.Tries-- // it was never asked
+		s.Folding.Tries-- // the summary was never requested
 		return askSummary(s)
 	case s.Ending != "":
-		return beforeModel(s, ClosingTurn)
+		return beforeModel(s, spec.ClosingTurn)
 	}
-	return nextTurn(s, ModelRetry)
+	return nextTurn(s, spec.ModelRetry)
 }
 
-// waited takes the timer of a wait.
+// waited handles the timer of a wait.
 func waited(s State) (State, []Effect) {
 	if s.Phase != Waiting || !s.Pause.Waiting {
 		return s, nil
@@ -180,7 +174,7 @@ func waited(s State) (State, []Effect) {
 	return then([]Effect{LeaveGate{}})(impatient(s))
 }
 
-// impatient goes on without the model: with another one, where there is one.
+// impatient continues without the model: with another one, if there is one.
 func impatient(s State) (State, []Effect) {
 	took := time.Duration(s.Now-s.Pause.Since) * time.Millisecond
 	detail := fmt.Sprintf("%s; given up after %s", s.Pause.Why, took.Round(time.Millisecond))
@@ -189,7 +183,7 @@ func impatient(s State) (State, []Effect) {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)
 	case s.Ending != "":
-		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
+		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
 	}
 	return fallback(s, detail)
 }

@@ -3,22 +3,23 @@ package agent
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Prompt is the transcript as it is sent: a fold in place of what it stands
-// for, the journal as it was last shown, without tombstones, and with
-// neighbouring user messages joined, so that roles alternate.
+// Prompt is the transcript as it is sent: a fold replaces the messages that it
+// summarizes, the journal is included as it was last shown, tombstones are
+// omitted, and neighbouring user messages are joined, so that roles alternate.
 func (s State) Prompt() []model.Message {
 	if s.plain() {
 		return slices.Clip(s.History)
 	}
 	sent := make([]model.Message, 0, len(s.History)-s.Fold.Upto+4)
-	user := func(text string) { sent = add(sent, model.Message{Role: model.User, Text: text}) }
+	user := func(text string) { sent = history.AppendSent(sent, model.Message{Role: model.User, Text: text}) }
 	if s.Fold.Upto > 0 {
 		user(s.Fold.Text)             //mutant:fold-moves-with-each-turn
-		if s.Fold.Upto > s.Recalled { // no text stands for the task's media
+		if s.Fold.Upto > s.Recalled { // no text replaces the task's media
 			sent[0].Media = s.Task.Media
 		}
 	}
@@ -29,7 +30,7 @@ func (s State) Prompt() []model.Message {
 			user(journalGoOn)
 		}
 		if i < len(s.History) && !s.History[i].Tombstone { //mutant:prompt-tombstones
-			sent = add(sent, s.History[i])
+			sent = history.AppendSent(sent, s.History[i])
 		}
 	}
 	return sent
@@ -48,21 +49,8 @@ func (s State) plain() bool {
 	return true
 }
 
-// add appends a message that is sent. A user message after another
-// joins it, and nobody has counted the two together.
-func add(sent []model.Message, m model.Message) []model.Message {
-	n := len(sent)
-	if n == 0 || m.Role != model.User || sent[n-1].Role != model.User { //mutant:neighbours-not-joined
-		return append(sent, m)
-	}
-	sent[n-1].Text += "\n\n" + m.Text
-	sent[n-1].Media = slices.Concat(sent[n-1].Media, m.Media)
-	sent[n-1].Tokens = 0
-	return sent
-}
-
-// anchored reports whether a part of the prompt has a size that the provider of
-// the model in use reported.
+// anchored reports whether the provider of the model in use has reported the size
+// of a part of the prompt.
 func (s State) anchored() bool { return s.Anchor.Tokens > 0 && s.Anchor.Route == s.Route }
 
 // InputBound is an upper bound of the tokens of the next prompt: what the

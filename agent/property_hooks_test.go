@@ -4,18 +4,19 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // gatedTask is the ordinary task with a hook at every point, two of them with a
 // default, and a person to ask.
-var gatedTask = func() agent.Task {
+var gatedTask = func() spec.Task {
 	t := ordinary
-	t.Manners = agent.Manners{Ask: true, Hooks: []agent.Hook{
-		{Name: "fold", Point: agent.HookContext}, {Name: "scope", Point: agent.HookInput}, {Name: "pii", Point: agent.HookOutput, Failing: agent.HookTrip},
-		{Name: "critic", Point: agent.HookSampled}, {Name: "gate", Point: agent.HookPreTool}, {Name: "payer", Point: agent.HookPreTool, Tools: "charge", Failing: agent.HookDeny},
-		{Name: "mender", Point: agent.HookToolError}, {Name: "scribe", Point: agent.HookPostTool}, {Name: "tests", Point: agent.HookStop},
-		{Name: "pager", Point: agent.HookStopFailure}, {Name: "quiet", Point: agent.HookStop, Report: true},
+	t.LoopOptions = spec.LoopOptions{Ask: true, Hooks: []spec.Hook{
+		{Name: "fold", Point: spec.HookContext}, {Name: "scope", Point: spec.HookInput}, {Name: "pii", Point: spec.HookOutput, Failing: spec.HookTrip},
+		{Name: "critic", Point: spec.HookSampled}, {Name: "gate", Point: spec.HookPreTool}, {Name: "payer", Point: spec.HookPreTool, Tools: "charge", Failing: spec.HookDeny},
+		{Name: "mender", Point: spec.HookToolError}, {Name: "scribe", Point: spec.HookPostTool}, {Name: "tests", Point: spec.HookStop},
+		{Name: "pager", Point: spec.HookStopFailure}, {Name: "quiet", Point: spec.HookStop, Report: true},
 	}}
 	return t
 }()
@@ -31,15 +32,15 @@ func (r *source) aimHooked(f *agent.Hooked) {
 		}
 	}
 	if f.ID == "" && len(r.s.Rounds.Told) > 0 {
-		f.ID, f.Point = r.s.Rounds.Told[0], agent.HookPostTool
+		f.ID, f.Point = r.s.Rounds.Told[0], spec.HookPostTool
 	}
 	f.Answers = nil
-	for _, h := range r.s.Task.Manners.Hooks {
+	for _, h := range r.s.Task.LoopOptions.Hooks {
 		if h.Point != f.Point || h.Tools != "" && h.Tools != tool {
 			continue
 		}
-		a := agent.HookAnswer{Hook: h.Name, Text: r.word()}
-		decisions := []agent.HookDecision{"", "", "", "", "allow", "allow", "deny", "ask", "skip", "override", "block", "block", "prevent", "trip", "nonsense"}
+		a := spec.HookAnswer{Hook: h.Name, Text: r.word()}
+		decisions := []spec.HookDecision{"", "", "", "", "allow", "allow", "deny", "ask", "skip", "override", "block", "block", "prevent", "trip", "nonsense"}
 		a.Decision = decisions[int(r.byte())%len(decisions)]
 		switch b := r.byte(); {
 		case b > 235:
@@ -68,7 +69,7 @@ func TestHooksAnyFacts(t *testing.T) {
 // TestGatesAreOpenOnlyWhileTheLoopWaits: no gate outlives its loop, and the loop
 // never waits at one that is closed (A17).
 func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
-	asked := map[agent.HookPoint]int{}
+	asked := map[spec.HookPoint]int{}
 	for seed := range seeds(6000) {
 		r := &source{data: noise(seed, 1200), task: &gatedTask}
 		var s agent.State
@@ -88,7 +89,7 @@ func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range gatedTask.Manners.Hooks {
+	for _, h := range gatedTask.LoopOptions.Hooks {
 		if asked[h.Point] == 0 {
 			t.Errorf("hook %s was never asked: %v", h.Name, asked)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -35,7 +36,7 @@ var likely = map[agent.Phase][]string{
 type source struct {
 	data []byte
 	s    agent.State
-	task *agent.Task // nil: ordinary
+	task *spec.Task // nil: ordinary
 }
 
 func (r *source) byte() byte {
@@ -97,7 +98,7 @@ func (r *source) fill(v reflect.Value, name string) {
 		v.SetBool(r.byte() > 180)
 	case reflect.Map: // what a node has otherwise
 		if b := r.byte(); b > 200 {
-			key := []string{agent.PromptVersion, agent.RouteVersion, agent.ToolVersion + "charge"}[b%3]
+			key := []string{spec.PromptVersion, spec.RouteVersion, spec.ToolVersion + "charge"}[b%3]
 			v.Set(reflect.ValueOf(map[string]string{key: words[b%3]}))
 		}
 	case reflect.Slice:
@@ -184,18 +185,18 @@ func (r *source) aim(into any) {
 }
 
 // ordinary is a task with one tool of each kind.
-var ordinary = agent.Task{Run: "r", ID: agent.Root, Goal: "Compare.", Model: agent.Model{Name: "m", Window: 1000},
-	Limits: agent.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
+var ordinary = spec.Task{Run: "r", ID: spec.Root, Goal: "Compare.", Model: spec.Model{Name: "m", Window: 1000},
+	Limits: spec.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
 		{Name: "search", Class: model.Read, Schema: schema("search")},
 		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
 		{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
 		agent.AskSpec(), agent.SendSpec(),
-	}...), Forbidden: []string{"refund"}, Manners: agent.Manners{Watch: agent.DefaultManners().Watch, Breaker: agent.DefaultManners().Breaker, Vouch: true, Ask: true,
-		Context: agent.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
+	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, Vouch: true, Ask: true,
+		Context: spec.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
 
 // walk steps an agent through the facts of the bytes and checks what must hold
 // after each step.
-func walk(data []byte, task *agent.Task) error {
+func walk(data []byte, task *spec.Task) error {
 	r := &source{data: data, task: task}
 	var s agent.State
 	began := map[string]bool{}
@@ -220,8 +221,8 @@ func holds(before, after agent.State, effects []agent.Effect, began map[string]b
 	if len(after.History) < len(before.History) {
 		return fmt.Errorf("the history shrank from %d to %d", len(before.History), len(after.History))
 	}
-	if after.Ladder.Used > agent.RecoveriesMax {
-		return fmt.Errorf("%d recoveries, at most %d are allowed", after.Ladder.Used, agent.RecoveriesMax)
+	if after.Ladder.Used > spec.RecoveriesMax {
+		return fmt.Errorf("%d recoveries, at most %d are allowed", after.Ladder.Used, spec.RecoveriesMax)
 	}
 	if after.Fold.Upto < before.Fold.Upto {
 		return fmt.Errorf("%d messages were folded, now %d are", before.Fold.Upto, after.Fold.Upto)
@@ -242,7 +243,7 @@ func holds(before, after agent.State, effects []agent.Effect, began map[string]b
 			}
 			began[fmt.Sprint(e.Call, " attempt ", e.Attempt)] = true
 		case agent.Finish:
-			if began["finish"] && e.Outcome.Reason != agent.LogDamaged {
+			if began["finish"] && e.Outcome.Reason != spec.LogDamaged {
 				return fmt.Errorf("it finishes twice")
 			}
 			began["finish"] = true

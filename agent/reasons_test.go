@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // elsewhere says where a stop reason comes from that no script of the loop ends with.
-var elsewhere = map[agent.Reason]string{}
+var elsewhere = map[spec.Reason]string{}
 
 // TestStopReasons: every stop reason is the end of a script, or it is said
 // above where it comes from (A7).
@@ -21,7 +21,7 @@ func TestStopReasons(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	ended := map[agent.Reason]bool{}
+	ended := map[spec.Reason]bool{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -30,11 +30,11 @@ func TestStopReasons(t *testing.T) {
 		for _, line := range strings.Split(string(data), "\n") {
 			if rest, ok := strings.CutPrefix(line, "  finish "); ok {
 				reason, _, _ := strings.Cut(rest, " ")
-				ended[agent.Reason(reason)] = true
+				ended[spec.Reason(reason)] = true
 			}
 		}
 	}
-	for _, r := range agent.Reasons() {
+	for _, r := range spec.Reasons() {
 		switch where := elsewhere[r]; {
 		case where == "" && !ended[r]:
 			t.Errorf("no script ends with %s", r)

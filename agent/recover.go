@@ -6,40 +6,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// useless takes a reply that says nothing: it stays in the record as a
-// tombstone, costs a turn, and the model reads what was wrong.
+// useless handles a reply without content: the reply stays in the record as a
+// tombstone, costs a turn, and the loop explains the error to the model.
 func useless(s State, what string) (State, []Effect) {
 	s.History = slices.Clone(s.History)
 	s.History[len(s.History)-1].Tombstone = true
 	s = s.say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.check.names + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
-		return finish(s, Outcome{Reason: Malformed, Text: s.found(), Partial: true,
+		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
-	return nextTurn(s, MalformedRecovery)
+	return nextTurn(s, spec.MalformedRecovery)
 }
 
 const continuePrompt = "You were cut off. Continue from where you stopped."
 
-// cut takes a text that met the output limit: the model goes on, at most Cuts
-// times in a row, and that costs no turn.
+// cut handles a text that hit the output limit: the model continues it, at most
+// Cuts times in a row, and that costs no turn.
 func cut(s State) (State, []Effect) {
 	s.Cuts++
 	if s.Cuts > s.Task.Limits.Cuts {
-		return finish(s, Outcome{Reason: MaxOutputTokens, Text: s.answer(), Partial: true})
+		return finish(s, spec.Outcome{Reason: spec.MaxOutputTokens, Text: s.answer(), Partial: true})
 	}
 	s.Turn--
 	s = s.say(model.Message{Role: model.User, Text: continuePrompt})
-	return nextTurn(s, OutputRecovery)
+	return nextTurn(s, spec.OutputRecovery)
 }
 
-// said is what the model has just said, joined from the pieces of a reply that
-// was cut. What the loop or a hook says between two pieces does not part them;
-// what a person says does.
+// said is the newest text of the model, joined from the pieces of a reply that was
+// cut. Messages of the loop or a hook between two pieces do not separate them; a
+// message of a person does.
 func (s State) said() string {
 	var pieces []string
 	goesOn := true // what comes next began a piece that was cut
@@ -59,9 +61,9 @@ func (s State) said() string {
 	return strings.Join(pieces, "")
 }
 
-// failed takes an attempt without an answer: what had arrived stays in the
-// record as a tombstone, the lease is settled, and the loop tries again as far
-// as the class and the limits allow.
+// failed handles an attempt without an answer: the partial reply stays in the
+// record as a tombstone, the reservation is settled, and the loop tries again as
+// far as the class and the limits allow.
 func failed(s State, f Failed) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
@@ -86,11 +88,11 @@ func failed(s State, f Failed) (State, []Effect) {
 		s.History[n].Tombstone = true
 	}
 	s, fx := s.settle(f.Reply, 0)
-	s.Anchor = anchor // what failed is no measure of the prompt
+	s.Anchor = anchor // a failed attempt is no measure of the prompt
 	if waits {
 		s, fx = s.unused()
 	}
-	s, told := s.tell(HookStopFailure, fmt.Sprint(s.Lease), "", HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
+	s, told := s.tell(spec.HookStopFailure, fmt.Sprint(s.Lease), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
 	case f.Class.Retryable() && s.pastClock(f.AfterMS):
@@ -98,27 +100,27 @@ func failed(s State, f Failed) (State, []Effect) {
 	case waits:
 		return then(fx)(refused(s, f))
 	case s.Ending != "":
-		return then(fx)(finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return then(fx)(finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Undecodable:
 		s.Turn++
-		return then(fx)(useless(s.tombstoned(), "Your reply could not be read: "+clip(f.Detail, errorShown)+"."))
+		return then(fx)(useless(s.tombstoned(), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
 	case f.Class == model.TooLong:
 		if next, more, again := tooLong(s); again {
 			return next, append(fx, more...)
 		}
-		return then(fx)(finish(s, Outcome{Reason: PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return then(fx)(finish(s, spec.Outcome{Reason: spec.PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
-		return then(fx)(finish(s, Outcome{Reason: Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return then(fx)(finish(s, spec.Outcome{Reason: spec.Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
 	case f.Class.Retryable() && s.mayRetry():
 		return then(fx)(retryLater(s, f.AfterMS))
 	case replaceable(f.Class):
 		return then(fx)(fallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
 	}
-	return then(fx)(finish(s, Outcome{Reason: ModelError, Text: s.found(), Partial: true,
+	return then(fx)(finish(s, spec.Outcome{Reason: spec.ModelError, Text: s.found(), Partial: true,
 		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
 }
 
-// keep records what had arrived of a reply, if anything had.
+// keep records the part of a reply that has arrived, if any.
 func (s State) keep(r model.Reply) (State, []Call) {
 	if r.Message.Text == "" && len(r.Message.Calls) == 0 {
 		return s, nil
@@ -137,11 +139,11 @@ func (s State) tombstoned() State {
 // Backoff between attempts of a failed model call, in milliseconds.
 var backoffMS = [...]int64{500, 2000, 8000}
 
-// retryLater waits for the retry timer; the next attempt has a lease of its own.
+// retryLater waits for the retry timer; the next attempt has its own reservation.
 func retryLater(s State, afterMS int64) (State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
-	s.Phase, s.Transition, s.RetryDue = Waiting, ModelRetry, s.Now+wait
+	s.Phase, s.Transition, s.RetryDue = Waiting, spec.ModelRetry, s.Now+wait
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
 }
 
@@ -150,22 +152,22 @@ func (s State) pastClock(afterMS int64) bool {
 	return afterMS > 0 && afterMS >= s.Began+s.Task.Limits.HardMS-s.Now
 }
 
-// outOfTime goes on without a provider that asks to wait beyond the agent's time
-// limit: with another model where there is one, else the agent ends at once. To wait
-// for the clock would end it for the same reason, later.
+// outOfTime continues without a provider that asks to wait beyond the agent's time
+// limit: with another model if there is one, else the agent ends at once. Waiting
+// would end it for the same reason, later.
 func outOfTime(s State, f Failed) (State, []Effect) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	detail := fmt.Sprintf("%s: %s; the provider asks to wait %s, the time limit leaves %s", f.Class, f.Detail,
 		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.Began+s.Task.Limits.HardMS-s.Now)))
 	switch {
 	case s.Ending != "":
-		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
+		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
 	case s.elsewhere():
 		return fallback(s, detail)
 	}
-	return finish(s, Outcome{Reason: Timeout, Text: s.found(), Partial: true, Detail: detail})
+	return finish(s, spec.Outcome{Reason: spec.Timeout, Text: s.found(), Partial: true, Detail: detail})
 }
 
-const retryAfterShownMS = 24 * 60 * 60 * 1000 // the most that a message names
+const retryAfterShownMS = 24 * 60 * 60 * 1000 // the longest wait that a message names
 
 const retryAfterMaxMS = 5 * 60 * 1000 // a provider may not park a run for longer

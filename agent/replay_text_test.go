@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -15,7 +16,7 @@ func TestArgumentsWithSeveralFaultsGiveOneTranscript(t *testing.T) {
 	} {
 		texts := map[string]bool{}
 		for range 200 {
-			task := agent.Task{ID: agent.Root, Goal: "Act.", Tools: []model.ToolSpec{{Name: "act", Schema: schema}}, Limits: agent.Limits{Turns: 3}}
+			task := spec.Task{ID: spec.Root, Goal: "Act.", Tools: []model.ToolSpec{{Name: "act", Schema: schema}}, Limits: spec.Limits{Turns: 3}}
 			s := step(agent.State{}, agent.Submitted{Task: task})
 			s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
 			call := model.ToolCall{Name: "act", Args: `{"a":1,"b":2,"c":3,"d":4,"e":5}`}

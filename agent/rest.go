@@ -2,14 +2,14 @@ package agent
 
 import "slices"
 
-// Rests reports whether the agent waits for nothing but what others will say and
-// for the clock, so that its process side may go until then; due is when the
-// clock has something to say, 0 for never. Where it does not rest, something is
-// under way that only the process which began it can bring to its end.
+// Rests reports whether the agent waits only for messages of others and for the
+// clock, so that its process side may passivate until then; due is when the next
+// timer is due, 0 for never. If the agent does not rest, something is in progress
+// that only the process which began it can complete.
 func (s State) Rests() (due int64, ok bool) {
 	switch s.Phase {
 	case "", Leasing, Acting, Stopping, Waiting: //mutant:rests-while-its-model-answers
-	default: // a model or hooks are asked, or it has ended
+	default: // a model or hooks have to answer, or the agent has ended
 		return 0, false
 	}
 	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
@@ -18,21 +18,21 @@ func (s State) Rests() (due int64, ok bool) {
 	return s.due(), true
 }
 
-// works: the call is under way in this process, or about to be.
+// works reports whether the call is in progress in this process, or about to be.
 func (s State) works(c Call) bool {
 	switch c.Stage {
 	case Gated:
 		return c.Person == ""
 	case Starting:
 		return true
-	case Running: // others answer by themselves, and a person is asked about a call that nobody brings to its end
+	case Running: // remote calls are answered elsewhere, and a person decides about a call that no process completes
 		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID) //mutant:rests-with-a-tool-under-way
 	}
 	return false
 }
 
-// due is when the next timer is due; while a person is asked, or only children work,
-// the clocks stand still.
+// due is when the next timer is due; the clocks stand still while a person is
+// asked, or only children work.
 func (s State) due() int64 {
 	if s.Phase == "" || s.Query.Query != "" || s.Stands {
 		return 0

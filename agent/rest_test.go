@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -28,13 +29,13 @@ func rested(s agent.State, facts ...agent.Fact) (agent.State, string) {
 // end does not (P19).
 func TestWhoWaitsRests(t *testing.T) {
 	const soft = "rests until 15m0s"
-	task := agent.Task{Run: "r", ID: agent.Root, Goal: "do it", Rules: agent.Rules, Model: agent.Model{Name: "script/one"},
+	task := spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Rules: spec.Rules, Model: spec.Model{Name: "script/one"},
 		Tools: []model.ToolSpec{
 			{Name: "look", Schema: `{"type":"object"}`, Class: model.Read},
 			{Name: "pay", Schema: `{"type":"object"}`, Class: model.Effect},
 			{Name: "delegate", Schema: `{"type":"object"}`, Class: model.Read},
 			agent.AskSpec()},
-		Manners: agent.Manners{Ask: true, ToolRetries: 2}}
+		LoopOptions: spec.LoopOptions{Ask: true, ToolRetries: 2}}
 	submitted, granted := agent.Submitted{Task: task}, agent.Granted{Lease: 1, Output: 100, Calls: 9}
 	calls := func(names ...string) agent.Replied {
 		m := model.Message{Role: model.Assistant}
@@ -84,7 +85,7 @@ func TestWhoWaitsRests(t *testing.T) {
 	if _, got := rested(s); got != "rests until 20m0s" {
 		t.Errorf("for children in the background: %s", got)
 	}
-	task.Manners.Hooks = []agent.Hook{{Name: "gate", Point: agent.HookInput, Command: "true"}}
+	task.LoopOptions.Hooks = []spec.Hook{{Name: "gate", Point: spec.HookInput, Command: "true"}}
 	if _, got := rested(agent.State{}, begun, agent.Submitted{Task: task}); got != "works" {
 		t.Errorf("at a gate: %s", got)
 	}

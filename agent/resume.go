@@ -4,26 +4,27 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Resumed begins a life of the actor's shell (PROTOCOL P1).
+// Resumed begins an activation of the actor's shell (PROTOCOL P1).
 type Resumed struct {
 	Life string `msgpack:"s"`
 	Node string `msgpack:"n,omitempty"`
 	// Damaged is set by the shell when the log is not whole.
 	Damaged string `msgpack:"d,omitempty"`
-	// Found is what the node has otherwise than Task.Hashes say, if it Looked: see
-	// drift.go. Without Looked it is as the life before said.
+	// Found lists how the node differs from Task.Hashes, if it Looked: see drift.go.
+	// Without Looked, the report of the previous activation holds.
 	Found  map[string]string `msgpack:"f,omitempty"`
 	Looked bool              `msgpack:"l,omitempty"`
 }
 
-// Released ends a life in order: whatever it began has ended, and is in the log
-// before this. What seems to be under way after it was never begun.
+// Released ends an activation in order: everything that it began has ended, and is in the log
+// before this entry. Any call that still seems to be in progress was never begun.
 type Released struct {
-	// Rests: there is nothing to do before the next entry, or before Due. The
-	// process side is gone until then, and nobody needs to look after the log (P19).
+	// Rests: there is nothing to do before the next entry, or before Due. The process
+	// side is passivated until then, and no node needs to look after the log (P19).
 	Rests bool `msgpack:"r,omitempty"`
 	// Due is when the next timer is due, in Unix milliseconds; 0: there is none.
 	Due int64 `msgpack:"d,omitempty"`
@@ -32,14 +33,14 @@ type Released struct {
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
 
-// resumed begins a life of the shell: only the world can have lost something,
-// so only the phases that wait for the world have something to do.
+// resumed begins an activation of the shell: only the outside world can have lost
+// something, so only the phases that wait for the outside world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
 	again := s.Life
 	s.Life, s.Node = f.Life, f.Node
-	whole := s.Released // the life before began nothing that has not ended
+	whole := s.Released // the previous activation began nothing that has not ended
 	if f.Looked && f.Life == again {
-		whole = s.Whole // it has begun nothing since it first said that it is there
+		whole = s.Whole // this activation has begun nothing since its first Resumed
 	}
 	s.Whole, s.Released, s.Rested = whole, false, false
 	if f.Damaged == "" && s.Phase == "" {
@@ -47,19 +48,19 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	}
 	fx := []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged}}
 	if s.Phase == Done {
-		// The end that a spoiled log tells of may never have been heard of.
+		// The supervisor may not know of the end that a damaged log records.
 		o := s.Outcome
 		return s, []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
 	}
 	if f.Damaged != "" { //mutant:own-log-damaged
 		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
-		return then(fx)(finish(s, Outcome{Reason: LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
+		return then(fx)(finish(s, spec.Outcome{Reason: spec.LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
 	}
 	if s.Query.Query == "" && !s.Stands {
 		fx = append(fx, s.clocks()...) //mutant:late-timers-are-not-due
 	}
-	s.Rounds.Told = nil // they ended with the life that ran them
+	s.Rounds.Told = nil // they ended with the activation that ran them
 	s, more, decided := s.differs(f, whole)
 	fx = append(fx, more...)
 	if decided {
@@ -71,7 +72,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, s.atGate()) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
-		if whole && s.Cancel == nil { // its lease was granted and not used
+		if whole && s.Cancel == nil { // its reservation was granted and not used
 			return s, append(fx, s.callModel())
 		}
 		return then(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
@@ -91,9 +92,9 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	return s, fx
 }
 
-// lostModelCall: nobody will bring the reply any more. Its lease is spent in
-// full unless the call was never made, and another attempt asks for a lease of
-// its own.
+// lostModelCall handles a model call whose reply is lost. Its reservation is spent
+// in full unless the call was never made, and another attempt requests its own
+// reservation.
 func lostModelCall(s State, never bool) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
 	s.Open = false
@@ -101,21 +102,21 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		return then(fx)(finishCanceled(s.idle()))
 	}
 	if s.Cancel != nil {
-		s, more := finish(s.idle(), s.aborted(AbortedStreaming))
+		s, more := finish(s.idle(), s.aborted(spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
 	return then(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
 }
 
-// anotherAttempt asks for a lease in the place of one that is gone.
+// anotherAttempt requests a reservation that replaces a lost one.
 func anotherAttempt(s State) (State, []Effect) {
 	switch {
 	case s.Purpose == ForSummary:
 		return lostSummary(s)
 	case s.Ending != "":
-		return reserve(s, ClosingTurn)
+		return reserve(s, spec.ClosingTurn)
 	}
-	return reserve(s, Resumption)
+	return reserve(s, spec.Resumption)
 }
 
 // idle marks that no lease is open, for finish.
@@ -124,20 +125,20 @@ func (s State) idle() State {
 	return s
 }
 
-// CallAttemptsMax is how often a call begins that may begin again: one that ends its own
-// process each time, by the memory it takes, would otherwise do so for ever.
+// CallAttemptsMax is how often a repeatable call begins: a call that ends its own
+// process each time, by the memory it takes, would otherwise do so forever.
 const CallAttemptsMax = 10
 
-// lostCalls sorts the calls that were under way: children answer by
-// themselves, reads and idempotent calls run again with the same key, a side
-// effect whose outcome nobody knows goes to a person.
+// lostCalls sorts the calls that were in progress: children answer by themselves,
+// reads and idempotent calls run again with the same key, and a person decides
+// about a side effect of unknown outcome.
 func lostCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
-			continue // a timer of a retry is among the clocks
+			continue // the timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = s.atCall(c) //mutant:call's-gate-lost-in-a-crash
 		case c.remote() && s.Cancel == nil:
@@ -149,7 +150,7 @@ func lostCalls(s State) (State, []Effect) {
 				s = s.with(i, c.fail("never started: the run was canceled"))
 			}
 			continue
-		case c.Name == askTool: // the question stands in the log of the run
+		case c.Name == askTool: // the log of the run holds the question
 			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
@@ -172,7 +173,7 @@ func lostCalls(s State) (State, []Effect) {
 	return then(fx)(advance(s))
 }
 
-// neverBegun puts the calls that seem to run back to before their beginning.
+// neverBegun resets the calls that seem to run to the stage before their beginning.
 func (s State) neverBegun() State {
 	for i, c := range s.Calls {
 		if c.Stage == Running && !c.remote() && c.Name != askTool {
@@ -183,19 +184,19 @@ func (s State) neverBegun() State {
 	return s
 }
 
-// unknownOutcome stops for a person: a side effect began and nobody knows
-// whether it came to its end. A late result resolves it.
+// unknownOutcome asks a person: a side effect began, and the log does not show
+// whether it completed. A late result resolves the question.
 func unknownOutcome(s State, c Call) (State, Effect) {
 	s.Phase, s.Parked = Waiting, s.Now
 	s.Query = Park{ //mutant:parked-without-a-question
-		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: ResumeUnsafe,
+		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
 			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
 	}
 	return s, s.Query
 }
 
-// unpark goes on after the wait for a person, which is not the agent's time.
+// unpark continues after the wait for a person, which does not count as the agent's time.
 func (s State) unpark() (State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Query.Query}}
 	s.Began += s.Now - s.Parked //mutant:people's-time-counts
@@ -203,7 +204,7 @@ func (s State) unpark() (State, []Effect) {
 	return s, append(fx, s.clocks()...)
 }
 
-// answered takes a person's decision about the open query.
+// answered handles a person's decision about the open query.
 func answered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
@@ -217,7 +218,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	i := s.call(s.Query.Call)
 	c := s.Calls[i]
 	s, fx := s.unpark()
-	s.Transition = ApprovalResolved
+	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		return then(fx)(advance(s.with(i, s.decided(c, f).confessing())))
 	}
@@ -248,10 +249,10 @@ func reported(f Answered) model.ToolResult {
 	return model.ToolResult{Text: "a person answered: " + text}
 }
 
-// answers are what decisions without a word mean where a question was asked.
+// answers gives the meaning of decisions without text where a question was asked.
 var answers = map[string]string{"approve": "yes", "deny": "no", "skip": "nothing, go on without an answer", "text": "nothing"}
 
-// endCanceled puts the results of calls that will not go on into the transcript.
+// endCanceled appends the results of calls that will not continue to the transcript.
 func endCanceled(s State) State {
 	if len(s.Calls) == 0 {
 		return s

@@ -4,22 +4,23 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // callTimer begins the name of the timer after which a call runs again.
 const callTimer = "retry-"
 
-// passing reports whether a failed call may run again by itself: the failure
-// is one that passes, running it twice does no harm, and it has tries left.
+// passing reports whether a failed call may run again by itself: the failure is
+// transient, running it twice does no harm, and it has tries left.
 func (s State) passing(c Call, f Returned) bool {
 	again := c.Class == model.Read || c.Class == model.Idempotent                                      //mutant:effects-retried
 	return f.Error && f.Transient && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting && //mutant:tool-retries
-		c.Tries < min(s.Task.Manners.ToolRetries, ToolRetriesMax)
+		c.Tries < min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax)
 }
 
-// again lets a call wait for its next attempt; others go on meanwhile. The
-// failure is kept: it is what the model reads if no attempt follows.
+// again makes a call wait for its next attempt; other calls continue meanwhile.
+// The failure is kept: the model reads it if no attempt follows.
 func again(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
 	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries] //mutant:tool-backoff
@@ -29,8 +30,8 @@ func again(s State, i int, f Returned) (State, []Effect) {
 	return s, append([]Effect{Arm{Timer: callTimer + c.ID, Due: c.Due}}, fx...)
 }
 
-// retryCall takes the timer of a call: the next attempt has the same key, and
-// one that is not a mere read begins by a new Started.
+// retryCall handles the timer of a call: the next attempt has the same key, and an
+// attempt that is not a mere read begins with a new Started.
 func retryCall(s State, timer string) (State, []Effect) {
 	id, ok := strings.CutPrefix(timer, callTimer)
 	i := s.call(id)
@@ -45,8 +46,8 @@ func retryCall(s State, timer string) (State, []Effect) {
 	return advance(s.with(i, c))
 }
 
-// unbegun ends a call whose next attempt has not begun; text is for one that
-// never ran at all.
+// unbegun ends a call whose next attempt has not begun; text is the result of a
+// call that never ran.
 func (c Call) unbegun(text string) Call {
 	if c.Tries == 0 {
 		return c.fail(text)
@@ -54,7 +55,7 @@ func (c Call) unbegun(text string) Call {
 	return c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reason(text)))
 }
 
-// reason is the part of "never started: reason".
+// reason returns the second part of "never started: reason".
 func reason(text string) string {
 	_, why, ok := strings.Cut(text, ": ")
 	if !ok {

@@ -7,27 +7,29 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // keeping reads what a script's task says of its context: `window=N` with
 // `percent=N tail=N prune=N within=N summary=N cheap=MODEL`, `reactive` for the
 // reactive compaction alone, `journal`, `constraint=TEXT`.
-func keeping(t *testing.T, d *datadriven.TestData, task *agent.Task) {
+func keeping(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
-	m := &task.Manners
+	m := &task.LoopOptions
 	if d.HasArg("window") {
 		task.Model.Window = int64(number(t, d, "window", 0))
-		m.Context = agent.DefaultManners().Context
+		m.Context = spec.DefaultLoopOptions().Context
 	}
 	if d.HasArg("reactive") {
-		m.Context = agent.Context{Tail: agent.CompactTail}
+		m.Context = spec.Context{Tail: spec.CompactTail}
 	}
 	c := &m.Context
 	c.Percent, c.Tail = number(t, d, "percent", c.Percent), number(t, d, "tail", c.Tail)
 	c.PruneTail, c.Within = number(t, d, "prune", c.PruneTail), number(t, d, "within", c.Within)
 	c.Summary = int64(number(t, d, "summary", int(c.Summary)))
 	if name := value(t, d, "cheap"); name != "" {
-		c.Model = &agent.Model{Name: name}
+		c.Model = &spec.Model{Name: name}
 	}
 	task.Limits.Output = int64(number(t, d, "output", 0))
 	if m.Journal = d.HasArg("journal"); m.Journal {
@@ -77,14 +79,14 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 			next, effects := agent.Step(s, e)
 			for _, n := range agent.Notes(s, e, next) {
 				switch d := n.Data.(type) {
-				case agent.Recovery:
+				case event.Recovery:
 					seen[d.Stage]++
-				case agent.Compaction:
+				case event.Compaction:
 					seen[fmt.Sprintf("%s by %s", d.How, d.By)]++
 					if d.AfterTokens >= d.BeforeTokens+1000 {
 						t.Fatalf("seed %d: a compaction from %d to %d tokens", seed, d.BeforeTokens, d.AfterTokens)
 					}
-				case agent.JournalUpdated:
+				case event.JournalUpdated:
 					seen["journal"]++
 				}
 			}

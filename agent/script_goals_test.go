@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 )
 
@@ -15,13 +15,13 @@ import (
 // `fallback=(NAME[:PRICE], …)` with a price of an input token, `tool-retries=N`,
 // `use=TOKENS small=N rounds=N percent=N`, `evidence=(TOOL[:TEXT], …)`, `answer=SCHEMA`
 // (person, broken), `tries=N`.
-func pursuing(t *testing.T, d *datadriven.TestData, task *agent.Task) {
+func pursuing(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
-	m := &task.Manners
+	m := &task.LoopOptions
 	if arg, ok := d.Arg("fallback"); ok {
 		for _, v := range arg.Vals {
 			name, price, known := strings.Cut(v, ":")
-			route := agent.Model{Name: "script/" + name}
+			route := spec.Model{Name: "script/" + name}
 			if known {
 				n, err := strconv.ParseInt(price, 10, 64)
 				if err != nil {
@@ -33,12 +33,12 @@ func pursuing(t *testing.T, d *datadriven.TestData, task *agent.Task) {
 		}
 	}
 	m.ToolRetries = number(t, d, "tool-retries", 0)
-	m.Continue = agent.Continue{Tokens: int64(number(t, d, "use", 0)), Percent: number(t, d, "percent", 0),
+	m.Continue = spec.Continue{Tokens: int64(number(t, d, "use", 0)), Percent: number(t, d, "percent", 0),
 		Small: int64(number(t, d, "small", 0)), Rounds: number(t, d, "rounds", 0)}
 	if arg, ok := d.Arg("evidence"); ok {
 		for _, v := range arg.Vals {
 			name, text, _ := strings.Cut(v, ":")
-			m.Require.Evidence = append(m.Require.Evidence, agent.Evidence{Tool: name, Contains: text})
+			m.Require.Evidence = append(m.Require.Evidence, spec.Evidence{Tool: name, Contains: text})
 		}
 	}
 	m.Require.Schema = answers[value(t, d, "answer")]

@@ -9,22 +9,23 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // hooks are those of a task's line: hooks=(POINT:NAME, POINT/TOOLS:NAME:FAILING,
 // POINT:NAME::report, …).
-func hooks(t *testing.T, d *datadriven.TestData) []agent.Hook {
+func hooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
 	t.Helper()
 	arg, ok := d.Arg("hooks")
 	if !ok {
 		return nil
 	}
-	var list []agent.Hook
+	var list []spec.Hook
 	for _, v := range arg.Vals {
 		parts := append(strings.Split(v, ":"), "", "")
 		point, tools, _ := strings.Cut(parts[0], "/")
-		h := agent.Hook{Name: parts[1], Point: agent.HookPoint(point), Tools: tools, Failing: agent.HookDecision(parts[2]), Report: parts[3] == "report"}
+		h := spec.Hook{Name: parts[1], Point: spec.HookPoint(point), Tools: tools, Failing: spec.HookDecision(parts[2]), Report: parts[3] == "report"}
 		if parts[3] == "root" || parts[3] == "child" {
 			h.Of = parts[3]
 		}
@@ -42,11 +43,11 @@ func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 	t.Helper()
 	f := agent.Hooked{ID: first(d)}
 	point, _, _ := strings.Cut(f.ID, ".")
-	f.Point = agent.HookPoint(point)
+	f.Point = spec.HookPoint(point)
 	for _, line := range strings.Split(d.Input, "\n") {
 		name, rest, _ := strings.Cut(line, " ")
 		word, text, _ := strings.Cut(rest, " ")
-		a := agent.HookAnswer{Hook: name, Text: text}
+		a := spec.HookAnswer{Hook: name, Text: text}
 		switch word {
 		case "pass":
 		case "failed":
@@ -59,7 +60,7 @@ func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
 		default:
-			a.Decision = agent.HookDecision(word)
+			a.Decision = spec.HookDecision(word)
 		}
 		if name != "" {
 			f.Answers = append(f.Answers, a)

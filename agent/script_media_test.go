@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -48,7 +49,7 @@ func seen(m model.Message) string {
 func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
 		s := step(agent.State{}, agent.Resumed{Life: "a"})
-		s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "What is this?", Media: list, Model: agent.Model{Name: "m/one"}}})
+		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
 		first = s.InputBound()
 		s.Fold = agent.Fold{Upto: 1, Text: "What is this?"}
 		return first, s.InputBound()
@@ -71,9 +72,9 @@ func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
 		ok   bool
 	}{"none": {nil, true}, "the task's": {[]model.Media{mine}, true}, "cheaper": {[]model.Media{cheap}, false}, "another": {[]model.Media{mine, mine}, false}} {
 		s := step(agent.State{}, agent.Resumed{Life: "a"})
-		s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: agent.Model{Name: "m/one"},
-			Manners: agent.Manners{Hooks: []agent.Hook{{Name: "h", Point: agent.HookContext}}}}})
-		s = step(s, agent.Hooked{ID: s.Gate.ID, Point: agent.HookContext, Answers: []agent.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
+		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
+			LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "h", Point: spec.HookContext}}}}})
+		s = step(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
 		if got := s.Rounds.Sent != nil; got != c.ok {
 			t.Errorf("%s: taken %v, in phase %s", name, got, s.Phase)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -59,7 +60,7 @@ func (p *play) past(t *testing.T) string {
 	t.Helper()
 	past := p.state.Past()
 	err := past.Check()
-	if known := (*agent.PastError)(nil); errors.As(err, &known) {
+	if known := (*history.Error)(nil); errors.As(err, &known) {
 		t.Errorf("its own history is refused: %v", err)
 	}
 	head := fmt.Sprintf("%s of %s after turn %d, tokens=%d\n", past.Agent, past.Run, past.Turn, past.Usage.Total())

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -131,7 +132,7 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	p.heard.add(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
-			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(n.Data))
+			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(t, n.Data))
 		}
 	}
 	if after.Phase == agent.Done && len(after.History) > 0 {
@@ -231,7 +232,7 @@ func effect(fx agent.Effect) string {
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
 	}
-	return fmt.Sprintf("%T", fx)
+	panic(fmt.Sprintf("an effect that no script can show: %T", fx))
 }
 
 func settled(e agent.Settle) string {
@@ -285,19 +286,6 @@ func messages(list []model.Message) string {
 	return b.String()
 }
 
-// noteData prints what an observer is told, without the parts that are zero.
-func noteData(data any) string {
-	text := fmt.Sprintf("%+v", data)
-	var kept []string
-	for _, f := range strings.Fields(strings.Trim(text, "{}")) {
-		if _, v, ok := strings.Cut(f, ":"); ok && (v == "" || v == "0" || v == "false") {
-			continue
-		}
-		kept = append(kept, f)
-	}
-	return shown(strings.Join(kept, " "))
-}
-
 // fact makes the event of a line.
 func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	t.Helper()
@@ -307,7 +295,7 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "granted":
 		return granted(t, d, p.state)
 	case "denied":
-		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: agent.Reason(value(t, d, "why")), Detail: d.Input}
+		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: spec.Reason(value(t, d, "why")), Detail: d.Input}
 	case "replied":
 		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: reply(t, d), Dropped: number(t, d, "dropped", 0)}
 	case "failed":
@@ -371,11 +359,11 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "stop-vetoed":
 		return agent.StopVetoed{Proposal: number(t, d, "proposal", p.state.Proposal), Why: d.Input, Final: d.HasArg("final")}
 	case "canceled":
-		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: agent.Reason(value(t, d, "as"))}
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: spec.Reason(value(t, d, "as"))}
 	case "steered":
 		return agent.Steered{Text: d.Input}
 	case "messaged": // by an agent: `messaged ID name=NAME call=CALL`
-		return agent.Messaged{From: agent.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
+		return agent.Messaged{From: spec.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
 			WorkedMS: workedMS(t, d)}
 	case "status-asked":
 		return agent.StatusAsked{Life: value(t, d, "life"), Ordinal: number(t, d, "ordinal", 0)}
@@ -411,12 +399,12 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 }
 
 // task makes a task: the goal is the input, limits and tools are arguments.
-func task(t *testing.T, d *datadriven.TestData) agent.Task {
+func task(t *testing.T, d *datadriven.TestData) spec.Task {
 	t.Helper()
-	task := agent.Task{Rules: agent.Rules, Run: "r", ID: agent.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
-		Model: agent.Model{Name: "script/one"}}
+	task := spec.Task{Rules: spec.Rules, Run: "r", ID: spec.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
+		Model: spec.Model{Name: "script/one"}}
 	if d.HasArg("child") {
-		task.ID, task.Parent, task.Depth = "root-1-0", agent.Root, 1
+		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1
 	}
 	if arg, ok := d.Arg("tools"); ok {
 		for _, v := range arg.Vals {
@@ -425,11 +413,11 @@ func task(t *testing.T, d *datadriven.TestData) agent.Task {
 		}
 	}
 	task.Hashes, task.Media = versions(d, "hashes"), media(t, d)
-	task.Manners.Hooks = hooks(t, d)
-	task.Manners.Ask, task.Manners.Kin, task.Manners.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
-	task.Manners.Reask = d.HasArg("reask")
+	task.LoopOptions.Hooks = hooks(t, d)
+	task.LoopOptions.Ask, task.LoopOptions.Kin, task.LoopOptions.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
+	task.LoopOptions.Reask = d.HasArg("reask")
 	if patience := value(t, d, "patience"); patience != "" {
-		task.Manners.PatienceMS = duration(t, patience).Milliseconds()
+		task.LoopOptions.PatienceMS = duration(t, patience).Milliseconds()
 	}
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
@@ -466,7 +454,7 @@ func granted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted 
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}
 	if why, ok := d.Arg("closing"); ok {
-		g.Closing, g.Calls, g.Output, g.Why = true, 0, 768, agent.Reason(why.SingleVal(t))
+		g.Closing, g.Calls, g.Output, g.Why = true, 0, 768, spec.Reason(why.SingleVal(t))
 	}
 	return g
 }

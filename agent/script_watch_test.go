@@ -7,19 +7,21 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
 // watching reads what a script's task says of loops, breakers and people:
 // `watch`, `breaker` or `failures=N refuse=N`, `ask`, `polling=(…)`, `forbidden=(…)`.
-func watching(t *testing.T, d *datadriven.TestData, task *agent.Task) {
+func watching(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
-	m := &task.Manners
+	m := &task.LoopOptions
 	if d.HasArg("watch") {
-		m.Watch = agent.DefaultManners().Watch
+		m.Watch = spec.DefaultLoopOptions().Watch
 	}
 	if d.HasArg("breaker") {
-		m.Breaker = agent.DefaultManners().Breaker
+		m.Breaker = spec.DefaultLoopOptions().Breaker
 	}
 	m.Breaker.Failures = number(t, d, "failures", m.Breaker.Failures)
 	m.Breaker.Forbidden = number(t, d, "refuse", m.Breaker.Forbidden)
@@ -40,18 +42,18 @@ type used struct {
 
 // work lets an agent with all manners make calls, one reply after the other,
 // and returns the levels that its watch came to.
-func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []agent.LoopDetected {
+func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []event.LoopDetected {
 	t.Helper()
-	m := agent.DefaultManners()
-	m.Breaker = agent.Breaker{}
+	m := spec.DefaultLoopOptions()
+	m.Breaker = spec.Breaker{}
 	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: "Look.", Manners: m, Tools: tools, Limits: agent.Limits{Turns: 1000}}})
-	var found []agent.LoopDetected
+	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
+	var found []event.LoopDetected
 	next := func(f agent.Fact) {
 		e := agent.Event{At: s.Now, Life: "a", Fact: f}
 		after, _ := agent.Step(s, e)
 		for _, n := range agent.Notes(s, e, after) {
-			if l, ok := n.Data.(agent.LoopDetected); ok {
+			if l, ok := n.Data.(event.LoopDetected); ok {
 				found = append(found, l)
 			}
 		}
@@ -134,16 +136,16 @@ func TestLoopsAreSeen(t *testing.T) {
 	spaced := []used{{tool: "grep", args: `{ "q" : "0" }`, result: "2"}}
 	for name, c := range map[string]struct {
 		replies [][]used
-		want    agent.LoopDetected
+		want    event.LoopDetected
 	}{
-		"the same call, however it is written": {[][]used{{q("grep", 0, "1")}, spaced, {q("grep", 0, "3")}}, agent.LoopDetected{Tier: agent.Identical, Tool: "grep", Level: 1, Times: 3}},
+		"the same call, however it is written": {[][]used{{q("grep", 0, "1")}, spaced, {q("grep", 0, "3")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
 		"the same call in one reply": {[][]used{{q("grep", 0, "1"), q("grep", 0, "1"), q("grep", 0, "1")}},
-			agent.LoopDetected{Tier: agent.Identical, Tool: "grep", Level: 1, Times: 3}},
+			event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
 		"the same test after edits that change nothing in it": {[][]used{{q("shell", 0, "fails")}, {q("edit_file", 1, "ok")}, {q("shell", 0, "fails")}, {q("edit_file", 2, "ok")},
-			{q("shell", 0, "fails")}}, agent.LoopDetected{Tier: agent.Identical, Tool: "shell", Level: 1, Times: 3}},
+			{q("shell", 0, "fails")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "shell", Level: 1, Times: 3}},
 		"other words, the same answer": {[][]used{{q("grep", 1, "no matches")}, {q("grep", 2, "no matches")}, {q("grep", 3, "no matches")}},
-			agent.LoopDetected{Tier: agent.NoProgress, Tool: "grep", Level: 1, Times: 3}},
-		"four guesses that miss": {[][]used{miss(1), miss(2), miss(3), miss(4)}, agent.LoopDetected{Tier: agent.Pattern, Tool: "read_file", Level: 1, Times: 4}},
+			event.LoopDetected{Tier: string(agent.NoProgress), Tool: "grep", Level: 1, Times: 3}},
+		"four guesses that miss": {[][]used{miss(1), miss(2), miss(3), miss(4)}, event.LoopDetected{Tier: string(agent.Pattern), Tool: "read_file", Level: 1, Times: 4}},
 	} {
 		if found := work(t, toolbox(), c.replies[:len(c.replies)-1]...); len(found) > 0 {
 			t.Errorf("%s: seen too early: %+v", name, found)

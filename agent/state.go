@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -21,12 +22,12 @@ const (
 	Done     Phase = "done"
 )
 
-// State is an agent at one place of its log. It is a value: Step never changes
-// a State that it was given, so two futures may be stepped from one.
+// State is an agent at one index of its log. It is a value: Step never changes its
+// input State, so two futures may be stepped from one.
 type State struct {
-	Task  Task
+	Task  spec.Task
 	Phase Phase
-	Life  string // the shell in force
+	Life  string // the current activation of the shell
 	Node  string // where it runs
 	Now   int64  // stamp of the last entry
 	Began int64  // stamp of Submitted, moved on by the time that is not work: see worktime.go
@@ -37,8 +38,8 @@ type State struct {
 
 	// History is the transcript: exactly what was appended, in order.
 	History    []model.Message
-	Transition Transition // why the last turn was taken
-	Turn       int        // turns taken, the closing turn not counted
+	Transition spec.Transition // why the last turn was taken
+	Turn       int             // turns taken, the closing turn not counted
 	Usage      model.Usage
 	Spent      budget.Amount
 
@@ -57,9 +58,9 @@ type State struct {
 	Cuts     int   // cut outputs in a row
 	Retries  int   // failed attempts in a row
 	RetryDue int64 // when the next attempt may be asked for
-	Pause    Pause // at the gate of the model
+	Pause    Pause // the wait for the throttle of the model
 
-	Ending  Reason // set: the turn under way is the closing turn, and why
+	Ending  spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel  *Canceled
 	Soft    bool // the soft time limit has passed
 	Steers  []string
@@ -68,7 +69,7 @@ type State struct {
 	Idle    bool       // Waiting: for them, or for a message
 	Query   Park       // open while waiting for a person
 	Parked  int64      // since when
-	Outcome Outcome
+	Outcome spec.Outcome
 
 	Purpose Purpose // of the newest lease
 	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
@@ -76,28 +77,28 @@ type State struct {
 	ModelMS int64
 	ToolMS  int64
 
-	Sense   Sense // what is known of the sizes that the model in use reports
-	Fold    Fold  // what stands for the beginning of History in prompts
+	Sense   Sense // measurements of how the model in use counts tokens
+	Fold    Fold  // the summary that replaces the beginning of History in prompts
 	Folding Folding
 	Heard   []int  // messages of History that people said after the task
 	Ladder  Ladder // how often the loop has recovered from losing context
 	Journal Journal
-	Habits  Habits   // what the loop watches in itself
+	Habits  Habits   // the repetition that the loop detects in itself
 	Gate    Gate     // the hooks that the loop waits for, outside of calls
-	Remarks []string // of hooks that nobody waited for, and of dropped calls, until the next turn boundary
+	Remarks []string // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
 	Goal    Goal     // how often a stop was sent back, and why
-	Rounds  Rounds   // what hooks have brought about
+	Rounds  Rounds   // effects of hooks so far
 	Asks    int      // questions that the loop has put to a person itself
 
-	Drift Drift // how the node in force differs from the record
+	Drift Drift // how the current node differs from the record
 	Vouch Vouching
-	Whole bool // the life in force began with nothing under way
+	Whole bool // the current activation began with nothing in progress
 
-	Released bool  // the life in force has ended in order: nothing of it is under way
+	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do
 	Stands   bool  // the clock: only children work
-	RestDue  int64 // … and when it wanted to be woken; 0: never
-	Worked   int64 // what the clock said at the end
+	RestDue  int64 // … and when it is to be woken; 0: never
+	Worked   int64 // the clock at the end
 
 	Sent     int // asks to the supervisor
 	Received int // messages of the supervisor
@@ -119,7 +120,7 @@ const (
 type Anchor struct {
 	Messages int   // how many messages of History it covers
 	Tokens   int64 // 0: nothing reported yet
-	Route    int   // whose report it is: no other model counts like it
+	Route    int   // of the model whose report it is: no other model counts like it
 	Formless bool  // the schema of the answer was not sent with it
 }
 
@@ -131,7 +132,7 @@ const (
 	Pending  Stage = "pending"  // nothing was done
 	Gated    Stage = "gated"    // hooks before it, or after its failure, are asked
 	Retrying Stage = "retrying" // a transient failure waits for its next attempt
-	Starting Stage = "starting" // Begin was asked, Started has not come round
+	Starting Stage = "starting" // Begin was issued, Started was not read back yet
 	Running  Stage = "running"  // it may have begun
 	Ended    Stage = "ended"    // its result is known
 )
@@ -140,35 +141,35 @@ const (
 type Call struct {
 	model.ToolCall
 	Class   model.Class
-	Child   ID   // set: a delegate, and the child's id
-	Sends   bool // a message to another agent
+	Child   spec.ID // set: a delegate, and the child's id
+	Sends   bool    // a message to another agent
 	Stage   Stage
 	Attempt int
-	Life    string // the shell that began it
+	Life    string // the activation that began it
 	Result  model.ToolResult
-	Tokens  int64     // the shell's count of Result; 0: not counted
-	Passed  bool      // the hooks before it have let it through
-	Node    string    // … where they were asked last; see reask.go
-	Agreed  string    // why a person was asked who agreed to it
-	Again   int       // times its hooks were asked anew on another node
-	Gate    HookPoint // Gated: pre_tool or tool_error
-	Person  string    // Gated: why hooks want a person to decide
-	Born    int64     // Child: what the clock said when it was asked for
-	Tries   int       // attempts that failed in passing
-	Due     int64     // stamp of the next attempt, while Retrying
+	Tokens  int64          // the shell's count of Result; 0: not counted
+	Passed  bool           // the hooks before it have approved it
+	Node    string         // … on the node where they were asked last; see reask.go
+	Agreed  string         // the reason that a person read and agreed to
+	Again   int            // times its hooks were asked anew on another node
+	Gate    spec.HookPoint // Gated: pre_tool or tool_error
+	Person  string         // Gated: why hooks want a person to decide
+	Born    int64          // Child: the clock when the child was requested
+	Tries   int            // attempts that failed transiently
+	Due     int64          // stamp of the next attempt, while Retrying
 }
 
 func (c Call) delegate() bool { return c.Child != "" }
 
-// safe reports whether the call may run beside others.
+// safe reports whether the call may run in parallel with others.
 func (c Call) safe() bool { return c.Class == model.Read }
 
-// recorded: its beginning is in the log before it begins.
+// recorded reports whether the log holds the beginning of the call before the call begins.
 func (c Call) recorded() bool { return c.Class != model.Read }
 
-// say appends to the transcript without touching what other States see. States
-// share a backing array, and each place of it is written once: the first State
-// to come to a place takes it, another future copies.
+// say appends to the transcript without affecting other States. States share a
+// backing array, and each index of it is written once: the first State to reach an
+// index claims it, another future copies.
 func (s State) say(m model.Message) State {
 	n := len(s.History)
 	if s.tape == nil || s.tape.taken != n || cap(s.History) == n { //mutant:no-clip
@@ -181,14 +182,14 @@ func (s State) say(m model.Message) State {
 	return s
 }
 
-// heard appends what a person said after the task: it outlives every fold.
+// heard appends a message that a person sent after the task: it survives every fold.
 func (s State) heard(text string) State {
 	s.Heard = append(slices.Clip(s.Heard), len(s.History))
 	return s.say(model.Message{Role: model.User, Text: text})
 }
 
-// tape says how far a backing array of transcripts is taken. It is no part of
-// what a State means: without it, say copies.
+// tape says how much of a backing array of transcripts is in use. It is not part
+// of a State's meaning: without it, say copies.
 type tape struct{ taken int }
 
 const tapeStart = 8

@@ -1,9 +1,9 @@
 package agent
 
-// Step is the agent loop: one event in, the next state and what is to be done
-// about it. An event that means nothing in the present phase changes nothing
-// but the clock. Step panics on a Fact that it does not know: that is a bug of
-// this program, never of a log (unknown kinds do not decode).
+// Step is the agent loop: it takes one event and returns the next state and the
+// effects. An event that has no meaning in the current phase changes only the
+// clock. Step panics on a Fact that it does not know: that is a bug of this
+// program, never of a log (unknown kinds do not decode).
 func Step(s State, e Event) (State, []Effect) {
 	last := s.Now
 	s.Now = max(s.Now, e.At)
@@ -18,13 +18,13 @@ func Step(s State, e Event) (State, []Effect) {
 	s, fx := step(s, e)
 	s, fx = s.stand(fx)
 	s, fx = s.numbered(fx)
-	if s.Phase != "" && !s.countsWork() { // older rules have none of it
+	if s.Phase != "" && !s.countsWork() { // older rules have none of these
 		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
 	}
 	return s, fx
 }
 
-// step takes one event, whatever the clocks say.
+// step handles one event, whatever the clocks say.
 func step(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case Submitted:

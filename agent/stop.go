@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// propose says that the agent believes it is done: the task's requirements have
-// the first word, then the stop hooks, then the supervisor.
+// propose says that the agent believes it is done: the task's requirements decide
+// first, then the stop hooks, then the supervisor.
 func propose(s State) (State, []Effect) {
 	if s.lingers() { //mutant:lingers-before-the-stop
 		return linger(s)
@@ -18,31 +19,31 @@ func propose(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	if next, fx, busy := s.gate(HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", HookStop, s.Lease)}); busy {
+	if next, fx, busy := s.gate(spec.HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
 		return next, fx
 	}
 	return proposeStop(s)
 }
 
-// stopChecked goes on behind the stop hooks. A block is no turn: it goes round
-// again with the counters as they were, so that no recovery begins anew.
+// stopChecked continues after the stop hooks. A block is not a turn: the loop
+// continues with unchanged counters, so that no recovery begins anew.
 func stopChecked(s State, v verdict) (State, []Effect) {
 	switch v.decision {
-	case HookPrevent: //mutant:stop-prevented-goes-on
-		return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
-	case HookBlock:
+	case spec.HookPrevent: //mutant:stop-prevented-goes-on
+		return finish(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
+	case spec.HookBlock:
 		text := v.text
 		if text == "" {
 			text = notDone
 		}
 		s.Rounds.Blocks++
 		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block { //mutant:blocks-without-end
-			return finish(s, Outcome{Reason: StopHookPrevented, Text: s.answer(), Partial: true,
+			return finish(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.answer(), Partial: true,
 				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.why())})
 		}
 		s.Rounds.Block = text
 		s.Turn--
-		return nextTurn(s.reopened().say(model.Message{Role: model.User, Text: text}), StopHookBlocking)
+		return nextTurn(s.reopened().say(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
 	}
 	s.Rounds.Blocks, s.Rounds.Block = 0, ""
 	return proposeStop(s)
@@ -57,38 +58,38 @@ func proposeStop(s State) (State, []Effect) {
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
 }
 
-// proposes: the loop waits for the verdict on this proposal. While stop hooks
-// are asked the next one is not made yet, and the one before is decided.
+// proposes reports whether the loop waits for the verdict on this proposal. While stop
+// hooks are asked, the next proposal is not made yet, and the previous one is decided.
 func (s State) proposes(proposal int) bool {
 	return s.Phase == Stopping && s.Gate.ID == "" && s.Proposal == proposal
 }
 
-// stopAllowed ends the loop, unless a user's message came in meanwhile.
+// stopAllowed ends the loop, unless a user's message arrived meanwhile.
 func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if !s.proposes(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
 	s.Vetoes = 0
 	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil { //mutant:steered-at-the-stop
-		return nextTurn(s.reopened(), Steering)
+		return nextTurn(s.reopened(), spec.Steering)
 	}
-	return finish(s, Outcome{Reason: cmp.Or(s.Goal.End, Completed), Text: s.answer()})
+	return finish(s, spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.answer()})
 }
 
-// stopVetoed goes round once more with the reason as a message. Vetoes are
-// counted by the supervisor, which makes the last one final.
+// stopVetoed continues the loop with the reason as a message. The supervisor
+// counts vetoes and makes the last one final.
 func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	if !s.proposes(f.Proposal) {
 		return s, nil
 	}
 	s.Vetoes++
 	if f.Final {
-		return finish(s, Outcome{Reason: Vetoed, Text: s.answer(), Partial: true, Detail: f.Why})
+		return finish(s, spec.Outcome{Reason: spec.Vetoed, Text: s.answer(), Partial: true, Detail: f.Why})
 	}
 	why := f.Why
 	if strings.TrimSpace(why) == "" {
 		why = notDone
 	}
 	s = s.reopened().say(model.Message{Role: model.User, Text: why})
-	return nextTurn(s, StopVeto)
+	return nextTurn(s, spec.StopVeto)
 }

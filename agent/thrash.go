@@ -8,17 +8,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Habits are what the loop has noticed of itself. They are bounded: calls and
-// results are kept as hashes.
+// Habits records the repetition that the loop detects in itself. It is bounded:
+// calls and results are kept as hashes.
 type Habits struct {
 	Last  []Habit  // the newest calls, at most Watch.Of
 	Seen  []uint64 // the newest results that reads brought, at most seenMax
 	Loops int      // detections so far
 	Loop  Loop     // the newest detection
-	Level int      // of the ladder; 0: nothing is the matter
+	Level int      // of the ladder; 0: no repetition
 	Calm  int      // calls since the newest detection, or the last step down the ladder
 
 	Halted    string // the tool whose calls in the next reply are not run
@@ -27,15 +29,15 @@ type Habits struct {
 	Forbidden int // replies with forbidden proposals, in a row
 }
 
-// Habit is one call as the watch remembers it.
+// Habit is one call as loop detection remembers it.
 type Habit struct {
 	Tool   string
 	Turn   int
-	Call   uint64 // of tool and canonical arguments
-	Result uint64 // of tool and result
-	Moved  bool   // it changed the world, as far as its class says
-	Fresh  bool   // the world was changed since the same call before, and the result differs
-	Futile bool   // it brought nothing new: an error, nothing, or what was seen before
+	Call   uint64 // hash of the tool and its canonical arguments
+	Result uint64 // hash of the tool and its result
+	Moved  bool   // the call changed the world, as far as its class says
+	Fresh  bool   // the world changed since the same call before, and the result differs
+	Futile bool   // the call brought nothing new: an error, nothing, or a result that was seen before
 }
 
 // Loop is one detection.
@@ -64,10 +66,10 @@ const (
 
 const seenMax = 64
 
-// watched looks at a batch that has ended: a loop that it sees is answered with
-// a nudge, then a directive, then a question. busy is true when the loop waits
-// for a person now, or has ended.
-func watched(s State, calls []Call, why Transition) (next State, then Transition, fx []Effect, busy bool) {
+// watched examines a batch that has ended: a detected loop leads to a nudge, then
+// a directive, then a question. busy is true if the loop waits for a person now,
+// or has ended.
+func watched(s State, calls []Call, why spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
 		s.Habits = s.Habits.afresh()
 		return s, why, nil, false
@@ -76,7 +78,7 @@ func watched(s State, calls []Call, why Transition) (next State, then Transition
 		next, fx = unasked(s, "")
 		return next, why, fx, true
 	}
-	w := s.Task.Manners.Watch
+	w := s.Task.LoopOptions.Watch
 	if w.Of <= 0 {
 		return s, why, nil, false
 	}
@@ -95,44 +97,44 @@ func watched(s State, calls []Call, why Transition) (next State, then Transition
 	return climb(s)
 }
 
-// climb takes the step of the ladder that has been reached.
-func climb(s State) (next State, then Transition, fx []Effect, busy bool) {
+// climb applies the step of the ladder that the agent has reached.
+func climb(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
 	loop := s.Habits.Loop
 	switch s.Habits.Level {
 	case nudged:
-		return s.say(user("You " + loop.what() + ". Try a different approach or a different tool.")), LoopNudge, nil, false
+		return s.say(user("You " + loop.what() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
 		s.Habits.Halted = loop.Tool
-		if len(s.Task.Tools) > 1 { // who has no other tool may only answer
+		if len(s.Task.Tools) > 1 { // a model without another tool may only answer
 			s.Force = model.ChoiceAny
 		}
 		return s.say(user("You " + loop.what() + ", although you were told. Calls of " + loop.Tool +
-			" in your next reply will not be run. Use another tool, and another way to what you need.")), LoopNudge, nil, false
+			" in your next reply will not be run. Use another tool, and another way to what you need.")), spec.LoopNudge, nil, false
 	}
-	if _, offered := s.check.specs[askTool]; !s.Task.Manners.Ask || !offered {
+	if _, offered := s.check.specs[askTool]; !s.Task.LoopOptions.Ask || !offered {
 		next, fx = unasked(s, "")
-		return next, LoopNudge, fx, true
+		return next, spec.LoopNudge, fx, true
 	}
 	s.Force, s.Habits.Forced = askTool, true
 	return s.say(user("You " + loop.what() + ", after two warnings. Ask a person now, with " + askTool +
-		": say what you tried, what you need, and what the choices are.")), AskHumanForced, nil, false
+		": say what you tried, what you need, and what the choices are.")), spec.AskHumanForced, nil, false
 }
 
 func user(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 
-// unasked puts the question of the ladder's last step in the name of the loop:
-// the model did not ask, or cannot.
+// unasked asks the question of the ladder's last step on behalf of the loop: the
+// model did not ask, or cannot.
 func unasked(s State, said string) (State, []Effect) {
 	text := "The agent goes in circles: it " + s.Habits.Loop.what() + ", after two warnings."
 	if said = strings.TrimSpace(said); said != "" {
-		text += fmt.Sprintf(" It says: %q", clip(said, saidShown))
+		text += fmt.Sprintf(" It says: %q", history.Clip(said, saidShown))
 	}
-	return escalate(s, text, NeedsHuman, AskHumanForced)
+	return escalate(s, text, spec.NeedsHuman, spec.AskHumanForced)
 }
 
 const saidShown = 1 << 10 // of a model's text within a question
 
-// what tells a detection, to the model and to people.
+// what describes a detection, to the model and to people.
 func (l Loop) what() string {
 	switch l.Tier {
 	case Identical:
@@ -145,13 +147,13 @@ func (l Loop) what() string {
 	return "repeated yourself"
 }
 
-// afresh forgets what led here: a person has given direction.
+// afresh clears the steps of the ladder: a person has given direction.
 func (h Habits) afresh() Habits {
 	return Habits{Seen: h.Seen, Loops: h.Loops, Loop: h.Loop, Forbidden: h.Forbidden}
 }
 
 // calmed steps down the ladder, one level for each Of calls without a detection.
-func (h Habits) calmed(w Watch, calls int) Habits {
+func (h Habits) calmed(w spec.Watch, calls int) Habits {
 	for h.Calm += calls; h.Level > 0 && h.Calm >= w.Of; h.Calm -= w.Of {
 		h.Level--
 	}
@@ -161,19 +163,19 @@ func (h Habits) calmed(w Watch, calls int) Habits {
 	return h
 }
 
-// loop finds a loop to which the newest turn has added. A detector counts
+// loop finds a loop to which the newest turn has added. The detectors count
 //
-//   - identical: the same call, unless the world was changed in between and the
+//   - identical: the same call, unless the world changed in between and the
 //     answer differs, as in editing and testing by turns;
 //   - no progress: other arguments and yet the same result. Where a call
 //     changes something, "ok" is progress, so there only errors count;
-//   - pattern: other arguments and nothing new in any of them. To read ten files
-//     one after the other is work, not a loop: what differs is that each brings
-//     something. An error, an empty result and one that was seen before do not.
+//   - pattern: other arguments and nothing new in any of them. Reading ten files
+//     one after the other is work, not a loop: each read brings something new. An
+//     error, an empty result and a result that was seen before do not.
 //
-// The last two need calls of two turns: a reply makes its calls before it reads
-// the first answer, so many at once are no repetition.
-func (h Habits) loop(w Watch, turn int) (Loop, bool) {
+// The last two need calls of two turns: a reply makes all its calls before the
+// model reads the first answer, so several calls in one reply are no repetition.
+func (h Habits) loop(w spec.Watch, turn int) (Loop, bool) {
 	type detector struct {
 		tier Tier
 		at   int
@@ -206,16 +208,16 @@ func (h Habits) loop(w Watch, turn int) (Loop, bool) {
 	return Loop{}, false
 }
 
-// remember notes the calls of a batch and returns how many count: those of
-// known tools that are not made to be called again. What the loop's own limits
-// kept from running says nothing of the model.
-func (s *State) remember(w Watch, calls []Call) int {
+// remember records the calls of a batch and returns how many count: those of known
+// tools that are not made for polling. Calls that the loop's own limits kept from
+// running say nothing about the model.
+func (s *State) remember(w spec.Watch, calls []Call) int {
 	h := &s.Habits
 	h.Last, h.Seen = slices.Clone(h.Last), slices.Clone(h.Seen)
 	kept := 0
 	for _, c := range calls {
-		spec, known := s.check.specs[c.Name]
-		if !known || s.forbids(c.Name) || c.Result.Text == notRunLimit || spec.Poll || slices.Contains(w.Polling, c.Name) {
+		toolSpec, known := s.check.specs[c.Name]
+		if !known || s.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
 			continue
 		}
 		kept++
@@ -228,12 +230,12 @@ func (s *State) remember(w Watch, calls []Call) int {
 	return kept
 }
 
-// watchMax bounds what a watch remembers, whatever its task says.
+// watchMax bounds the memory of loop detection, whatever its task says.
 const watchMax = 64
 
 func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// habit is a call with what it brought, beside those before it.
+// habit describes a call and its result, compared with the calls before it.
 func (h *Habits) habit(c Call, turn int) Habit {
 	n := Habit{Tool: c.Name, Turn: turn, Call: target(c), Result: hash(c.Name, c.Result.Text)}
 	n.Moved = !c.Result.Error && (c.Class != model.Read || c.delegate()) // a child may have changed anything
@@ -249,10 +251,10 @@ func (h *Habits) habit(c Call, turn int) Habit {
 	return n
 }
 
-// target is a short name for a call's tool and arguments, however they are written.
+// target is a short name for a call's tool and arguments, in whatever form they are written.
 func target(c Call) uint64 { return hash(c.Name, canonical(c.Args)) }
 
-// canonical writes JSON in one way. What does not decode stands for itself.
+// canonical writes JSON in one form. Text that does not decode stays as it is.
 func canonical(args string) string {
 	d := json.NewDecoder(strings.NewReader(args))
 	d.UseNumber()

@@ -1,9 +1,11 @@
 package agent
 
-// woke takes a timer: it counts only if the stamp of its entry says so too.
+import "github.com/troupe-run/troupe/agent/spec"
+
+// woke handles a timer: it counts only if the stamp of its entry confirms that it is due.
 func woke(s State, f Woke) (State, []Effect) {
 	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" || s.Stands {
-		return s, nil // what still matters after a wait for a person, or for children, is armed again then
+		return s, nil // timers that still matter are armed again after the wait for a person, or for children
 	}
 	switch f.Timer {
 	case softTimer:
@@ -16,7 +18,7 @@ func woke(s State, f Woke) (State, []Effect) {
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due { //mutant:early-timer-ends
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
 		}
-		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: Timeout})
+		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: spec.Timeout})
 	case retryTimer:
 		if s.Phase == Waiting && !s.Idle && !s.Pause.Waiting {
 			if due := s.RetryDue; s.Now < due {

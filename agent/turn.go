@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
-// submitted opens the loop. The prompt is in the record before anything is risked.
+// submitted opens the loop. It records the prompt before it risks anything.
 func submitted(s State, f Submitted) (State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
@@ -18,38 +20,38 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.Task = f.Task
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.check = compile(s.Task.Tools)
-	s.check.hooks = patterns(s.Task.Manners.Hooks)
-	s.check.answer = schemaOf(s.Task.Manners.Require.Schema)
+	s.check.hooks = patterns(s.Task.LoopOptions.Hooks)
+	s.check.answer = schemaOf(s.Task.LoopOptions.Require.Schema)
 	s.Began = s.Now
-	s = s.adopt().recollected().say(f.Task.prompt())
-	s, fx, busy := compact(s, "") // of a history that it begins with
+	s = s.adopt().recollected().say(firstMessage(f.Task))
+	s, fx, busy := compact(s, "") // of the history with which it begins
 	if !busy {
 		s, fx = beforeModel(s, "")
 	}
-	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a sign of life
+	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a first message
 		fx = append(fx, Back{Life: s.Life, Node: s.Node})
 	}
 	return s, append(fx, s.clocks()...)
 }
 
-// prompt is the message that opens the transcript. No provider takes an empty one.
-func (t Task) prompt() model.Message {
+// firstMessage is the message that opens the transcript. No provider takes an empty one.
+func firstMessage(t spec.Task) model.Message {
 	text := t.Goal
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text + t.Manners.Require.told(), Media: t.Media}
+	return model.Message{Role: model.User, Text: text + requirementText(t.LoopOptions.Require), Media: t.Media}
 }
 
 // nextTurn is the boundary between two turns, the only place where the loop
 // decides whether to go on.
-func nextTurn(s State, why Transition) (State, []Effect) {
+func nextTurn(s State, why spec.Transition) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
 	if s.Ending != "" {
 		// The closing turn is over and brought no usable text.
-		return finish(s, Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
+		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
 	}
 	s, why = s.delivered(why)
 	s, fx, busy := compact(s, why)
@@ -59,17 +61,17 @@ func nextTurn(s State, why Transition) (State, []Effect) {
 	return onward(s, why)
 }
 
-// onward is the boundary after any compaction: what was said meanwhile enters,
-// then the limits decide.
-func onward(s State, why Transition) (State, []Effect) {
+// onward is the boundary after any compaction: it appends the messages that
+// arrived meanwhile, then applies the limits.
+func onward(s State, why spec.Transition) (State, []Effect) {
 	s, why = s.delivered(why)
 	for _, text := range s.Remarks {
 		s = s.say(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.heard(text), Steering
+		s, why = s.heard(text), spec.Steering
 	}
-	if len(s.Steers) > 0 { // a person has given direction: nobody need be asked for it
+	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
 		s = s.reopened()
 		s.Force, s.Habits = "", s.Habits.afresh()
 	}
@@ -80,8 +82,8 @@ func onward(s State, why Transition) (State, []Effect) {
 	return beforeModel(s, why)
 }
 
-// reserve asks for the lease of the next turn, or of the closing turn.
-func reserve(s State, why Transition) (State, []Effect) {
+// reserve requests the reservation of the next turn, or of the closing turn.
+func reserve(s State, why spec.Transition) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
 	s.Lease++
 	ask := s.ask()
@@ -89,44 +91,44 @@ func reserve(s State, why Transition) (State, []Effect) {
 		ask.Final, ask.Calls = true, 0
 	}
 	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
-	if s.Lease == 1 && s.Task.Manners.Kin {
+	if s.Lease == 1 && s.Task.LoopOptions.Kin {
 		e.Node = s.Node
 	}
 	return s, []Effect{e}
 }
 
-// closing begins the one closing turn that a run which is cut short still has.
-func closing(s State, ending Reason, why Transition) (State, []Effect) {
+// closing begins the one closing turn that a run has left when a limit cuts it short.
+func closing(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
 	s.Ending = ending
 	return beforeModel(s, why)
 }
 
-// Ask is what the next turn may cost at most.
+// ask is the most that the next turn may cost.
 func (s State) ask() budget.Ask {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
 	if len(s.Task.Tools) == 0 {
-		calls = 0 // it takes none from those who need them
+		calls = 0 // it takes no calls from agents that need them
 	}
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
 	m := s.route()
-	output, final := m.output(l.Output), m.output(l.Closing)
-	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(OutputUseful, output),
+	output, final := outputLimit(m, l.Output), outputLimit(m, l.Closing)
+	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: final, Calls: calls, Price: m.Price}
 }
 
-// FirstAsk is the Ask of a task's first turn, after a history that it begins
-// with: what a child is admitted by.
-func FirstAsk(t Task, past ...model.Message) budget.Ask {
+// FirstAsk is the Ask of a task's first turn, after the history with which it
+// begins: the supervisor admits a child by it.
+func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().recollected().say(t.prompt())
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().recollected().say(firstMessage(t))
 	return s.ask()
 }
 
-// granted begins an attempt. A grant of only the closing turn ends the loop
-// after it, for the reason that the supervisor names.
+// granted begins an attempt. A grant of only the closing turn ends the loop after
+// that turn, for the reason that the supervisor names.
 func granted(s State, f Granted) (State, []Effect) {
 	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		return s.spare()
@@ -146,7 +148,7 @@ func granted(s State, f Granted) (State, []Effect) {
 	s.Open, s.Grant = true, f
 	s.Phase = Thinking
 	if f.Closing && s.Ending == "" {
-		s.Ending, s.Transition = f.Why, ClosingTurn
+		s.Ending, s.Transition = f.Why, spec.ClosingTurn
 	}
 	if text := closingText(s.Ending); s.Ending != "" && s.History[len(s.History)-1].Text != text {
 		s = s.sayToo(text)
@@ -154,8 +156,8 @@ func granted(s State, f Granted) (State, []Effect) {
 	return s, []Effect{s.callModel()}
 }
 
-// callModel begins the attempt that was granted. All of it follows from the
-// state, so that a later life can begin it.
+// callModel begins the granted attempt. The call follows from the state alone, so
+// that a later activation can begin it.
 func (s State) callModel() CallModel {
 	if s.Purpose == ForSummary {
 		return s.callSummary()
@@ -168,15 +170,15 @@ func (s State) callModel() CallModel {
 	}}
 }
 
-// form is the schema that this turn's reply has to fit if it is the answer; ""
-// where none is asked for. A closing turn says what was found so far, which
-// need not fit, one that is forced to call cannot answer, and one that goes on
-// where a reply was cut says only the rest.
+// form is the schema that this turn's reply must fit if it is the answer; "" if
+// there is none. A closing turn reports the findings so far, which need not fit; a
+// turn that is forced to call cannot answer; and a turn that continues a cut reply
+// has only the rest.
 func (s State) form() string {
 	if s.Ending != "" || s.Force != "" || s.Cuts > 0 {
 		return ""
 	}
-	return s.Task.Manners.Require.Schema
+	return s.Task.LoopOptions.Require.Schema
 }
 
 const (
@@ -184,16 +186,16 @@ const (
 	closingWhyMax = 64
 )
 
-func closingText(why Reason) string {
-	word := map[Reason]string{TokenBudget: "tokens", CostBudget: "money", MaxTurns: "turns", MaxToolCalls: "tool calls",
-		Timeout: "time"}[why]
+func closingText(why spec.Reason) string {
+	word := map[spec.Reason]string{spec.TokenBudget: "tokens", spec.CostBudget: "money", spec.MaxTurns: "turns", spec.MaxToolCalls: "tool calls",
+		spec.Timeout: "time"}[why]
 	if word == "" {
 		return fmt.Sprintf(closingPrompt, "the supervisor of this run asks for the end")
 	}
 	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
 }
 
-// denied ends the loop without another call: software says what was found.
+// denied ends the loop without another call: the loop itself reports the findings so far.
 func denied(s State, f Denied) (State, []Effect) {
 	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		s, fx := s.unpark()
@@ -209,18 +211,18 @@ func denied(s State, f Denied) (State, []Effect) {
 	if s.Purpose == ForSummary {
 		return unsummed(s)
 	}
-	if f.Why == CostBudget && s.Route > 0 && !s.route().Price.Covered() {
+	if f.Why == spec.CostBudget && s.Route > 0 && !s.route().Price.Covered() {
 		return unpriced(s, f)
 	}
 	why := f.Why
 	if s.Ending != "" {
 		why = s.Ending
 	}
-	return finish(s, Outcome{Reason: why, Text: s.found(), Partial: true, Detail: f.Detail})
+	return finish(s, spec.Outcome{Reason: why, Text: s.found(), Partial: true, Detail: f.Detail})
 }
 
-// replied takes a reply: it settles the lease, records the message before
-// anything of it acts, and decides by the calls that were observed, not by the
+// replied handles a reply: it settles the reservation, records the message before
+// any of it takes effect, and decides by the calls that it observes, not by the
 // provider's label.
 func replied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease { //mutant:reply-of-its-lease
@@ -247,18 +249,18 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Cancel != nil {
 		return then(fx)(neverStarted(s, calls))
 	}
-	if f.Dropped > 0 && len(calls) == 0 && s.Ending == "" { // its text is no answer: it wanted to go on
+	if f.Dropped > 0 && len(calls) == 0 && s.Ending == "" { // its text is not an answer: the model wanted to continue
 		return then(fx)(useless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
 	s = s.noteDropped(f.Dropped)
 	if s.History[len(s.History)-1].Tombstone { // it says nothing
 		return then(fx)(act(s, f.Reply.Stop))
 	}
-	s, told := s.tell(HookSampled, fmt.Sprint(s.Lease), "", reply(s))
+	s, told := s.tell(spec.HookSampled, fmt.Sprint(s.Lease), "", reply(s))
 	return then(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
-// act does what a reply asks for: its calls, which wait in s.Calls, or its end.
+// act executes a reply: its calls, which wait in s.Calls, or its end.
 func act(s State, stop model.Stop) (State, []Effect) {
 	calls, text := s.Calls, s.History[len(s.History)-1].Text
 	s.Calls = nil
@@ -269,8 +271,8 @@ func act(s State, stop model.Stop) (State, []Effect) {
 		return dispatch(s, calls)
 	case s.Habits.Forced && stop != model.StopRefusal: //mutant:question-not-forced
 		return unasked(s, text)
-	case stop == model.StopRefusal: // some refuse without a word
-		return finish(s, Outcome{Reason: Refused, Text: cmp.Or(strings.TrimSpace(text), s.found()), Partial: true})
+	case stop == model.StopRefusal: // some models refuse without a text
+		return finish(s, spec.Outcome{Reason: spec.Refused, Text: cmp.Or(strings.TrimSpace(text), s.found()), Partial: true})
 	case strings.TrimSpace(text) == "":
 		return useless(s, "Your reply was empty.")
 	case stop == model.StopMaxOutput:
@@ -283,8 +285,8 @@ func act(s State, stop model.Stop) (State, []Effect) {
 // index (the provider's own ids never reach a log) and validates each.
 func (s State) take(r model.Reply) (State, []Call) {
 	m := r.Message
-	m.Role, m.Results = model.Assistant, nil // a model has no results to bring //mutant:results-of-a-model
-	m.Media = nil                            // and shows nothing
+	m.Role, m.Results = model.Assistant, nil // a model has no results to report //mutant:results-of-a-model
+	m.Media = nil                            // and no media
 	calls := make([]Call, len(m.Calls))
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -295,22 +297,22 @@ func (s State) take(r model.Reply) (State, []Call) {
 		u := r.Usage
 		m.Usage = &u
 	}
-	// A message that says nothing stays in the record, and no provider takes it back.
+	// A message without content stays in the record, and no provider accepts it back.
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.say(m)
 	s.Calls = nil
 	return s, s.hold(s.limit(calls))
 }
 
-// settle closes the lease with what the provider reported, or in full.
+// settle closes the reservation with the usage that the provider reported, or in full.
 func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
 		e.Used = s.route().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
-		if s.Rounds.Sent == nil { // what hooks made of the prompt is no measure of it
-			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.Manners.Require.Schema != "" && s.form() == ""}
+		if s.Rounds.Sent == nil { // a prompt that hooks changed is no measure of the transcript
+			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.form() == ""}
 		}
 	}
 	s.Rounds.Sent = nil
@@ -319,15 +321,15 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// closed ends a run after its closing turn; calls it made all the same are
-// answered, so that the history stays well formed.
+// closed ends a run after its closing turn. Calls that the model made nevertheless
+// are answered, so that the history stays well formed.
 func closed(s State, text string, calls []Call) (State, []Effect) {
-	text = clip(text, AnswerBytesMax)
+	text = history.Clip(text, AnswerBytesMax)
 	s = s.refuse(calls, "not run: this was the closing turn")
 	if strings.TrimSpace(text) == "" {
 		text = s.found()
 	}
-	return finish(s, Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
+	return finish(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
 }
 
 // refuse answers every call with the same error.
@@ -342,15 +344,15 @@ func (s State) refuse(calls []Call, text string) State {
 	return s.say(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
-// finish is the one way out of the loop.
-func finish(s State, o Outcome) (State, []Effect) {
+// finish is the only way out of the loop.
+func finish(s State, o spec.Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
 	s.Worked = s.clock()
 	s, fx := s.abortGates() //mutant:hooks-left-running
 	if s.Open || s.Phase == Leasing {
-		// A lease that is open or asked for is closed for good.
+		// A reservation that is open or requested is closed for good.
 		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
 		if s.Open {
 			fx = append(fx, AbortModel{Lease: s.Lease})
@@ -366,26 +368,19 @@ func finish(s State, o Outcome) (State, []Effect) {
 		s.Query = Park{}
 	}
 	if left := s.leaving(); left != "" { //mutant:leaves-in-silence
-		o.Detail = strings.TrimPrefix(clip(o.Detail, DetailBytesMax/2)+"; "+left, "; ")
+		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, DetailBytesMax/2)+"; "+left, "; ")
 	}
 	s.Idle, s.Away, s.Mail = false, nil, nil
-	// The last word must fit an entry, whatever a provider or a person said.
-	o.Text, o.Detail = clip(o.Text, AnswerBytesMax), clip(o.Detail, DetailBytesMax)
-	if o.Reason != Completed {
+	// The last message must fit an entry, whatever a provider or a person wrote.
+	o.Text, o.Detail = history.Clip(o.Text, AnswerBytesMax), history.Clip(o.Detail, DetailBytesMax)
+	if o.Reason != spec.Completed {
 		o.Journal = s.Journal.whole()
 	}
 	s.Phase, s.Outcome = Done, o
 	return s, append(fx, s.lastWord())
 }
 
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + " …"
-}
-
-// then puts effects in front of those of what follows.
+// then puts effects in front of those that follow.
 func then(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }

@@ -5,48 +5,50 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
-// verdict is what the hooks of a point say together.
+// verdict is the combined answer of the hooks of a point.
 type verdict struct {
-	decision HookDecision
+	decision spec.HookDecision
 	text     string   // of those whose decision it is, in order
 	by       []string // their names
 	args     string   // pre_tool: what the call runs with instead
 	messages []model.Message
-	// remarks are of those that passed, where all of them did.
-	remarks []HookAnswer
+	// remarks are the answers of hooks that passed, if all of them did.
+	remarks []spec.HookAnswer
 }
 
 // judged is one hook's answer as it counts.
 type judged struct {
-	hook   Hook
-	answer HookAnswer
+	hook   spec.Hook
+	answer spec.HookAnswer
 	failed string // why it is no verdict; the decision is then the hook's default
 }
 
-// judge looks at each answer of a point. An answer that makes no sense is a
-// failure of its hook, and so is one that is missing.
-func (s State) judge(p HookPoint, c Call, answers []HookAnswer) []judged {
+// judge examines each answer of a point. An invalid answer counts as a failure of
+// its hook, and so does a missing one.
+func (s State) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judged {
 	hooks := s.hooksAt(p, c.Name)
 	list := make([]judged, len(hooks))
 	for i, h := range hooks {
-		j := judged{hook: h, answer: HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
+		j := judged{hook: h, answer: spec.HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
 		if i < len(answers) && answers[i].Hook == h.Name {
 			j.answer = answers[i]
 			j.failed = s.nonsense(p, c, j.answer) //mutant:nonsense-of-hooks-counts
 		}
-		j.answer.Text = clip(strings.TrimSpace(j.answer.Text), HookTextMax)
+		j.answer.Text = history.Clip(strings.TrimSpace(j.answer.Text), spec.HookTextMax)
 		list[i] = j
 	}
-	sent := false // what later hooks made is there, and in it what those before them did
+	sent := false // the messages of a later hook are present, and include the changes of the hooks before it
 	for i, j := range slices.Backward(list) {
 		if sent = sent || j.failed == "" && j.answer.Messages != nil && !j.hook.Report; !sent && j.answer.Sent > 0 && j.failed == "" {
 			j.failed = "what it sends is lost"
 		}
 		if j.failed != "" {
-			j.answer = HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip(j.failed, errorShown)}
+			j.answer = spec.HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + history.Clip(j.failed, errorShown)}
 			if p.Knows(j.hook.Failing) { //mutant:failing-hook-passes
 				j.answer.Decision = j.hook.Failing
 			}
@@ -56,23 +58,23 @@ func (s State) judge(p HookPoint, c Call, answers []HookAnswer) []judged {
 	return list
 }
 
-// nonsense says what is wrong with an answer, if anything is.
-func (s State) nonsense(p HookPoint, c Call, a HookAnswer) string {
+// nonsense returns the error in an answer, or "" if the answer is valid.
+func (s State) nonsense(p spec.HookPoint, c Call, a spec.HookAnswer) string {
 	switch {
 	case a.Failed != "":
 		return a.Failed
 	case !p.Knows(a.Decision):
-		return fmt.Sprintf("%q is no decision at %s", clip(string(a.Decision), nameShown), p)
-	case a.Messages != nil && p == HookContext:
-		if err := Sendable(a.Messages); err != nil {
+		return fmt.Sprintf("%q is no decision at %s", history.Clip(string(a.Decision), history.NameBytesShown), p)
+	case a.Messages != nil && p == spec.HookContext:
+		if err := history.Sendable(a.Messages); err != nil {
 			return err.Error()
 		}
-		for _, m := range a.Messages { // else what they cost would be its word
+		for _, m := range a.Messages { // otherwise the hook alone would say what they cost
 			if m.Media != nil && (m.Role != model.User || !slices.EqualFunc(m.Media, s.Task.Media, sameMedia)) {
 				return "it would send media that are not those of the task"
 			}
 		}
-	case a.Args != "" && p == HookPreTool:
+	case a.Args != "" && p == spec.HookPreTool:
 		if what, _ := s.misfit(c.Name, a.Args); what != "" {
 			return "of what it gave instead, " + what
 		}
@@ -84,13 +86,13 @@ func sameMedia(a, b model.Media) bool {
 	return a.Kind == b.Kind && a.Type == b.Type && a.Name == b.Name && a.Ref == b.Ref && a.Size == b.Size && a.Most == b.Most && a.Likely == b.Likely
 }
 
-// weigh makes one verdict of all answers: the strictest counts, whoever gave it.
-func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
+// weigh combines all answers into one verdict: the strictest answer counts, whichever hook gave it.
+func (s State) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) verdict {
 	var v verdict
 	list := s.judge(p, c, answers)
-	rank := len(strictness[p])
+	rank := len(p.Decisions())
 	for _, j := range list {
-		at := slices.Index(strictness[p], j.answer.Decision)
+		at := slices.Index(p.Decisions(), j.answer.Decision)
 		if !j.hook.Report && at >= 0 && at < rank { //mutant:strictest-hook
 			rank, v.decision = at, j.answer.Decision
 		}
@@ -101,8 +103,8 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 		if j.hook.Report {
 			continue
 		}
-		if v.decision != HookPass && j.answer.Decision == v.decision || v.decision == HookPass && j.answer.Args != "" {
-			if !slices.Contains(v.by, j.hook.Name) { // a parent's approval rules stand beside the child's own
+		if v.decision != spec.HookPass && j.answer.Decision == v.decision || v.decision == spec.HookPass && j.answer.Args != "" {
+			if !slices.Contains(v.by, j.hook.Name) { // a parent's approval rules apply in addition to the child's own
 				v.by = append(v.by, j.hook.Name)
 			}
 			if j.answer.Text != "" && !slices.Contains(texts, j.answer.Text) {
@@ -112,18 +114,18 @@ func (s State) weigh(p HookPoint, c Call, answers []HookAnswer) verdict {
 		if v.args == "" {
 			v.args = j.answer.Args
 		}
-		instead = instead || j.answer.Decision == HookOverride && j.answer.Args == ""
+		instead = instead || j.answer.Decision == spec.HookOverride && j.answer.Args == ""
 		if j.answer.Messages != nil {
 			v.messages = j.answer.Messages
 		}
-		if passes := v.decision == HookPass || v.decision == HookAllow; passes && j.failed == "" {
+		if passes := v.decision == spec.HookPass || v.decision == spec.HookAllow; passes && j.failed == "" {
 			v.remarks = append(v.remarks, j.answer)
 		}
 	}
-	if v.decision == HookOverride && instead {
+	if v.decision == spec.HookOverride && instead {
 		v.args = ""
 	}
-	v.text = clip(strings.Join(texts, "\n\n"), HookTextMax)
+	v.text = history.Clip(strings.Join(texts, "\n\n"), spec.HookTextMax)
 	return v
 }
 

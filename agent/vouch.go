@@ -1,19 +1,19 @@
 package agent
 
-// A log that has lost its tail tells of less than happened, and who goes on by
-// it would do again what was done (PROTOCOL P13). The supervisor has heard more
-// than such a log tells: before the first side effect of a life the agent asks
-// it, and begins none until it has answered. Reading needs no answer; what a
-// supervisor has to say of a log that is too short is a cancel.
+// A log that has lost its tail records less than happened, and an agent that continues
+// by it would repeat side effects (PROTOCOL P13). The supervisor has received more than
+// such a log records: before the first side effect of an activation the agent asks the
+// supervisor, and begins none until it has answered. Reads need no answer; if a log is
+// too short, the supervisor answers with a cancel.
 
-// Vouch asks the supervisor whether it has heard more of this agent than its log
-// tells. Lease is the newest that the log knows of.
+// Vouch asks the supervisor whether it has received more from this agent than the
+// agent's log records. Lease is the newest reservation in that log.
 type Vouch struct {
 	Life  string `msgpack:"s"`
 	Lease int    `msgpack:"l"`
 }
 
-// Vouched says that it has not.
+// Vouched says that the supervisor has not received more.
 type Vouched struct {
 	Life string `msgpack:"s"`
 }
@@ -26,12 +26,12 @@ func (Vouched) Kind() string { return "vouched" }
 
 func (Vouch) effect() {}
 
-// beginRecorded has the beginning of a call written down, once the life in force
-// is vouched for. Effect is nil where that was asked for already.
+// beginRecorded records the beginning of a call, once the log of the current
+// activation is verified. Effect is nil if verification was requested already.
 func (s State) beginRecorded(i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case !s.Task.Manners.Vouch || s.Vouch.Answered == s.Life: //mutant:begins-when-vouched
+	case !s.Task.LoopOptions.Vouch || s.Vouch.Answered == s.Life: //mutant:begins-when-vouched
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
 	case s.Vouch.Asked == s.Life: //mutant:vouch-sent-each-time
 		return s, nil
@@ -40,13 +40,13 @@ func (s State) beginRecorded(i int) (State, Effect) {
 	return s, Vouch{Life: s.Life, Lease: s.Lease}
 }
 
-// Vouching is what was said of the log of a life.
+// Vouching is the state of log verification.
 type Vouching struct {
-	Asked    string // the life that asked last
-	Answered string // the life that may begin side effects
+	Asked    string // the activation that asked last
+	Answered string // the activation that may begin side effects
 }
 
-// vouched lets begin what has waited for it.
+// vouched begins the calls that waited for log verification.
 func vouched(s State, f Vouched) (State, []Effect) {
 	if f.Life != s.Life || f.Life != s.Vouch.Asked || s.Vouch.Answered == f.Life {
 		return s, nil

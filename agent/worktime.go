@@ -1,41 +1,29 @@
 package agent
 
-// Limits count time at work. State.Began is where the clock of an agent began,
-// moved on by all time that is not work:
+import "github.com/troupe-run/troupe/agent/spec"
+
+// Limits count time at work. State.Began is the start of an agent's clock, moved forward by all time
+// that is not work:
 //
 //   - while a person is asked (State.Parked, see unpark);
-//   - while nothing is left to do but to wait for children: their own clocks run, each
-//     within what its parent had left when it delegated, and what a child has worked
-//     counts for its parent when it answers, so a child that is parked costs nothing;
+//   - while the agent only waits for children: their own clocks run, each within the time
+//     that its parent had left when it delegated, and the working time of a child counts
+//     for its parent when the child answers, so a child that is parked costs nothing;
 //   - while no process had the agent: from its last entry to the claim that follows;
-//   - while the machine slept past a limit: from the last entry to the next one, where a
-//     timer was due between them and did not come. So no limit and no patience ends for
-//     a sleep alone; work that went on before it, since the last entry, is forgiven, too.
-//     A sleep that is shorter than what was left of a limit shows nowhere, and counts.
+//   - while the machine slept past a limit: from the last entry to the next one, if a
+//     timer was due between them and did not fire. So a sleep alone exhausts no limit and
+//     no patience; work before the sleep, since the last entry, is not counted either.
+//     A sleep that is shorter than the rest of a limit cannot be detected, and counts.
 //
-// All of it comes from the stamps of entries. Tasks of older rules count the clock on
-// the wall, but for the wait for a person.
+// All of it follows from the stamps of entries. Tasks of older rules count wall-clock time,
+// except for the wait for a person.
 
-// WorkRules are the first rules under which limits count time at work and actors ask
-// each other for what was lost.
-const WorkRules = 2
-
-// restGraceMS is how late an actor may be woken by the clock before that says that
-// nobody was there to wake it.
+// restGraceMS is how late the clock may wake an actor before the delay shows that
+// no node was there to wake it.
 const restGraceMS = 60_000
 
-const (
-	// TimeoutMaxMS is the longest limit of time that a client may ask for.
-	TimeoutMaxMS = 366 * 24 * 3600 * 1000
-	// hardGraceMS is at least left between the soft limit and the hard one.
-	hardGraceMS = 60_000
-)
-
-// HardLimitMS is the limit that ends an agent which is to sum up after soft.
-func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
-
-// countsWork: the limits of the agent count time at work.
-func (s State) countsWork() bool { return s.Task.Rules >= WorkRules }
+// countsWork reports whether the limits of the agent count time at work.
+func (s State) countsWork() bool { return s.Task.Rules >= spec.WorkRules }
 
 // clock is how long the agent has been at work, in milliseconds.
 func (s State) clock() int64 {
@@ -49,7 +37,7 @@ func (s State) clock() int64 {
 	return max(0, now-s.Began)
 }
 
-// worked is what the end of an agent says of its clock; 0: it was not counted.
+// worked is the working time that the end of an agent reports; 0: it was not counted.
 func (s State) worked() int64 {
 	if !s.countsWork() {
 		return 0
@@ -57,7 +45,7 @@ func (s State) worked() int64 {
 	return s.Worked
 }
 
-// awaitsChildren: others work for this agent, and it does nothing meanwhile.
+// awaitsChildren reports whether the agent does nothing but wait for children.
 func (s State) awaitsChildren() bool {
 	switch {
 	case s.Phase == Waiting && s.Idle:
@@ -70,7 +58,7 @@ func (s State) awaitsChildren() bool {
 		switch {
 		case c.Stage == Running && c.delegate():
 			children++
-		case c.Stage == Gated && c.Person != "": // its question is put when the batch has ended
+		case c.Stage == Gated && c.Person != "": // its question is asked when the batch has ended
 		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
 			return false
 		}
@@ -78,8 +66,8 @@ func (s State) awaitsChildren() bool {
 	return children > 0
 }
 
-// stand stops the clock where the agent begins to wait for children, and sets it going
-// where the wait is over.
+// stand stops the clock when the agent begins to wait for children, and restarts
+// it when the wait is over.
 func (s State) stand(fx []Effect) (State, []Effect) {
 	waits := s.awaitsChildren()
 	switch {
@@ -95,8 +83,8 @@ func (s State) stand(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// credit counts the work of a child that has answered: the clock is at least where it
-// was when the child began, and what the child has worked since.
+// credit counts the work of a child that has answered: the clock is at least its
+// value when the child began, plus the time that the child has worked since.
 func (s State) credit(born, worked int64) State {
 	if behind := born + worked - s.clock(); s.countsWork() && worked > 0 && behind > 0 {
 		s.Began -= behind
@@ -104,9 +92,9 @@ func (s State) credit(born, worked int64) State {
 	return s
 }
 
-// absent takes the time before a claim from the clock: since last, the stamp of the
-// entry before it, nobody worked. An agent that was at rest, and was woken in time,
-// had been waiting for an answer of its supervisor or for its own retry: that counts.
+// absent removes the time before a claim from the clock: since last, the stamp of the entry
+// before it, no process worked. An agent that was passivated, and was woken in time, had been
+// waiting for an answer of its supervisor or for its own retry: that time counts.
 func (s State) absent(last int64) State {
 	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
@@ -117,9 +105,9 @@ func (s State) absent(last int64) State {
 	return s.skip(s.Now - last) //mutant:absence-counts
 }
 
-// overslept takes the time since last from the clock if a limit of time passed meanwhile
-// and was not heard of for longer than a process that runs can take: the machine slept,
-// or no log could be written. A timer that comes in time says that a process ran.
+// overslept removes the time since last from the clock if a time limit passed meanwhile
+// and its timer is later than a running process can be: the machine slept, or no log
+// could be written. A timer that fires in time shows that a process ran.
 func (s State) overslept(f Fact, last int64) State {
 	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
@@ -146,7 +134,7 @@ func (s State) overslept(f Fact, last int64) State {
 	return s.skip(s.Now - last)
 }
 
-// skip moves on what the clock of the agent and its patience at a gate began with.
+// skip moves the start of the agent's clock, and of its patience with a throttle, forward.
 func (s State) skip(ms int64) State {
 	ms = max(0, ms)
 	s.Began += ms
@@ -156,7 +144,7 @@ func (s State) skip(ms int64) State {
 	return s
 }
 
-// TimeLimitSet gives a live agent new limits of time, from now on.
+// TimeLimitSet gives a live agent new time limits, counted from now.
 type TimeLimitSet struct {
 	SoftMS int64 `msgpack:"s"`
 	HardMS int64 `msgpack:"h"`
@@ -165,8 +153,8 @@ type TimeLimitSet struct {
 // Kind is the fact's word in logs.
 func (TimeLimitSet) Kind() string { return "time_limit_set" }
 
-// timeLimitSet replaces what is left by what was asked. A closing turn that has begun
-// is not taken back.
+// timeLimitSet replaces the time that is left by the requested time. It does not
+// take back a closing turn that has begun.
 func timeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	if s.Phase == "" || s.Phase == Done || f.SoftMS <= 0 || f.HardMS < f.SoftMS {
 		return s, nil
@@ -180,8 +168,8 @@ func timeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	return s, s.clocks()
 }
 
-// left is what the agent has left of its time, at least a moment: a child closes
-// before its parent does.
+// left is the time that the agent has left, at least a moment: a child ends before
+// its parent does.
 func (s State) left() (soft, hard int64) {
 	if !s.countsWork() {
 		return 0, 0

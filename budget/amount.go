@@ -1,6 +1,6 @@
-// Package budget is the ledger of one run: a pool of tokens, money and tool
-// calls, the leases that every model call holds before it may spend, and the
-// upper bounds that make a lease strict.
+// Package budget is the ledger of one run: a pool of tokens, money and tool calls,
+// the reservations that every model call holds before it may spend, and the upper
+// bounds that make a reservation strict.
 //
 // Everything here is a value without a clock, a goroutine or an error: the
 // supervisor steps it.
@@ -8,7 +8,7 @@ package budget
 
 import "github.com/troupe-run/troupe/model"
 
-// Amount is what a call may cost, or did: tokens at face value, money in
+// Amount is the possible or actual cost of a call: tokens at face value, money in
 // billionths of a US dollar, tool calls.
 type Amount struct {
 	Tokens int64 `msgpack:"t,omitempty" json:"tokens"`
@@ -26,18 +26,18 @@ func (a Amount) Minus(b Amount) Amount {
 	return Amount{a.Tokens - b.Tokens, a.Nano - b.Nano, a.Calls - b.Calls}
 }
 
-// Over is what exceeds b, component by component, never negative.
+// Over is the part that exceeds b, component by component, never negative.
 func (a Amount) Over(b Amount) Amount {
 	return Amount{max(0, a.Tokens-b.Tokens), max(0, a.Nano-b.Nano), max(0, a.Calls-b.Calls)}
 }
 
-// Zero reports whether nothing is in it.
+// Zero reports whether all components are zero.
 func (a Amount) Zero() bool { return a == Amount{} }
 
 // Limit caps an Amount; a component of zero is not limited.
 type Limit Amount
 
-// Room is what is left under the limit after used; components without a limit
+// Room is the amount that the limit leaves after used; components without a limit
 // come back as Unlimited.
 func (l Limit) Room(used Amount) Amount {
 	room := func(limit, used int64) int64 {
@@ -49,11 +49,11 @@ func (l Limit) Room(used Amount) Amount {
 	return Amount{room(l.Tokens, used.Tokens), room(l.Nano, used.Nano), room(l.Calls, used.Calls)}
 }
 
-// Unlimited stands for a component without a limit. It is far below the range
+// Unlimited is the room of a component without a limit. It is far below the range
 // of int64 so that sums of a few of them do not overflow.
 const Unlimited int64 = 1 << 60
 
-// EnvelopeTokens is what one message, call, result or tool schema may cost
+// EnvelopeTokens bounds the cost of one message, call, result or tool schema
 // beyond its own bytes.
 const EnvelopeTokens = 16
 
@@ -82,8 +82,8 @@ func Message(m model.Message) int64 {
 	return n
 }
 
-// UnboundedTokens are held for a medium of which nobody has published what it
-// costs at most. Somebody has allowed that by name.
+// UnboundedTokens are reserved for a medium whose maximum cost is not published. A
+// person has allowed such media by name.
 const UnboundedTokens = 50_000
 
 // MediaMost bounds the tokens of a medium.

@@ -2,25 +2,25 @@ package budget
 
 import "github.com/troupe-run/troupe/model"
 
-// What an estimate takes where nobody counted. Unlike the bounds of amount.go an
-// estimate may be too low: it says when a prompt grows large, never what a call
-// may cost.
+// Estimates of texts and media that were not counted. Unlike the bounds of
+// amount.go an estimate may be too low: it shows when a prompt grows large, never
+// what a call may cost.
 const (
 	// BytesPerToken divides the bytes of a text that was not counted.
 	BytesPerToken = 3
 	// MessageTokens is what a message, call, result or tool schema adds to its texts.
 	MessageTokens = 4
-	// MediaTokens is what a part that is no text counts, where its provider's
-	// formula is not known.
+	// MediaTokens is the estimate of a part that is not text, if its provider's
+	// formula is unknown.
 	MediaTokens = 250
 )
 
 // GuessText estimates a text that was not counted.
 func GuessText(s string) int64 { return (int64(len(s)) + BytesPerToken - 1) / BytesPerToken }
 
-// Guess estimates what a message adds to a prompt: its counted tokens where it
-// has any, and the bytes of its texts where it has none, or where the count is
-// beyond what the bytes can be.
+// Guess estimates what a message adds to a prompt: its counted tokens if it has
+// any, and the bytes of its texts if it has none, or if the count exceeds what the
+// bytes allow.
 func Guess(m model.Message) int64 {
 	if m.Tombstone {
 		return 0
@@ -42,7 +42,7 @@ func Guess(m model.Message) int64 {
 	return n + MessageTokens*int64(1+len(m.Calls)+len(m.Results)) + MediaTokens*int64(len(m.Opaque))
 }
 
-// likely is what a medium counts by its provider's formula, if there is one.
+// likely is the size of a medium by its provider's formula, if there is one.
 func likely(m model.Media) int64 {
 	if m.Likely <= 0 || m.Likely > MediaMost(m) {
 		return MediaTokens
@@ -65,7 +65,7 @@ type Ratio struct {
 	Reported, Estimated int64
 }
 
-// Bounds of a Ratio: a sample of few tokens says nothing, one that is further
+// Bounds of a Ratio: a sample of few tokens is ignored, a sample that is further
 // off than ratioMax counts as that far off, and old samples fade.
 const (
 	sampleMin = 64

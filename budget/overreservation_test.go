@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
@@ -44,7 +45,7 @@ func kinds(t *testing.T) map[string]string {
 		return b.String()
 	}
 	code := read("*.go", "../model/*.go", "../supervisor/*.go")
-	return map[string]string{"code": code, "prose": read("../docs/*.md", "../*.md"), "json": read("../gateway/schemas/*.json"),
+	return map[string]string{"code": code, "prose": read("../docs/*.md", "../*.md"), "json": read("../internal/control/schemas/*.json"),
 		"chinese": read("testdata/chinese.txt"), "base64": base64.StdEncoding.EncodeToString([]byte(code))}
 }
 
@@ -91,8 +92,8 @@ func converse(t *testing.T, text string) (l leased) {
 	var fx []agent.Effect
 	step := func(f agent.Fact) { s, fx = agent.Step(s, agent.Event{At: s.Now + 10, Life: "a", Fact: f}) }
 	step(agent.Resumed{Life: "a"})
-	step(agent.Submitted{Task: agent.Task{ID: agent.Root, Goal: piece(text, 1, 300), System: "You read carefully, and say what you have read.",
-		Model: agent.Model{Name: "m/one"}, Limits: agent.Limits{Turns: readTurns + 2},
+	step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: piece(text, 1, 300), System: "You read carefully, and say what you have read.",
+		Model: spec.Model{Name: "m/one"}, Limits: spec.Limits{Turns: readTurns + 2},
 		Tools: []model.ToolSpec{{Name: "read", Description: "Reads a piece.", Class: model.Read, Schema: `{"type":"object","properties":{"n":{"type":"integer"}}}`}}}})
 	for turn := range readTurns {
 		at := slices.IndexFunc(fx, func(e agent.Effect) bool { _, ok := e.(agent.Reserve); return ok })

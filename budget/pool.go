@@ -12,8 +12,8 @@ type Pool struct {
 	Limit   Limit
 	Spent   Amount // settled, unknown included
 	Held    Amount // sum of the open leases
-	Kept    Amount // sum of what is kept back for closing turns
-	Unknown Amount // part of Spent: charged in full because nobody knows
+	Kept    Amount // sum of the amounts kept for closing turns
+	Unknown Amount // part of Spent: charged in full because the cost is unknown
 	Overrun Amount // part of Spent: billed beyond the lease
 
 	accounts *immutable.SortedMap[string, *Account] // what they point to is never written again
@@ -23,13 +23,13 @@ type Pool struct {
 type Account struct {
 	Limit  Limit  // the agent's own cap within the pool
 	Open   int    // number of the open lease, 0: none
-	Closed int    // highest closed lease: what is not above it is closed for good
+	Closed int    // highest closed lease: every lease up to it is closed for good
 	Held   Amount // of the open lease
 	Kept   Amount // for the closing turn
 	Spent  Amount
 }
 
-// Ask is what an agent wants for one attempt.
+// Ask is an agent's request for one attempt.
 type Ask struct {
 	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens
 	Output    int64 `msgpack:"o"`           // wanted output tokens
@@ -44,7 +44,7 @@ type Ask struct {
 // Verdict is the answer to an Ask.
 type Verdict string
 
-// Verdicts. Wait: what is missing is held by other leases, ask again when one settles.
+// Verdicts. Wait: other leases hold the missing amount, ask again when one settles.
 const (
 	Granted Verdict = "granted"
 	Closing Verdict = "closing" // only the closing turn fits
@@ -61,7 +61,7 @@ type Grant struct {
 	Short   Short // what was short, unless Granted in full
 }
 
-// Short names the component that did not suffice.
+// Short names the component that was insufficient.
 type Short string
 
 // Components.
@@ -71,12 +71,12 @@ const (
 	ShortCalls  Short = "calls"
 )
 
-// CallsAtOnce is how many tool calls must be free before a reply is asked for
-// while others still hold some: below it the agent waits for them.
+// CallsAtOnce is how many tool calls must be free before an agent requests a reply
+// while others still hold some: with fewer, the agent waits for them.
 const CallsAtOnce = 8
 
-// callsShare: while others hold calls, a lease takes at most this part of what
-// is left, so that a few leases do not make everyone else wait.
+// callsShare limits a reservation while others hold calls: it takes at most one in callsShare
+// of the remaining calls, so that a few reservations do not make all other agents wait.
 const callsShare = 8
 
 // Account returns an agent's account; the zero Account if it has none.
@@ -106,7 +106,7 @@ const (
 	usedMax      = 1 << 50
 )
 
-// sane: no number of the Ask is negative or beyond anything real.
+// sane reports whether no number of the Ask is negative or beyond anything real.
 func (k Ask) sane() bool {
 	for _, n := range [...]int64{k.Input, k.Output, k.OutputMin, k.Closing, k.Calls} {
 		if n < 0 || n > askTokensMax {
@@ -119,8 +119,8 @@ func (k Ask) sane() bool {
 // closingBound is what a closing turn with that prompt can cost.
 func (k Ask) closingBound(prompt int64) Amount { return k.Price.Bound(prompt, k.Closing) }
 
-// Admit opens an account if the agent's closing turn fits beside everyone
-// else's; first is the Ask of its first turn. Admitting again changes nothing.
+// Admit opens an account if the agent's closing turn fits in addition to all
+// others; first is the Ask of its first turn. Admitting again changes nothing.
 func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 	if p.accounts != nil {
 		if _, ok := p.accounts.Get(who); ok {
@@ -135,19 +135,19 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 	return p.with(who, Account{Limit: own, Kept: keep}), true
 }
 
-// priced: what has no price cannot be kept under a limit in money. Its cost is
-// unknown, never zero. Only a person may let that pass.
+// priced reports whether a limit in money permits the Ask. The cost of a call
+// without a price is unknown, never zero, so only a person may permit it.
 func (p Pool) priced(own Limit, k Ask) bool {
 	return k.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
 }
 
-// room is what nobody has a claim on.
+// room is the amount that is not spent, held or kept.
 func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) } //mutant:held-not-counted
 
 func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
-// Reserve asks for a lease. A lease that was asked for before is Stale, whether
-// it is still open or closed: a closed one stays closed.
+// Reserve opens a lease. A lease that was requested before is Stale, whether it is
+// still open or closed: a closed lease stays closed.
 func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	a := p.Account(who)
 	switch {
@@ -163,7 +163,7 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	case !p.priced(a.Limit, k):
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
-	p.Kept = p.Kept.Minus(a.Kept) // its own is at its disposal
+	p.Kept = p.Kept.Minus(a.Kept) // the agent may use its own reserve
 	own := a.Limit.Room(a.Spent)
 	// What its own cap forbids is not worth waiting for.
 	best, _, _ := decide(k, own, false)
@@ -190,14 +190,14 @@ func least(a, b Amount) Amount {
 	return Amount{min(a.Tokens, b.Tokens), min(a.Nano, b.Nano), min(a.Calls, b.Calls)}
 }
 
-// decide says what room allows. busy: other leases are open, so room may grow.
-// A normal turn takes its own bound and keeps the closing turn after it (its
+// decide computes what room allows. busy: other leases are open, so room may grow.
+// A normal turn takes its own bound and keeps the closing turn after it (whose
 // prompt is this one plus this output; tool results are not foreseen).
 func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 	if !k.Final {
 		out, short := outputThatFits(k, room)
 		calls := min(k.Calls, room.Calls)
-		if busy { // leave some for those who think at the same time
+		if busy { // leave some for agents that call their models at the same time
 			calls = min(calls, max(CallsAtOnce, room.Calls/callsShare))
 		}
 		if calls < min(k.Calls, CallsAtOnce) && (busy || calls < 1) {
@@ -277,8 +277,8 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 	return p.with(who, a)
 }
 
-// Lose closes a lease whose outcome nobody knows: unknown is spent. The tool
-// calls of a reply that came without its usage are known, and counted.
+// Lose closes a lease whose cost is unknown: an unknown cost is spent in full. The
+// tool calls of a reply that came without its usage are known, and counted.
 func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	a := p.Account(who)
 	if lease != a.Open || lease == 0 {
@@ -290,8 +290,8 @@ func (p Pool) Lose(who string, lease int, calls int64) Pool {
 	return p.Settle(who, lease, lost)
 }
 
-// Return closes a lease under which nothing was billed. One for a closing turn is
-// kept again: nobody else ever had a claim on it.
+// Return closes a lease under which nothing was billed. The amount of a closing
+// turn is kept again: no other agent ever had a claim on it.
 func (p Pool) Return(who string, lease int) Pool {
 	before := p.Account(who)
 	p = p.Settle(who, lease, Amount{})
@@ -304,7 +304,7 @@ func (p Pool) Return(who string, lease int) Pool {
 	return p.with(who, a)
 }
 
-// Leave ends an account: an open lease is lost, what was kept is free again.
+// Leave ends an account: an open lease is lost, and the amount kept for the closing turn is free again.
 func (p Pool) Leave(who string) Pool {
 	a := p.Account(who)
 	if a.Open != 0 {

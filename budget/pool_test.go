@@ -190,7 +190,7 @@ func TestTwoFutures(t *testing.T) {
 	}
 	one, _ := p.Reserve("7", 1, k)
 	two, _ := p.Reserve("7", 1, k)
-	two = two.Settle("7", 1, budget.Amount{Tokens: 600})
+	_ = two.Settle("7", 1, budget.Amount{Tokens: 600})
 	if p.Account("7").Open != 0 || !p.Held.Zero() {
 		t.Errorf("the pool before changed: %+v", p.Account("7"))
 	}

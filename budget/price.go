@@ -10,17 +10,17 @@ type Price struct {
 	Output     int64 `msgpack:"o,omitempty" json:"output"`
 	CacheRead  int64 `msgpack:"r,omitempty" json:"cache_read"`
 	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
-	// Long is what tokens cost in a call whose prompt is long.
+	// Long is the tier of calls with a long prompt.
 	Long Tier `msgpack:"l,omitempty" json:"long,omitzero"`
-	// Longest is the same for prompts that are longer still; only beside Long, and above it.
+	// Longest is the tier of calls with an even longer prompt; it requires Long and is above it.
 	Longest Tier `msgpack:"m,omitempty" json:"longest,omitzero"`
-	// Allowed: the price is not known, and a person has allowed the model by name,
-	// though a limit in money cannot hold for it.
+	// Allowed: the price is unknown, and a person has allowed the model by name,
+	// although a limit in money cannot hold for it.
 	Allowed bool `msgpack:"a,omitempty" json:"allowed,omitempty"`
 }
 
-// Tier is what every token of a call costs whose prompt has more than Above
-// tokens. Above is 0 where there is none.
+// Tier is the price of every token of a call whose prompt has more than Above
+// tokens. Above is 0 if there is no such tier.
 type Tier struct {
 	Above      int64 `msgpack:"a,omitempty" json:"above"`
 	Input      int64 `msgpack:"i,omitempty" json:"input"`
@@ -29,8 +29,8 @@ type Tier struct {
 	CacheWrite int64 `msgpack:"w,omitempty" json:"cache_write"`
 }
 
-// Covered reports whether a limit in money lets a model be called: its price is
-// known, or somebody said that it need not be.
+// Covered reports whether a limit in money permits calls of a model: its price is
+// known, or a person has allowed the model without one.
 func (p Price) Covered() bool { return p.Known || p.Allowed }
 
 // Bound is the most that input and output tokens can cost: every input token
@@ -42,7 +42,7 @@ func (p Price) Bound(input, output int64) Amount {
 
 func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
 
-// upTo is one rate for each kind of token that no call with a prompt of up to
+// upTo returns one rate for each kind of token that no call with a prompt of up to
 // that many tokens exceeds.
 func (p Price) upTo(prompt int64) Price {
 	flat := p

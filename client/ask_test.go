@@ -7,9 +7,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
-	"github.com/troupe-run/troupe/bus/bustest"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // TestARequestIsSentAgainUntilANodeAnswers: it goes to one of the nodes, and one
@@ -19,7 +21,7 @@ func TestARequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 }
 
 func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	names, err := bus.NewNames("")
+	names, err := names.NewNames("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 func TestWhoMayOnlyWatchIsToldSo(t *testing.T) { bustest.Bubble(t, whoMayOnlyWatchIsToldSo) }
 
 func whoMayOnlyWatchIsToldSo(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func whoMayOnlyWatchIsToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	names, err := bus.NewNames("")
+	names, err := names.NewNames("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,21 +5,21 @@ import "context"
 // AttachPartBytes is the most bytes of one AttachRequest.
 const AttachPartBytes = 256 << 10
 
-// AttachRequest sends a part of a file that comes with the prompt of a run,
-// before the run.
+// AttachRequest sends a part of a file that belongs to the prompt of a run, before the run is
+// opened.
 type AttachRequest struct {
 	RunID string `json:"run_id"`
 	Data  []byte `json:"data"` // base64 in JSON
 }
 
-// Attached answers an AttachRequest: the part is kept.
+// Attached answers an AttachRequest: the part is stored.
 type Attached struct {
 	Ref  string `json:"ref"`
 	Size int64  `json:"size"`
 }
 
-// Attachment is an image or a document that comes with a prompt. Its bytes are
-// the parts that were sent before, in order.
+// Attachment is an image or a document of a prompt. Its bytes are the parts that were sent
+// before, in order.
 type Attachment struct {
 	Name  string   `json:"name"`
 	Type  string   `json:"type"` // image/png, application/pdf, text/plain, …
@@ -27,8 +27,8 @@ type Attachment struct {
 	Parts []string `json:"parts"`
 }
 
-// Attach sends a file that is to come with the prompt of a run. The run's
-// request then names it. To send it again is harmless.
+// Attach sends a file for the prompt of a run. The run's request then refers to it. Sending
+// it again is harmless.
 func (c *Client) Attach(ctx context.Context, run, name, mime string, data []byte) (Attachment, error) {
 	a := Attachment{Name: name, Type: mime, Size: int64(len(data))}
 	for len(data) > 0 {

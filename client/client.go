@@ -14,18 +14,19 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Client is a connection to whatever nodes serve it.
+// Client is a connection to the nodes that serve it.
 type Client struct {
 	nc    *nats.Conn
-	names bus.Names
+	names names.Names
 }
 
 // New makes a client. The caller keeps the connection.
-func New(nc *nats.Conn, names bus.Names) *Client { return &Client{nc: nc, names: names} }
+func New(nc *nats.Conn, names names.Names) *Client { return &Client{nc: nc, names: names} }
 
 // NewID makes an id for a run or a request: a lower-case ULID.
 func NewID() string { return strings.ToLower(ulid.Make().String()) }
@@ -36,22 +37,22 @@ const HintHeader = "Troupe-Hint"
 const (
 	// replyTimeout bounds one request unless ctx is shorter.
 	replyTimeout = 15 * time.Second
-	// askAgainAfter is when a request without an answer is sent again, and again: the
-	// node that was given it may have died with it, or be frozen. Every request may
-	// come more than once.
+	// askAgainAfter is the interval at which a request without an answer is sent again: the
+	// node that received it may have died with it, or be frozen. Every request may arrive more
+	// than once.
 	askAgainAfter = 3 * time.Second
-	// busyPatience is how long a request is sent again to nodes that are busy, unless
-	// ctx is shorter. The pause doubles from what the node names up to busyPauseMax,
-	// and is random: those who were refused together do not come back together.
+	// busyPatience is how long a request is retried while all nodes are busy, unless ctx is
+	// shorter. The pause doubles from what the node names up to busyPauseMax, and is
+	// randomized, so that clients that were refused together do not return together.
 	busyPatience = time.Minute
 	busyPauseMax = 4 * time.Second
 )
 
-// RetryHeader carries the milliseconds after which a busy node may be asked again.
+// RetryHeader carries the number of milliseconds after which a busy node may be asked again.
 const RetryHeader = "Troupe-Retry-After-Ms"
 
-// Busy reports whether an error says only that the nodes have too many requests at
-// once: the same one may be sent again.
+// Busy reports whether an error says only that the nodes have too many requests at once: the
+// same request may be sent again.
 func Busy(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && refused.Retry > 0
@@ -65,7 +66,7 @@ func (c *Client) ask(ctx context.Context, verb string, request, reply any) error
 	return c.askAt(ctx, subject, verb, request, reply)
 }
 
-// askAt asks until a node is not too busy, for busyPatience at most.
+// askAt retries a request while the nodes are busy, for busyPatience at most.
 func (c *Client) askAt(ctx context.Context, subject, verb string, request, reply any) error {
 	until := time.Now().Add(busyPatience)
 	for pause := time.Duration(0); ; pause = min(2*pause, busyPauseMax) {
@@ -96,7 +97,7 @@ func (c *Client) askOnce(ctx context.Context, subject, verb string, request, rep
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	again := askAgainAfter
-	if r, ok := request.(CancelRequest); ok { // its answer may take so long
+	if r, ok := request.(CancelRequest); ok { // the answer to a cancel may take that long
 		again += r.Wait()
 	}
 	m, err := c.request(ctx, subject, data, again)
@@ -134,14 +135,15 @@ func (c *Client) request(ctx context.Context, subject string, data []byte, again
 	}
 }
 
-// forbidden: the server says so to the connection, and not to who asked.
+// forbidden reports whether the server refused the subject: it reports that on the
+// connection, not in the reply.
 func (c *Client) forbidden(subject string) bool {
 	last := c.nc.LastError()
 	return errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), strconv.Quote(subject))
 }
 
-// Run starts a run, or finds the one that the same request started before. One
-// that names a directory is for the nodes of this machine, if there are any.
+// Run starts a run, or finds the one that the same request started before. A run that names a
+// directory goes to the nodes of this machine, if there are any.
 func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
 	if r.Dir != "" || r.Agents != "" {
 		machine, _ := os.Hostname() // empty without one
@@ -155,7 +157,7 @@ func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
 	return a, err
 }
 
-// RunOn is Run on the nodes of a machine: where the directories are.
+// RunOn is Run on the nodes of one machine: the one that has the directories.
 func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAccepted, error) {
 	var a RunAccepted
 	subject, err := c.names.CmdAt("run", machine)
@@ -165,7 +167,7 @@ func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAc
 	return a, err
 }
 
-// Get returns one run as it stands.
+// Get returns the current state of a run.
 func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
 	err := c.ask(ctx, "get", GetRequest{RunID: run}, &i)
@@ -193,28 +195,29 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	return l, err
 }
 
-// Drain asks the nodes of a name to leave, or to stay, and returns those that are there.
+// Drain asks the nodes of a name to drain, or to stop draining, and returns those that are
+// there.
 func (c *Client) Drain(ctx context.Context, r DrainRequest) ([]NodeInfo, error) {
 	var l []NodeInfo
 	err := c.ask(ctx, "drain", r, &l)
 	return l, err
 }
 
-// Cancel asks a run to stop. It returns once the request is in the log, and its agents
-// have stopped or the time for that is over: the reply says who has.
+// Cancel asks a run to stop. It returns once the request is in the log, and its agents have
+// stopped or the wait has timed out: the reply says which agents have stopped.
 func (c *Client) Cancel(ctx context.Context, r CancelRequest) (CancelReply, error) {
 	r.Request = orNew(r.Request)
 	wait := r.Wait()
 	var asked, waited CancelReply
-	// First without waiting: a node that is frozen must not keep the request from the
-	// log for as long as another one might have waited for the agents.
+	// The first request does not wait: a frozen node must not delay the append to the log for
+	// as long as another node might have waited for the agents.
 	r.WaitMS = -1
 	if err := c.ask(ctx, "cancel", r, &asked); err != nil || wait == 0 || len(asked.Pending) == 0 {
 		return asked, err
 	}
 	r.WaitMS = wait.Milliseconds()
 	if err := c.ask(ctx, "cancel", r, &waited); err != nil {
-		return asked, nil // it is in the log all the same
+		return asked, nil // the log holds the cancel in any case
 	}
 	return waited, nil
 }
@@ -237,7 +240,7 @@ func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy)
 }
 
 // SetLimits replaces the limits of a live run.
-func (c *Client) SetLimits(ctx context.Context, run string, l supervisor.Limits) error {
+func (c *Client) SetLimits(ctx context.Context, run string, l spec.RunLimits) error {
 	return c.ask(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
 }
 
@@ -254,20 +257,20 @@ func orNew(id string) string {
 	return id
 }
 
-// Wait returns the run once it is finished or parked for a person. Once a node
-// has answered, it outlasts moments when none does: another may be taking over.
+// Wait returns the run once it is finished or parked for a person. Once a node has answered,
+// Wait tolerates moments in which none does: another node may be taking over.
 func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	subject, err := c.names.RunEvents(run)
 	if err != nil {
 		return RunInfo{}, err
 	}
-	// Not SubscribeSync: its channel takes 512 KiB, ten times what the run does.
+	// SubscribeSync is not used: its channel takes 512 KiB, ten times what the run does.
 	changed := make(chan struct{}, 1)
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
 		if strings.HasSuffix(m.Subject, ".run.finished") || strings.HasSuffix(m.Subject, ".query.asked") {
 			select {
 			case changed <- struct{}{}:
-			default: // it is known already
+			default: // a change is already signaled
 			}
 		}
 	})
@@ -297,15 +300,15 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	}
 }
 
-// isUnstored: the server of the node's logs does not answer now. A run that was there
-// goes on when it does.
+// isUnstored reports whether the server of the node's logs does not answer now. A run that
+// exists continues when it does.
 func isUnstored(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && refused.Code == CodeJournal
 }
 
-// pollPause is how long a waiter trusts events alone: they may be lost.
-// A watcher that hears nothing trusts them longer each time.
+// pollPause is how long Wait relies on events alone: they may be lost. As long as no event
+// arrives, each pause is longer than the one before.
 const (
 	pollPause    = 2 * time.Second
 	pollPauseMax = 30 * time.Second
@@ -313,6 +316,6 @@ const (
 )
 
 func unsubscribe(sub *nats.Subscription) {
-	// A subscription of a connection that is closed already is gone too.
+	// If the connection is already closed, its subscriptions are gone, too.
 	_ = sub.Unsubscribe()
 }

@@ -5,7 +5,7 @@ import "context"
 // DeleteRequest removes a run that has ended.
 type DeleteRequest struct {
 	RunID string `json:"run_id"`
-	// Unopened removes only what was sent before a run that is not there.
+	// Unopened removes only what was sent ahead for a run that does not exist.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -13,26 +13,26 @@ type DeleteRequest struct {
 type Deleted struct {
 	RunID   string `json:"run_id"`
 	Agents  int    `json:"agents"`          // whose logs were removed
-	Already bool   `json:"already_deleted"` // before
+	Already bool   `json:"already_deleted"` // by an earlier request
 }
 
-// PruneRequest removes the runs that ended so long ago.
+// PruneRequest removes the runs that ended at least OlderThanMS ago.
 type PruneRequest struct {
 	OlderThanMS int64 `json:"older_than_ms"`
-	// DryRun only names them.
+	// DryRun only lists the runs that would be removed.
 	DryRun bool `json:"dry_run,omitempty"`
-	// After goes on after the reply before.
+	// After is the Last of the previous reply.
 	After string `json:"after,omitempty"`
-	// TombstonesAfter is the TombstonesLast of the reply before.
+	// TombstonesAfter is the TombstonesLast of the previous reply.
 	TombstonesAfter string `json:"tombstones_after,omitempty"`
 }
 
-// Pruned answers a PruneRequest. More: ask again, After the Last and TombstonesAfter the
-// TombstonesLast.
+// Pruned answers a PruneRequest. If More is set, ask again, with After set to Last and
+// TombstonesAfter to TombstonesLast.
 type Pruned struct {
 	Runs           []string `json:"runs"`
 	Kept           []Kept   `json:"kept"`
-	Tombstones     int      `json:"tombstones"` // removed: ends of logs that were deleted long ago
+	Tombstones     int      `json:"tombstones"` // removed tombstones of logs that were deleted long ago
 	Last           string   `json:"last,omitempty"`
 	TombstonesLast string   `json:"tombstones_last,omitempty"`
 	More           bool     `json:"more"`
@@ -51,14 +51,14 @@ func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
 	return d, err
 }
 
-// Withdraw takes back what was sent before a run that does not come: attachments,
-// and a history. Nothing may be there.
+// Withdraw removes what was sent ahead for a run that will not be opened: attachments, and a
+// history. There may be nothing to remove.
 func (c *Client) Withdraw(ctx context.Context, run string) error {
 	var d Deleted
 	return c.ask(ctx, "delete", DeleteRequest{RunID: run, Unopened: true}, &d)
 }
 
-// Prune removes the runs that ended so long ago.
+// Prune removes the runs that ended at least OlderThanMS ago.
 func (c *Client) Prune(ctx context.Context, r PruneRequest) (Pruned, error) {
 	all := Pruned{Runs: []string{}, Kept: []Kept{}}
 	for {

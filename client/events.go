@@ -9,27 +9,28 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // ErrStop ends Events from within each, without an error.
 var ErrStop = errors.New("client: stop")
 
-// watchAhead is how many live events wait while the past is fetched.
+// watchAhead is how many live events wait while past events are fetched.
 const watchAhead = 65536
 
-// toldMax is how many live events are remembered, to be told from what the
-// logs hold, before the logs are asked again.
+// toldMax is how many delivered live events are remembered, to recognize them in the logs,
+// before the logs are read again.
 const toldMax = 4096
 
-// Events calls each for the events of a run after a cursor, in order per log
-// and without a gap; with follow it goes on until the run is over, ctx ends or
-// each returns an error. Token deltas come only while following, and may be
-// lost.
+// Events calls each for the events of a run after a cursor, in order per log and without a
+// gap; with follow it continues until the run is over, ctx ends or each returns an error.
+// Token deltas are delivered only while following, and may be lost.
 //
-// Only what was fetched from the logs is known to be whole. Whatever may have
-// lost a live event (a reconnect, a reader too slow, another life of the node)
-// has the logs asked again from there before anything newer is given on, and so
-// has the end of the run.
+// Only events that were fetched from the logs are known to be complete. After anything that
+// may have lost a live event (a reconnect, a slow reader, another activation of the actor),
+// and at the end of the run, Events fetches from the logs again before it delivers anything
+// newer.
 func (c *Client) Events(ctx context.Context, run string, from Cursor, follow bool, each func(Event, []byte) error) error {
 	w := watcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each}
 	maps.Copy(w.sure, from)
@@ -46,7 +47,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 		if err := sub.SetPendingLimits(watchAhead, -1); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
-		// The server must have the subscription before the past is fetched.
+		// The server must have the subscription before the past events are fetched.
 		if err := c.flush(ctx); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
@@ -62,7 +63,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	return err
 }
 
-// flush waits until the server knows of what was subscribed.
+// flush waits until the server knows the subscription.
 func (c *Client) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
@@ -73,7 +74,8 @@ type watcher struct {
 	client *Client
 	run    string
 	each   func(Event, []byte) error
-	// sure is up to where nothing is missing, told what was given on beyond it.
+	// sure is the cursor up to which no event is missing; told holds the events that were
+	// delivered beyond it.
 	sure       Cursor
 	told       map[string]struct{}
 	reconnects uint64 // of the connection, when the past was last fetched
@@ -81,14 +83,15 @@ type watcher struct {
 	over       bool
 }
 
-// past fetches what the logs hold beyond what is sure.
+// past fetches the events that the logs hold beyond sure.
 func (w *watcher) past(ctx context.Context) error {
-	// Before the request: a reconnect during it may lose what comes after it.
+	// The count is taken before the request: a reconnect during the request may lose later
+	// events.
 	w.reconnects = w.client.nc.Stats().Reconnects
 	for {
 		var page EventsPage
 		if err := w.client.ask(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
-			continue // it has waited
+			continue // ask has waited before it returned
 		} else if err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (w *watcher) past(ctx context.Context) error {
 	}
 }
 
-// live takes one event as it happens.
+// live handles one event as it happens.
 func (w *watcher) live(ctx context.Context, sub *nats.Subscription) error {
 	soon, cancel := context.WithTimeout(ctx, min(pollPause<<w.quiet, pollPauseMax))
 	defer cancel()
@@ -131,21 +134,23 @@ func (w *watcher) live(ctx context.Context, sub *nats.Subscription) error {
 	return w.take(ctx, m.Data)
 }
 
-// take gives one live event on, unless it was given before, or something
-// before it may be missing: then the logs have it too.
+// take delivers a live event unless it was delivered before. If an earlier event may be
+// missing, it reads the logs instead, which hold this event, too.
 func (w *watcher) take(ctx context.Context, raw []byte) error {
 	e, ok := decode(raw)
 	if !ok {
-		return nil // not an event of ours: whoever may publish there said it
+		return nil // not an event of a node: any client that may publish there sent it
 	}
 	if e.Seq == 0 {
-		return w.each(e, raw) // a delta is in no log
+		return w.each(e, raw) // no log holds a delta
 	}
 	if w.known(e) {
 		return nil
 	}
+	// The watcher also fetches past events before the end of the run, and before the first
+	// event of an agent's next activation.
 	lost := w.client.nc.Stats().Reconnects != w.reconnects
-	if lost || e.Kind == kindFinished || e.Kind == kindResumed || len(w.told) >= toldMax {
+	if lost || e.Kind == event.KindRunFinished || e.Kind == event.KindAgentResumed || len(w.told) >= toldMax {
 		if err := w.past(ctx); err != nil || w.known(e) {
 			return err
 		}
@@ -154,13 +159,6 @@ func (w *watcher) take(ctx context.Context, raw []byte) error {
 	return w.give(e, raw)
 }
 
-// Kinds before which the past is fetched once more: the end of the run, and
-// the first word of an agent's next life.
-const (
-	kindFinished = "run.finished"
-	kindResumed  = "agent.resumed"
-)
-
 func (w *watcher) known(e Event) bool {
 	at, _, _ := strings.Cut(e.ID, "#")
 	_, told := w.told[e.ID]
@@ -168,7 +166,7 @@ func (w *watcher) known(e Event) bool {
 }
 
 func (w *watcher) give(e Event, raw []byte) error {
-	w.over = w.over || e.Kind == kindFinished
+	w.over = w.over || e.Kind == event.KindRunFinished
 	return w.each(e, raw)
 }
 

@@ -14,8 +14,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 const run = "r1"
@@ -56,19 +59,19 @@ func history(random *rand.Rand) []told {
 	}
 	agents := []string{"super", "root", "root-1-0", "root-1-1"}
 	for range 60 {
-		kind := "turn.started"
+		kind := event.KindTurnStarted
 		if random.IntN(20) == 0 {
-			kind = "agent.resumed"
+			kind = event.KindAgentResumed
 		}
 		add(agents[random.IntN(len(agents))], kind, 1+random.IntN(3))
 	}
-	add("super", "run.finished", 1)
+	add("super", event.KindRunFinished, 1)
 	return all
 }
 
 func play(t *testing.T, all []told) (*double, *client.Client) {
 	t.Helper()
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,7 @@ func play(t *testing.T, all []told) (*double, *client.Client) {
 	if err := d.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return d, client.New(dial(bus.RoleClient), bus.Names{})
+	return d, client.New(dial(bus.RoleClient), names.Names{})
 }
 
 // pageEntries is how many entries a page of the double has.
@@ -183,7 +186,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 				defer close(done)
 				<-d.asked
 				share := random.Float64()
-				d.happen(random, func(e told) bool { return e.kind != "run.finished" && random.Float64() < share })
+				d.happen(random, func(e told) bool { return e.kind != event.KindRunFinished && random.Float64() < share })
 			}()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()

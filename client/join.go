@@ -9,17 +9,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// ErrInbox: no node would answer to the inboxes that were asked for.
+// ErrInbox says that no node would answer to the inbox prefix of the options.
 var ErrInbox = errors.New("client: inbox prefix")
 
-// Dial connects to a server elsewhere, and reconnects for ever. The caller must
-// Close the client. Who names no credential is an observer, and hears answers
-// where all of them do.
+// Dial connects to a server elsewhere, and reconnects for ever. The caller must Close the
+// client. Without a credential the client is an observer, and receives answers below the
+// inbox prefix that all observers share.
 func Dial(o bus.Options, prefix string) (*Client, error) {
-	names, err := bus.NewNames(prefix)
+	names, err := names.NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +39,14 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 	return New(nc, names), nil
 }
 
-// Join connects to the owner of a state directory. The connection ends with the
-// owner, and then gone is called: the next owner has another address. The
-// caller must Close the client.
+// Join connects to the owner of a state directory. When the owner ends, the connection ends
+// and gone is called: the next owner has another address. The caller must Close the client.
 func Join(dir string, gone func()) (*Client, error) {
 	nc, file, err := bus.Join(dir, nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { gone() }))
 	if err != nil {
 		return nil, err
 	}
-	names, err := bus.NewNames(file.Prefix)
+	names, err := names.NewNames(file.Prefix)
 	if err != nil {
 		nc.Close()
 		return nil, err
@@ -60,11 +60,11 @@ func (c *Client) Close() { c.nc.Close() }
 // URL is the server that the client is connected to.
 func (c *Client) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Names are the subjects that the client uses.
-func (c *Client) Names() bus.Names { return c.names }
+// Names returns the subject names that the client uses.
+func (c *Client) Names() names.Names { return c.names }
 
-// Lost reports whether an error says that the node, or the connection to it, is
-// gone: the same request may be sent to the next one.
+// Lost reports whether an error says that the node, or the connection to it, is gone: the
+// same request may be sent to the next node.
 func Lost(err error) bool {
 	for _, lost := range []error{ErrUnavailable, nats.ErrConnectionClosed, nats.ErrBadSubscription, nats.ErrDisconnected,
 		nats.ErrConnectionReconnecting, nats.ErrConnectionDraining, nats.ErrStaleConnection} {
@@ -76,13 +76,12 @@ func Lost(err error) bool {
 	return errors.As(err, &refused) && refused.Code == CodeUnavailable
 }
 
-// Watch calls each for the events of all runs from now on, from a goroutine of
-// its own, until stop is called. Events may be lost; those of one run are had
-// without a gap from Events.
+// Watch calls each for the events of all runs from now on, from a goroutine of its own, until
+// stop is called. Events may be lost; use Events to read those of one run without a gap.
 func (c *Client) Watch(each func(Event)) (stop func(), err error) {
 	sub, err := c.nc.Subscribe(c.names.Events(), func(m *nats.Msg) {
 		var e Event
-		if json.Unmarshal(m.Data, &e) == nil { // else it is not an event of ours
+		if json.Unmarshal(m.Data, &e) == nil { // otherwise it is not an event of a node
 			each(e)
 		}
 	})
@@ -122,7 +121,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	return list, nil
 }
 
-// Transcript is one agent's messages, as the node tells them.
+// Transcript returns one agent's messages, as the node reports them.
 func (c *Client) Transcript(ctx context.Context, run, agent string) (json.RawMessage, error) {
 	var raw json.RawMessage
 	err := c.ask(ctx, "transcript", TranscriptRequest{RunID: run, Agent: agent}, &raw)

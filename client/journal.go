@@ -5,14 +5,16 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent/event"
 )
 
-// clusterRun stands for the run in events of nodes.
+// clusterRun replaces the run id in events about nodes.
 const clusterRun = "_cluster"
 
-// WatchJournals calls each when a node says that it cannot write its logs, or that it
-// can again: then the info is nil. Events may be lost; Nodes tells how the node that
-// answers stands. It ends with stop.
+// WatchJournals calls each when a node reports that it cannot write its logs, and when it can
+// again: then the info is nil. Events may be lost; Nodes returns the state of the node that
+// answers. The watch ends with stop.
 func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop func(), err error) {
 	subject, err := c.names.RunEvents(clusterRun)
 	if err != nil {
@@ -21,15 +23,15 @@ func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop 
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
 		e, ok := decode(m.Data)
 		if !ok {
-			return // not an event of ours
+			return // not an event of a node
 		}
 		var info JournalInfo
 		switch e.Kind {
-		case "journal.available":
+		case event.KindJournalAvailable:
 			each(e.Node, nil)
-		case "journal.unavailable", "journal.low":
+		case event.KindJournalUnavailable, event.KindJournalLow:
 			if json.Unmarshal(e.Data, &info) == nil {
-				info.Low = e.Kind == "journal.low"
+				info.Low = e.Kind == event.KindJournalLow
 				each(e.Node, &info)
 			}
 		}

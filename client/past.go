@@ -10,22 +10,23 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/model"
 )
 
-// ExportRequest asks for a page of an agent's history; "" is the root.
+// ExportRequest asks for a page of an agent's history; the agent "" is the root.
 type ExportRequest struct {
 	RunID string `json:"run_id"`
 	Agent string `json:"agent,omitempty"`
-	// Turn is after which turn it is taken; nil: as it stands.
+	// Turn is the turn after which the history is taken; nil: its current state.
 	Turn *int `json:"turn,omitempty"`
-	// N and Offset are of the page before.
+	// N and Offset are those of the previous page.
 	N      uint64 `json:"n,omitempty"`
 	Offset int64  `json:"offset,omitempty"`
 }
 
-// ExportPage is a part of the JSON document of an agent.Past. Offset is where
-// the next one begins; at Size it is through.
+// ExportPage is a part of the JSON document of an agent.Past. The next page begins at Offset;
+// the document is complete when Offset is Size.
 type ExportPage struct {
 	Data   string `json:"data"`
 	N      uint64 `json:"n"`
@@ -35,14 +36,14 @@ type ExportPage struct {
 
 // RecallRequest sends a part of a history that a run is to begin with.
 type RecallRequest struct {
-	RunID    string          `json:"run_id"`
-	Past     string          `json:"past"` // names the history: its hash
-	Part     int             `json:"part"`
-	Messages []model.Message `json:"messages"`
-	Fold     *agent.PastFold `json:"fold,omitempty"`
+	RunID    string           `json:"run_id"`
+	Past     string           `json:"past"` // identifies the history: its hash
+	Part     int              `json:"part"`
+	Messages []model.Message  `json:"messages"`
+	Fold     *history.Summary `json:"fold,omitempty"`
 }
 
-// History names what was sent with RecallRequest.
+// History identifies the history that was sent with RecallRequest.
 type History struct {
 	Past  string `json:"past"`
 	Parts int    `json:"parts"`
@@ -65,15 +66,15 @@ func (c *Client) Export(ctx context.Context, run, who string, turn *int) (json.R
 	}
 }
 
-// Recall sends the history that a run is to begin with. The run's request then
-// names it. A run that is there already needs none.
-func (c *Client) Recall(ctx context.Context, run string, past agent.Past) (History, error) {
+// Recall sends the history that a run is to begin with. The run's request then refers to it.
+// A run that exists already needs none.
+func (c *Client) Recall(ctx context.Context, run string, past history.Transcript) (History, error) {
 	doc, err := json.Marshal(past)
 	if err != nil {
 		return History{}, fmt.Errorf("client: recall: %w", err)
 	}
 	sum := sha256.Sum256(doc)
-	parts, err := past.Parts(hex.EncodeToString(sum[:8]))
+	parts, err := agent.RecallParts(past, hex.EncodeToString(sum[:8]))
 	if err != nil {
 		return History{}, fmt.Errorf("client: recall: %w", err)
 	}

@@ -1,6 +1,6 @@
-// Package client speaks to a troupe node over NATS: the control verbs
-// (`troupe.cmd.<verb>`, JSON request and reply) and the event cursor. cmd/cli,
-// the gateway, tests and examples use it.
+// Package client talks to a troupe node over NATS: the control verbs (`troupe.cmd.<verb>`,
+// JSON request and reply) and the event cursor. cmd/cli, the gateway, tests and examples use
+// it.
 package client
 
 import (
@@ -9,16 +9,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 // RunRequest starts a run. The fields are the long flags of `run` with
 // underscores. Zero means the node's default.
 type RunRequest struct {
-	// RunID is chosen by the client (a lower-case ULID): asking again is harmless.
+	// RunID is chosen by the client (a lower-case ULID), so that a repeated request is
+	// harmless.
 	RunID           string             `json:"run_id"`
 	Prompt          string             `json:"prompt"`
 	Agent           string             `json:"agent,omitempty"`
@@ -40,40 +42,40 @@ type RunRequest struct {
 	AllowedTools    []string           `json:"allowed_tools,omitempty"`
 	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
 	Conversation    string             `json:"conversation,omitempty"`
-	Yes             bool               `json:"yes,omitempty"` // writes in the directory, and shell commands in the sandbox, need no approval
+	Yes             bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
 	Caller          string             `json:"caller,omitempty"`
 	Constraints     []string           `json:"constraints,omitempty"`
 	Criteria        []string           `json:"criteria,omitempty"`
 	Trace           string             `json:"trace,omitempty"`
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
-	// Fallback are models that take over when the one before has failed for good.
+	// Fallback lists models, each of which takes over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
-	// PaidLimit: the limit in money that paid models have by default holds also
-	// where MaxTokens is given, because that is no word of the user's.
+	// PaidLimit applies the default money limit of paid models even if MaxTokens is given,
+	// because here the user did not choose MaxTokens.
 	PaidLimit bool `json:"paid_limit,omitempty"`
-	// AllowUnpriced are models that may be called under a limit in money though
-	// nobody knows what they cost: PROVIDER/MODEL.
+	// AllowUnpriced lists models with an unknown price that may be called despite a money
+	// limit: PROVIDER/MODEL.
 	AllowUnpriced []string `json:"allow_unpriced,omitempty"`
-	// Attach are images and documents that come with the prompt.
+	// Attach lists the images and documents of the prompt.
 	Attach []Attachment `json:"attach,omitempty"`
-	// AllowUnbounded are models that may be sent attachments though nobody has
-	// published what those cost there at most: PROVIDER/MODEL.
+	// AllowUnbounded lists models that may receive attachments although no maximum cost of
+	// those is published: PROVIDER/MODEL.
 	AllowUnbounded []string `json:"allow_unbounded,omitempty"`
-	// RequireTool are results that the answer needs: NAME, or NAME=TEXT.
+	// RequireTool lists tool results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
 	UseTokens   int64           `json:"use_tokens,omitempty"`  // output tokens to use up before it may stop
-	// Manners are how the loops behave where it is not as ever; models in them
-	// are named, and hooks have no place here.
-	Manners *agent.Manners `json:"manners,omitempty"`
+	// LoopOptions change the defaults of the loop; models in them are given by name, and hooks
+	// are not allowed here.
+	LoopOptions *spec.LoopOptions `json:"manners,omitempty"`
 	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
 	NoAgentsMD bool `json:"no_agents_md,omitempty"`
-	// Fork begins with the history of another run's root: RUN as it stands, or
-	// RUN@TURN as it stood after a turn.
+	// Fork starts from the history of another run's root agent: RUN in its current state, or
+	// RUN@TURN after a turn.
 	Fork string `json:"fork,omitempty"`
-	// History begins with what was sent by RecallRequest.
+	// History is the history that the run begins with, sent by RecallRequest.
 	History *History `json:"history,omitempty"`
-	// Resume continues the run RunID, which must exist; nothing else is read.
+	// Resume continues the run RunID, which must exist; all other fields are ignored.
 	Resume bool `json:"resume,omitempty"`
 }
 
@@ -81,7 +83,7 @@ type RunRequest struct {
 type RunAccepted struct {
 	RunID string   `json:"run_id"`
 	Model string   `json:"model"`
-	Why   string   `json:"why"` // why this model
+	Why   string   `json:"why"` // why this model was chosen
 	Notes []string `json:"notes,omitempty"`
 	Limit int64    `json:"max_tokens"`
 }
@@ -91,17 +93,17 @@ type RunInfo struct {
 	RunID string `json:"run_id"`
 	State string `json:"state"` // live, queued, parked, finished
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
-	Position int                `json:"position,omitempty"`
-	Title    string             `json:"title"`
-	Model    string             `json:"model"`
-	Started  string             `json:"started"`
-	Node     string             `json:"node,omitempty"`
-	Result   *supervisor.Result `json:"result,omitempty"`
-	// Description is there if it was asked for.
+	Position int           `json:"position,omitempty"`
+	Title    string        `json:"title"`
+	Model    string        `json:"model"`
+	Started  string        `json:"started"`
+	Node     string        `json:"node,omitempty"`
+	Result   *event.Result `json:"result,omitempty"`
+	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
 }
 
-// CancelRequest stops a run, or one agent of it and what is below.
+// CancelRequest stops a run, or one agent of it and the agents below.
 type CancelRequest struct {
 	RunID   string `json:"run_id"`
 	Request string `json:"request_id"`
@@ -109,15 +111,15 @@ type CancelRequest struct {
 	Now     bool   `json:"now,omitempty"`
 	Why     string `json:"why,omitempty"`
 	// WaitMS is how long the acknowledgement may wait for the agents to stop, at most
-	// CancelWaitMax. 0 is CancelWaitDefault; negative: it does not wait.
+	// CancelWaitMax. 0 means CancelWaitDefault; a negative value means no wait.
 	WaitMS int64 `json:"wait_ms,omitempty"`
 }
 
 const (
-	// CancelWaitDefault is how long the acknowledgement of a cancel waits for the agents
-	// to stop, if the request does not say.
+	// CancelWaitDefault is how long the acknowledgement of a cancel waits for the agents to
+	// stop, unless the request says otherwise.
 	CancelWaitDefault = 5 * time.Second
-	// CancelWaitMax is the longest that it may wait: requests end soon after.
+	// CancelWaitMax is the longest wait: requests time out soon after.
 	CancelWaitMax = 10 * time.Second
 )
 
@@ -132,31 +134,31 @@ func (r CancelRequest) Wait() time.Duration {
 	return time.Duration(min(r.WaitMS, CancelWaitMax.Milliseconds())) * time.Millisecond
 }
 
-// CancelReply is the acknowledgement of a cancel. The request is in the log of the run
-// in any case. An agent that counts as stopped begins nothing any more.
+// CancelReply is the acknowledgement of a cancel. The log of the run holds the request in any
+// case. An agent that counts as stopped begins nothing any more.
 type CancelReply struct {
-	Agents  int `json:"agents"`   // that the cancel is for
-	Stopped int `json:"stopped"`  // by their own word
-	GivenUp int `json:"given_up"` // nobody knows of them
-	// Pending are those that have not stopped yet, by the node that they were last
-	// heard of on.
+	Agents  int `json:"agents"`   // agents that the cancel is for
+	Stopped int `json:"stopped"`  // agents that reported their end
+	GivenUp int `json:"given_up"` // agents without a known state
+	// Pending counts the agents that have not stopped yet, by the node that last reported
+	// them.
 	Pending []PendingOn `json:"pending"`
-	// Text is such a sentence: "17 of 17 stopped".
+	// Text is a summary such as "17 of 17 stopped".
 	Text string `json:"text"`
 }
 
 // PendingOn is how many agents have not stopped yet on one node.
 type PendingOn struct {
-	// Node is "" for agents that no node has taken up yet: they have begun nothing.
+	// Node is "" for agents that no node has activated yet: they have begun nothing.
 	Node   string `json:"node"`
 	Agents int    `json:"agents"`
-	// Unreachable: the node missed a renewal of its lease. It may be frozen, cut off or
-	// dead.
+	// Unreachable says that the node missed a renewal of its lease. It may be frozen,
+	// disconnected or dead.
 	Unreachable bool `json:"unreachable"`
-	// HeardMS is for how long the node has not been heard of.
+	// HeardMS is the number of milliseconds since the node's last sign of life.
 	HeardMS int64 `json:"heard_ms"`
-	// LeaseMS is after how many milliseconds its lease ends unless it is heard of again:
-	// from then on nothing begins there. 0: it has ended.
+	// LeaseMS is the number of milliseconds until its lease ends, unless the node renews it:
+	// after that, no work begins there. 0: the lease has ended.
 	LeaseMS int64 `json:"lease_ms"`
 }
 
@@ -172,7 +174,7 @@ type SteerRequest struct {
 type AnswerRequest struct {
 	RunID    string `json:"run_id"`
 	Request  string `json:"request_id"`
-	Agent    string `json:"agent,omitempty"` // "": the one that asked Query
+	Agent    string `json:"agent,omitempty"` // "": the agent that asked Query
 	Query    string `json:"query"`
 	Decision string `json:"decision"` // approve, deny, skip, text
 	Text     string `json:"text,omitempty"`
@@ -185,24 +187,24 @@ type PolicyRequest struct {
 	Policy  supervisor.Policy `json:"policy"`
 }
 
-// BudgetRequest replaces a live run's limits: all of them, with Patch those
-// that are not zero, with Freeze none, but nothing but closing turns is granted.
+// BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not
+// zero. With Freeze it replaces none, but the run grants only closing turns.
 type BudgetRequest struct {
-	RunID   string            `json:"run_id"`
-	Request string            `json:"request_id"`
-	Limits  supervisor.Limits `json:"limits"`
-	Patch   bool              `json:"patch,omitempty"`
-	Freeze  bool              `json:"freeze,omitempty"`
+	RunID   string         `json:"run_id"`
+	Request string         `json:"request_id"`
+	Limits  spec.RunLimits `json:"limits"`
+	Patch   bool           `json:"patch,omitempty"`
+	Freeze  bool           `json:"freeze,omitempty"`
 }
 
-// GetRequest asks for one run, with its Description if that is wanted.
+// GetRequest asks for one run, with its Description if Describe is set.
 type GetRequest struct {
 	RunID    string `json:"run_id"`
 	Describe bool   `json:"describe,omitempty"`
 }
 
-// Cursor is a vector of places: for each log of a run, the ordinal of the last
-// entry whose events were seen. To users it is opaque.
+// Cursor is a vector of places: for each log of a run, the index of the last entry whose
+// events were seen. To users it is opaque.
 type Cursor map[string]uint64
 
 // EventsRequest asks for the events after a cursor.
@@ -211,7 +213,7 @@ type EventsRequest struct {
 	From  Cursor `json:"from,omitempty"`
 }
 
-// EventsPage is as many events as fit a reply. More: ask again from Cursor.
+// EventsPage holds as many events as fit a reply. If More is set, ask again from Cursor.
 type EventsPage struct {
 	Events []json.RawMessage `json:"events"`
 	Cursor Cursor            `json:"cursor"`
@@ -220,7 +222,7 @@ type EventsPage struct {
 
 // Event is one document of `troupe.evt.>`, with its data still as JSON.
 type Event struct {
-	life.Event
+	activation.Published
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
@@ -230,14 +232,14 @@ const (
 	CodeForbidden   = "403"
 	CodeNotFound    = "404"
 	CodeConflict    = "409"
-	CodeGone        = "410" // it was deleted
+	CodeGone        = "410" // the run was deleted
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"
-	CodeJournal     = "507" // the node's logs cannot be written now: a full disk, a server whose store is off
+	CodeJournal     = "507" // the node cannot write its logs now: a full disk, a server whose store is off
 )
 
-// ErrUnavailable: no node answered.
+// ErrUnavailable says that no node answered.
 var ErrUnavailable = errors.New("client: no node answers")
 
 // Error is a refusal by a node.
@@ -245,13 +247,14 @@ type Error struct {
 	Code string
 	Text string
 	Hint string
-	// Retry is when to ask the same again, of a node that is only busy; else 0.
+	// Retry is the time after which to send the same request again, if the node is only busy;
+	// otherwise 0.
 	Retry time.Duration
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("node: %s (%s)", e.Text, e.Code) }
 
-// TranscriptRequest asks for one agent's messages; "" is the root.
+// TranscriptRequest asks for one agent's messages; the agent "" is the root.
 type TranscriptRequest struct {
 	RunID string `json:"run_id"`
 	Agent string `json:"agent,omitempty"`
@@ -265,45 +268,47 @@ type NodeInfo struct {
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
 	Started string `json:"started,omitempty"`
-	// State is live or leaving; a node alone with its own server is alone.
+	// State is live or leaving; for a single node with its own server, it is alone.
 	State string `json:"state"`
-	// Heard is when it last said that it lives, by the clock of the server.
+	// Heard is the time of its last heartbeat, by the clock of the server.
 	Heard string `json:"heard,omitempty"`
-	// HeardMS is for how long the node that answers has not heard of it, by its own clock.
+	// HeardMS is how many milliseconds ago the node that answers received that heartbeat, by
+	// its own clock.
 	HeardMS int64 `json:"heard_ms,omitempty"`
-	// Live is how many actors it runs, Busy the calls that those have under way, and
-	// Resting how many wait in logs that it holds, without a process of their own: for
-	// a person, another agent, or the clock.
+	// Live is how many actors it runs, Busy how many calls they have under way, and Resting
+	// how many actors are passivated in logs that it holds, waiting for a person, another
+	// agent, or the clock.
 	Live    int64 `json:"live"`
 	Busy    int64 `json:"busy"`
 	Resting int64 `json:"resting"`
-	// LiveRuns and QueuedRuns are told by the node that answers of itself.
+	// LiveRuns and QueuedRuns are set only for the node that answers.
 	LiveRuns   int `json:"live_runs,omitempty"`
 	QueuedRuns int `json:"queued_runs,omitempty"`
-	// Pools that it serves, each with the shards that it holds; Shards are those of
-	// the pool "default".
+	// Pools lists the node pools that it serves, each with the shards that it holds; Shards
+	// are those of the pool "default".
 	Pools  map[string][]int `json:"pools,omitempty"`
 	Shards []int            `json:"shards"`
-	// Profile is what its server promises (docs/profiles.md), Unproven what it did
-	// not see of that when it started. The node that answers tells all that it saw.
-	// Rules are the newest that it knows; Avoids are shards, by pool, with logs that
-	// are newer, which it leaves to others.
+	// Profile is the durability that its server promises (docs/profiles.md), Unproven the part
+	// of that promise which the node could not verify when it started. The node that answers
+	// sets Proof to all that it verified. Rules is the newest version that the node knows;
+	// Avoids lists shards, by pool, with newer logs, which it leaves to other nodes.
 	Rules  int              `json:"rules,omitempty"`
 	Avoids map[string][]int `json:"avoids,omitempty"`
-	// Unreadable are shards, by pool, that it holds and cannot read: their runs stand still.
+	// Unreadable lists shards, by pool, that it holds and cannot read: their runs do not
+	// progress.
 	Unreadable map[string][]int `json:"unreadable,omitempty"`
 	Profile    string           `json:"profile,omitempty"`
 	Unproven   string           `json:"unproven,omitempty"`
 	Proof      *bus.Proof       `json:"proof,omitempty"`
-	// Journal is there while the node that answers cannot write its logs, or has
-	// little room left for them.
+	// Journal is set while the node that answers cannot write its logs, or has little room
+	// left for them.
 	Journal *JournalInfo `json:"journal,omitempty"`
-	// Warning says what will not happen as asked.
+	// Warning says what part of the request will not be honored.
 	Warning string `json:"warning,omitempty"`
 }
 
-// JournalInfo says why a node cannot write its logs, or that their disk is Low: then
-// live runs go on, and new ones are refused.
+// JournalInfo says why a node cannot write its logs, or that their disk is Low: in that case
+// live runs continue, and new ones are refused.
 type JournalInfo struct {
 	Since     string `json:"since,omitempty"`
 	Why       string `json:"why"`
@@ -313,7 +318,7 @@ type JournalInfo struct {
 	Low       bool   `json:"low,omitempty"`
 }
 
-// Held is how many shards a node holds.
+// Held is how many shards the node holds.
 func (n NodeInfo) Held() (sum int) {
 	for _, shards := range n.Pools {
 		sum += len(shards)
@@ -321,19 +326,19 @@ func (n NodeInfo) Held() (sum int) {
 	return sum
 }
 
-// DrainRequest asks all nodes of a name to give away what they hold and take
-// nothing more, or, with Undo, to be ordinary nodes again.
+// DrainRequest asks all nodes of a name to hand off the shards that they hold and acquire no
+// more, or, with Undo, to be ordinary nodes again.
 type DrainRequest struct {
 	Node string `json:"node"`
 	Undo bool   `json:"undo,omitempty"`
 }
 
-// Fold is a compaction: in later prompts Text stood for the first Upto messages.
+// Fold is a compaction: in later prompts Text replaces the first Upto messages.
 type Fold struct {
 	Upto int  `json:"upto"`
 	Turn int  `json:"turn"`
 	Deep bool `json:"deep,omitempty"`
-	// Plain: no model wrote it, it is cut out of the messages.
+	// Plain says that no model wrote Text: it is an excerpt of the messages.
 	Plain bool   `json:"plain,omitempty"`
 	Text  string `json:"text"`
 }

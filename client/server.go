@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
 )
 
 // Server is the NATS server that a client is connected to.
@@ -14,7 +14,7 @@ type Server struct {
 	RTT     time.Duration
 }
 
-// Server asks how far the server is, and knows its version.
+// Server measures the round trip to the server and reports its version.
 func (c *Client) Server() (Server, error) {
 	rtt, err := c.nc.RTT()
 	if err != nil {
@@ -23,6 +23,6 @@ func (c *Client) Server() (Server, error) {
 	return Server{Version: c.nc.ConnectedServerVersion(), RTT: rtt}, nil
 }
 
-// JetStream reports whether the account has it: nil, or an error that wraps
+// JetStream returns nil if JetStream is enabled for the account, or an error that wraps
 // bus.ErrNoJetStream. On an embedded server only the node may ask.
 func (c *Client) JetStream(ctx context.Context) error { return bus.CheckJetStream(ctx, c.nc) }

@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 const patience = 60 * time.Second
@@ -175,17 +175,17 @@ func TestACompleteSite(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	trusted := t.TempDir()
-	node := host.Config{Name: "n1", Trust: []string{trusted}, Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
 		Env: func(string) string { return "" }}
 	soon, enough := context.WithTimeout(ctx, 2*time.Second)
 	defer enough()
-	if _, err := host.Start(soon, node); !errors.Is(err, host.ErrDenied) {
+	if _, err := node.Start(soon, cfg); !errors.Is(err, node.ErrDenied) {
 		t.Fatalf("a node without streams, and without the right to make them: %v", err)
 	}
-	if err := host.Setup(ctx, host.Config{Bus: s.options("setup")}, 1); err != nil {
+	if err := node.Setup(ctx, node.Config{Bus: s.options("setup")}, 1); err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Start(ctx, node)
+	h, err := node.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestACompleteSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := c.Wait(ctx, id)
-	if err != nil || info.Result == nil || info.Result.Reason != agent.Completed || info.Result.Text != "hello" {
+	if err != nil || info.Result == nil || info.Result.Reason != spec.Completed || info.Result.Text != "hello" {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if _, err := ended.NextMsgWithContext(ctx); err != nil {

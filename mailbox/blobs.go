@@ -17,38 +17,38 @@ const (
 )
 
 var (
-	// ErrBlobRef: this is no reference of a blob.
+	// ErrBlobRef says that a string is not the reference of a blob.
 	ErrBlobRef = errors.New("mailbox: not the reference of a blob")
-	// ErrNoBlob: the run has no such blob.
+	// ErrNoBlob says that the run has no such blob.
 	ErrNoBlob = errors.New("mailbox: no such blob in this run")
-	// ErrBlobRoom: the blobs of the run have reached RunBlobBytesMax. It was not stored.
+	// ErrBlobRoom says that the blobs of the run have reached RunBlobBytesMax. The blob was
+	// not stored.
 	ErrBlobRoom = errors.New("mailbox: the blobs of the run are at their limit")
 )
 
-// Blobs keeps what is too large for an entry. A blob belongs to a run and is
-// named by its content, so that it never changes; it is deleted only with its
-// run (PROTOCOL P15).
+// Blobs stores payloads that are too large for an entry. A blob belongs to a run and is named
+// by its content, so that it never changes; it is deleted only with its run (PROTOCOL P15).
 type Blobs interface {
 	// Put stores data, unless the run has it already, and returns its reference
 	// once the store has acknowledged it. More than BlobBytesMax is ErrTooLarge.
 	Put(ctx context.Context, run string, data []byte) (ref string, err error)
 
-	// Get reads at most n bytes from offset, and says how large the blob is. What
-	// is not found is asked for again for a moment: a reference is written only
-	// after its blob was acknowledged.
+	// Get reads at most n bytes from offset, and returns the size of the blob. If the blob is
+	// not found, Get retries for a moment: a reference is written only after its blob was
+	// acknowledged, so the blob should exist.
 	Get(ctx context.Context, run, ref string, offset, n int64) (part []byte, size int64, err error)
 
 	// Drop deletes all blobs of a run. Dropping again does nothing.
 	Drop(ctx context.Context, run string) error
 }
 
-// BlobRef is the reference of a blob: the hash of what it holds.
+// BlobRef is the reference of a blob: the hash of its content.
 func BlobRef(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckBlobRef refuses what BlobRef could not have made.
+// CheckBlobRef rejects a reference that BlobRef could not have made.
 func CheckBlobRef(ref string) error {
 	raw, err := hex.DecodeString(ref)
 	if err != nil || len(raw) != sha256.Size || ref != hex.EncodeToString(raw) {

@@ -12,10 +12,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Marshal encodes the body of a fact: compact numbers, keys of Go maps in
-// order, fields by their `msgpack` tags. It refuses what Unmarshal would
-// refuse: maps whose keys are not strings, and time.Time (facts carry Unix
-// milliseconds).
+// Marshal encodes the body of a fact: compact numbers, keys of Go maps in order, fields by
+// their `msgpack` tags. It rejects what Unmarshal would reject: maps whose keys are not
+// strings, and time.Time (facts carry Unix milliseconds).
 func Marshal(v any) (msgpack.RawMessage, error) {
 	b := encoders.Get().(*bodyEncoder)
 	defer b.release()
@@ -39,8 +38,8 @@ func Marshal(v any) (msgpack.RawMessage, error) {
 	return slices.Clone(data), nil
 }
 
-// Unmarshal decodes the body of a fact into v, after Check has accepted it.
-// Fields that v does not have are ignored; no body leaves v as it is.
+// Unmarshal decodes the body of a fact into v, after Check has accepted it. It ignores fields
+// that v does not have; an empty body leaves v unchanged.
 func Unmarshal(raw []byte, v any) error {
 	if len(raw) == 0 {
 		return nil
@@ -63,7 +62,7 @@ type bodyEncoder struct {
 	buf bytes.Buffer
 }
 
-// release gives the encoder back, unless one large value has blown it up.
+// release returns the encoder to the pool, unless one large value has inflated it.
 func (b *bodyEncoder) release() {
 	if b.buf.Cap() <= 2*EntryBytesMax {
 		b.buf.Reset()
@@ -81,9 +80,8 @@ var (
 	decoders = sync.Pool{New: func() any { return &bodyDecoder{dec: msgpack.NewDecoder(nil)} }}
 )
 
-// loose reports whether a value of type t may hold a Go map whose keys the
-// library writes in random order: it sorts only maps from string itself to
-// string, bool and any.
+// loose reports whether a value of type t may hold a Go map whose keys the library writes in
+// random order: the library sorts only maps from string itself to string, bool and any.
 func loose(t reflect.Type) bool {
 	if known, ok := looseTypes.Load(t); ok {
 		return known.(bool)
@@ -120,8 +118,8 @@ func looseIn(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// appendSorted copies the first value of src, which Check has accepted, with
-// the keys of every map in order, and returns what is left of src.
+// appendSorted copies the first value of src, which Check has accepted, with the keys of
+// every map in order, and returns the rest of src.
 func appendSorted(dst, src []byte) (out, rest []byte) {
 	h, err := head(src, 0)
 	if err != nil {

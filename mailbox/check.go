@@ -10,24 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one encoded value. The msgpack library allocates what a length
-// field says before it looks at what follows, and recurses without a bound:
-// five bytes end a process, and recover does not help. So nothing reaches it
-// that has not been walked here first.
+// Limits of one encoded value. The msgpack library allocates the size that a length field
+// names before it looks at what follows, and recurses without a bound: five bytes can end a
+// process, and recover does not help. So a value reaches the library only after it has been
+// walked here.
 const (
 	// DepthMax is how deep maps and arrays may nest.
 	DepthMax = 32
 	// ElementsMax is how many array elements and map pairs a value may have in all.
 	ElementsMax = 16 << 10
-	// AllocFactor and AllocBase bound what decoding may allocate:
-	// AllocFactor times the input and AllocBase more.
+	// AllocFactor and AllocBase bound the allocation of a decode: AllocFactor times the input
+	// and AllocBase more.
 	AllocFactor = 4
 	AllocBase   = 128 << 10
 )
 
-// What a container may cost once it is Go data, in bytes. They are estimates
-// from above for the structs this project decodes into: the library grows a
-// slice of structs by making the new part twice.
+// Upper estimates of what a container costs as Go data, in bytes, for the structs that this
+// project decodes into: the library grows a slice of structs by allocating the new part
+// twice.
 const (
 	containerCost   = 512
 	elementCost     = 48
@@ -38,31 +38,30 @@ const (
 )
 
 var (
-	// ErrMalformed: the bytes are not one well-formed value within the limits.
-	// The sentinels below wrap it and say which rule was broken.
+	// ErrMalformed says that the bytes are not one well-formed value within the limits. The
+	// sentinels below wrap it and name the broken rule.
 	ErrMalformed = errors.New("mailbox: malformed")
-	// ErrDepth: nested deeper than DepthMax.
+	// ErrDepth says that a value is nested deeper than DepthMax.
 	ErrDepth = fmt.Errorf("%w: nested too deep", ErrMalformed)
-	// ErrElements: more than ElementsMax elements, or more than could be
+	// ErrElements says that a value has more than ElementsMax elements, or more than could be
 	// decoded within the allocation bound.
 	ErrElements = fmt.Errorf("%w: too many elements", ErrMalformed)
-	// ErrDuplicate: a map has the same key twice.
+	// ErrDuplicate says that a map has the same key twice.
 	ErrDuplicate = fmt.Errorf("%w: duplicate map key", ErrMalformed)
-	// ErrTrailing: bytes follow the value.
+	// ErrTrailing says that bytes follow the value.
 	ErrTrailing = fmt.Errorf("%w: trailing bytes", ErrMalformed)
-	// ErrLength: a length is beyond the end of the input.
+	// ErrLength says that a length extends beyond the end of the input.
 	ErrLength = fmt.Errorf("%w: length beyond the input", ErrMalformed)
 )
 
-// Check walks data and reports whether it is exactly one value that Unmarshal
-// may give to the library. It allocates nothing that grows with the input
-// beyond 8 bytes a map key.
+// Check walks data and reports whether it is exactly one value that Unmarshal may pass to the
+// library. Apart from 8 bytes a map key, it allocates nothing that grows with the input.
 func Check(data []byte) error {
 	return walk(data, AllocBase+(AllocFactor-1)*len(data))
 }
 
-// walk is Check with a given budget for the cost of containers; a negative
-// one means that nobody is going to decode them now.
+// walk is Check with a given budget for the cost of containers; a negative budget means that
+// the caller does not decode the value now.
 func walk(data []byte, budget int) error {
 	w := walkers.Get().(*walker)
 	w.data, w.pos, w.elements = data, 0, 0
@@ -96,7 +95,7 @@ func (w *walker) fail(err error) error {
 	return fmt.Errorf("%w at byte %d", err, w.pos)
 }
 
-// value walks one value; depth is how many containers are open around it.
+// value walks one value; depth is the number of containers open around it.
 func (w *walker) value(depth int) error {
 	h, err := head(w.data, w.pos)
 	if err != nil {
@@ -123,7 +122,7 @@ func (w *walker) value(depth int) error {
 	return nil
 }
 
-// charge counts a container against the limits before anything in it is read.
+// charge counts a container against the limits before its contents are read.
 func (w *walker) charge(h header) error {
 	least := h.n
 	if h.kind == kindMap {
@@ -159,7 +158,7 @@ func (w *walker) spend(cost int) error {
 
 func (w *walker) array(n, depth int) error {
 	for range n {
-		// A nil may stand for a whole struct.
+		// A nil may decode to a whole struct.
 		if w.pos < len(w.data) && w.data[w.pos] == codeNil {
 			if err := w.spend(containerCost); err != nil {
 				return err
@@ -225,7 +224,7 @@ func (w *walker) duplicates(keys []span) bool {
 type kind uint8
 
 const (
-	kindBad kind = iota // never used, and the extension types: facts have none
+	kindBad kind = iota // never used, and the extension types, which facts do not have
 	kindNil
 	kindBool
 	kindInt      // not negative
@@ -239,9 +238,9 @@ const (
 
 const codeNil = 0xc0
 
-// header is the head of one value: size bytes of it, then n bytes (strings,
-// binary) or n elements or pairs. The bits of a number are in bits. (With more
-// fields the compiler would no longer keep it in registers.)
+// header is the head of one value: size bytes of head, followed by n bytes (strings, binary)
+// or n elements or pairs. bits holds the bits of a number. (With more fields the compiler
+// would no longer keep it in registers.)
 type header struct {
 	kind kind
 	size int
@@ -249,7 +248,7 @@ type header struct {
 	bits uint64
 }
 
-// code is what a first byte says: wide bytes of number follow it, or n is in it.
+// code is the meaning of a first byte: wide bytes of number follow it, or n is part of it.
 type code struct {
 	kind kind
 	wide uint8
@@ -287,8 +286,8 @@ var codes = func() (all [256]code) {
 	return all
 }()
 
-// head reads the head of the value at pos. For strings and binary it has made
-// sure that the n bytes are there.
+// head reads the head of the value at pos. For strings and binary it checks that the n bytes
+// are present.
 func head(data []byte, pos int) (header, error) {
 	if uint(pos) >= uint(len(data)) {
 		return header{}, ErrLength
@@ -338,7 +337,7 @@ func wideHead(data []byte, c code) (header, error) {
 			h.kind = kindInt
 		}
 	case kindString, kindBinary, kindArray, kindMap:
-		// A container's elements are counted by charge; no value has fewer bytes.
+		// charge counts the elements of a container; no value has fewer bytes.
 		if h.bits > uint64(len(data)-h.size) {
 			return header{}, ErrLength
 		}
@@ -347,7 +346,7 @@ func wideHead(data []byte, c code) (header, error) {
 	return h, nil
 }
 
-// skip returns where the value at pos ends, in bytes that walk has accepted.
+// skip returns the end of the value at pos, in bytes that walk has accepted.
 func skip(data []byte, pos int) int {
 	for open := 1; open > 0; open-- {
 		h, err := head(data, pos)

@@ -9,21 +9,21 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// ErrForm: the entry is of a form newer than this code reads. The bytes are
-// not damaged: a newer node wrote them, and this one must let the shard go.
+// ErrForm says that the form of the entry is newer than this code reads. The bytes are not
+// damaged: a newer node wrote them, and this node must give up the shard.
 var ErrForm = errors.New("mailbox: entry of a newer form")
 
-// The keys of an entry and of an item, as the struct tags have them. Entry and
-// Item are read and written here by hand, without reflection: they are in every
-// append. codec_test.go compares the result with the library's.
+// The keys of an entry and of an item, as in the struct tags. Entry and Item are encoded and
+// decoded here by hand, without reflection, because every append uses them. codec_test.go
+// compares the result with the library's.
 const (
 	keyForm, keyFrom, keyEpoch, keyStart, keyFloor, keyHash, keyItems = "v", "f", "e", "s", "l", "h", "m"
 	keyN, keyI, keyID, keyKind, keyBody                               = "n", "i", "d", "k", "b"
 	keyEpochLease, keyEpochStart                                      = "l", "s"
 )
 
-// Encode writes an entry. It refuses (ErrMalformed, ErrTooLarge) what Decode
-// would refuse, so that no log ever gets an entry that its reader cannot take.
+// Encode encodes an entry. It rejects (ErrMalformed, ErrTooLarge) what Decode would reject,
+// so that every entry of a log can be decoded.
 func Encode(e Entry) ([]byte, error) {
 	size := 64 + len(e.From) + len(e.Start) + len(e.Hash)
 	for i := range e.Items {
@@ -108,9 +108,9 @@ func some(present bool) int {
 	return 0
 }
 
-// Decode reads an entry. The bodies and the hash are slices of data, not
-// copies: data must not change afterwards. A body of nil comes back as no body.
-// Everything it refuses is ErrMalformed, but for ErrForm.
+// Decode decodes an entry. The bodies and the hash are slices of data, not copies, so data
+// must not change afterwards. A nil body decodes to no body. Every error is ErrMalformed,
+// except ErrForm.
 func Decode(data []byte) (Entry, error) {
 	if len(data) > EntryBytesMax {
 		return Entry{}, fmt.Errorf("mailbox: decode: %d bytes: %w", len(data), ErrTooLarge)
@@ -126,8 +126,8 @@ func Decode(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// reader takes an entry from bytes that walk has accepted: lengths and nesting
-// are sound, only the shape is still to be checked.
+// reader decodes an entry from bytes that walk has accepted: lengths and nesting are sound,
+// so the reader checks only the shape.
 type reader struct {
 	data []byte
 	pos  int
@@ -135,8 +135,7 @@ type reader struct {
 
 func (r *reader) fail(err error) error { return fmt.Errorf("%w at byte %d", err, r.pos) }
 
-// head reads the head of the next value, which must be of kind k, and stops
-// behind it.
+// head reads the head of the next value, which must be of kind k, and advances past it.
 func (r *reader) head(k kind) (header, error) {
 	h, err := head(r.data, r.pos)
 	if err != nil {
@@ -179,7 +178,7 @@ func (r *reader) int() (int, error) {
 	return int(h.bits), nil
 }
 
-// raw reads any one value as it is.
+// raw returns the next value undecoded.
 func (r *reader) raw() msgpack.RawMessage {
 	from := r.pos
 	r.pos = skip(r.data, from)
@@ -249,8 +248,8 @@ func (r *reader) entry() (Entry, error) {
 	return e, nil
 }
 
-// form finds the form of an entry of n pairs before anything else is judged:
-// a newer form may have keys that this code does not know.
+// form finds the form of an entry of n pairs before the rest is checked, because a newer form
+// may have keys that this code does not know.
 func (r *reader) form(n int) (int, error) {
 	look := reader{data: r.data, pos: r.pos}
 	for range n {

@@ -2,15 +2,15 @@ package mailbox
 
 import "github.com/vmihailenco/msgpack/v5"
 
-// Entry is what one append puts into a log. There are three sorts:
+// Entry is the content of one append to a log. There are three sorts:
 //
-//   - letters: From is another actor; every Item carries (N, I), its identity
-//     (PROTOCOL P6): N is the ordinal of the entry in the sender's log that
-//     caused it, I its index in that step. Several letters may share an entry.
-//   - own entries: From is the log's own address; ID names them (P8), Epoch and
-//     Start say which life of the shell posted them, Floor and Hash are its
-//     claims (P12).
-//   - commands: From is empty; Item.ID is the request id the client chose (P9).
+//   - outbox messages: From is another actor; every Item carries (N, I), its identity
+//     (PROTOCOL P6): N is the index of the entry in the sender's log that caused it,
+//     I its index in that step. Several outbox messages may share an entry.
+//   - own entries: From is the log's own address; ID identifies them (P8), Epoch and
+//     Start say which activation posted them, Floor and Hash are the ack floor that
+//     they claim and the hash of the log (P12).
+//   - commands: From is empty; Item.ID is the request id that the client chose (P9).
 type Entry struct {
 	Form  int     `msgpack:"v"`
 	From  Address `msgpack:"f,omitempty"`
@@ -33,8 +33,9 @@ type Item struct {
 	Body msgpack.RawMessage `msgpack:"b"`
 }
 
-// Epoch orders the lives of an actor's shell: first by the revision of the
-// write that acquired the shard lease, then by the number of the start under it.
+// Epoch orders the activations of an actor: first by the revision of the write that acquired
+// the shard lease, then by the number of the activation under it. It is the fencing token of
+// a claim.
 type Epoch struct {
 	Lease uint64 `msgpack:"l"`
 	Start uint64 `msgpack:"s"`

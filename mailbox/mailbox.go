@@ -1,10 +1,9 @@
-// Package mailbox is the durable mailbox of an actor: one ordered log that is
-// at once its inbox and its journal. To send is to append, to receive is to
-// read on, to recover is to read again from the start.
+// Package mailbox is the durable mailbox of an actor: one ordered log that is at once its
+// inbox and its journal. To send is to append, to receive is to read on, to recover is to
+// replay from the start.
 //
-// The package holds the interface (Post), the form of an entry and its bounded
-// codec. mailbox/memory and mailbox/jetstream implement Post; both pass
-// mailbox/boxtest.
+// The package holds the interface (Post), the form of an entry and its bounded codec.
+// mailbox/memory and mailbox/jetstream implement Post; both pass mailbox/boxtest.
 package mailbox
 
 import (
@@ -14,10 +13,10 @@ import (
 	"strings"
 )
 
-// Address names an actor: "<run>.<agent>", the supervisor of a run is "<run>.super".
-// One that lives in another pool than most says so: "<run>.<agent>@<pool>". So
-// whoever has an address can compute where its log is, and it stays true for as
-// long as there is a log that holds it.
+// Address names an actor: "<run>.<agent>", and "<run>.super" for the supervisor of a run. If
+// the actor is not in the default pool, the address names its pool: "<run>.<agent>@<pool>".
+// So the place of the log can be computed from the address alone, and the address stays valid
+// as long as any log contains it.
 type Address string
 
 // Super is the agent part of a supervisor's address.
@@ -32,13 +31,13 @@ func (a Address) Run() string { run, _, _ := strings.Cut(string(a), "."); return
 // Agent is the agent part.
 func (a Address) Agent() string { _, agent, _ := strings.Cut(string(a.Bare()), "."); return agent }
 
-// Pool is where the address lives; "" is the pool of all that are not placed.
+// Pool is the pool of the address; "" is the pool of all actors without a placement.
 func (a Address) Pool() string { _, pool, _ := strings.Cut(string(a), "@"); return pool }
 
 // Bare is the address without its pool: the name of the actor.
 func (a Address) Bare() Address { bare, _, _ := strings.Cut(string(a), "@"); return Address(bare) }
 
-// In is the same actor in a pool; "" is where those live that are not placed.
+// In is the same actor in a pool; "" is the pool of all actors without a placement.
 func (a Address) In(pool string) Address {
 	if pool == "" {
 		return a.Bare()
@@ -46,7 +45,8 @@ func (a Address) In(pool string) Address {
 	return a.Bare() + Address("@"+pool)
 }
 
-// Shard computes where an address lives in its pool: FNV-1a 64 of "<run>.<agent>", modulo shards.
+// Shard computes the shard of an address in its pool: FNV-1a 64 of "<run>.<agent>", modulo
+// shards.
 func Shard(a Address, shards int) int {
 	h := fnv.New64a()
 	h.Write([]byte(a.Bare()))
@@ -57,20 +57,20 @@ func Shard(a Address, shards int) int {
 const EntryBytesMax = 256 << 10
 
 var (
-	// ErrTooLarge: the entry is over EntryBytesMax. It was not appended.
+	// ErrTooLarge says that the entry is larger than EntryBytesMax. It was not appended.
 	ErrTooLarge = errors.New("mailbox: entry too large")
-	// ErrFull: the stream is at its limit. It was not appended.
+	// ErrFull says that the stream is at its limit. The entry was not appended.
 	ErrFull = errors.New("mailbox: stream is full")
-	// ErrClosed: the Post was closed, or ctx ended, before an answer: the entry
-	// may or may not be in the log.
+	// ErrClosed says that the Post was closed, or ctx ended, before an answer: the entry may
+	// or may not be in the log.
 	ErrClosed = errors.New("mailbox: closed before an acknowledgement")
 )
 
-// Message is one stored entry as a reader gets it.
+// Message is one stored entry as a reader receives it.
 type Message struct {
 	To Address
-	// Place orders all messages of one Log holder's stream; strictly increasing
-	// per address. It is not the ordinal: the reader counts those.
+	// Place orders all messages of the stream that holds the log; it strictly increases per
+	// address. It is not the index in the log, which the reader counts.
 	Place uint64
 	// At is the store's stamp in Unix milliseconds.
 	At   int64
@@ -85,26 +85,25 @@ type Head struct {
 
 // Post is a set of durable logs.
 type Post interface {
-	// Append appends data to the log of to and calls done exactly once, from any
-	// goroutine, with the place it got, or an error. A timeout is not an answer:
-	// Append sends the same bytes again until it has a definite one or ctx ends
-	// (ErrClosed); so an entry may be in the log more than once, never reordered
-	// against a later Append to the same address that was made after done.
-	// done must not block. Append itself does not block.
+	// Append appends data to the log of to and calls done exactly once, from any goroutine,
+	// with the place of the entry, or an error. A timeout is not an answer: Append sends the
+	// same bytes again until it has a definite one or ctx ends (ErrClosed). So an entry may be
+	// in the log more than once, but never reordered against a later Append to the same
+	// address that was made after done. done must not block. Append itself does not block.
 	Append(ctx context.Context, to Address, data []byte, done func(place uint64, err error))
 
-	// Tail delivers every entry appended after it returned, of every address,
-	// in order of place per address, from one goroutine per stream at most.
-	// deliver must not block for long. stop ends it and waits for the last delivery.
+	// Tail delivers every entry that is appended after Tail returned, for every address, in
+	// order of place per address, from at most one goroutine per stream. deliver must not
+	// block for long. stop ends the tail and waits for the last delivery.
 	Tail(ctx context.Context, deliver func(Message)) (stop func(), err error)
 
-	// Read calls each for every entry now stored at the address, oldest first,
-	// whose place is in (after, through]; through 0 means all stored now. It reads
-	// from the leader and returns when it is through, or with each's error.
+	// Read calls each for every entry now stored at the address, oldest first, whose place is
+	// in (after, through]; through 0 means all stored now. It reads from the leader and
+	// returns after the last entry, or with each's error.
 	Read(ctx context.Context, at Address, after, through uint64, each func(Message) error) error
 
-	// Addresses lists the addresses of a run that hold at least one entry.
-	// An empty run lists all.
+	// Addresses lists the addresses of a run that hold at least one entry. With an empty run
+	// it lists all addresses.
 	Addresses(ctx context.Context, run string) ([]Address, error)
 
 	// Purge removes the entries of a log whose place is before the given one; 0
@@ -112,30 +111,29 @@ type Post interface {
 	Purge(ctx context.Context, at Address, before uint64) error
 }
 
-// Store is what both implementations of Post can do beyond it, for the owner
-// of all logs of a pool.
+// Store adds to Post the methods that the owner of all logs of a pool needs; both
+// implementations have them.
 type Store interface {
 	Post
 
-	// ReadRun is Read for every log of one run in a single pass: in order per
-	// address, the addresses mixed. It is the cheap way to take many short logs.
+	// ReadRun is Read for every log of one run in a single pass: in order per address, with
+	// the addresses interleaved. It is the cheap way to read many short logs.
 	ReadRun(ctx context.Context, run string, each func(Message) error) error
 
-	// Heads calls each once for every log that holds an entry: with its newest one,
-	// and with how many it holds. The entries are counted, by the leader, after the
-	// newest one was read: where others came meanwhile it is not the last of so
-	// many. A log whose newest entry is not known has one without Data.
+	// Heads calls each once for every log that holds an entry, with its newest entry and the
+	// number of its entries. The leader counts the entries after the newest one was read: if
+	// others arrived meanwhile, it is not the last of that number. If the newest entry is
+	// unknown, Head has no Data.
 	Heads(ctx context.Context, each func(Head) error) error
 
-	// Room reports how many bytes the fullest of the streams holds and how many
-	// it may hold; most 0 means without a limit. New runs are refused from
-	// RoomPercent on (PROTOCOL P16).
+	// Room reports how many bytes the fullest of the streams holds and how many it may hold;
+	// most 0 means no limit. New runs are refused from RoomPercent on (PROTOCOL P16).
 	Room(ctx context.Context) (used, most uint64, err error)
 
 	// Close ends the Store: appends without an answer end with ErrClosed.
 	Close() error
 }
 
-// RoomPercent is how full a stream may be before new runs and children are
-// refused, so that ends and cancels always fit.
+// RoomPercent is how full a stream may be before new runs and children are refused, so that
+// there is always room for ends and cancels.
 const RoomPercent = 80

@@ -2,7 +2,7 @@ package mailbox
 
 import "context"
 
-// Put appends and waits for the answer.
+// Put appends and waits for the result.
 func Put(ctx context.Context, p Post, to Address, data []byte) (place uint64, err error) {
 	type answer struct {
 		place uint64

@@ -9,8 +9,8 @@ var classes = []Class{Read, Idempotent, Effect, Irreversible}
 // is no class.
 func (c Class) Risk() int { return slices.Index(classes, c) }
 
-// Stricter is the one of two classes that needs more care. Whoever is not the
-// operator may say no more about a tool than this: a hint can only take trust away.
+// Stricter returns the one of two classes that needs more care. A source other than the
+// operator may only make a tool's class stricter: a hint can remove trust, never add it.
 func (c Class) Stricter(hint Class) Class {
 	if hint.Risk() > c.Risk() {
 		return hint

@@ -2,7 +2,7 @@ package model
 
 import "strings"
 
-// MediaKind says what a part of a message is that is no text.
+// MediaKind is the kind of a part of a message that is not text.
 type MediaKind string
 
 // Kinds of media.
@@ -29,8 +29,8 @@ type Media struct {
 	Name string    `msgpack:"n,omitempty" json:"name,omitempty"`
 	Ref  string    `msgpack:"r" json:"ref"`
 	Size int64     `msgpack:"s" json:"size"`
-	// Most is the most tokens that any model of the run bills for it, by what its
-	// provider publishes; Likely is what they are by its formula, 0 where there is none.
+	// Most is the most tokens that any model of the run bills for it, as its provider
+	// publishes; Likely is the number by the provider's formula, 0 where there is none.
 	Most   int64 `msgpack:"m,omitempty" json:"most_tokens,omitempty"`
 	Likely int64 `msgpack:"l,omitempty" json:"likely_tokens,omitempty"`
 	// Data is there just before a call, and nowhere else.
@@ -47,7 +47,7 @@ const (
 	PDF  = "application/pdf"
 )
 
-// KindOf is the kind of a type of media, "" if it is none that can be sent.
+// KindOf returns the kind of a media type, "" if it cannot be sent.
 func KindOf(mime string) MediaKind {
 	switch {
 	case mime == PNG || mime == JPEG || mime == GIF || mime == WebP:

@@ -7,7 +7,7 @@ package model
 
 import "context"
 
-// Role says who speaks.
+// Role is the author of a message.
 type Role string
 
 // The three roles of a transcript. The system prompt is not a message: it is
@@ -22,24 +22,24 @@ const (
 // Message is one entry of a transcript.
 type Message struct {
 	Role Role `msgpack:"r" json:"role"`
-	// Text is what was said. For a tool message it is empty: see Results.
+	// Text is the text of the message. For a tool message it is empty: see Results.
 	Text string `msgpack:"t,omitempty" json:"text,omitempty"`
-	// Media of a user message stand before its text.
+	// Media of a user message come before its text.
 	Media []Media `msgpack:"m,omitempty" json:"media,omitempty"`
-	// Calls are the tool calls of an assistant message, in the order asked.
+	// Calls are the tool calls of an assistant message, in the order in which the model made them.
 	Calls []ToolCall `msgpack:"c,omitempty" json:"calls,omitempty"`
-	// Results answer the calls of the assistant message before, same ids, same order.
+	// Results answer the calls of the previous assistant message, with the same ids in the same order.
 	Results []ToolResult `msgpack:"s,omitempty" json:"results,omitempty"`
-	// Opaque is provider data (thinking signatures and the like) that goes back
-	// verbatim to the issuer that sent it, and to nobody else.
+	// Opaque is provider data (thinking signatures and the like) that an adapter sends back
+	// verbatim to its issuer, and to no other provider.
 	Opaque []Opaque `msgpack:"o,omitempty" json:"opaque,omitempty"`
 	// Usage is what the call that produced this assistant message cost.
 	Usage *Usage `msgpack:"u,omitempty" json:"usage,omitempty"`
-	// Tokens is the estimate of what its texts add to a prompt; 0: not counted.
+	// Tokens estimates how many tokens its texts add to a prompt; 0: not counted.
 	Tokens int64 `msgpack:"n,omitempty" json:"tokens,omitempty"`
 	// Tombstone marks a message that stays in the record and is never sent or shown.
 	Tombstone bool `msgpack:"x,omitempty" json:"tombstone,omitempty"`
-	// Interrupted marks what had arrived of a reply when its stream was cut by a cancel.
+	// Interrupted marks the part of a reply that had arrived when a cancel cut its stream.
 	Interrupted bool `msgpack:"b,omitempty" json:"interrupted,omitempty"`
 }
 
@@ -72,12 +72,12 @@ type ToolResult struct {
 }
 
 // Usage counts tokens as the provider reported them. Input excludes cached
-// tokens: the four numbers beside Reasoning add up to what was processed.
+// tokens: the four numbers other than Reasoning add up to the tokens processed.
 type Usage struct {
 	Input  int64 `msgpack:"i" json:"input_tokens"`
 	Output int64 `msgpack:"o" json:"output_tokens"`
-	// Reasoning is how many of Output were thought rather than said, where the
-	// provider tells: information, and no part of any sum.
+	// Reasoning is the part of Output that is reasoning, if the provider reports it:
+	// it is information, and no part of any sum.
 	Reasoning     int64 `msgpack:"g,omitempty" json:"reasoning_tokens,omitempty"`
 	CacheRead     int64 `msgpack:"r,omitempty" json:"cache_read_input_tokens"`
 	CacheCreation int64 `msgpack:"w,omitempty" json:"cache_creation_input_tokens"`
@@ -95,7 +95,7 @@ func (u Usage) Add(v Usage) Usage {
 		CacheRead: u.CacheRead + v.CacheRead, CacheCreation: u.CacheCreation + v.CacheCreation}
 }
 
-// Class says what running a tool twice does. The operator sets it.
+// Class classifies the effect of running a tool twice. The operator sets it.
 type Class string
 
 // Read may run at any time and any number of times. Idempotent may run again
@@ -107,14 +107,14 @@ const (
 	Irreversible Class = "irreversible"
 )
 
-// ToolSpec is what a model is told about a tool, and its effect class.
+// ToolSpec is the description of a tool that a model reads, and the tool's effect class.
 type ToolSpec struct {
 	Name        string `msgpack:"n" json:"name"`
 	Description string `msgpack:"d" json:"description"`
 	// Schema is the JSON Schema (an object schema) of the arguments, as JSON text.
 	Schema string `msgpack:"s" json:"input_schema"`
 	Class  Class  `msgpack:"c" json:"class"`
-	// Poll: it is made to be called again and again, so a loop is none. The
+	// Poll marks a tool that is made to be called repeatedly: loop detection ignores it. The
 	// operator sets it.
 	Poll bool `msgpack:"p,omitempty" json:"poll,omitempty"`
 }
@@ -125,7 +125,7 @@ type Request struct {
 	Model  string
 	System string
 	// Dynamic is the part of the system prompt that may change within a run. It
-	// stands behind the cache breakpoint, after System.
+	// comes after System, behind the cache breakpoint.
 	Dynamic  string
 	Messages []Message
 	Tools    []ToolSpec
@@ -140,8 +140,8 @@ type Request struct {
 	Temperature *float64
 	Effort      string // "", low, medium, high
 	// Schema is the JSON Schema that the text of the reply should meet, if it
-	// calls no tool; "" is none. An adapter renders what its API takes of it, or
-	// nothing: whoever asked checks the reply himself.
+	// calls no tool; "" is none. An adapter renders what its API accepts of it, or
+	// nothing: the caller checks the reply itself.
 	Schema string
 }
 
@@ -172,7 +172,7 @@ type Reply struct {
 	Served string `msgpack:"v,omitempty"`
 }
 
-// DeltaKind says what a Delta carries.
+// DeltaKind is the kind of content of a Delta.
 type DeltaKind string
 
 // Kinds of delta.

@@ -13,17 +13,17 @@ import (
 // Bounds of a JSON Schema that values are checked with.
 const (
 	SchemaBytesMax = 32 << 10
-	schemaWaysMax  = 10_000 // in which one value may be looked at
+	schemaWaysMax  = 10_000 // in which one value may be checked
 )
 
-// ErrSchema: a JSON Schema that nothing can be checked with.
+// ErrSchema means that a JSON Schema cannot be used to check a value.
 var ErrSchema = errors.New("model: bad JSON Schema")
 
-// CheckSchema reports why a JSON Schema must not be used: it is no JSON object,
-// or checking a value with it would not come to an end. A schema may come from a
-// file that somebody else wrote, and a library that follows a reference in
-// circles ends the whole process. References go to places of the same document
-// ("#/…") only.
+// CheckSchema reports why a JSON Schema must not be used: it is not a JSON object,
+// or checking a value with it would not terminate. A schema may come from an
+// untrusted file, and a library that follows a circular reference
+// ends the whole process. References may only point to places of the same document
+// ("#/…").
 func CheckSchema(text string) error {
 	if len(text) > SchemaBytesMax {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrSchema, len(text), SchemaBytesMax)
@@ -36,7 +36,7 @@ func CheckSchema(text string) error {
 	return c.all("", root)
 }
 
-// refs follows what a schema applies to one and the same value.
+// refs follows the schemas that apply to the same value.
 type refs struct {
 	root map[string]any
 	// ways is how many schemas a place applies to a value, itself included; -1
@@ -74,7 +74,7 @@ var (
 	unescape = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// count is how many schemas are applied to a value by the one at a place.
+// count returns how many schemas the one at a place applies to a value.
 func (c *refs) count(at string) (int, error) {
 	switch n := c.ways[at]; {
 	case n < 0:
@@ -84,7 +84,7 @@ func (c *refs) count(at string) (int, error) {
 	}
 	node, ok := c.find(at).(map[string]any)
 	if !ok {
-		return 1, nil // true, false, or nothing: the library says what is wrong
+		return 1, nil // true, false, or missing: the library reports what is wrong
 	}
 	c.ways[at] = -1
 	next, err := applied(at, node)
@@ -105,7 +105,7 @@ func (c *refs) count(at string) (int, error) {
 	return total, nil
 }
 
-// find is what stands at a place.
+// find returns the value at a place.
 func (c *refs) find(at string) any {
 	var v any = c.root
 	if at == "" {
@@ -168,7 +168,7 @@ func applied(at string, node map[string]any) ([]string, error) {
 	return next, nil
 }
 
-// isKey compares as the library does that reads the schema: letters in either case.
+// isKey compares keys as the library that reads the schema does: without regard to case.
 func isKey(key string, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(key, k) })
 }

@@ -4,16 +4,18 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// canceled stops the run, or with Of one agent and what is below it: every
-// live member is told at once, and each says Finish when it has stopped. A
-// Delegate or Reserve that comes later begins nothing.
+// canceled stops the run, or with Of one agent and its descendants: it sends the
+// cancel to every live member at once, and each member sends Finish when it has
+// stopped. A Delegate or Reserve that comes later begins nothing.
 func canceled(s State, f agent.Canceled) (State, []Effect) {
 	if s.Phase == Over {
 		return s, nil
 	}
-	if f.Of != "" && f.Of != agent.Root {
+	if f.Of != "" && f.Of != spec.Root {
 		return s.cancelBelow(f)
 	}
 	f.Of = ""
@@ -29,6 +31,15 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 	return s, s.tellAll(f)
 }
 
+// canceledByCommand stops the run because of a cancel command, and publishes a warning to observers.
+func canceledByCommand(s State, f agent.Canceled) (State, []Effect) {
+	next, fx := canceled(s, f)
+	if next.Cancel != s.Cancel {
+		next = next.publish(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, Now: f.Now, Live: next.Live})
+	}
+	return next, fx
+}
+
 func (s State) tellAll(f agent.Canceled) []Effect {
 	var fx []Effect
 	s.Members(func(m Member) {
@@ -39,7 +50,7 @@ func (s State) tellAll(f agent.Canceled) []Effect {
 	return fx
 }
 
-// cancelBelow stops one agent and what is below it.
+// cancelBelow stops one agent and its descendants.
 func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	of := f.Of
 	f.Of = ""
@@ -52,9 +63,9 @@ func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
 
-// stopBelow tells all live members below one to stop. They are marked, so that a
-// Delegate of theirs that is under way begins nothing.
-func (s State) stopBelow(of agent.ID, f agent.Canceled) (State, []Effect) {
+// stopBelow tells all live descendants of a member to stop. It marks them, so that
+// a Delegate of theirs that is in flight begins nothing.
+func (s State) stopBelow(of spec.ID, f agent.Canceled) (State, []Effect) {
 	var fx []Effect
 	below := string(of) + "-"
 	it := s.members.Iterator()
@@ -74,8 +85,8 @@ func (s State) stopBelow(of agent.ID, f agent.Canceled) (State, []Effect) {
 	return s, fx
 }
 
-// park notes that a member waits for a person.
-func park(s State, from agent.ID, f agent.Park) (State, []Effect) {
+// park records that a member waits for a person.
+func park(s State, from spec.ID, f agent.Park) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -87,7 +98,7 @@ func park(s State, from agent.ID, f agent.Park) (State, []Effect) {
 	return s.put(m), nil
 }
 
-func unpark(s State, from agent.ID) (State, []Effect) {
+func unpark(s State, from spec.ID) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Query == nil {
 		return s, nil
@@ -97,17 +108,18 @@ func unpark(s State, from agent.ID) (State, []Effect) {
 	return s.put(m), nil
 }
 
-// givenUp takes a member whose shell cannot live.
+// givenUp handles a member whose shell cannot be activated.
 func givenUp(s State, f GivenUp) (State, []Effect) {
 	m, ok := s.Member(f.Agent)
 	if !ok || m.Done {
 		return s, nil
 	}
-	return giveUp(s, m, agent.Outcome{Reason: agent.ResumeUnsafe, Partial: true, Detail: f.Why}, agent.ResumeUnsafe)
+	s = s.publish(event.KindWarningRaised, event.Warning{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: s.Live - 1})
+	return giveUp(s, m, spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: f.Why}, spec.ResumeUnsafe)
 }
 
-// giveUp ends a member for others; should it live again, it ends, too.
-func giveUp(s State, m Member, o agent.Outcome, as agent.Reason) (State, []Effect) {
+// giveUp ends a member without its Finish; if the member comes back, it ends, too.
+func giveUp(s State, m Member, o spec.Outcome, as spec.Reason) (State, []Effect) {
 	m.Outcome, m.Silent = o, s.Cancel != nil //mutant:given-up-outcome
 	s, fx := end(s, m)                       //mutant:given-up-end
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)

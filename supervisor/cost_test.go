@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -24,9 +25,9 @@ func crowd(tb testing.TB, members int, tokens int64) supervisor.State {
 	tb.Helper()
 	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
 		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
-		Limits: supervisor.Limits{Tokens: tokens, Agents: 1 << 20, Children: 1 << 20}}})
+		Limits: spec.RunLimits{Tokens: tokens, Agents: 1 << 20, Children: 1 << 20}}})
 	for i := range members {
-		s, _ = supervisor.Step(s, supervisor.Event{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: member(i), Goal: "Look."}})
+		s, _ = supervisor.Step(s, supervisor.Event{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: member(i), Goal: "Look."}})
 	}
 	if s.Count() != members+1 {
 		tb.Fatalf("%d of %d joined", s.Count(), members+1)
@@ -34,14 +35,14 @@ func crowd(tb testing.TB, members int, tokens int64) supervisor.State {
 	return s
 }
 
-func member(i int) agent.ID { return agent.ID(fmt.Sprintf("root-%d-0", i)) }
+func member(i int) spec.ID { return spec.ID(fmt.Sprintf("root-%d-0", i)) }
 
-func reserve(who agent.ID, lease int) supervisor.Event {
+func reserve(who spec.ID, lease int) supervisor.Event {
 	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: lease, Turn: lease,
 		Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 }
 
-func settle(who agent.ID, lease int) supervisor.Event {
+func settle(who spec.ID, lease int) supervisor.Event {
 	return supervisor.Event{From: who, Fact: agent.Settle{Lease: lease, Used: budget.Amount{Tokens: 300}}}
 }
 
@@ -50,7 +51,9 @@ func steps(s supervisor.State, events ...supervisor.Event) (supervisor.State, []
 	var all []supervisor.Effect
 	for _, e := range events {
 		var fx []supervisor.Effect
-		s, fx = supervisor.Step(s, e)
+		var out supervisor.Output
+		s, out = supervisor.Step(s, e)
+		fx = out.Effects
 		all = append(all, fx...)
 	}
 	return s, all
@@ -90,8 +93,8 @@ func TestCost(t *testing.T) {
 	}{
 		"a reservation and its settlement": {roomy, false, []supervisor.Event{reserve(member(50), 1), settle(member(50), 1)}},
 		"a delegation and its end": {roomy, false, []supervisor.Event{
-			{From: agent.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
-			{From: "root-x-0", Fact: agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed, Text: "Found."}}}}},
+			{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
+			{From: "root-x-0", Fact: agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed, Text: "Found."}}}}},
 		"a stop that is proposed":                               {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
 		"a question and its answer":                             {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.Park{Query: "q"}}, {From: member(50), Fact: agent.Unpark{Query: "q"}}}},
 		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Event{settle(member(0), 1), reserve(member(0), 2)}},
@@ -103,7 +106,7 @@ func TestCost(t *testing.T) {
 			if c.crowded {
 				s, _ = steps(s, everyoneAsks(members)...)
 				p := s.Pool
-				left := supervisor.Limits{Tokens: p.Spent.Plus(p.Held).Plus(p.Kept).Tokens + 1000} // the same in each crowd
+				left := spec.RunLimits{Tokens: p.Spent.Plus(p.Held).Plus(p.Kept).Tokens + 1000} // the same in each crowd
 				s, _ = steps(s, supervisor.Event{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
 				if s.Waiting() < members/2 {
 					t.Fatalf("%s: %d wait", name, s.Waiting())

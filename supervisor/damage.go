@@ -2,16 +2,19 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// A member's log that has lost its tail tells of less than was heard from it
-// (PROTOCOL P13): its length says so, in its Back, and so do its leases.
+// A member's log that has lost its tail records less than the supervisor received
+// from it (PROTOCOL P13): the length in its Back shows that, and so do its leases.
 
-// vouch answers an agent that is about to begin a side effect: its log tells of
-// all that was heard from it, as far as its leases say.
-func vouch(s State, from agent.ID, f agent.Vouch) (State, []Effect) {
+// vouch answers an agent that is about to begin a side effect: its log records
+// everything that the supervisor received from it, as far as its leases show.
+func vouch(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
@@ -28,66 +31,66 @@ func vouch(s State, from agent.ID, f agent.Vouch) (State, []Effect) {
 	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
 }
 
-// newestLease is the highest that was granted to a member.
-func (s State) newestLease(of agent.ID) int {
+// newestLease is the highest lease that was granted to a member.
+func (s State) newestLease(of spec.ID) int {
 	a := s.Pool.Account(string(of))
 	return max(a.Open, a.Closed)
 }
 
 // shortened gives up a member whose log does not know of its leases.
-func shortened(s State, from agent.ID, lease, newest int) (State, []Effect) {
+func shortened(s State, from spec.ID, lease, newest int) (State, []Effect) {
 	return damaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, lease, newest))
 }
 
-// damaged gives up a member whose log lost its tail: nothing of it may act
+// damaged gives up a member whose log lost its tail: the member must not act
 // again, and the run halts.
-func damaged(s State, from agent.ID, detail string) (State, []Effect) {
+func damaged(s State, from spec.ID, detail string) (State, []Effect) {
 	m, ok := s.Member(from)
-	if ok && m.Done && s.Phase != Over { // it may not know that it has ended; when all have, the log answers: see actors/life
-		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: agent.LogDamaged}}}
+	if ok && m.Done && s.Phase != Over { // it may not know its end; when all end, the log answers: actors/activation
+		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: spec.LogDamaged}}}
 	}
 	if !ok || s.Phase == Over {
 		return s, nil
 	}
-	m.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail}
-	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: agent.LogDamaged})
+	m.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail}
+	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: spec.LogDamaged})
 	s, more := end(s, m)
 	return s, append(fx, more...)
 }
 
-// halt ends a run whose own log is damaged: nobody is waited for.
+// halt ends a run whose own log is damaged, without waiting for any member.
 func (s State) halt(why string) (State, []Effect) {
 	s.Told, s.CanceledAt = s.Live, s.Now
-	s.Cancel = &agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}
+	s.Cancel = &agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}
 	fx := s.tellAll(*s.Cancel)
 	s.Phase, s.Ended, s.Halted = Over, s.Now, true
-	s.Outcome = agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: why}
+	s.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: why}
 	return s.forfeit(), append(fx, Publish{})
 }
 
-// endUnknown ends an agent of which the log of the run knows nothing, and those above
-// it, which wait for it: what they were promised is lost.
-func endUnknown(id agent.ID, why string) []Effect {
-	fx := []Effect{Tell{To: id, Fact: agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}}}
+// endUnknown ends an agent that the log of the run does not know, and its
+// ancestors, which wait for it: the answers that they wait for are lost.
+func endUnknown(id spec.ID, why string) []Effect {
+	fx := []Effect{Tell{To: id, Fact: agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}}}
 	for _, above := range id.Above() {
-		fx = append(fx, Tell{To: above, Fact: agent.Canceled{Why: why, Now: true, As: agent.LogDamaged}})
+		fx = append(fx, Tell{To: above, Fact: agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}})
 	}
 	return fx
 }
 
-// forgot is what a letter tells that this log should know, and does not: it has lost
-// its tail. What the agents would be told from here on they would take for what they
-// were told before, and wait for ever.
-func (s State) forgot(from agent.ID, fact Fact) string {
+// forgot describes a fact that an outbox message proves and that this log should
+// hold, but does not: the log has lost its tail. The agents would take its next
+// messages for ones that they have already received, and wait forever.
+func (s State) forgot(from spec.ID, fact Fact) string {
 	if _, ok := s.Member(from); !ok || s.Phase == Over {
-		return "" // a stranger's word changes nothing
+		return "" // a message of a stranger changes nothing
 	}
 	if why := s.missed(from, fact); why != "" {
 		return why
 	}
 	used := 0
 	switch f := fact.(type) {
-	case agent.Settle: // one that was asked for and never granted has cost nothing
+	case agent.Settle: // a lease that was requested and never granted has cost nothing
 		if f.Lost || !f.Used.Zero() {
 			used = f.Lease
 		}
@@ -98,4 +101,20 @@ func (s State) forgot(from agent.ID, fact Fact) string {
 		return fmt.Sprintf("%s used its lease %d, and the log of the run is at %d", from, used, newest)
 	}
 	return ""
+}
+
+// damagedBy handles an ask which shows that the log of its sender is damaged.
+func damagedBy(s State, e Event, why string) (State, []Effect) {
+	next, fx := damaged(s, e.From, why)
+	return next.settledByDamage(s, e), fx
+}
+
+// settledByDamage publishes that a settlement came with damage: the damage closes
+// the reservation, before anything else that follows from the damage.
+func (s State) settledByDamage(before State, e Event) State {
+	if f, ok := e.Fact.(agent.Settle); ok && s.Pool != before.Pool {
+		settled := event.Event{Kind: event.KindBudgetSettled, Data: event.BudgetChanged{Agent: e.From, Lease: f.Lease}}
+		s.events = slices.Concat([]event.Event{settled}, s.events)
+	}
+	return s
 }

@@ -2,14 +2,16 @@ package supervisor
 
 import (
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // Event is one fact as the supervisor reads it from its log.
 type Event struct {
 	N    uint64
 	At   int64
-	From agent.ID // "" for commands and own entries
-	// Damaged: the sender's log is shorter than what was heard from it (P13).
+	From spec.ID // "" for commands and own entries
+	// Damaged: the sender's log is shorter than what the supervisor received from it (P13).
 	Damaged bool
 	Fact    Fact
 }
@@ -24,23 +26,23 @@ type PolicySet struct {
 
 // LimitSet replaces the limits of a live run.
 type LimitSet struct {
-	Limits Limits `msgpack:"l"`
+	Limits spec.RunLimits `msgpack:"l"`
 	// Patch replaces only those limits that are not zero.
 	Patch bool `msgpack:"p,omitempty"`
-	// SoftMS and HardMS are new limits of time at work for all agents, counted from now;
-	// 0: as they are. With Patch and no other limit they change nothing else.
+	// SoftMS and HardMS are new limits of working time for all agents, counted from
+	// now; 0: unchanged. With Patch and no other limit they change nothing else.
 	SoftMS int64 `msgpack:"ts,omitempty"`
 	HardMS int64 `msgpack:"th,omitempty"`
-	// Freeze leaves the limits as they are and grants nothing but closing turns:
-	// what everybody has kept back for one is all that is still spent.
+	// Freeze leaves the limits as they are and grants only closing turns: only the
+	// amounts kept for closing turns are still spent.
 	Freeze bool `msgpack:"f,omitempty"`
 }
 
-// GivenUp says that no shell of an agent gets through its log: it will not be
-// heard of again.
+// GivenUp says that no shell of an agent gets through its log: the agent will not
+// report again.
 type GivenUp struct {
-	Agent agent.ID `msgpack:"a"`
-	Why   string   `msgpack:"w"`
+	Agent spec.ID `msgpack:"a"`
+	Why   string  `msgpack:"w"`
 }
 
 // Kind words.
@@ -87,7 +89,7 @@ type Effect interface{ effect() }
 
 // Tell sends a fact to a member.
 type Tell struct {
-	To   agent.ID
+	To   spec.ID
 	Fact agent.Fact
 }
 
@@ -108,11 +110,14 @@ func (Publish) effect() {}
 func (Arm) effect()     {}
 func (Disarm) effect()  {}
 
-// Step is a run's supervisor: one event in, the next state and what is to be
-// done about it. Everything is decided here and nowhere else.
-func Step(s State, e Event) (State, []Effect) {
+// Step is a run's supervisor: it takes one event and returns the next state and
+// the effects. Everything is decided here and nowhere else.
+func Step(s State, e Event) (State, Output) {
+	wasOver := s.Phase == Over
 	s, fx := step(s, e)
-	return s.tallied(fx)
+	s, fx = s.tallied(fx)
+	s, events := s.published(wasOver)
+	return s, Output{Effects: fx, Events: events}
 }
 
 func step(s State, e Event) (State, []Effect) {
@@ -127,13 +132,14 @@ func step(s State, e Event) (State, []Effect) {
 		return s, endUnknown(e.From, "the log of the run does not know of this agent")[:1]
 	}
 	if e.Damaged {
-		return damaged(s, e.From, "the log of "+string(e.From)+" is shorter than what was heard from it")
+		return damagedBy(s, e, "the log of "+string(e.From)+" is shorter than what was heard from it")
 	}
 	if why := s.shortOf(e.From, e.Fact); why != "" {
-		return damaged(s, e.From, why)
+		return damagedBy(s, e, why)
 	}
 	if why := s.forgot(e.From, e.Fact); why != "" {
-		return s.halt(why)
+		next, fx := s.halt(why)
+		return next.settledByDamage(s, e), fx
 	}
 	s = s.received(e)
 	switch f := e.Fact.(type) {
@@ -160,10 +166,10 @@ func step(s State, e Event) (State, []Effect) {
 	case agent.Status: // its count was compared: see status.go
 		return status(s, e.From)
 	case agent.Canceled:
-		return canceled(s, f)
+		return canceledByCommand(s, f)
 	case PolicySet:
 		s.Run.Policy = f.Policy
-		return s, nil
+		return s.publish(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil
 	case LimitSet:
 		return limitSet(s, f)
 	case GivenUp:
@@ -182,25 +188,25 @@ func step(s State, e Event) (State, []Effect) {
 	}
 }
 
-// early takes what comes before Opened: a cancel makes the run over before it
-// began, and so does damage.
+// early handles facts before Opened: a cancel ends the run before it began, and so
+// does damage.
 func early(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case agent.Canceled:
 		s.Phase, s.Began, s.Ended = Over, s.Now, s.Now
-		s.Outcome = agent.Outcome{Reason: agent.ByCancel, Partial: true, Detail: f.Why}
+		s.Outcome = spec.Outcome{Reason: spec.ByCancel, Partial: true, Detail: f.Why}
 		return s, []Effect{Publish{}}
 	case agent.Resumed:
 		s.Life = f.Life
-		if f.Damaged != "" { // nobody knows any more what the run was
+		if f.Damaged != "" { // the log no longer says what the run was
 			s.Began = s.Now
-			return s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: f.Damaged})
+			return s.over(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
 	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"
-		next, fx := s.over(agent.Outcome{Reason: agent.LogDamaged, Partial: true, Detail: detail})
+		next, fx := s.over(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail})
 		return next, append(endUnknown(e.From, detail), fx...)
 	}
 	return s, nil

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 const sendTool = "send_message"
 
-// send takes a message of one agent to another, and tells the sender what has
-// become of it. It goes by the supervisor because that alone knows who is left:
-// a message never wakes a log that has ended.
-func send(s State, from agent.ID, f agent.Send) (State, []Effect) {
+// send delivers a message from one agent to another, and reports the outcome to
+// the sender. The supervisor delivers it because only the supervisor knows which
+// members are live: a message never wakes a log that has ended.
+func send(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -40,13 +41,13 @@ func send(s State, from agent.ID, f agent.Send) (State, []Effect) {
 		answer(false, "sent to %s (%s), which reads it before its next turn", to.ID, to.Name)...)
 }
 
-// addressee finds whom an agent means: its parent, a member by its id, or one of
-// its live children or siblings by its name.
+// addressee finds the recipient of a message: the sender's parent, a member by its
+// id, or one of the sender's live children or siblings by its name.
 func (s State) addressee(m Member, to string) (found Member, why string) {
 	if to == "parent" {
 		to = string(m.Parent)
 	}
-	found, ok := s.Member(agent.ID(to))
+	found, ok := s.Member(spec.ID(to))
 	switch {
 	case to == "":
 		return found, "you have no parent"
@@ -83,7 +84,7 @@ func (s State) relatives(m Member, each func(Member)) {
 			each(c)
 		}
 	})
-	if m.ID == agent.Root {
+	if m.ID == spec.Root {
 		return
 	}
 	s.below(m.Parent, func(c Member) {
@@ -93,8 +94,8 @@ func (s State) relatives(m Member, each func(Member)) {
 	})
 }
 
-// below calls each for all members below one, in the order of their ids.
-func (s State) below(id agent.ID, each func(Member)) {
+// below calls each for all descendants of a member, in the order of their ids.
+func (s State) below(id spec.ID, each func(Member)) {
 	it := s.members.Iterator()
 	for it.Seek(string(id) + "-"); !it.Done(); {
 		key, c, _ := it.Next()
@@ -119,7 +120,7 @@ func working(m Member) agent.Returned {
 		Text: fmt.Sprintf("%s (%s) works in the background; its answer comes to you as a message", m.ID, m.Name)}
 }
 
-// report is how a parent hears of a child's end.
+// report returns the fact that informs a parent of a child's end.
 func report(m Member) agent.Fact {
 	r := answer(m)
 	if !m.Background {

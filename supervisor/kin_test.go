@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -13,9 +14,11 @@ import (
 // more than fits: the supervisor does not rely on what the sender has checked.
 func TestWhatMayNotBeSentIsNotSent(t *testing.T) {
 	var s supervisor.State
-	step := func(from agent.ID, f supervisor.Fact) (messages int, told string) {
+	step := func(from spec.ID, f supervisor.Fact) (messages int, told string) {
 		var fx []supervisor.Effect
-		s, fx = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+		var out supervisor.Output
+		s, out = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+		fx = out.Effects
 		for _, e := range fx {
 			if tell, ok := e.(supervisor.Tell); ok {
 				switch f := tell.Fact.(type) {
@@ -28,16 +31,16 @@ func TestWhatMayNotBeSentIsNotSent(t *testing.T) {
 		}
 		return messages, told
 	}
-	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: agent.Rules,
+	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules,
 		Tools:       []model.ToolSpec{{Name: "delegate", Schema: `{"type":"object"}`}, agent.SendSpec()},
 		Definitions: []supervisor.Definition{{Name: "lead"}}})
-	step(agent.Root, agent.Delegate{Call: "1-0", Child: "root-1-0", Goal: "x"})
+	step(spec.Root, agent.Delegate{Call: "1-0", Child: "root-1-0", Goal: "x"})
 	for _, c := range []struct {
-		from agent.ID
+		from spec.ID
 		text string
 		want string
 	}{
-		{agent.Root, strings.Repeat("x", agent.MessageBytesMax+1), "not sent: a message may have"},
+		{spec.Root, strings.Repeat("x", agent.MessageBytesMax+1), "not sent: a message may have"},
 		{"root-1-0", "hello", "sent to root (lead)"},
 		{"", "", ""}, // the child is canceled
 		{"root-1-0", "hello again", "not sent: the run was canceled"},
@@ -47,7 +50,7 @@ func TestWhatMayNotBeSentIsNotSent(t *testing.T) {
 			continue
 		}
 		to := "parent"
-		if c.from == agent.Root {
+		if c.from == spec.Root {
 			to = "root-1-0"
 		}
 		n, told := step(c.from, agent.Send{Call: "1-1", To: to, Text: c.text})

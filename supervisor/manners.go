@@ -5,31 +5,31 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// manners of a member: what its definition says goes over what the run says.
-// What is required of the run's answer, and how much it is to use up, was said
-// with the goal: it is about the root, whose definition may ask for more, and a
-// child has only what its own definition says.
-func (s State) manners(depth int, def Definition) agent.Manners {
-	run := s.Run.Manners
+// manners returns the loop options of a member: those of its definition take
+// precedence over the run's. The run's requirements for the answer, and its budget
+// of tokens to use up, came with the goal: they concern the root, whose definition
+// may require more, and a child has only the requirements of its own definition.
+func (s State) manners(depth int, def Definition) spec.LoopOptions {
+	run := s.Run.LoopOptions
 	goal, use := run.Require, run.Continue
-	run.Require, run.Continue = agent.Require{}, agent.Continue{}
-	m := def.Manners.Over(run)
+	run.Require, run.Continue = spec.Require{}, spec.Continue{}
+	m := def.LoopOptions.Merge(run)
 	if depth > 0 {
 		return m
 	}
 	m.Require.Evidence = slices.Concat(goal.Evidence, m.Require.Evidence)
 	m.Require.Schema = cmp.Or(goal.Schema, m.Require.Schema)
 	m.Require.Tries = cmp.Or(goal.Tries, m.Require.Tries)
-	if use != (agent.Continue{}) {
+	if use != (spec.Continue{}) {
 		m.Continue = use
 	}
 	return m
 }
 
-// versions are those of one agent: the run's, with its own prompt and route.
+// versions returns the versions of one agent: the run's, with the agent's own prompt and route.
 func (s State) versions(def Definition) map[string]string {
 	if s.Run.Hashes == nil {
 		return nil
@@ -38,9 +38,9 @@ func (s State) versions(def Definition) map[string]string {
 	if def.Model != nil {
 		route = def.Model.Name
 	}
-	own := map[string]string{agent.PromptVersion: def.Hash, agent.RouteVersion: s.Run.Hashes[agent.RouteOf(route)]}
+	own := map[string]string{spec.PromptVersion: def.Hash, spec.RouteVersion: s.Run.Hashes[spec.RouteOf(route)]}
 	for k, v := range s.Run.Hashes {
-		if !strings.HasPrefix(k, agent.RouteOf("")) {
+		if !strings.HasPrefix(k, spec.RouteOf("")) {
 			own[k] = v
 		}
 	}

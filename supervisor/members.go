@@ -6,29 +6,35 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
 
-// opened begins the run by joining its root. Opened again changes nothing: the
+// opened begins the run by joining its root. A second Opened changes nothing: a
 // client that asks twice gets the same run.
 func opened(s State, f Opened) (State, []Effect) {
 	if s.Phase != "" {
 		return s, nil
 	}
-	f.Limits = f.Limits.withDefaults()
+	f.Limits = withRunDefaults(f.Limits)
 	s.Run, s.Phase, s.Began, s.News = f, Live, s.Now, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
+	if f.Run != "" {
+		s = s.publish(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,
+			Trace: f.Trace, Policy: f.Policy.Version, Past: f.Past})
+	}
 	def, ok := s.definition(f.Root)
 	if !ok {
-		return s.over(agent.Outcome{Reason: agent.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
+		return s.over(spec.Outcome{Reason: spec.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
 	}
-	m := Member{ID: agent.Root, Name: def.Name, Pool: s.Run.Place(def)}
+	m := Member{ID: spec.Root, Name: def.Name, Pool: s.Run.Place(def)}
 	m.Rights, m.Deny = s.rights(nil, nil, def)
 	t := s.task(m, def, f.Goal)
 	m.binding = bindingHooks(t)
 	first := agent.FirstAsk(t)
-	first.Input += f.Past.bound()
+	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
 		return s.over(s.tooLittle(t, first))
@@ -37,39 +43,39 @@ func opened(s State, f Opened) (State, []Effect) {
 	return join(s, m, t, nil)
 }
 
-// tooLittle: the limits do not cover even the closing turn of the root.
-func (s State) tooLittle(t agent.Task, ask budget.Ask) agent.Outcome {
+// tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
+func (s State) tooLittle(t spec.Task, ask budget.Ask) spec.Outcome {
 	need := ask.Price.Bound(ask.Input, ask.Closing)
-	o := agent.Outcome{Reason: agent.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
+	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
 		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
 	room := s.Pool.Limit.Room(budget.Amount{})
 	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
 	switch {
 	case money == budget.Unlimited:
 	case !ask.Price.Covered():
-		o.Reason, o.Detail = agent.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
+		o.Reason, o.Detail = spec.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
 	case need.Nano > money:
-		o.Reason, o.Detail = agent.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
+		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
 	}
 	return o
 }
 
-func ownLimit(l agent.Limits) budget.Limit {
+func ownLimit(l spec.Limits) budget.Limit {
 	return budget.Limit{Tokens: l.Tokens, Nano: l.Nano, Calls: int64(l.Calls)}
 }
 
 // over ends a run that has no members.
-func (s State) over(o agent.Outcome) (State, []Effect) {
+func (s State) over(o spec.Outcome) (State, []Effect) {
 	s.Phase, s.Outcome, s.Ended = Over, o, s.Now
 	return s, []Effect{Publish{}}
 }
 
-// join makes a member and gives it its task, after the history that it begins
-// with, if there is one.
-func join(s State, m Member, t agent.Task, past []model.Message) (State, []Effect) {
+// join adds a member and sends it its task, after the history with which it
+// begins, if there is one.
+func join(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
 	s.Live++
 	m.Sign = s.Now + FirstSignMS
-	s = s.put(m)
+	s = s.put(m).publish(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
 	var fx []Effect
 	if len(past) > 0 {
 		fx = append(fx, Tell{To: m.ID, Fact: agent.Recalled{Messages: past}})
@@ -88,19 +94,19 @@ func (s State) definition(name string) (Definition, bool) {
 	return s.Run.Definitions[i], true
 }
 
-// task is what a member is told. Its limits are the tighter of the run's and
+// task builds the task of a member. Its limits are the tighter of the run's and
 // the definition's.
-func (s State) task(m Member, def Definition, goal string) agent.Task {
-	t := agent.Task{
+func (s State) task(m Member, def Definition, goal string) spec.Task {
+	t := spec.Task{
 		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
 		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), Manners: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def), Media: s.Run.shown(m.Depth),
+		Limits: tighter(def.Limits, s.Run.Agent), LoopOptions: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def), Media: s.Run.shown(m.Depth),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model
 	}
-	if m.Pool != s.Run.Place(Definition{}) { // the directory is not there
+	if m.Pool != s.Run.Place(Definition{}) { // its pool does not have the directory
 		t.Workspace = ""
 	}
 	if m.Depth == 0 && s.Run.RootTurns > 0 {
@@ -110,20 +116,20 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 		t.Limits.Children = s.Run.Limits.Children
 	}
 	t.Forbidden = s.forbidden(m)
-	for _, spec := range s.Run.Tools {
-		offered := def.Offer == nil || slices.Contains(def.Offer, spec.Name)
-		leaf := spec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth //mutant:leaf-by-depth
-		if offered && !leaf && slices.Contains(m.Rights, spec.Name) {
-			t.Tools = append(t.Tools, spec)
+	for _, toolSpec := range s.Run.Tools {
+		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
+		leaf := toolSpec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth //mutant:leaf-by-depth
+		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
+			t.Tools = append(t.Tools, toolSpec)
 		}
 	}
 	for _, c := range s.Run.Commands {
-		if slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return spec.Name == c.Name }) {
+		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == c.Name }) {
 			t.Commands = append(t.Commands, c)
 		}
 	}
 	for _, server := range s.Run.Servers {
-		if slices.ContainsFunc(t.Tools, func(spec model.ToolSpec) bool { return server.Has(spec.Name) }) {
+		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return server.Has(toolSpec.Name) }) {
 			t.Servers = append(t.Servers, server)
 		}
 	}
@@ -133,7 +139,7 @@ func (s State) task(m Member, def Definition, goal string) agent.Task {
 const delegateTool = "delegate"
 
 // tighter is the smaller of two limits wherever both are set.
-func tighter(a, b agent.Limits) agent.Limits {
+func tighter(a, b spec.Limits) spec.Limits {
 	least := func(x, y int) int {
 		if x == 0 || y != 0 && y < x {
 			return y
@@ -146,7 +152,7 @@ func tighter(a, b agent.Limits) agent.Limits {
 		}
 		return x
 	}
-	return agent.Limits{
+	return spec.Limits{
 		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
 		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
 		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries),
@@ -155,9 +161,9 @@ func tighter(a, b agent.Limits) agent.Limits {
 	}
 }
 
-// delegate joins a child, or tells the parent why not. The child's id comes
-// from the call, so the same delegation finds the same child.
-func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
+// delegate joins a child, or tells the parent why not. The child's id comes from
+// the call, so a repeated delegation finds the same child.
+func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
 	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
 		return s, nil
@@ -194,10 +200,10 @@ func delegate(s State, from agent.ID, f agent.Delegate) (State, []Effect) {
 	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
 	t := s.task(m, def, f.Goal)
 	if f.Schema != "" {
-		if t.Manners.Require.Schema != "" {
+		if t.LoopOptions.Require.Schema != "" {
 			return refuse("%s answers by a schema of its own; delegate without one", name)
 		}
-		t.Manners.Require.Schema = f.Schema
+		t.LoopOptions.Require.Schema = f.Schema
 	}
 	t, why := s.bindChild(t, m, parent)
 	if why != "" {
@@ -236,12 +242,12 @@ func (s State) delegates(own Definition) []string {
 	return names
 }
 
-// TaskBytesMax bounds what a child is told, so that it fits an entry.
+// TaskBytesMax bounds the task of a child, so that it fits an entry.
 const TaskBytesMax = 200 << 10
 
-// finished takes a member's last word: its lease and what was kept for it are
-// free, its parent hears the answer, its own children are stopped.
-func finished(s State, from agent.ID, f agent.Finish) (State, []Effect) {
+// finished handles a member's last message: it frees the member's lease and the amount
+// kept for it, sends the answer to the parent, and stops the member's own children.
+func finished(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done { //mutant:published-twice
 		return s.heardOf(m), nil
@@ -267,7 +273,7 @@ func end(s State, m Member) (State, []Effect) {
 	s.Usage = s.Usage.Add(m.Usage)
 	s = s.unqueue(m).put(m)
 	s.Pool = s.Pool.Leave(string(m.ID)) //mutant:blind-account-never-left
-	if parent, ok := s.Member(m.Parent); ok && m.ID != agent.Root {
+	if parent, ok := s.Member(m.Parent); ok && m.ID != spec.Root {
 		parent.Children-- //mutant:children-never-counted-down
 		s = s.put(parent)
 		if !parent.Done { //mutant:background-result-lost
@@ -276,7 +282,7 @@ func end(s State, m Member) (State, []Effect) {
 	}
 	s, stops := s.stopOrphans(m)
 	fx = append(fx, stops...)
-	if m.ID == agent.Root && s.Phase != Over {
+	if m.ID == spec.Root && s.Phase != Over {
 		s.Outcome = m.Outcome
 		s.Phase = Closing
 	}
@@ -288,7 +294,7 @@ func end(s State, m Member) (State, []Effect) {
 	return s, append(fx, more...)
 }
 
-// answer is a child's result as its parent reads it. A partial one says so.
+// answer is a child's result as its parent reads it. A partial result says so.
 func answer(m Member) agent.Returned {
 	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
 	if m.Outcome.Partial {
@@ -300,8 +306,8 @@ func answer(m Member) agent.Returned {
 		}
 		r.Error = m.Outcome.Text == ""
 		switch m.Outcome.Reason {
-		case agent.MaxTurns, agent.MaxToolCalls, agent.TokenBudget, agent.CostBudget, agent.Timeout, agent.Vetoed,
-			agent.MaxOutputTokens, agent.DiminishingReturns:
+		case spec.MaxTurns, spec.MaxToolCalls, spec.TokenBudget, spec.CostBudget, spec.Timeout, spec.Vetoed,
+			spec.MaxOutputTokens, spec.DiminishingReturns:
 		default:
 			r.Error = true
 		}
@@ -309,9 +315,9 @@ func answer(m Member) agent.Returned {
 	return r
 }
 
-// stopOrphans stops all live members below one that has ended, not its children
-// alone: until each of these has ended, too, the members below them would go on.
-// They are marked, so that a Delegate of theirs that is under way begins nothing.
+// stopOrphans stops all live descendants of a member that has ended, not only its
+// children: until these have ended, too, the members below them would continue. It
+// marks them, so that a Delegate of theirs that is in flight begins nothing.
 func (s State) stopOrphans(m Member) (State, []Effect) {
 	if m.Children == 0 { //mutant:orphans-live-on
 		return s, nil
@@ -319,12 +325,12 @@ func (s State) stopOrphans(m Member) (State, []Effect) {
 	return s.stopBelow(m.ID, agent.Canceled{Why: "an agent above it has ended", Now: true})
 }
 
-func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
+func back(s State, from spec.ID, f agent.Back) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
 	}
-	if m.Done && f.Ended == nil && f.Damaged == "" { // it goes on, or waits
+	if m.Done && f.Ended == nil && f.Damaged == "" { // the member continues, or waits
 		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
 	doubts := s.doubts(m, f)
@@ -341,7 +347,7 @@ func back(s State, from agent.ID, f agent.Back) (State, []Effect) {
 	return s, fx
 }
 
-// resumed begins a life of the supervisor's shell. It has no world but timers.
+// resumed begins an activation of the supervisor's shell. Timers are all that it has to restore.
 func resumed(s State, f agent.Resumed) (State, []Effect) {
 	orderly := s.Released || s.Life == ""
 	s.Life = f.Life

@@ -6,12 +6,14 @@ import (
 	"github.com/benbjohnson/immutable"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 )
 
-// reserve answers an agent that wants to call its model: this is the one place
+// reserve answers an agent that wants to call its model: this is the only place
 // where tokens are reserved, and one of the two where the supervisor votes.
-func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
+func reserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -23,7 +25,7 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.newestLease(from); f.Lease <= newest { // it was never asked for twice
+	if newest := s.newestLease(from); f.Lease <= newest { // an agent never requests a lease twice
 		next, more := shortened(s, from, f.Lease, newest)
 		return next, append(fx, more...)
 	}
@@ -37,20 +39,20 @@ func reserve(s State, from agent.ID, f agent.Reserve) (State, []Effect) {
 	return next, append(fx, more...)
 }
 
-// lease asks the pool and tells the agent. Where policy has a say against
-// another turn, the budget is frozen, or a provider has billed beyond its own
-// rules, only a closing turn is asked for.
+// lease asks the pool and informs the agent. If policy objects to another turn,
+// the budget is frozen, or a provider has billed beyond its own rules, lease asks
+// only for a closing turn.
 func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
-	why, detail := agent.Reason(""), ""
+	why, detail := spec.Reason(""), ""
 	if !ask.Final {
 		if d, vetoed := s.Run.Policy.turn(s, m); vetoed {
-			ask.Final, why, detail = true, agent.Vetoed, d
+			ask.Final, why, detail = true, spec.Vetoed, d
 		} else if s.Frozen {
-			ask.Final, why, detail = true, agent.TokenBudget, "the budget was frozen"
+			ask.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
 		} else if over := s.Pool.Overrun; !over.Zero() { //mutant:overrun-ends-nothing
-			ask.Final, why, detail = true, agent.TokenBudget, "a provider billed more than its rules allow"
+			ask.Final, why, detail = true, spec.TokenBudget, "a provider billed more than its rules allow"
 			if over.Tokens == 0 {
-				why = agent.CostBudget
+				why = spec.CostBudget
 			}
 		}
 	}
@@ -64,30 +66,35 @@ func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool
 	case budget.Wait:
 		return s, nil, true
 	case budget.Denied:
+		s = s.publishBudget(event.KindBudgetDenied, m.ID, lease, why)
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: lease, Why: why, Detail: detail}}}, false
 	case budget.Granted:
 		why, detail = "", ""
 	}
 	s.Pool = pool
+	s = s.publishBudget(event.KindBudgetReserved, m.ID, lease, "")
+	if g.Verdict == budget.Closing && why != "" {
+		s = s.publishBudget(event.KindBudgetExhausted, m.ID, lease, why)
+	}
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: lease, Output: g.Output, Calls: g.Calls,
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
 }
 
 // short is the stop reason for what was short.
-func short(of budget.Short) agent.Reason {
+func short(of budget.Short) spec.Reason {
 	switch of {
 	case budget.ShortMoney:
-		return agent.CostBudget
+		return spec.CostBudget
 	case budget.ShortCalls:
-		return agent.MaxToolCalls
+		return spec.MaxToolCalls
 	case budget.ShortTokens:
-		return agent.TokenBudget
+		return spec.TokenBudget
 	}
 	return ""
 }
 
-// enqueue lets a reservation wait, in order of arrival, for others to settle.
-// Nobody who waits holds a lease, so this cannot deadlock.
+// enqueue makes a reservation wait, in order of arrival, until others settle. A
+// waiting agent holds no lease, so this cannot deadlock.
 func (s State) enqueue(m Member, f agent.Reserve) State {
 	if s.queue == nil {
 		s.queue = immutable.NewSortedMap[uint64, *waiter](nil)
@@ -108,7 +115,7 @@ func (s State) unqueue(m Member) State {
 	return s.put(m)
 }
 
-// drain answers those who wait, as long as the first of them gets an answer.
+// drain answers the waiting agents, as long as the first of them gets an answer.
 func (s State) drain() (State, []Effect) {
 	var fx []Effect
 	for s.Waiting() > 0 && s.Cancel == nil { //mutant:queue-drained
@@ -124,12 +131,13 @@ func (s State) drain() (State, []Effect) {
 	return s, fx
 }
 
-// settle closes a lease with what it cost; unknown is spent.
-func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
+// settle closes a lease with its cost; an unknown cost is spent in full.
+func settle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
 	}
+	before := s.Pool
 	if m.waits != 0 {
 		if w, ok := s.queue.Get(m.waits); ok && w.lease <= f.Lease {
 			s = s.unqueue(m)
@@ -150,33 +158,40 @@ func settle(s State, from agent.ID, f agent.Settle) (State, []Effect) {
 		m.Calls = int(s.Pool.Account(string(from)).Spent.Calls)
 		s = s.put(m)
 	}
+	if s.Pool != before {
+		s = s.publishBudget(event.KindBudgetSettled, from, f.Lease, "")
+	}
+	if s.Pool.Overrun != before.Overrun {
+		s = s.publishBudget(event.KindBudgetOverrun, from, f.Lease, "")
+	}
 	return s.drain() //mutant:settling-wakes-others
 }
 
-// limitSet changes the limits of a live run, or freezes it; what is committed
-// already stays. Any other change lifts the freeze.
+// limitSet changes the limits of a live run, or freezes it; committed amounts
+// stay. Any other change lifts the freeze.
 func limitSet(s State, f LimitSet) (State, []Effect) {
-	if f.setsTime() { // for those who begin later, too
+	s = s.publishBudget(event.KindBudgetChanged, "", 0, "")
+	if f.setsTime() { // for agents that begin later, too
 		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS
 	}
-	if f.Patch && !f.Freeze && f.Limits == (Limits{}) && f.SoftMS > 0 { // only more time
+	if f.Patch && !f.Freeze && f.Limits == (spec.RunLimits{}) && f.SoftMS > 0 { // only more time
 		return s, s.setTime(f)
 	}
 	s.Frozen = f.Freeze
 	switch {
 	case f.Freeze:
 	case f.Patch:
-		s.Run.Limits = f.Limits.over(s.Run.Limits)
+		s.Run.Limits = f.Limits.Merge(s.Run.Limits)
 	default:
-		s.Run.Limits = f.Limits.withDefaults()
+		s.Run.Limits = withRunDefaults(f.Limits)
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
 	s, more := s.drain()
 	return s, append(s.setTime(f), more...)
 }
 
-// forfeit spends every open lease in full and frees what is kept: nobody is
-// waited for any more.
+// forfeit spends every open lease in full and frees the kept amounts, without
+// waiting for any member.
 func (s State) forfeit() State {
 	next := s
 	s.Members(func(m Member) {

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// DefaultPool is the pool of all supervisors, and of agents that nobody places.
+// DefaultPool is the node pool of all supervisors, and of agents that no definition places.
 const DefaultPool = "default"
 
-// Place is the pool in which an agent of a definition lives; "" is DefaultPool.
-// A pool without a node answers nothing: what is sent there waits, and a child
-// that gives no first sign of life in time is given up, with the pool in the reason.
+// Place is the node pool in which an agent of a definition lives; "" is DefaultPool. A
+// pool without a node answers nothing: messages to it wait, and a child that sends no
+// first message in time is given up, with the pool in the reason.
 func (o Opened) Place(def Definition) string {
 	pool := cmp.Or(def.Pool, o.Pool)
 	if pool == DefaultPool {
@@ -22,18 +23,18 @@ func (o Opened) Place(def Definition) string {
 	return pool
 }
 
-// RootPlace is where the root lives.
+// RootPlace is the node pool in which the root lives.
 func (o Opened) RootPlace() string {
 	def, _ := State{Run: o}.definition(o.Root)
 	return o.Place(def)
 }
 
-// FirstSignMS is how long a member may take until its first letter.
+// FirstSignMS is how long a member may take to send its first message.
 const FirstSignMS = 60_000
 
 const signTimer = "sign/"
 
-// seen notes a member's first letter.
+// seen records a member's first message.
 func (s State) seen(m Member, fx []Effect) (State, []Effect) {
 	if m.Seen {
 		return s, fx
@@ -42,22 +43,22 @@ func (s State) seen(m Member, fx []Effect) (State, []Effect) {
 	return s.put(m), append(fx, Disarm{Timer: signTimer + string(m.ID)})
 }
 
-// Unseen reports whether a timer is that of a member that has given no sign of life
-// yet, and in which pool it lives.
+// Unseen reports whether a timer belongs to a member that has sent nothing yet,
+// and in which pool that member lives.
 func (s State) Unseen(timer string) (pool string, ok bool) {
 	id, sign := strings.CutPrefix(timer, signTimer)
-	m, known := s.Member(agent.ID(id))
+	m, known := s.Member(spec.ID(id))
 	return cmp.Or(m.Pool, DefaultPool), sign && known && !m.Seen && !m.Done
 }
 
-// woke takes a timer. A member without any sign of life is given up: its
-// parent must not wait for ever.
+// woke handles a timer. A member that has sent nothing is given up: its parent
+// must not wait forever.
 func woke(s State, f agent.Woke) (State, []Effect) {
 	if f.Timer == askTimer {
 		return s.wokeToAsk()
 	}
 	id, ok := strings.CutPrefix(f.Timer, signTimer)
-	m, known := s.Member(agent.ID(id))
+	m, known := s.Member(spec.ID(id))
 	if !ok || !known || m.Seen || m.Done {
 		return s, nil
 	}
@@ -68,8 +69,8 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 	if m.Pool != "" {
 		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
 	}
-	next, fx := giveUp(s, m, agent.Outcome{Reason: agent.Timeout, Partial: true, Detail: detail}, "")
-	if s.Run.Rules >= agent.WorkRules { // if this log lost its tail, the member reads the question alone: see agent/status.go
+	next, fx := giveUp(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
+	if s.Run.Rules >= spec.WorkRules { // if this log lost its tail, the member reads the question alone: see agent/status.go
 		fx = append([]Effect{s.question(m)}, fx...)
 	}
 	return next, fx

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // Policy is the stop-veto policy of a run, as data: it is in the run's log, so
@@ -15,14 +16,14 @@ type Policy struct {
 	Rules   []Rule `msgpack:"r,omitempty" json:"rules"`
 }
 
-// Rule speaks against a proposed stop (On "stop"), or against another turn (On
-// "turn"), when all its conditions hold.
+// Rule objects to a proposed stop (On "stop"), or to another turn (On "turn"),
+// when all its conditions hold.
 type Rule struct {
 	Name  string      `msgpack:"n" json:"name"`
 	On    string      `msgpack:"o" json:"on"`
 	Agent string      `msgpack:"a,omitempty" json:"agent,omitempty"` // id or definition; "" is every agent
 	When  []Condition `msgpack:"w,omitempty" json:"when,omitempty"`
-	Why   string      `msgpack:"y" json:"why"` // what the model is told
+	Why   string      `msgpack:"y" json:"why"` // the reason that the model reads
 }
 
 // Condition compares one fact of the run.
@@ -135,9 +136,9 @@ func (p Policy) against(on string, s State, m Member, answer string) (why string
 
 func (p Policy) turn(s State, m Member) (why string, vetoed bool) { return p.against("turn", s, m, "") }
 
-// propose decides on a proposed stop: the one place where a run's end can be
-// sent back. Vetoes are bounded; a canceled run is not held up.
-func propose(s State, from agent.ID, f agent.ProposeStop) (State, []Effect) {
+// propose decides on a proposed stop: the only place that can send the end of a
+// run back. Vetoes are bounded; a canceled run is not held up.
+func propose(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil

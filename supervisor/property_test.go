@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -33,8 +35,8 @@ func (r *source) byte() byte {
 }
 
 // someone is a member, or nearly one.
-func (r *source) someone() agent.ID {
-	var ids []agent.ID
+func (r *source) someone() spec.ID {
+	var ids []spec.ID
 	r.s.Members(func(m supervisor.Member) { ids = append(ids, m.ID) })
 	b := int(r.byte())
 	if len(ids) == 0 || b > 250 {
@@ -105,7 +107,7 @@ func (r *source) aim(into any, e *supervisor.Event) {
 	switch f := into.(type) {
 	case *supervisor.Opened:
 		*f = supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}, {Name: "helper"}},
-			Tools: []model.ToolSpec{{Name: "delegate"}}, Limits: supervisor.Limits{Tokens: 60000, Depth: 4}}
+			Tools: []model.ToolSpec{{Name: "delegate"}}, Limits: spec.RunLimits{Tokens: 60000, Depth: 4}}
 		e.From = ""
 	case *agent.Reserve:
 		f.Lease = r.s.Pool.Account(string(e.From)).Closed + 1
@@ -113,7 +115,7 @@ func (r *source) aim(into any, e *supervisor.Event) {
 	case *agent.Settle:
 		f.Lease = r.s.Pool.Account(string(e.From)).Open
 	case *agent.Delegate:
-		*f = agent.Delegate{Call: "1-0", Child: agent.ID(fmt.Sprintf("%s-%d-0", e.From, r.byte())), Name: "helper", Goal: "Look."}
+		*f = agent.Delegate{Call: "1-0", Child: spec.ID(fmt.Sprintf("%s-%d-0", e.From, r.byte())), Name: "helper", Goal: "Look."}
 	case *agent.Canceled, *supervisor.PolicySet, *supervisor.LimitSet, *agent.Woke, *agent.Resumed, *agent.Checkpoint, *agent.Closed:
 		e.From = ""
 	}
@@ -129,8 +131,8 @@ func walk(data []byte) error {
 		r.s = s
 		e := r.event()
 		e.N = n
-		next, effects := supervisor.Step(s, e)
-		supervisor.Notes(s, e, next, effects)
+		next, out := supervisor.Step(s, e)
+		effects := out.Effects
 		if err := holds(s, next, effects); err != nil {
 			return fmt.Errorf("step %d, %T: %w", n, e.Fact, err)
 		}
@@ -282,9 +284,9 @@ func TestSubtypes(t *testing.T) {
 	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,
 		"error_max_tool_calls": true, "error_timeout": true, "error_needs_human": true, "error_provider": true, "error_refused": true,
 		"error_cancelled": true, "error_during_execution": true}
-	fallen := []agent.Reason{agent.ToolFailure, agent.LogDamaged}
-	for _, r := range agent.Reasons() {
-		word := supervisor.Subtype(r)
+	fallen := []spec.Reason{spec.ToolFailure, spec.LogDamaged}
+	for _, r := range spec.Reasons() {
+		word := event.Subtype(r)
 		if !words[word] {
 			t.Errorf("%s: unknown subtype %q", r, word)
 		}

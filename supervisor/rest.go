@@ -1,19 +1,19 @@
 package supervisor
 
-import "github.com/troupe-run/troupe/agent"
+import "github.com/troupe-run/troupe/agent/spec"
 
-// Rests reports whether the run waits for nothing but what others will say, so
-// that the process side of its supervisor may go until then, or until due, when it
-// asks its members how they stand. A supervisor has no world but the timers of
-// members that have given no sign of life, and those begin anew with each life: it
-// stays until they are over.
+// Rests reports whether the run waits only for messages of others, so that the
+// process side of its supervisor may passivate until then, or until due, when it
+// asks its members for their status. The only outside world of a supervisor are
+// the timers of members that have sent nothing yet, and each activation starts
+// those anew: the supervisor stays active until they are over.
 func (s State) Rests() (due int64, ok bool) {
 	if s.Phase == Over {
 		return 0, false
 	}
 	rests := true
 	s.Members(func(m Member) { rests = rests && (m.Seen || m.Done) })
-	if rests && s.Live > 0 && s.Run.Rules >= agent.WorkRules {
+	if rests && s.Live > 0 && s.Run.Rules >= spec.WorkRules {
 		due = s.askDue()
 	}
 	return due, rests

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -12,7 +13,7 @@ import (
 // over (P19).
 func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
 	var s supervisor.State
-	step := func(from agent.ID, f supervisor.Fact) {
+	step := func(from spec.ID, f supervisor.Fact) {
 		s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
 	}
 	rests := func(when string, want bool) {
@@ -22,10 +23,10 @@ func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
 		}
 	}
 	rests("before it is opened", true)
-	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: agent.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
+	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
 	rests("before its root is heard of", false)
-	step(agent.Root, agent.Back{Life: "a"})
+	step(spec.Root, agent.Back{Life: "a"})
 	rests("after it", true)
-	step(agent.Root, agent.Finish{Outcome: agent.Outcome{Reason: agent.Completed}})
+	step(spec.Root, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}})
 	rests("when it is over", false)
 }

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"slices"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 )
 
@@ -25,13 +25,13 @@ func (s State) rights(parent, deny []string, def Definition) (rights, denied []s
 	return rights, denied
 }
 
-// forbidden lists the tools of the run that a member may not use, and those that it is
-// denied by name. What it may use and is not offered is not forbidden.
+// forbidden lists the tools of the run that a member may not use, and those that it is denied
+// by name. A tool that the member may use is not forbidden, even if it is not offered.
 func (s State) forbidden(m Member) []string {
 	var list []string
-	for _, spec := range s.Run.Tools {
-		if !slices.Contains(m.Rights, spec.Name) {
-			list = append(list, spec.Name)
+	for _, toolSpec := range s.Run.Tools {
+		if !slices.Contains(m.Rights, toolSpec.Name) {
+			list = append(list, toolSpec.Name)
 		}
 	}
 	for _, name := range m.Deny {
@@ -46,48 +46,48 @@ func (s State) forbidden(m Member) []string {
 // ancestors, so that its task fits an entry.
 const HooksBytesMax = 32 << 10
 
-// bindingPoints are where the hooks of a parent bind its descendants too: around
-// model calls and tool calls. A hook on context, stop or stop_failure is about one
-// agent's own prompt or own end.
-var bindingPoints = []agent.HookPoint{agent.HookInput, agent.HookOutput, agent.HookSampled, agent.HookPreTool, agent.HookToolError, agent.HookPostTool}
+// bindingPoints are the points at which the hooks of a parent bind its
+// descendants, too: around model calls and tool calls. A hook on context, stop or
+// stop_failure concerns one agent's own prompt or own end.
+var bindingPoints = []spec.HookPoint{spec.HookInput, spec.HookOutput, spec.HookSampled, spec.HookPreTool, spec.HookToolError, spec.HookPostTool}
 
 // bindingHooks are the hooks of a task that bind the children of its agent. A hook
 // whose author wrote "of: root" binds the root alone.
-func bindingHooks(t agent.Task) []agent.Hook {
-	var list []agent.Hook
-	for _, h := range t.Manners.Hooks {
-		if h.Of != agent.OfRoot && slices.Contains(bindingPoints, h.Point) {
+func bindingHooks(t spec.Task) []spec.Hook {
+	var list []spec.Hook
+	for _, h := range t.LoopOptions.Hooks {
+		if h.Of != spec.OfRoot && slices.Contains(bindingPoints, h.Point) {
 			list = append(list, h)
 		}
 	}
 	return list
 }
 
-// inheritHooks adds the hooks that bind a parent's children to those of a child;
-// equal hooks count once. Approval rules are hooks too, and the strictest answer
-// counts: the child may do unasked what every one of its ancestors may.
+// inheritHooks adds the hooks that bind a parent's children to those of a child; equal hooks
+// count once. Approval rules are hooks, too, and the strictest answer counts: the child may do
+// without approval only what each of its ancestors may.
 //
-// In another pool the directory of the parent does not exist, so its command hooks
-// cannot run there: a gate that does not say what its failure means counts as closed.
-func inheritHooks(own, bound []agent.Hook, elsewhere bool) []agent.Hook {
+// In another node pool the directory of the parent does not exist, so its command hooks cannot
+// run there: a gate that does not define the decision for its failure counts as closed.
+func inheritHooks(own, bound []spec.Hook, elsewhere bool) []spec.Hook {
 	own = slices.Clone(own)
 	for _, h := range bound {
 		at := slices.Index(own, h)
 		if at < 0 {
 			own, at = append(own, h), len(own)
 		}
-		if elsewhere && h.Command != "" && h.Failing == agent.HookPass && h.Point.Knows(agent.HookDeny) {
-			own[at].Failing = agent.HookDeny
+		if elsewhere && h.Command != "" && h.Failing == spec.HookPass && h.Point.Knows(spec.HookDeny) {
+			own[at].Failing = spec.HookDeny
 		}
 	}
 	return own
 }
 
-// bindChild tightens the task of a child to its parent's hooks and remaining budget.
-// why says why the child is refused; it is empty if it is not.
-func (s State) bindChild(t agent.Task, child, parent Member) (bound agent.Task, why string) {
-	t.Manners.Hooks = inheritHooks(t.Manners.Hooks, parent.binding, child.Pool != parent.Pool) //mutant:hooks-not-inherited
-	if why := tooManyHooks(t.Manners.Hooks); why != "" && len(parent.binding) > 0 {
+// bindChild tightens the task of a child to its parent's hooks and remaining
+// budget. why says why the child is refused; it is empty if the child is accepted.
+func (s State) bindChild(t spec.Task, child, parent Member) (bound spec.Task, why string) {
+	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, parent.binding, child.Pool != parent.Pool) //mutant:hooks-not-inherited
+	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(parent.binding) > 0 {
 		return t, why
 	}
 	left, spent := remaining(s.Pool.Account(string(parent.ID)))
@@ -100,13 +100,13 @@ func (s State) bindChild(t agent.Task, child, parent Member) (bound agent.Task, 
 
 // tooManyHooks says why a child cannot keep to its hooks and those of its
 // ancestors; "" if it can.
-func tooManyHooks(hooks []agent.Hook) string {
+func tooManyHooks(hooks []spec.Hook) string {
 	size := 0
 	for _, h := range hooks {
 		size += len(h.Name) + len(h.Tools) + len(h.Command) + len(h.Rules)
 	}
 	switch {
-	case len(hooks) > agent.HooksMax:
+	case len(hooks) > spec.HooksMax:
 		return "it has more hooks, with those of its parents, than one agent may have"
 	case size > HooksBytesMax:
 		return "its hooks, with those of its parents, are too large for one task"
@@ -114,9 +114,9 @@ func tooManyHooks(hooks []agent.Hook) string {
 	return ""
 }
 
-// remaining is what an account may still spend; spent says that nothing is left of
-// a component that is limited.
-func remaining(a budget.Account) (left agent.Limits, spent bool) {
+// remaining is the amount that an account may still spend; spent says that nothing
+// is left of a limited component.
+func remaining(a budget.Account) (left spec.Limits, spent bool) {
 	rest := func(limit, used int64) int64 {
 		if limit == 0 {
 			return 0 // no limit

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -35,13 +36,13 @@ func (g grower) some(words []string) []string {
 	return list
 }
 
-func (g grower) hooks() []agent.Hook {
-	var list []agent.Hook
+func (g grower) hooks() []spec.Hook {
+	var list []spec.Hook
 	for range g.IntN(4) {
-		list = append(list, agent.Hook{Name: g.pick("approval", "gate", "audit"), Rules: g.pick("", "{}", `{"allow":["ls"]}`), Command: g.pick("", "", "./check"),
-			Point: agent.HookPoint(g.pick("pre_tool", "pre_tool", "input", "output", "post_tool", "tool_error", "post_sampling", "context", "stop", "stop_failure")),
-			Tools: g.pick("", "shell", "write|charge"), Of: g.pick("", "", agent.OfRoot, agent.OfChild), Report: g.IntN(5) == 0,
-			Failing: agent.HookDecision(g.pick("", "", "deny"))})
+		list = append(list, spec.Hook{Name: g.pick("approval", "gate", "audit"), Rules: g.pick("", "{}", `{"allow":["ls"]}`), Command: g.pick("", "", "./check"),
+			Point: spec.HookPoint(g.pick("pre_tool", "pre_tool", "input", "output", "post_tool", "tool_error", "post_sampling", "context", "stop", "stop_failure")),
+			Tools: g.pick("", "shell", "write|charge"), Of: g.pick("", "", spec.OfRoot, spec.OfChild), Report: g.IntN(5) == 0,
+			Failing: spec.HookDecision(g.pick("", "", "deny"))})
 	}
 	return list
 }
@@ -49,10 +50,10 @@ func (g grower) hooks() []agent.Hook {
 var rightsOfTrees = []string{"search", "charge", "write", "delegate", "shell", "mcp__git__push", "mcp__web__get"}
 
 func (g grower) opened() supervisor.Opened {
-	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: supervisor.Limits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
+	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: spec.RunLimits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
 		Workspace: g.pick("", "/work"), Pool: g.pick("", "home"), Writable: []string{"report.md"},
-		Servers: []agent.Server{{Name: "git"}, {Name: "web"}}, Commands: []agent.Command{{Name: "charge", Line: "./charge"}}}
-	o.Manners.Hooks = g.hooks()
+		Servers: []spec.Server{{Name: "git"}, {Name: "web"}}, Commands: []spec.Command{{Name: "charge", Line: "./charge"}}}
+	o.LoopOptions.Hooks = g.hooks()
 	for _, n := range rightsOfTrees {
 		o.Tools = append(o.Tools, model.ToolSpec{Name: n})
 	}
@@ -61,7 +62,7 @@ func (g grower) opened() supervisor.Opened {
 		if d.Tools != nil && g.IntN(3) > 0 {
 			d.Tools = append(d.Tools, "delegate")
 		}
-		d.Manners.Hooks = g.hooks()
+		d.LoopOptions.Hooks = g.hooks()
 		d.Limits.Tokens, d.Limits.Calls = []int64{0, 0, 20000, 90000}[g.IntN(4)], []int{0, 0, 3, 50}[g.IntN(4)]
 		o.Definitions = append(o.Definitions, d)
 	}
@@ -71,8 +72,9 @@ func (g grower) opened() supervisor.Opened {
 // tree grows one tree and compares each child with its parent.
 func (g grower) tree() error {
 	o := g.opened()
-	s, fx := supervisor.Step(supervisor.State{}, supervisor.Event{N: 1, Fact: o})
-	tasks := map[agent.ID]agent.Task{}
+	s, out := supervisor.Step(supervisor.State{}, supervisor.Event{N: 1, Fact: o})
+	fx := out.Effects
+	tasks := map[spec.ID]spec.Task{}
 	keep := func(fx []supervisor.Effect) {
 		for _, e := range fx {
 			if tell, ok := e.(supervisor.Tell); ok {
@@ -83,7 +85,7 @@ func (g grower) tree() error {
 		}
 	}
 	keep(fx)
-	ids := []agent.ID{agent.Root}
+	ids := []spec.ID{spec.Root}
 	for i := range 1 + g.IntN(12) {
 		from := ids[g.IntN(len(ids))]
 		if lease := s.Pool.Account(string(from)).Closed + 1; g.IntN(3) == 0 { // it spends something of its own
@@ -91,10 +93,10 @@ func (g grower) tree() error {
 				Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100, Calls: 2}}})
 			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Settle{Lease: lease, Turn: lease, Used: budget.Amount{Tokens: 500, Calls: 1}}})
 		}
-		child := agent.ID(fmt.Sprintf("%s-%d-0", from, i))
-		next, fx := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
+		child := spec.ID(fmt.Sprintf("%s-%d-0", from, i))
+		next, out := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
 			Name: g.pick("", "a", "b", "c", "d"), Goal: "Look.", Background: g.IntN(3) == 0}})
-		keep(fx)
+		keep(out.Effects)
 		if t, born := tasks[child]; born {
 			if err := atMost(s, next, tasks[from], t); err != nil {
 				return fmt.Errorf("%s under %s: %w", child, from, err)
@@ -120,7 +122,7 @@ func TestChildHasNoMore(t *testing.T) {
 }
 
 // atMost compares the recorded task of a child with that of its parent.
-func atMost(before, after supervisor.State, parent, child agent.Task) error {
+func atMost(before, after supervisor.State, parent, child spec.Task) error {
 	p, _ := before.Member(parent.ID)
 	c, _ := after.Member(child.ID)
 	for _, right := range c.Rights {
@@ -165,19 +167,19 @@ func more(own, limit, spent int64) bool { return limit > 0 && (own == 0 || own >
 
 // bound: each hook around calls that binds the parent binds the child, as strict or
 // stricter where it fails. This list of points is written anew, on purpose.
-func bound(parent, child agent.Task) error {
-	for _, h := range parent.Manners.Hooks {
-		own := h.Point == agent.HookContext || h.Point == agent.HookStop || h.Point == agent.HookStopFailure
-		if own || h.Of == agent.OfRoot {
+func bound(parent, child spec.Task) error {
+	for _, h := range parent.LoopOptions.Hooks {
+		own := h.Point == spec.HookContext || h.Point == spec.HookStop || h.Point == spec.HookStopFailure
+		if own || h.Of == spec.OfRoot {
 			continue
 		}
-		if !slices.ContainsFunc(child.Manners.Hooks, func(k agent.Hook) bool {
-			if k.Failing == agent.HookDeny && h.Failing == "" {
+		if !slices.ContainsFunc(child.LoopOptions.Hooks, func(k spec.Hook) bool {
+			if k.Failing == spec.HookDeny && h.Failing == "" {
 				k.Failing = ""
 			}
 			return k == h
 		}) {
-			return fmt.Errorf("the hook %+v of its parent does not bind it: %+v", h, child.Manners.Hooks)
+			return fmt.Errorf("the hook %+v of its parent does not bind it: %+v", h, child.LoopOptions.Hooks)
 		}
 	}
 	return nil

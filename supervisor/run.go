@@ -8,11 +8,11 @@
 package supervisor
 
 import (
-	"cmp"
-
 	"github.com/benbjohnson/immutable"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -22,37 +22,25 @@ type Definition struct {
 	Name        string `msgpack:"n" json:"name"`
 	Description string `msgpack:"d,omitempty" json:"description"`
 	System      string `msgpack:"s" json:"system"`
-	// Tools are the agent's rights: nil inherits all that its parent has. An empty
-	// list is none, and must come out of the log as one: nothing omits it.
+	// Tools are the agent's rights: nil inherits all rights of its parent. An empty list
+	// grants none, and must be decoded from the log as an empty list: no tag omits it.
 	Tools []string `msgpack:"t" json:"tools,omitempty"`
-	// Offer is the part of its rights that the model is told of; nil: all.
+	// Offer is the part of its rights that the model sees; nil: all.
 	Offer []string `msgpack:"o" json:"offer,omitempty"`
-	// Deny is taken away from it and from all below it.
+	// Deny is taken away from the agent and all its descendants.
 	Deny []string `msgpack:"y,omitempty" json:"deny,omitempty"`
 	// Delegates are the definitions it may delegate to; nil: any, empty: none.
-	Delegates []string     `msgpack:"g" json:"delegates,omitempty"`
-	Model     *agent.Model `msgpack:"m,omitempty" json:"model,omitempty"`
-	Limits    agent.Limits `msgpack:"l,omitempty" json:"limits"`
-	// Manners go over those of the run.
-	Manners agent.Manners `msgpack:"a,omitempty" json:"manners"`
-	// Source is the file that it was read from, "" for one that is built in, and
-	// Hash the version of its prompt.
+	Delegates []string    `msgpack:"g" json:"delegates,omitempty"`
+	Model     *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
+	Limits    spec.Limits `msgpack:"l,omitempty" json:"limits"`
+	// LoopOptions take precedence over those of the run.
+	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"manners"`
+	// Source is the file that defines it, "" for a built-in one, and Hash the version
+	// of its prompt.
 	Source string `msgpack:"u,omitempty" json:"source,omitempty"`
 	Hash   string `msgpack:"h,omitempty" json:"hash,omitempty"`
-	// Pool is where such an agent lives; "" is where the run's agents live.
+	// Pool is the node pool in which such an agent lives; "" is the pool of the run's agents.
 	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
-}
-
-// Limits of a whole run. Zero means the default, but for Tokens and Nano, where
-// it means no limit.
-type Limits struct {
-	Tokens   int64 `msgpack:"t,omitempty" json:"tokens"`
-	Nano     int64 `msgpack:"n,omitempty" json:"nano_usd"`
-	Calls    int64 `msgpack:"c,omitempty" json:"tool_calls"`
-	Depth    int   `msgpack:"d,omitempty" json:"depth"`
-	Children int   `msgpack:"h,omitempty" json:"children"` // live ones of one agent
-	Agents   int   `msgpack:"a,omitempty" json:"agents"`
-	Messages int   `msgpack:"m,omitempty" json:"messages"` // between agents
 }
 
 // Defaults of Limits.
@@ -64,7 +52,8 @@ const (
 	MessagesMax = 128
 )
 
-func (l Limits) withDefaults() Limits {
+// withRunDefaults fills what is zero.
+func withRunDefaults(l spec.RunLimits) spec.RunLimits {
 	if l.Calls == 0 {
 		l.Calls = CallsMax
 	}
@@ -83,14 +72,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// over puts the limits that are set over others.
-func (l Limits) over(base Limits) Limits {
-	return Limits{Tokens: cmp.Or(l.Tokens, base.Tokens), Nano: cmp.Or(l.Nano, base.Nano), Calls: cmp.Or(l.Calls, base.Calls),
-		Depth: cmp.Or(l.Depth, base.Depth), Children: cmp.Or(l.Children, base.Children), Agents: cmp.Or(l.Agents, base.Agents), Messages: cmp.Or(l.Messages, base.Messages)}
-}
-
-// Opened is the first fact of a run: everything it is, so that replay needs
-// nothing else.
+// Opened is the first fact of a run: it holds the whole configuration, so that
+// replay needs nothing else.
 type Opened struct {
 	Run          string           `msgpack:"r" json:"run"`
 	Conversation string           `msgpack:"v,omitempty" json:"conversation,omitempty"`
@@ -99,12 +82,12 @@ type Opened struct {
 	Root         string           `msgpack:"o" json:"root"`                       // name of the root's definition
 	Definitions  []Definition     `msgpack:"d" json:"definitions"`
 	Tools        []model.ToolSpec `msgpack:"t,omitempty" json:"tools"`
-	Commands     []agent.Command  `msgpack:"z,omitempty" json:"commands,omitempty"`
-	Servers      []agent.Server   `msgpack:"ms,omitempty" json:"servers,omitempty"`
-	Model        agent.Model      `msgpack:"m" json:"model"`
+	Commands     []spec.Command   `msgpack:"z,omitempty" json:"commands,omitempty"`
+	Servers      []spec.Server    `msgpack:"ms,omitempty" json:"servers,omitempty"`
+	Model        spec.Model       `msgpack:"m" json:"model"`
 	Why          string           `msgpack:"y,omitempty" json:"why,omitempty"` // this model
-	Limits       Limits           `msgpack:"l" json:"limits"`
-	Agent        agent.Limits     `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
+	Limits       spec.RunLimits   `msgpack:"l" json:"limits"`
+	Agent        spec.Limits      `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
 	RootTurns    int              `msgpack:"k,omitempty" json:"root_turns"`
 	Policy       Policy           `msgpack:"p,omitempty" json:"policy"`
 	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
@@ -114,21 +97,21 @@ type Opened struct {
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	Rules        int              `msgpack:"u" json:"rules"`
-	Manners      agent.Manners    `msgpack:"b,omitempty" json:"manners"`
-	// Hashes are the versions of what the node had when the run was begun: its
+	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"manners"`
+	// Hashes are the versions of the node's configuration when the run began: its
 	// tools, its operator's hooks, the policy (package agent, drift.go).
 	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`
-	// Past is what the root was told before the run was opened.
-	Past *Past `msgpack:"f,omitempty" json:"past,omitempty"`
-	// Pool is where agents live that their definitions place nowhere: that of the
-	// machine that has the Workspace. "" is DefaultPool, where all supervisors live.
+	// Past describes the history that the root received before the run was opened.
+	Past *spec.HistoryOrigin `msgpack:"f,omitempty" json:"past,omitempty"`
+	// Pool is the node pool of agents whose definitions name none: that of the machine
+	// that has the Workspace. "" is DefaultPool, where all supervisors live.
 	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
-	// Unpriced are the models that may be called under a limit in money though
-	// nobody knows what they cost: somebody has named them.
+	// Unpriced are the models that may be called under a limit in money although their
+	// price is unknown: a person has named them.
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
 }
 
-// shown are the media that come with the task of an agent: only the root's has any.
+// shown returns the media that come with the task of an agent: only the root's has any.
 func (o Opened) shown(depth int) []model.Media {
 	if depth > 0 {
 		return nil
@@ -136,15 +119,8 @@ func (o Opened) shown(depth int) []model.Media {
 	return o.Media
 }
 
-// Past says which history the root of a run begins with.
-type Past struct {
-	Run      string `msgpack:"r,omitempty" json:"run,omitempty"`   // forked from; "": imported
-	Turn     int    `msgpack:"t,omitempty" json:"turn"`            // after which it was taken
-	Messages int    `msgpack:"m" json:"messages"`                  // in all
-	Bound    int64  `msgpack:"b,omitempty" json:"bound,omitempty"` // of its tokens
-}
-
-func (p *Past) bound() int64 {
+// pastBound is an upper bound of the tokens of a history; nil: there is none.
+func pastBound(p *spec.HistoryOrigin) int64 {
 	if p == nil {
 		return 0
 	}
@@ -161,8 +137,8 @@ const (
 	Over    Phase = "over"
 )
 
-// State is a run at one place of its log: a value that shares structure, so
-// that a step costs O(log members).
+// State is a run at one index of its log: a value that shares structure, so that a
+// step costs O(log members).
 type State struct {
 	Run        Opened
 	Phase      Phase
@@ -181,22 +157,24 @@ type State struct {
 	CanceledAt int64
 	Stopped    int   // members that finished after the cancel
 	Released   bool  // the activation before ended in order
-	Asked      int64 // when the members were asked last how they stand
-	AskDue     int64 // when the activation in force asks them; 0: it has, or need not
-	News       int64 // when one of them last said anything else
-	Halted     bool  // its own log is damaged: who has finished is not known, so nobody is waited for
-	Outcome    agent.Outcome
+	Asked      int64 // when the members were last asked for their status
+	AskDue     int64 // when the current activation asks them; 0: it has, or need not
+	News       int64 // when one of them last sent anything else
+	Halted     bool  // its own log is damaged and does not show which members have finished, so the run waits for none
+	Outcome    spec.Outcome
 
 	// Pointers, to what is never written again: a step copies nodes of 32 entries.
 	members *immutable.SortedMap[string, *Member]
 	queue   *immutable.SortedMap[uint64, *waiter] // reservations that wait for others to settle
 	arrival uint64
+
+	events []event.Event // of the step under way
 }
 
 // Member is one agent of the run.
 type Member struct {
-	ID         agent.ID
-	Parent     agent.ID
+	ID         spec.ID
+	Parent     spec.ID
 	Pool       string // where its log is; "": DefaultPool
 	Call       string // of the parent, that it answers
 	Background bool   // its answer is a message: the call was answered when it was born
@@ -209,7 +187,7 @@ type Member struct {
 	Sign       int64 // until when its first letter must come
 	Stopping   bool  // canceled alone, without the run
 	Done       bool
-	Silent     bool // given up after the cancel: it has not said itself that it has ended
+	Silent     bool // given up after the cancel: it has not reported its end itself
 	Turns      int
 	Calls      int
 	Vetoes     int // in a row
@@ -217,24 +195,24 @@ type Member struct {
 	ModelMS    int64
 	ToolMS     int64
 	WorkedMS   int64
-	Told       int // facts that it was told
-	Heard      int // asks that came of it
+	Told       int // messages sent to it
+	Heard      int // asks received from it
 	Node       string
 	Query      *agent.Park
-	Outcome    agent.Outcome
+	Outcome    spec.Outcome
 	waits      uint64 // key in the queue, 0: none
-	// binding are those hooks of its task that bind its children.
-	binding []agent.Hook
+	// binding holds the hooks of its task that bind its children.
+	binding []spec.Hook
 }
 
 type waiter struct {
-	who   agent.ID
+	who   spec.ID
 	lease int
 	ask   budget.Ask
 }
 
 // Member returns one member.
-func (s State) Member(id agent.ID) (Member, bool) {
+func (s State) Member(id spec.ID) (Member, bool) {
 	if s.members == nil {
 		return Member{}, false
 	}
@@ -272,8 +250,8 @@ func (s State) put(m Member) State {
 	return s
 }
 
-// IsParked reports whether the run waits for people alone: somebody is parked, and
-// nothing is under way that could change that.
+// IsParked reports whether the run waits for people alone: a member is parked, and
+// nothing in progress could change that.
 func (s State) IsParked() bool { return s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0 }
 
 // Waiting is how many reservations wait for others to settle.

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/internal/golden"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/test/golden"
 )
 
 // heard is what observers are told in a script, as one line of JSON for each event.
 type heard struct{ bytes.Buffer }
 
 // add adds the events of the step that read entry n.
-func (h *heard) add(t *testing.T, n uint64, notes []agent.Note) {
+func (h *heard) add(t *testing.T, n uint64, notes []event.Event) {
 	t.Helper()
 	for _, note := range notes {
 		line := struct {

@@ -3,17 +3,17 @@ package supervisor_test
 import (
 	"strings"
 
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // readHooks reads hooks as a script writes them: NAME@POINT or NAME@POINT@OF. One
 // whose name begins with "./" is a command.
-func readHooks(texts []string) []agent.Hook {
-	var hooks []agent.Hook
+func readHooks(texts []string) []spec.Hook {
+	var hooks []spec.Hook
 	for _, text := range texts {
 		name, rest, _ := strings.Cut(text, "@")
 		point, of, _ := strings.Cut(rest, "@")
-		h := agent.Hook{Name: name, Point: agent.HookPoint(point), Of: of}
+		h := spec.Hook{Name: name, Point: spec.HookPoint(point), Of: of}
 		if strings.HasPrefix(name, "./") {
 			h.Command = name
 		}
@@ -23,7 +23,7 @@ func readHooks(texts []string) []agent.Hook {
 }
 
 // hooksShown prints the hooks of a task, with what counts when they fail.
-func hooksShown(hooks []agent.Hook) string {
+func hooksShown(hooks []spec.Hook) string {
 	if len(hooks) == 0 {
 		return ""
 	}

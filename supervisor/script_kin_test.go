@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // live marks the answer to a delegation whose child goes on in the background.
@@ -16,7 +16,7 @@ func live(f agent.Returned) string {
 }
 
 // stopped prints the account of a cancel, if there was one.
-func stopped(r supervisor.Result) string {
+func stopped(r event.Result) string {
 	if r.Cancel == nil {
 		return ""
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -73,7 +75,7 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	case "repeat":
 		return p.repeat(t, d)
 	}
-	e := supervisor.Event{At: p.at, From: agent.ID(value(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: fact(t, d)}
+	e := supervisor.Event{At: p.at, From: spec.ID(value(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: fact(t, d)}
 	return p.step(t, e)
 }
 
@@ -100,14 +102,14 @@ func (p *play) step(t *testing.T, e supervisor.Event) string {
 	p.n++
 	e.N = p.n
 	before := p.state
-	after, effects := supervisor.Step(before, e)
+	after, out := supervisor.Step(before, e)
+	effects, notes := out.Effects, out.Events
 	p.state = after
 	var b strings.Builder
 	b.WriteString(where(after))
 	for _, fx := range effects {
 		b.WriteString("  " + effect(fx) + "\n")
 	}
-	notes := supervisor.Notes(before, e, after, effects)
 	p.heard.add(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
@@ -164,7 +166,7 @@ func effect(fx supervisor.Effect) string {
 	case supervisor.Disarm:
 		return "disarm " + e.Timer
 	}
-	return fmt.Sprintf("%T", fx)
+	panic(fmt.Sprintf("an effect that no script can show: %T", fx))
 }
 
 func told(f agent.Fact) string {
@@ -197,10 +199,10 @@ func told(f agent.Fact) string {
 }
 
 // submitted prints what a member was given: its task, its rights, its limits.
-func submitted(t agent.Task) string {
+func submitted(t spec.Task) string {
 	var tools []string
-	for _, spec := range t.Tools {
-		tools = append(tools, spec.Name)
+	for _, toolSpec := range t.Tools {
+		tools = append(tools, toolSpec.Name)
 	}
 	out := fmt.Sprintf("submitted %s depth=%d agent=%s tools=(%s)", t.ID, t.Depth, t.Name, strings.Join(tools, " "))
 	if len(t.Forbidden) > 0 {
@@ -215,7 +217,7 @@ func submitted(t agent.Task) string {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
 	}
-	out += hooksShown(t.Manners.Hooks)
+	out += hooksShown(t.LoopOptions.Hooks)
 	if t.Workspace != "" {
 		out += " in=" + t.Workspace
 	}
@@ -244,15 +246,15 @@ func members(s supervisor.State) string {
 	return b.String()
 }
 
-func result(r supervisor.Result) string {
+func result(r event.Result) string {
 	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
 		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + stopped(r)
 }
 
 // report prints what a run report says of the tree and of each agent.
-func report(r supervisor.Result) string {
+func report(r event.Result) string {
 	var b strings.Builder
-	line := func(who string, reason agent.Reason, turns, calls int, u model.Usage, usd float64, modelMS, toolMS int64) {
+	line := func(who string, reason spec.Reason, turns, calls int, u model.Usage, usd float64, modelMS, toolMS int64) {
 		fmt.Fprintf(&b, "%s %s turns=%d calls=%d in=%d out=%d usd=%g model=%dms tools=%dms\n", who, reason, turns, calls, u.Input, u.Output, usd, modelMS, toolMS)
 	}
 	calls := 0
@@ -312,19 +314,19 @@ func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		s.Usage = model.Usage{Input: s.Used.Tokens}
 		return s
 	case "delegate":
-		return agent.Delegate{Call: value(t, d, "call"), Child: agent.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d),
+		return agent.Delegate{Call: value(t, d, "call"), Child: spec.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d),
 			Background: d.HasArg("background"), Schema: strings.Trim(value(t, d, "schema"), "'"), SoftMS: int64(number(t, d, "soft-ms", 0)), HardMS: int64(number(t, d, "hard-ms", 0))}
 	case "send":
 		return agent.Send{Call: value(t, d, "call"), To: value(t, d, "to"), Text: d.Input}
 	case "propose-stop":
 		return agent.ProposeStop{Proposal: number(t, d, "proposal", 1), Text: d.Input}
 	case "park":
-		return agent.Park{Query: value(t, d, "query"), Reason: agent.ResumeUnsafe, Question: d.Input}
+		return agent.Park{Query: value(t, d, "query"), Reason: spec.ResumeUnsafe, Question: d.Input}
 	case "unpark":
 		return agent.Unpark{Query: value(t, d, "query")}
 	case "finish":
-		o := agent.Outcome{Reason: agent.Reason(value(t, d, "reason")), Text: d.Input, Detail: value(t, d, "detail")}
-		o.Partial = o.Reason != agent.Completed
+		o := spec.Outcome{Reason: spec.Reason(value(t, d, "reason")), Text: d.Input, Detail: value(t, d, "detail")}
+		o.Partial = o.Reason != spec.Completed
 		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1", Ordinal: number(t, d, "asks", 0),
 			Usage:   model.Usage{Input: int64(number(t, d, "tokens", 0)), Output: int64(number(t, d, "output", 0))},
 			ModelMS: int64(number(t, d, "model-ms", 0)), ToolMS: int64(number(t, d, "tool-ms", 0))}
@@ -345,14 +347,14 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "vouch":
 		return agent.Vouch{Life: "b", Lease: number(t, d, "lease", 0)}
 	case "canceled":
-		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: agent.ID(value(t, d, "of"))}
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: spec.ID(value(t, d, "of"))}
 	case "policy":
 		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
 	case "limits":
 		return supervisor.LimitSet{Limits: limits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(number(t, d, "soft-ms", 0)),
 			HardMS: int64(number(t, d, "hard-ms", 0))}
 	case "given-up":
-		return supervisor.GivenUp{Agent: agent.ID(value(t, d, "of")), Why: d.Input}
+		return supervisor.GivenUp{Agent: spec.ID(value(t, d, "of")), Why: d.Input}
 	case "woke":
 		return agent.Woke{Timer: value(t, d, "timer")}
 	case "resumed":
@@ -365,8 +367,8 @@ func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 // opened reads a run line by line: `goal …`, `tools a b`, `agent NAME key=(a b) …`, `rule …`.
 func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 	t.Helper()
-	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: agent.Rules, Limits: limits(t, d),
-		Model: agent.Model{Name: "script/one", Price: price(t, d)}, RootTurns: number(t, d, "root-turns", 0)}
+	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: spec.Rules, Limits: limits(t, d),
+		Model: spec.Model{Name: "script/one", Price: price(t, d)}, RootTurns: number(t, d, "root-turns", 0)}
 	var rules []string
 	for _, line := range strings.Split(d.Input, "\n") {
 		word, rest, _ := strings.Cut(line, " ")
@@ -420,11 +422,11 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		return arg.Vals
 	}
 	def := supervisor.Definition{Name: name, Pool: value(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
-	def.Manners.Require.Schema, def.Manners.Hooks = value(t, in, "schema"), readHooks(list("hooks"))
-	def.Limits = agent.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
+	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = value(t, in, "schema"), readHooks(list("hooks"))
+	def.Limits = spec.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
 		Calls: number(t, in, "calls", 0)}
 	if m := value(t, in, "model"); m != "" {
-		def.Model = &agent.Model{Name: m, Price: price(t, in)}
+		def.Model = &spec.Model{Name: m, Price: price(t, in)}
 	}
 	return def
 }
@@ -465,9 +467,9 @@ func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy
 	return p
 }
 
-func limits(t *testing.T, d *datadriven.TestData) supervisor.Limits {
+func limits(t *testing.T, d *datadriven.TestData) spec.RunLimits {
 	t.Helper()
-	return supervisor.Limits{Tokens: int64(number(t, d, "tokens", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0)),
+	return spec.RunLimits{Tokens: int64(number(t, d, "tokens", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0)),
 		Depth: number(t, d, "depth", 0), Children: number(t, d, "children", 0), Agents: number(t, d, "agents", 0),
 		Messages: number(t, d, "messages", 0)}
 }

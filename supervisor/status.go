@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// A supervisor whose log lost its tail waits for what was said already. Each
-// activation that does not follow a Released asks the members that have not ended by
-// its log how they stand (package agent, status.go): one that has ended repeats its
-// last Finish, the others say how much they have sent. An activation after a Released
-// asks, too, once nothing was heard for a while: the tail may be lost behind it.
+// A supervisor whose log lost its tail waits for messages that were already sent. Each
+// activation that does not follow a Released asks the members that, by its log, have not ended
+// for their status (package agent, status.go): a member that has ended repeats its last
+// Finish, the others report how much they have sent. An activation after a Released asks, too,
+// once it has received nothing for a while: the tail may be lost behind the Released.
 
-// AskMS is how long nothing is heard before an activation in order asks, and the pause
-// before a supervisor at rest is woken to ask. The pause doubles while nothing is heard.
+// AskMS is how long an orderly activation receives nothing before it asks, and the pause before a
+// passivated supervisor is woken to ask. The pause doubles while the supervisor receives nothing.
 const AskMS = 10 * 60_000
 
 // askDue is when the members are asked next.
@@ -24,7 +25,7 @@ func (s State) askDue() int64 {
 
 // askMembers asks all members that have not ended.
 func (s State) askMembers(fx []Effect) (State, []Effect) {
-	if s.Run.Rules < agent.WorkRules || s.Phase == Over {
+	if s.Run.Rules < spec.WorkRules || s.Phase == Over {
 		return s, fx
 	}
 	s.Asked = s.Now
@@ -36,15 +37,15 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// askTimer is when an activation that followed a Released asks after all.
+// askTimer is the timer by which an activation that follows a Released asks after all.
 const askTimer = "ask"
 
-// askInTime asks the members at once, where an activation follows a crash or nothing was
-// heard for long, and otherwise once it is time. Each activation asks once.
+// askInTime asks the members at once if an activation follows a crash or has received
+// nothing for long, and otherwise once it is time. Each activation asks once.
 func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
 	s.AskDue = 0
 	switch {
-	case s.Run.Rules < agent.WorkRules || s.Phase == Over:
+	case s.Run.Rules < spec.WorkRules || s.Phase == Over:
 		return s, fx
 	case now || s.Now >= s.askDue(): //mutant:members-asked
 		return s.askMembers(fx)
@@ -65,23 +66,23 @@ func (s State) wokeToAsk() (State, []Effect) {
 	return s.askMembers(nil)
 }
 
-// question asks one member; its number is written when it is sent.
+// question asks one member for its status; tallied adds the number when the question is sent.
 func (s State) question(m Member) Effect {
 	return Tell{To: m.ID, Fact: agent.StatusAsked{Life: s.Life}}
 }
 
-// doubts asks a member that is back how it stands, if its log has less than it was told:
-// what is missing may be on its way, and comes before the question. Its first activation
-// is not asked: what it asked for first is answered in the same step.
+// doubts asks a member that is back for its status, if its log holds fewer messages than
+// were sent to it: the missing ones may be on their way, and arrive before the question.
+// Its first activation is not asked: the same step answers its first ask.
 func (s State) doubts(m Member, f agent.Back) []Effect {
-	if s.Phase == Over || m.Node == "" || f.Ordinal == 0 || f.Heard >= m.Told || m.Done || f.Damaged != "" || f.Ended != nil || s.Run.Rules < agent.WorkRules {
+	if s.Phase == Over || m.Node == "" || f.Ordinal == 0 || f.Heard >= m.Told || m.Done || f.Damaged != "" || f.Ended != nil || s.Run.Rules < spec.WorkRules {
 		return nil
 	}
 	return []Effect{s.question(m)}
 }
 
-// status takes the answer of a member that works or waits.
-func status(s State, from agent.ID) (State, []Effect) {
+// status handles the answer of a member that works or waits.
+func status(s State, from spec.ID) (State, []Effect) {
 	m, ok := s.Member(from)
 	switch {
 	case !ok:
@@ -92,11 +93,11 @@ func status(s State, from agent.ID) (State, []Effect) {
 	return s.seen(m, nil)
 }
 
-// unknown: an agent waits for an answer, and the log of the run does not know of it: it
-// has lost the delegation.
+// unknown reports whether an agent waits for an answer although the log of the run
+// does not know the agent: the log has lost the delegation.
 func (s State) unknown(e Event) bool {
 	_, ok := s.Member(e.From)
-	if e.From == "" || ok || s.Phase == Over || s.Run.Rules < agent.WorkRules {
+	if e.From == "" || ok || s.Phase == Over || s.Run.Rules < spec.WorkRules {
 		return false
 	}
 	switch f := e.Fact.(type) {
@@ -108,14 +109,14 @@ func (s State) unknown(e Event) bool {
 	return false
 }
 
-// received counts what came of a member.
+// received counts the asks of a member.
 func (s State) received(e Event) State {
 	m, ok := s.Member(e.From)
-	if !ok || s.Run.Rules < agent.WorkRules {
+	if !ok || s.Run.Rules < spec.WorkRules {
 		return s
 	}
 	switch e.Fact.(type) {
-	case agent.Status, agent.Back: // a question wakes those at rest: that they are back is no news
+	case agent.Status, agent.Back: // a question wakes passivated members: their return is no news
 	default:
 		s.News = s.Now
 	}
@@ -123,9 +124,9 @@ func (s State) received(e Event) State {
 	return s.put(m)
 }
 
-// tallied counts what members are told, and numbers the questions.
+// tallied counts the messages to members, and numbers the questions.
 func (s State) tallied(fx []Effect) (State, []Effect) {
-	if s.Run.Rules < agent.WorkRules {
+	if s.Run.Rules < spec.WorkRules {
 		s.Released, s.News = false, 0
 		return s, fx
 	}
@@ -149,11 +150,11 @@ func (s State) tallied(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// missed says how many asks of a member the log of the run does not have, by the
-// member's own count.
-func (s State) missed(from agent.ID, fact Fact) string {
+// missed says how many asks of a member the log of the run lacks, by the member's
+// own count.
+func (s State) missed(from spec.ID, fact Fact) string {
 	m, ok := s.Member(from)
-	if !ok || s.Run.Rules < agent.WorkRules {
+	if !ok || s.Run.Rules < spec.WorkRules {
 		return ""
 	}
 	sent := 0
@@ -171,9 +172,9 @@ func (s State) missed(from agent.ID, fact Fact) string {
 	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", from, sent-1, m.Heard)
 }
 
-// shortOf says that a member's log has lost messages that it sent: by its own count it
-// has sent fewer than the log of the run has of it.
-func (s State) shortOf(from agent.ID, fact Fact) string {
+// shortOf says that a member's log has lost messages that it sent: by its own
+// count it has sent fewer than the log of the run holds.
+func (s State) shortOf(from spec.ID, fact Fact) string {
 	m, ok := s.Member(from)
 	sent := 0
 	switch f := fact.(type) {
@@ -182,25 +183,25 @@ func (s State) shortOf(from agent.ID, fact Fact) string {
 	case agent.Back:
 		sent = f.Ordinal
 	}
-	if !ok || m.Done || s.Run.Rules < agent.WorkRules || sent == 0 || sent > m.Heard {
+	if !ok || m.Done || s.Run.Rules < spec.WorkRules || sent == 0 || sent > m.Heard {
 		return ""
 	}
 	return fmt.Sprintf("the log of %s has %d of the messages that it sent, and %d were received", from, sent-1, m.Heard)
 }
 
-// within is the limits of a child, whose time is part of what its parent has left.
-func within(l agent.Limits, f agent.Delegate) agent.Limits {
+// within returns the limits of a child, whose time is part of the time that its parent has left.
+func within(l spec.Limits, f agent.Delegate) spec.Limits {
 	if f.SoftMS > 0 && f.HardMS > 0 {
-		l.SoftMS = min(cmp.Or(l.SoftMS, agent.SoftDefaultMS), f.SoftMS)
-		l.HardMS = min(cmp.Or(l.HardMS, agent.HardDefaultMS), f.HardMS)
+		l.SoftMS = min(cmp.Or(l.SoftMS, spec.SoftDefaultMS), f.SoftMS)
+		l.HardMS = min(cmp.Or(l.HardMS, spec.HardDefaultMS), f.HardMS)
 	}
 	return l
 }
 
-// setsTime: the command names limits of time, and they agree with each other.
+// setsTime reports whether the command names time limits, and they agree with each other.
 func (f LimitSet) setsTime() bool { return f.SoftMS > 0 && f.HardMS >= f.SoftMS }
 
-// setTime gives all members that have not ended new limits of time, from now on.
+// setTime gives all members that have not ended new time limits, counted from now.
 func (s State) setTime(f LimitSet) []Effect {
 	if !f.setsTime() || s.Phase == Over {
 		return nil

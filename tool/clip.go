@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// clipMarkBytes is room for the line that says what was left out.
+// clipMarkBytes is the room for the line that marks the clipped part.
 const clipMarkBytes = 96
 
-// lineSlack is how far an end may move to fall on a line's end.
+// lineSlack is how far a cut may move to reach the end of a line.
 const lineSlack = 400
 
-// Clip keeps the head and the tail of a text that is longer than limit, cut at
-// line ends where there are some near, and says how long it was:
+// Clip keeps the head and the tail of a text that is longer than limit, cuts at
+// line ends where they are near, and states the original length:
 //
 //	[clipped: 123456 bytes, showing the first 40000 and last 20000]
 func Clip(s string, limit int) string { return clip(s, limit, int64(len(s))) }

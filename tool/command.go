@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/proc"
 )
 
 // CommandConfig describes a tool that is a shell command.
@@ -24,14 +24,14 @@ type CommandConfig struct {
 	// Class is the effect class. Default model.Effect: what nothing is known
 	// about is not run twice.
 	Class model.Class
-	// Poll: it is made to be called again and again (model.ToolSpec.Poll).
+	// Poll marks a tool that is made to be called repeatedly (model.ToolSpec.Poll).
 	Poll bool
 	// Schema is the JSON Schema of the arguments. Default: an object of anything.
 	Schema string
 	// Dir is where it runs. Default: the directory of the process. A link or another directory that comes in its place
 	// after the tool was made is not followed, unless the one that was there is removed.
 	Dir string
-	// Exact says that no link on the way to Dir is followed when the tool is made, either.
+	// Exact means that not even making the tool follows a link on the way to Dir.
 	Exact bool
 	// Env are further "NAME=value" entries. Of the process's own environment it
 	// gets PATH, HOME, LANG and TMPDIR only.
@@ -47,15 +47,15 @@ const stderrShown = 2000
 
 var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// Command makes a tool of a shell command. It reads its arguments as JSON from
+// Command makes a tool of a shell command. The command reads its arguments as JSON from
 // stdin, its stdout is the result, and a non-zero exit is an error result with
-// the exit code and the end of stderr. It runs in a process group of its own,
-// all of which is killed when the call ends, in whatever way.
+// the exit code and the end of stderr. The command runs in a process group of its own,
+// and every process of that group is killed when the call ends, however it ends.
 //
-// Exit code 75 (EX_TEMPFAIL of sysexits.h) says that the failure may pass: a
-// command of class read or idempotent is then run again after a while.
+// Exit code 75 (EX_TEMPFAIL of sysexits.h) marks the failure as temporary: a
+// command of class read or idempotent is then retried after a delay.
 //
-// The command finds in its environment TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
+// The environment of the command holds TROUPE_RUN, TROUPE_AGENT, TROUPE_CALL,
 // TROUPE_KEY (the same for every attempt of a call) and TROUPE_ATTEMPT.
 func Command(cfg CommandConfig) (Tool, error) {
 	if strings.TrimSpace(cfg.Command) == "" {
@@ -115,7 +115,7 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 		defer func() { _ = at.Close() }()
 		dir = workdir.Through(at)
 	}
-	out, err := proc.Run(ctx, proc.Spec{
+	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
 		Dir:       dir,
 		Env:       t.env(c),

@@ -15,11 +15,10 @@ import (
 //
 //	tool.Func("stock", "How many of an article are in stock.", model.Read, warehouse.Stock)
 //
-// In is a struct as New describes it. A string is told to the model as it is,
-// any other Out as JSON. What is wrong with the name, the class or the types is
-// an error of the Set, or of whatever else the tool is registered with: a tool
-// can be made where no error can be returned. CallOf tells the function about
-// the call that it serves.
+// In is a struct as New describes it. The model receives a string result as it is,
+// and any other Out as JSON. An invalid name, class or type is an error of the Set,
+// or of whatever else the tool is registered with: so a tool can be made where no
+// error can be returned. The function gets the call that it serves from CallOf.
 func Func[In, Out any](name, description string, class model.Class, call func(context.Context, In) (Out, error), opts ...Option) Tool {
 	if call == nil {
 		return broken{name, fmt.Errorf("%w: %s has no function", ErrSpec, name)}
@@ -67,7 +66,7 @@ func (b broken) Spec() model.ToolSpec { return model.ToolSpec{Name: b.name} }
 
 func (b broken) Call(context.Context, Call) (Result, error) { return Result{}, b.err }
 
-// failed is what is wrong with a tool that could not be made.
+// failed returns the error of a tool that could not be made.
 func failed(t Tool) error {
 	if t == nil {
 		return fmt.Errorf("%w: a tool is nil", ErrSpec)
@@ -78,10 +77,10 @@ func failed(t Tool) error {
 	return nil
 }
 
-// ErrType: no JSON Schema can be made of a Go type.
+// ErrType means that no JSON Schema can be made of a Go type.
 var ErrType = errors.New("tool: no JSON Schema can be made of the type")
 
-// SchemaOf is the JSON Schema of a Go type, such as that of an answer: its
+// SchemaOf returns the JSON Schema of a Go type, such as the type of an answer: its
 // exported fields by their json names, all of them required but those with
 // `omitempty`, with `jsonschema:"…"` tags as descriptions.
 func SchemaOf[T any]() (string, error) {

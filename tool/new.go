@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Errors of making tools. ErrArgs is also what a call with arguments that do
-// not fit is answered with.
+// Errors of making tools. ErrArgs is also the error of a call whose arguments do
+// not fit the schema.
 var (
 	ErrName      = errors.New("tool: name must be 1 to 64 letters, digits, _ or -")
 	ErrDuplicate = errors.New("tool: name is used twice")
@@ -26,19 +26,19 @@ var (
 	ErrArgs      = errors.New("tool: the arguments do not fit the schema")
 )
 
-// Limits are the limits of one tool. A Tool may say its own by a method
+// Limits are the limits of one tool. A Tool may declare its own with a method
 // Limits() Limits; zero fields mean the defaults.
 type Limits struct {
 	Timeout time.Duration // default TimeoutDefault
 	Output  int           // bytes of Result.Text; default OutputBytesMax
-	// Parallel says whether calls may run beside others. Default: a tool of
-	// class model.Read may, any other may not.
+	// Parallel is whether calls may run in parallel with others. By default calls of a
+	// tool of class model.Read may, and calls of any other tool may not.
 	Parallel *bool
-	// Schema, when not empty, is that of the result: one that is no error must
-	// be JSON that fits it.
+	// Schema, when not empty, is the schema of the result: every result that is not an
+	// error must be JSON that fits it.
 	Schema string
-	// Masked says that the tool masks secrets itself, knowing what file a line
-	// is from; then only exact values are masked after it.
+	// Masked means that the tool redacts secrets itself, because it knows which file a
+	// line is from; then only exact values are redacted after it.
 	Masked bool
 }
 
@@ -51,21 +51,21 @@ func Timeout(d time.Duration) Option { return func(l *Limits) { l.Timeout = d } 
 // OutputLimit bounds the bytes of one result.
 func OutputLimit(bytes int) Option { return func(l *Limits) { l.Output = bytes } }
 
-// Parallel overrides whether calls may run beside others.
+// Parallel overrides whether calls may run in parallel with others.
 func Parallel(safe bool) Option { return func(l *Limits) { l.Parallel = &safe } }
 
 // OutputSchema makes results that are not JSON of this schema error results.
 func OutputSchema(schema string) Option { return func(l *Limits) { l.Schema = schema } }
 
-// MasksItself says that the tool's results need no further masking by shape.
+// MasksItself declares that the tool's results need no further redaction by shape.
 func MasksItself() Option { return func(l *Limits) { l.Masked = true } }
 
 // New makes a tool of a Go function. In is a struct: its exported fields become
-// the arguments, with json names, `omitempty` for what may be left out, and a
-// `jsonschema:"…"` tag for the description. Unknown arguments are refused.
+// the arguments, with json names, `omitempty` for optional arguments, and a
+// `jsonschema:"…"` tag for the description. Unknown arguments are rejected.
 //
-// The schema is kept short, because it is sent with every model call: the rule
-// that unknown arguments are refused is applied here and not written in it.
+// The schema is kept short, because every model call sends it: New enforces the rule
+// against unknown arguments in code and does not write it into the schema.
 func New[In any](name, description string, class model.Class, call func(ctx context.Context, in In, c Call) (string, error), opts ...Option) (Tool, error) {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -131,13 +131,13 @@ func (f *function[In]) Spec() model.ToolSpec { return f.spec }
 
 func (f *function[In]) Limits() Limits { return f.limits }
 
-// exactNames refuses arguments whose names differ from the schema's, if only in case.
-// The JSON decoder would take "Command" for "command", but hooks and people who read
-// the call would have seen the other one.
+// exactNames rejects arguments whose names differ from the schema's, if only in case.
+// The JSON decoder would accept "Command" for "command", but hooks and people who read
+// the call would have seen the other name.
 func (f *function[In]) exactNames(args []byte) error {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(args, &given); err != nil {
-		return nil // the decoder below says what is wrong
+		return nil // the decoder below reports the problem
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if f.names[name] == nil {

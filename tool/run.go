@@ -17,8 +17,8 @@ var (
 	errDeadline = errors.New("tool: deadline passed")
 )
 
-// run calls the tool within its time. A tool that does not come back is left
-// behind: nothing can stop a goroutine, so the result says that it may still run.
+// run calls the tool within its timeout. It abandons a tool that does not return:
+// nothing can stop a goroutine, so the result says that the tool may still run.
 func (e *entry) run(ctx context.Context, c Call) Result {
 	if ctx.Err() != nil {
 		return Result{Text: e.spec.Name + " was canceled before it started", Error: true}
@@ -55,7 +55,7 @@ func (e *entry) run(ctx context.Context, c Call) Result {
 	}
 }
 
-// ended says why the context of a call is over.
+// ended returns why the context of a call is over.
 func (e *entry) ended(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
@@ -66,14 +66,14 @@ func (e *entry) ended(ctx context.Context) string {
 	return "was canceled"
 }
 
-// timedOut: the context of a call is over because the call took too long, not
-// because somebody ended it.
+// timedOut reports whether the context of a call is over because the call took too long, not
+// because the run canceled it.
 func (e *entry) timedOut(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errTimeout) || errors.Is(cause, errDeadline) || errors.Is(cause, context.DeadlineExceeded)
 }
 
-// guarded always sends exactly one result, also when the tool panics or ends
+// guarded always sends exactly one result, even when the tool panics or ends
 // its goroutine.
 func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
 	r := Result{Text: e.spec.Name + " ended without a result", Error: true}
@@ -110,7 +110,7 @@ func readable(name string, err error) string {
 	return text
 }
 
-// finish makes of what a tool returned what a model may read: valid UTF-8, of
+// finish turns the output of a tool into text that a model may read: valid UTF-8, of
 // the promised schema, without secrets and within the limit.
 func (s *Set) finish(e *entry, r Result) Result {
 	r.Whole = ""

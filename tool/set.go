@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/mask"
 )
 
 // Set is the tools that an agent has. It never changes and is safe for
@@ -19,7 +19,7 @@ import (
 type Set struct {
 	tools map[string]*entry
 	specs []model.ToolSpec
-	mask  *mask.Masker
+	mask  *redact.Masker
 }
 
 // entry is a tool with everything that is derived from it.
@@ -31,9 +31,9 @@ type entry struct {
 	result *schema.Schema // nil: any text
 }
 
-// NewSet makes a set. Results are masked for what looks like a secret; see Masked.
+// NewSet makes a set. It redacts text in results that looks like a secret; see Masked.
 func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{tools: map[string]*entry{}, mask: mask.New(mask.Config{})}
+	s := &Set{tools: map[string]*entry{}, mask: redact.New(redact.Config{})}
 	for _, t := range tools {
 		e, err := compile(t)
 		if err != nil {
@@ -56,7 +56,7 @@ func (s *Set) list() {
 }
 
 // Masked is the same set with another masker, one that knows exact values.
-func (s *Set) Masked(m *mask.Masker) *Set {
+func (s *Set) Masked(m *redact.Masker) *Set {
 	return &Set{tools: s.tools, specs: s.specs, mask: m}
 }
 
@@ -72,7 +72,7 @@ func (s *Set) Only(allowed func(name string) bool) *Set {
 	return sub
 }
 
-// Specs is what a model is told, sorted by name. The caller may keep and change it.
+// Specs returns what a model reads about the tools, sorted by name. The caller may keep and change it.
 func (s *Set) Specs() []model.ToolSpec { return slices.Clone(s.specs) }
 
 // Lookup finds a tool by its name.
@@ -84,8 +84,8 @@ func (s *Set) Lookup(name string) (Tool, bool) {
 	return e.tool, true
 }
 
-// Parallel reports whether calls of a tool may run beside others; an unknown
-// tool may not.
+// Parallel reports whether calls of a tool may run in parallel with others; calls of
+// an unknown tool may not.
 func (s *Set) Parallel(name string) bool {
 	e := s.tools[name]
 	return e != nil && *e.limits.Parallel
@@ -136,7 +136,7 @@ func compile(t Tool) (*entry, error) {
 	return e, nil
 }
 
-// check reports what is wrong with arguments.
+// check returns an error that describes invalid arguments.
 func (e *entry) check(args []byte) error {
 	var v any
 	if err := json.Unmarshal(args, &v); err != nil {

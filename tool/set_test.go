@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mask"
 )
 
 type addArgs struct {
@@ -261,10 +261,10 @@ func TestSecretsAreMaskedInResultsAndErrors(t *testing.T) {
 	if r := run(t, set, `{"a":1}`); r.Text != "a [masked]\nb [masked] configured" {
 		t.Errorf("%q", r.Text)
 	}
-	if r := run(t, set.Masked(mask.New(mask.Config{Values: []string{"configured"}})), `{"a":1}`); r.Text != "a [masked]\nb [masked] [masked]" {
+	if r := run(t, set.Masked(redact.New(redact.Config{Values: []string{"configured"}})), `{"a":1}`); r.Text != "a [masked]\nb [masked] [masked]" {
 		t.Errorf("%q", r.Text)
 	}
-	exact := build(t, says("x configured "+key), tool.MasksItself()).Masked(mask.New(mask.Config{Values: []string{"configured"}}))
+	exact := build(t, says("x configured "+key), tool.MasksItself()).Masked(redact.New(redact.Config{Values: []string{"configured"}}))
 	if r := run(t, exact, `{"a":1}`); r.Text != "x [masked] "+key {
 		t.Errorf("%q", r.Text)
 	}

@@ -1,5 +1,5 @@
-// Package tool is what a model may call: a named function with a schema, an
-// effect class and limits, and the Set that an agent is given.
+// Package tool defines what a model may call: a named function with a schema, an
+// effect class and limits, and the Set of tools that an agent gets.
 package tool
 
 import (
@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Limits of one call unless the tool says otherwise.
+// Limits of one call unless the tool declares others.
 const (
 	TimeoutDefault   = 60 * time.Second
 	OutputBytesMax   = 64 << 10
 	AbandonGrace     = 2 * time.Second // how long a canceled tool may take to return before it is abandoned
 	ParallelDefault  = 4
 	DescriptionBytes = 1024
-	WholeBytesMax    = 4 << 20 // what is kept of a result that is clipped
+	WholeBytesMax    = 4 << 20 // the most that is kept of a clipped result
 )
 
-// Call is what a tool is told about the call it serves.
+// Call describes to a tool the call that it serves.
 type Call struct {
 	Run, Agent string
 	Turn       int
@@ -30,10 +30,10 @@ type Call struct {
 	Trace      string                           // W3C traceparent, may be empty
 	Metric     func(name string, value float64) // never nil inside a Tool
 	Args       []byte                           // JSON that fits the schema
-	Progress   func(Progress)                   // never nil inside a Tool; one at a time; who watches may miss some
+	Progress   func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
 }
 
-// Progress is how far a call has come, as its tool says.
+// Progress is how far a call has come, as its tool reports it.
 type Progress struct {
 	Done    float64
 	Total   float64 // 0: not known
@@ -44,7 +44,7 @@ type Progress struct {
 type Result struct {
 	Text  string
 	Error bool
-	// Transient: the failure may pass, so the same call may do better a little
+	// Transient means that the failure may be temporary, so that the same call may succeed a little
 	// later. Set.Call sets it on a timeout and for an error made by Transient.
 	Transient bool
 	// Whole is set by Set.Call when Text is a clipped form of it: masked, valid
@@ -55,8 +55,8 @@ type Result struct {
 	size int64
 }
 
-// Tool is one thing a model may call. Call returns an error only for what the
-// model should read as a failed call; a panic is caught by the Set.
+// Tool is one function that a model may call. Call returns an error only for a failure that
+// the model should read as a failed call; the Set catches a panic.
 type Tool interface {
 	Spec() model.ToolSpec
 	Call(ctx context.Context, call Call) (Result, error)

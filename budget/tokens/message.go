@@ -2,8 +2,8 @@ package tokens
 
 import "github.com/troupe-run/troupe/model"
 
-// Message estimates the texts of a message: what was said, calls and results.
-// However many there are, it reads no more of them than of one text.
+// Message estimates the texts of a message: its own text, its calls and its
+// results. However many there are, it reads no more of them than of one text.
 func Message(m model.Message) int64 {
 	texts := []string{m.Text}
 	for _, c := range m.Calls {

@@ -1,9 +1,9 @@
-// Package tokens counts the tokens of texts with a vocabulary that lies inside
-// the program. It is not the vocabulary of any model that is served: a count is
-// an estimate, which package agent calibrates by what providers report.
+// Package tokens counts the tokens of texts with a vocabulary that is embedded in
+// the program. It is not the vocabulary of any model in service: a count is an
+// estimate, which package agent calibrates by the reports of providers.
 //
-// Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by
-// the first text that is counted.
+// Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by the
+// first count.
 package tokens
 
 import (
@@ -21,14 +21,14 @@ var ErrVocabulary = errors.New("tokens: no vocabulary")
 
 const (
 	vocabulary = "coheretext-50k"
-	// runBytesMax is the longest run without a break that is given to the
-	// encoder in one piece: its time grows with the square of it.
+	// runBytesMax is the longest run without a break that the encoder gets in one
+	// piece: its time grows with the square of the run.
 	runBytesMax = 256
 	// SampleBytesMax is how much of a text Estimate reads: about 30 ms of one core.
 	SampleBytesMax = 32 << 10
 )
 
-// encoder is shared by all who count: it is only read.
+// encoder is shared by all callers, which only read it.
 var encoder = sync.OnceValues(func() (*tokenizer.Encoder, error) {
 	e, err := tokenizer.NewFromPrebuilt(vocabulary)
 	if err != nil {
@@ -37,15 +37,15 @@ var encoder = sync.OnceValues(func() (*tokenizer.Encoder, error) {
 	return e, nil
 })
 
-// Load loads the vocabulary, for those who want to know early whether it can be.
+// Load loads the vocabulary, for callers that want to know early whether it can be loaded.
 func Load() error {
 	_, err := encoder()
 	return err
 }
 
-// Count is the number of tokens of a text. It is exact up to the cuts in runs
-// longer than runBytesMax, which can only raise it. Without a vocabulary it is
-// the number of bytes: a byte-level vocabulary never needs more.
+// Count is the number of tokens of a text. It is exact except for the cuts in runs
+// longer than runBytesMax, which can only raise it. Without a vocabulary it is the
+// number of bytes: a byte-level vocabulary never needs more.
 func Count(text string) int64 {
 	e, err := encoder()
 	if err != nil {
@@ -59,8 +59,8 @@ func Count(text string) int64 {
 	return n
 }
 
-// Estimate is Count for texts of any size: of a long one it counts the
-// beginning and the end, and takes the middle to be like them.
+// Estimate is Count for texts of any size: of a long text it counts the beginning
+// and the end, and assumes that the middle is like them.
 func Estimate(text string) int64 {
 	if len(text) <= SampleBytesMax {
 		return Count(text)

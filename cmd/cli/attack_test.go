@@ -101,7 +101,7 @@ func TestAttackPipesAndDevicesHoldNoCommandUp(t *testing.T) {
 }
 
 // The user's own hand may name what lies in the directory that is worked in
-// (internal/host has what requests of others may name).
+// (internal/node has what requests of others may name).
 func TestTheUsersOwnCommandLineMayBringCommands(t *testing.T) {
 	const file = "---\nname: clerk\ndescription: d\nx-troupe: {tools: [{name: look, description: d, command: \"echo seen\", effect: read}]}\n---\nx\n"
 	s := newStage(t, map[string]string{"team/clerk.md": file, "play.yaml": "default: [{calls: [{name: look, args: {}}]}, {text: \"{{last}}\"}]\n"})

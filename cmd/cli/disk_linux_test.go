@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // fullFor is how long a disk is full in a test: longer than an append waits.
@@ -40,7 +42,7 @@ func runOnFullDisk(t *testing.T, flags ...string) (cmd *exec.Cmd, stdout, stderr
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended long ago, or the test failed
 	stdout, stderr = watch(out), watch(pipe)
-	stderr.until(t, "agent.spawned")
+	stderr.until(t, event.KindAgentSpawned)
 	growth(t, cmd, 1<<10)
 	stderr.until(t, "takes no larger files")
 	return cmd, stdout, stderr

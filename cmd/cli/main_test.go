@@ -20,21 +20,31 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/gateway"
-	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/cli"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/pick"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
 )
 
 // patient is main on a machine so slow that an owner of the state directory may not
 // answer for long.
-func patient() { os.Exit(run(os.Args[1:], 2*patience)) }
+func patient() { os.Exit(cli.Run(os.Args[1:], 2*patience)) }
+
+// Exit codes of the contract that tests of the binary expect.
+const (
+	exitUsage       = 2
+	exitNoNode      = 6
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
 
 // atOnce is how many tests run at the same time. Most of them wait for processes, timers
 // and the disk, so there are more than the two cores of a small machine.
@@ -157,7 +167,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 func testNode() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
-	h, err := host.Start(context.Background(), host.Config{StateDir: os.Args[1], Roots: os.Args[2:], Name: "test", Lazy: true, ResumeAll: true})
+	h, err := node.Start(context.Background(), node.Config{StateDir: os.Args[1], Roots: os.Args[2:], Name: "test", Lazy: true, ResumeAll: true})
 	check(err)
 	fmt.Println("ready")
 	<-stop
@@ -175,7 +185,7 @@ func check(err error) {
 func halfRun() {
 	ctx := context.Background()
 	dir, run, path := os.Args[1], os.Args[2], os.Args[3]
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: dir, Lazy: true})
 	check(err)
 	nc, err := e.Connect(bus.RoleNode)
 	check(err)
@@ -183,10 +193,10 @@ func halfRun() {
 	check(err)
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)
-	runs := gateway.OpenRuns(buckets)
-	lease, err := gateway.Own(ctx, buckets, "half")
+	runs := control.OpenRuns(buckets)
+	lease, err := control.Own(ctx, buckets, "half")
 	check(err)
-	choice, err := pick.Choose(ctx, pick.Config{Model: "script/" + path})
+	choice, err := provider.Choose(ctx, provider.Config{Model: "script/" + path})
 	check(err)
 	inside := make(chan struct{}, 1)
 	deploy, err := tool.New("deploy", "Deploy.", model.Effect, func(ctx context.Context, _ struct{}, _ tool.Call) (string, error) {
@@ -197,12 +207,12 @@ func halfRun() {
 	check(err)
 	node, err := actors.Start(ctx, actors.Config{Post: post, Lease: lease,
 		Model: func(string) (model.Client, string, error) { return choice.Client, "m", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tool.NewSet(deploy) }})
+		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet(deploy) }})
 	check(err)
-	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator", Rules: agent.Rules,
+	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator", Rules: spec.Rules,
 		Definitions: []supervisor.Definition{{Name: "coordinator", System: "agent: coordinator"}},
-		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []agent.Command{{Name: "deploy", Line: "true"}},
-		Model: agent.Model{Name: choice.Name(), Price: choice.Price}, Limits: supervisor.Limits{Tokens: 100_000}}))
+		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []spec.Command{{Name: "deploy", Line: "true"}},
+		Model: spec.Model{Name: choice.Name(), Price: choice.Price}, Limits: spec.RunLimits{Tokens: 100_000}}))
 	_, err = runs.Add(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"})
 	check(err)
 	<-inside
@@ -210,33 +220,4 @@ func halfRun() {
 	check(post.Close())
 	nc.Close()
 	check(e.Close())
-}
-
-// Every reason has the code and the subtype of the table.
-func TestExitCodes(t *testing.T) {
-	want := map[agent.Reason]int{
-		agent.Completed: 0, agent.DiminishingReturns: 0,
-		agent.TokenBudget: 3, agent.CostBudget: 3,
-		agent.MaxTurns: 4, agent.MaxToolCalls: 4, agent.Timeout: 4,
-		agent.NeedsHuman: 5, agent.ResumeUnsafe: 5, agent.EvidenceMissing: 5,
-		agent.ModelError: 7, agent.PromptTooLong: 7, agent.Malformed: 7, agent.MaxOutputTokens: 7,
-		agent.Refused: 8, agent.Guardrail: 8, agent.Vetoed: 8, agent.StopHookPrevented: 8, agent.PolicyBlocked: 8,
-		agent.ToolFailure: 1, agent.LogDamaged: 1,
-		agent.ByCancel: 130, agent.AbortedStreaming: 130, agent.AbortedTools: 130,
-	}
-	for _, r := range agent.Reasons() {
-		code, ok := want[r]
-		if !ok {
-			t.Errorf("%s has no code in the table", r)
-		}
-		if got := exitCode(r, false); got != code {
-			t.Errorf("%s: exit %d, want %d", r, got, code)
-		}
-		if code == exitInterrupted {
-			code = exitTerminated
-		}
-		if got := exitCode(r, true); got != code {
-			t.Errorf("%s after SIGTERM: exit %d, want %d", r, got, code)
-		}
-	}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // patience is how long a test waits for something that must come.
@@ -150,7 +150,7 @@ agents:
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
-			var r supervisor.Result
+			var r event.Result
 			if err != nil || json.Unmarshal(out, &r) != nil || r.Subtype != "success" || r.Text != "he says: one person" {
 				t.Errorf("run %d: %v\n%s\n%s", i, err, out, stderr.String())
 			}
@@ -183,7 +183,7 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 		return cmd, stderr, stdout
 	}
 	owner, lost, _ := begin("slow.yaml", "root-1-0 historian")
-	guest, stderr, stdout := begin("quick.yaml", "agent.spawned")
+	guest, stderr, stdout := begin("quick.yaml", event.KindAgentSpawned)
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	}
 	stderr.until(t, "the node is gone")
 	stderr.end()
-	var r supervisor.Result
+	var r event.Result
 	if code := exitOf(t, guest.Wait()); code != 0 || json.Unmarshal(stdout.Bytes(), &r) != nil || r.Text != "at last" {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
@@ -217,9 +217,13 @@ func TestACancelHearsOfTheEndOfItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	stderr := watch(pipe)
-	stderr.until(t, "agent.spawned")
+	stderr.until(t, event.KindAgentSpawned)
 	out, err := s.command("cancel", "--now", "01m7zzzzzzzzzzzzzzzzzzzzz1", "-o", "json").Output()
-	var c canceled
+	var c struct {
+		Stopped []string      `json:"stopped"`
+		Already bool          `json:"already_finished"`
+		Result  *event.Result `json:"result"`
+	}
 	if code := exitOf(t, err); code != 0 || json.Unmarshal(out, &c) != nil || !slices.Equal(c.Stopped, []string{"root"}) || c.Already || c.Result == nil {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -254,7 +258,7 @@ func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer,
 		t.Fatal(err)
 	}
 	stderr = watch(pipe)
-	stderr.until(t, "tool.started")
+	stderr.until(t, event.KindToolStarted)
 	text, err := os.ReadFile(filepath.Join(s.home, "pid"))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +347,7 @@ func TestSignalsEndARunWithItsResult(t *testing.T) {
 			if code := exitOf(t, cmd.Wait()); code != c.code {
 				t.Errorf("exit %d, want %d", code, c.code)
 			}
-			var r supervisor.Result
+			var r event.Result
 			if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, stdout.String(), stderr)
 			}
@@ -513,11 +517,11 @@ default:
 
 // fmt runs once for each message of `nats sub --translate`: it must be there at once.
 func BenchmarkFmt(b *testing.B) {
-	event := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"lease":1}}` + "\n"
+	published := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"lease":1}}` + "\n"
 	for b.Loop() {
 		cmd := exec.Command("troupe", "fmt")
-		cmd.Stdin = strings.NewReader(event)
-		if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), "turn.started") {
+		cmd.Stdin = strings.NewReader(published)
+		if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), event.KindTurnStarted) {
 			b.Fatalf("%v %s", err, out)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // TestARunBeyondTheLimitWaitsForItsTurn: the process that has the node was started with
@@ -50,7 +50,7 @@ func TestARunBeyondTheLimitWaitsForItsTurn(t *testing.T) {
 		t.Error("the first run was canceled and exits 0")
 	}
 	heard[1].end()
-	var r supervisor.Result
+	var r event.Result
 	if code := exitOf(t, second.Wait()); code != 0 || json.Unmarshal(stdout.Bytes(), &r) != nil || r.Text != "at last" {
 		t.Errorf("exit %d\n%s\n%s", code, &stdout, heard[1])
 	}

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/bus"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
-	"github.com/troupe-run/troupe/internal/shard"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 // upNode is a node of `troupe up`. Its leases are short, for one test waits for the end of
@@ -29,7 +29,7 @@ func upNode() {
 	f := flag.NewFlagSet("upnode", flag.ExitOnError)
 	name, root, durability := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", "")
 	_ = f.Parse(os.Args[1:]) // it exits
-	h, err := host.Start(ctx, host.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
+	h, err := node.Start(ctx, node.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
 		Lazy:  *durability == "lazy",
 		Bus:   bus.Options{}.FromEnv(os.Getenv),
 		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})

@@ -7,15 +7,16 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-func (n *node) accessFlags(f *pflag.FlagSet) {
-	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+bus.OpenWatchUsage)
-	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+bus.OpenControlUsage)
+func (n *nodeCommand) accessFlags(f *pflag.FlagSet) {
+	f.BoolVar(&n.cfg.OpenWatch, "open-watch", false, "on the embedded server: "+embedded.OpenWatchUsage)
+	f.BoolVar(&n.cfg.OpenControl, "open-control", false, "on the embedded server: "+embedded.OpenControlUsage)
 }
 
-func (n *node) checkDurability() error {
+func (n *nodeCommand) checkDurability() error {
 	switch n.durability {
 	case "sync":
 	case "lazy":
@@ -26,17 +27,17 @@ func (n *node) checkDurability() error {
 	return nil
 }
 
-func (n *node) checkAccess() error {
-	n.cfg.ConfigHome = bus.ConfigHome(os.Getenv)
+func (n *nodeCommand) checkAccess() error {
+	n.cfg.ConfigHome = embedded.ConfigHome(os.Getenv)
 	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.Given() {
 		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfig)
 	}
 	return nil
 }
 
-func (n *node) checkPools() error {
+func (n *nodeCommand) checkPools() error {
 	for _, pool := range n.cfg.Pools {
-		if err := bus.Token(pool); err != nil {
+		if err := names.Token(pool); err != nil {
 			return fmt.Errorf("%w: --pools: %w", errConfig, err)
 		}
 	}

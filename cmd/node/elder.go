@@ -2,5 +2,6 @@
 
 package main
 
-// younger is by how much the rules of this build are newer than those of its source.
+// younger is the number by which this build raises its rules version above the version in
+// the source.
 const younger = 0

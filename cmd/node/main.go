@@ -1,5 +1,5 @@
-// Package main is troupe-node: a node that runs what it is asked to, and
-// continues what its state directory holds, until it is told to stop.
+// Package main is troupe-node: a node that serves run requests and resumes the unfinished
+// runs of its state directory until it receives a stop signal.
 package main
 
 import (
@@ -21,14 +21,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agentfile"
-	"github.com/troupe-run/troupe/bus"
-	"github.com/troupe-run/troupe/internal/host"
-	"github.com/troupe-run/troupe/internal/shard"
-	"github.com/troupe-run/troupe/model/catalog"
-	"github.com/troupe-run/troupe/settings"
-	"github.com/troupe-run/troupe/term"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
@@ -43,7 +46,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run is main with an exit code.
 func run(args []string) int {
-	n := &node{cfg: host.Config{ResumeAll: true}}
+	n := &nodeCommand{cfg: node.Config{ResumeAll: true}}
 	c := n.command()
 	c.SetArgs(args)
 	err := c.Execute()
@@ -51,20 +54,20 @@ func run(args []string) int {
 		return 0
 	}
 	code, hint := explain(err)
-	say("error: " + host.Secrets(n.cfg).Values(err.Error()))
+	say("error: " + node.Secrets(n.cfg).Values(err.Error()))
 	if hint != "" {
 		say("hint: " + hint)
 	}
 	return code
 }
 
-// say writes a line to stderr, whatever its text holds. There is nobody to tell that
-// it failed.
+// say writes one line to stderr and escapes control characters in it. It ignores a write
+// error, because there is no other place to report one.
 func say(text string) { _, _ = io.WriteString(os.Stderr, term.Line(text)+"\n") }
 
-// node is the flags of the command.
-type node struct {
-	cfg        host.Config
+// nodeCommand holds the flags of the command.
+type nodeCommand struct {
+	cfg        node.Config
 	durability string
 	pricing    string
 	output     string
@@ -74,11 +77,11 @@ type node struct {
 	replicas   int
 }
 
-// drainTimeout is how long a node that was told to stop waits for its models
-// and tools; a tool may take a minute.
+// drainTimeout is how long a node that received a stop signal waits for its models and
+// tools; a tool may take a minute.
 const drainTimeout = 75 * time.Second
 
-func (n *node) command() *cobra.Command {
+func (n *nodeCommand) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "troupe-node",
 		Short: "Run a troupe node",
@@ -155,10 +158,10 @@ func tlsFlags(f *pflag.FlagSet, o *bus.Options) {
 	f.StringVar(&o.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
 }
 
-// errConfig marks what the operator must change.
+// errConfig marks errors in the configuration that the operator must fix.
 var errConfig = errors.New("configuration")
 
-// settled: a flag was given, or this program has none of the name.
+// settled reports whether a flag was given, or this program has no flag of that name.
 func settled(c *cobra.Command) func(string) bool {
 	return func(flag string) bool {
 		f := c.Flags().Lookup(flag)
@@ -166,9 +169,9 @@ func settled(c *cobra.Command) func(string) bool {
 	}
 }
 
-// settle fills in the settings and checks what was given.
-func (n *node) settle(c *cobra.Command) error {
-	found, err := settings.Load(settings.Places{Dir: ".", Settled: settled(c)})
+// settle applies the settings and checks the arguments.
+func (n *nodeCommand) settle(c *cobra.Command) error {
+	found, err := config.Load(config.Places{Dir: ".", Settled: settled(c)})
 	if err != nil {
 		return err
 	}
@@ -184,26 +187,26 @@ func (n *node) settle(c *cobra.Command) error {
 	if n.cfg.Prices, err = catalog.Load(n.pricing); err != nil {
 		return fmt.Errorf("%w: --pricing-file: %w", errConfig, err)
 	}
-	hooks, notes, err := agentfile.Hooks(settings.UserFile())
+	hooks, notes, err := agentfile.Hooks(config.UserFile())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	for _, note := range notes {
 		say("note: " + note.String())
 	}
-	own, err := agentfile.Share(settings.UserFile())
+	own, err := agentfile.Share(config.UserFile())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
-	n.cfg.Servers = filepath.Join(filepath.Dir(settings.UserFile()), mcp.UserFileName)
+	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err
 	}
 	if n.output != "text" && n.output != "json" {
 		return fmt.Errorf("%w: -o is text or json, not %q", errConfig, n.output)
 	}
-	if n.cfg.Port < bus.FreePort || n.cfg.Port > 1<<16-1 {
+	if n.cfg.Port < embedded.FreePort || n.cfg.Port > 1<<16-1 {
 		return fmt.Errorf("%w: --nats-port %d is no port", errConfig, n.cfg.Port)
 	}
 	for flag, dirs := range map[string][]string{"--root": n.cfg.Roots, "--trust": n.cfg.Trust} {
@@ -233,7 +236,7 @@ func (n *node) settle(c *cobra.Command) error {
 	return nil
 }
 
-func (n *node) logger() *slog.Logger {
+func (n *nodeCommand) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if n.verbose {
 		options.Level = slog.LevelDebug
@@ -245,7 +248,7 @@ func (n *node) logger() *slog.Logger {
 }
 
 // serve runs the node until a signal.
-func (n *node) serve() error {
+func (n *nodeCommand) serve() error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -254,21 +257,21 @@ func (n *node) serve() error {
 	stopping := make(chan struct{})
 	go func() {
 		first := <-signals
-		cancel() // of a start that is under way
+		cancel() // of a start in progress
 		close(stopping)
 		<-signals
 		os.Exit(code(first))
 	}()
 	if n.setup {
-		if err := host.Setup(ctx, n.cfg, n.replicas); err != nil {
+		if err := node.Setup(ctx, n.cfg, n.replicas); err != nil {
 			return fmt.Errorf("%w: setup: %w", errRun, err)
 		}
 		return nil
 	}
-	n.cfg.Rules = agent.Rules + younger
-	h, err := host.Start(ctx, n.cfg)
+	n.cfg.Rules = spec.Rules + younger
+	h, err := node.Start(ctx, n.cfg)
 	if err != nil && ctx.Err() != nil {
-		return nil // it was told to stop before it was there
+		return nil // it received the signal before it had started
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRun, err)
@@ -305,18 +308,18 @@ func code(s os.Signal) int {
 	return 128 + int(syscall.SIGINT)
 }
 
-// ready says on stdout that requests are answered, and where.
-func (n *node) ready(h *host.Host) error {
+// ready reports on stdout that the node answers requests, and at which address.
+func (n *nodeCommand) ready(h *node.Node) error {
 	url, where := h.URL(), ""
 	if url == "" {
 		url = cmp.Or(n.cfg.Bus.Servers, n.cfg.Bus.Owner, "context "+n.cfg.Bus.Context)
 	} else {
-		where = bus.StateDir(n.cfg.StateDir)
+		where = statedir.StateDir(n.cfg.StateDir)
 	}
 	if watch := h.Watch(); watch != "" {
-		say("watch with: " + watch + " sub '" + bus.Names{}.Events() + "' --translate 'troupe fmt'")
+		say("watch with: " + watch + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'")
 	}
-	if line := bus.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
+	if line := embedded.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
 		say("warning: " + line)
 	}
 	line := "ready " + url
@@ -341,9 +344,9 @@ func (n *node) ready(h *host.Host) error {
 // explain gives an error its code and a remedy.
 func explain(err error) (code int, hint string) {
 	switch {
-	case errors.Is(err, bus.ErrOwned):
+	case errors.Is(err, statedir.ErrOwned):
 		return exitNoBus, "another node or a troupe run has the state directory; use another --store-dir"
-	case errors.Is(err, bus.ErrNewer):
+	case errors.Is(err, statedir.ErrNewer):
 		return exitNoBus, "install the newer troupe; this one has touched nothing"
 	case errors.Is(err, bus.ErrNoLeader):
 		return exitNoBus, "start the other servers: a leader needs more than half of them; --server-wait waits longer"
@@ -355,15 +358,15 @@ func explain(err error) (code int, hint string) {
 		return exitNoBus, "docs/profiles.md says what each profile needs; --durability lazy promises less"
 	case errors.Is(err, bus.ErrCredentials):
 		return exitNoBus, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
-	case errors.Is(err, bus.ErrNoServer):
+	case errors.Is(err, statedir.ErrNoServer):
 		return exitNoBus, "start it, name another with -s, or leave -s out for a server in process"
-	case errors.Is(err, bus.ErrUntrusted):
+	case errors.Is(err, statedir.ErrUntrusted):
 		return exitNoBus, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"
-	case errors.Is(err, bus.ErrStateDir):
+	case errors.Is(err, statedir.ErrStateDir):
 		return exitNoBus, "close it to others with chmod 700, or use another --store-dir"
-	case errors.Is(err, bus.ErrStart):
+	case errors.Is(err, embedded.ErrStart):
 		return exitNoBus, "another --nats-port or --store-dir may help; -v shows what the server says"
-	case errors.Is(err, settings.ErrSetting), errors.Is(err, errConfig):
+	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfig):
 		return exitUsage, "troupe-node --help lists the flags"
 	case errors.Is(err, errRun):
 		return exitFailed, ""
@@ -371,5 +374,5 @@ func explain(err error) (code int, hint string) {
 	return exitUsage, "troupe-node --help lists the flags"
 }
 
-// errRun marks what went wrong while the node ran.
+// errRun marks errors that occur while the node runs.
 var errRun = errors.New("node")

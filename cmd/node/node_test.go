@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start returns a node that has said that it is ready, and what it said.
+// start returns the line that a node prints when it is ready.
 func start(t *testing.T, cmd *exec.Cmd) (line string) {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -76,7 +76,7 @@ func exitOf(t *testing.T, err error) int {
 	return 0
 }
 
-// A node that is told to stop hands what it had to the next one.
+// A node that receives a stop signal hands its runs over to the next node.
 func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "slow.yaml")
@@ -103,7 +103,7 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 		if signal == syscall.SIGTERM {
 			task := client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}
 			approve := func() {
-				if err := host.Approve(host.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
+				if err := node.Approve(node.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
 					t.Fatal(err)
 				}
 			}

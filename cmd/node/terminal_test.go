@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAttackANameWritesNoLineOfItsOwn: an error quotes the name of a file that somebody
-// else chose. It neither steers the terminal nor passes for a line of the node.
+// TestAttackANameWritesNoLineOfItsOwn: an error quotes a file name that an attacker chose.
+// The name neither controls the terminal nor looks like a line of the node.
 func TestAttackANameWritesNoLineOfItsOwn(t *testing.T) {
 	cmd := command(t, "--root", filepath.Join(t.TempDir(), "\x1b]0;taken\x07\u202e\nready nats://127.0.0.1:1"))
 	out, err := cmd.CombinedOutput()

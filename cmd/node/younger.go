@@ -2,6 +2,7 @@
 
 package main
 
-// younger is by how much the rules of this build are newer than those of its source:
-// the chaos suite has it beside an ordinary one, as in an upgrade (PROTOCOL P10).
+// younger is the number by which this build raises its rules version above the version in
+// the source. The chaos suite runs such a node beside an ordinary one, as in an upgrade
+// (PROTOCOL P10).
 const younger = 1

@@ -1,6 +1,6 @@
 // Package main shows orchestration without a model: a chain in which each
-// agent gets what the one before it answered, and two side by side whose
-// answers a third makes into one. Each is one durable run with one pool.
+// agent gets the answer of the previous one, and two parallel agents whose
+// answers a third one combines. Each is one durable run with one pool.
 package main
 
 import (
@@ -9,10 +9,11 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/plan"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -27,9 +28,9 @@ agents:
 func main() {
 	// The same from a command line: troupe run --agent chain "historian > critic > editor: Review this."
 	for _, p := range []struct{ route, prompt string }{
-		{plan.Chain, "historian > critic > editor: Review this."},
-		{plan.Consolidate, "Review this.\n- historian: who wrote it?\n- critic\n=> editor: one line"},
-		{plan.Chain, "historian > nobody > editor: Review this."},
+		{orchestrator.Chain, "historian > critic > editor: Review this."},
+		{orchestrator.Consolidate, "Review this.\n- historian: who wrote it?\n- critic\n=> editor: one line"},
+		{orchestrator.Chain, "historian > nobody > editor: Review this."},
 	} {
 		if err := follow(p.route, p.prompt); err != nil {
 			log.Fatal(err)
@@ -42,33 +43,33 @@ func follow(route, prompt string) error {
 	if err != nil {
 		return err
 	}
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(name string) (model.Client, string, error) {
 			if name == "builtin/"+route {
-				return plan.New(route), route, nil
+				return orchestrator.New(route), route, nil
 			}
 			return scripted.Client(""), "script", nil
 		},
-		Over: func(_ string, r supervisor.Result) { over <- r },
+		Over: func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err
 	}
 	defer node.Stop()
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: prompt, Root: route, Rules: agent.Rules,
+		Run: "review", Goal: prompt, Root: route, Rules: spec.Rules,
 		Definitions: []supervisor.Definition{
-			{Name: route, System: "agent: " + route, Model: &agent.Model{Name: "builtin/" + route}},
+			{Name: route, System: "agent: " + route, Model: &spec.Model{Name: "builtin/" + route}},
 			{Name: "historian", System: "agent: historian"},
 			{Name: "critic", System: "agent: critic"},
 			{Name: "editor", System: "agent: editor"},
 		},
 		Tools:  []model.ToolSpec{delegate},
-		Model:  agent.Model{Name: "script/review"},
-		Limits: supervisor.Limits{Tokens: 50_000},
+		Model:  spec.Model{Name: "script/review"},
+		Limits: spec.RunLimits{Tokens: 50_000},
 	})
 	if err != nil {
 		return err

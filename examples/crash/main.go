@@ -1,5 +1,5 @@
-// Package main shows what a run survives: its process is killed in the middle,
-// another one takes the run up from its logs, and the tool that has a side
+// Package main shows how a run survives a crash: its process is killed in the middle,
+// another process resumes the run from its logs, and the tool that has a side
 // effect ran once.
 package main
 
@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/host"
-	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 // clerk has a tool that leaves a trace each time it runs.
@@ -28,10 +28,10 @@ x-troupe:
 ---
 agent: clerk`
 
-// replies: the answer after the tool takes as long as it is told to.
+// replies is the script: the answer after the tool comes after the given delay.
 const replies = `{agents: {clerk: [{calls: [{name: count}]}, {text: "the tool said: {{last}}", delay: %s}]}}`
 
-// dirEnv tells the process that is going to die where to work.
+// dirEnv names the working directory of the process that is going to die.
 const dirEnv = "CRASH_DIR"
 
 func main() {
@@ -48,7 +48,7 @@ func main() {
 	first.Env = append(os.Environ(), dirEnv+"="+dir)
 	events := bufio.NewScanner(must(first.StderrPipe()))
 	check(first.Start())
-	for events.Scan() && events.Text() != "tool.finished" {
+	for events.Scan() && events.Text() != event.KindToolFinished {
 		continue // until its tool has run, and it waits for its model
 	}
 	check(first.Process.Kill())
@@ -60,16 +60,16 @@ func main() {
 	fmt.Printf("the tool ran %d time(s)\n", strings.Count(string(must(os.ReadFile(filepath.Join(dir, "calls")))), "\n"))
 }
 
-// live starts a node and asks for the run: a new one, or the one that its logs
+// live starts a node and requests the run: a new one, or the one that the logs
 // hold. It returns once the run is over.
-func live(dir string) *supervisor.Result {
+func live(dir string) *event.Result {
 	ctx := context.Background()
-	h := must(host.Start(ctx, host.Config{StateDir: filepath.Join(dir, "state"), Port: bus.FreePort, Roots: []string{dir}}))
+	h := must(node.Start(ctx, node.Config{StateDir: filepath.Join(dir, "state"), Port: embedded.FreePort, Roots: []string{dir}}))
 	defer h.Close()
 	c := must(h.Client())
 	task := client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
 		Model: "script/" + filepath.Join(dir, "script.yaml")}
-	check(h.Approve(task)) // its agent file brings a command, and lies where the run writes
+	check(h.Approve(task)) // its agent file defines a command, and is in a directory that the run may write
 	must(c.Run(ctx, task))
 	check(c.Events(ctx, "crash", nil, true, func(e client.Event, _ []byte) error {
 		_, err := fmt.Fprintln(os.Stderr, e.Kind)

@@ -8,7 +8,8 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -44,12 +45,12 @@ func edit() error {
 	if err != nil {
 		return err
 	}
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r },
+		Over:  func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err
@@ -57,15 +58,15 @@ func edit() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: "Review this", Root: "editor", Rules: agent.Rules,
+		Run: "review", Goal: "Review this", Root: "editor", Rules: spec.Rules,
 		Definitions: []supervisor.Definition{
 			{Name: "editor", System: "agent: editor"},
 			{Name: "historian", System: "agent: historian"},
 			{Name: "critic", System: "agent: critic"},
 		},
 		Tools:  []model.ToolSpec{delegate},
-		Model:  agent.Model{Name: "script/review"},
-		Limits: supervisor.Limits{Tokens: 50_000},
+		Model:  spec.Model{Name: "script/review"},
+		Limits: spec.RunLimits{Tokens: 50_000},
 	})
 	if err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -51,13 +52,13 @@ func hello() error {
 		return err
 	}
 
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return tools, nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r },
+		Tools: func(spec.Task) (*tool.Set, error) { return tools, nil },
+		Over:  func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err
@@ -65,11 +66,11 @@ func hello() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "hello", Goal: "Greet the world in Latin", Root: "greeter", Rules: agent.Rules,
+		Run: "hello", Goal: "Greet the world in Latin", Root: "greeter", Rules: spec.Rules,
 		Definitions: []supervisor.Definition{{Name: "greeter", System: "agent: greeter"}},
 		Tools:       tools.Specs(),
-		Model:       agent.Model{Name: "script/hello"},
-		Limits:      supervisor.Limits{Tokens: 20_000},
+		Model:       spec.Model{Name: "script/hello"},
+		Limits:      spec.RunLimits{Tokens: 20_000},
 	})
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -33,18 +33,18 @@ type Refund struct {
 }
 
 // hooks are data of the run: what they answer is in its log.
-var hooks = []agent.Hook{
-	{Name: "purse", Point: agent.HookPreTool, Tools: "refund", Failing: agent.HookDeny},
-	{Name: "evidence", Point: agent.HookStop, Command: `grep -q Evidence: || { echo "Name the evidence." >&2; exit 2; }`},
+var hooks = []spec.Hook{
+	{Name: "purse", Point: spec.HookPreTool, Tools: "refund", Failing: spec.HookDeny},
+	{Name: "evidence", Point: spec.HookStop, Command: `grep -q Evidence: || { echo "Name the evidence." >&2; exit 2; }`},
 }
 
-// purse lets nobody pay out more than 100.
-func purse(_ context.Context, c hook.Call) (agent.HookAnswer, error) {
+// purse denies a payment of more than 100.
+func purse(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
 	var in Refund
 	if err := json.Unmarshal([]byte(c.Data.Args), &in); err != nil || in.Sum <= 100 {
-		return agent.HookAnswer{}, err
+		return spec.HookAnswer{}, err
 	}
-	return agent.HookAnswer{Decision: agent.HookDeny, Text: "nobody refunds more than 100"}, nil
+	return spec.HookAnswer{Decision: spec.HookDeny, Text: "nobody refunds more than 100"}, nil
 }
 
 func main() {
@@ -68,16 +68,16 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
-		Hooks: map[string]hook.Func{"purse": purse},
+		Hooks: map[string]actors.HookFunc{"purse": purse},
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r },
-		Events: func(e life.Event) {
-			if f, ok := e.Data.(agent.HookFired); ok && f.Decision != "" {
+		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
+		Over:  func(_ string, r event.Result) { over <- r },
+		Events: func(e activation.Published) {
+			if f, ok := e.Data.(event.HookFired); ok && f.Decision != "" {
 				fmt.Println(f.Hook, f.Decision, f.Text)
 			}
 		},
@@ -87,9 +87,9 @@ func serve() error {
 	}
 	defer node.Stop()
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "refund", Goal: "Refund order 77.", Root: "clerk", Rules: agent.Rules, Manners: agent.Manners{Hooks: hooks},
+		Run: "refund", Goal: "Refund order 77.", Root: "clerk", Rules: spec.Rules, LoopOptions: spec.LoopOptions{Hooks: hooks},
 		Definitions: []supervisor.Definition{{Name: "clerk", System: "agent: clerk"}},
-		Model:       agent.Model{Name: "script/refund"}, Tools: set.Specs(), Limits: supervisor.Limits{Tokens: 20_000},
+		Model:       spec.Model{Name: "script/refund"}, Tools: set.Specs(), Limits: spec.RunLimits{Tokens: 20_000},
 	})
 	if err != nil {
 		return err

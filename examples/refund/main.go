@@ -1,6 +1,6 @@
-// Package main is a bounded refund investigation: the loop may gather evidence
-// and draft a recommendation. To issue the refund is not its to decide, and
-// nothing that a model says changes that.
+// Package main is a bounded refund investigation: the agent may gather evidence
+// and draft a recommendation. It has no right to issue the refund, and
+// no output of a model changes that.
 package main
 
 import (
@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// play runs one scenario and says how it ended and which tools ran.
+// play runs one scenario and reports how it ended and which tools ran.
 func (s scenario) play() error {
 	scripted, err := script.Parse([]byte(s.replies))
 	if err != nil {
@@ -42,14 +42,14 @@ func (s scenario) play() error {
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(agent.Task) (*tool.Set, error) { return shop.tools() },
-		Hooks: map[string]hook.Func{"compliance": compliance},
-		Events: func(e life.Event) {
-			if asked, ok := e.Data.(agent.AgentParked); ok && e.Kind == "agent.parked" {
+		Tools: func(spec.Task) (*tool.Set, error) { return shop.tools() },
+		Hooks: map[string]actors.HookFunc{"compliance": compliance},
+		Events: func(e activation.Published) {
+			if asked, ok := e.Data.(event.AgentParked); ok && e.Kind == event.KindAgentParked {
 				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
 			}
 		},
-		Over: func(_ string, r supervisor.Result) {
+		Over: func(_ string, r event.Result) {
 			ended <- fmt.Sprintf("%s: %s", r.Reason, cmp.Or(r.Detail, r.Text))
 		},
 	})
@@ -65,18 +65,18 @@ func (s scenario) play() error {
 	return nil
 }
 
-// investigation is what the loop may do, must have, and may cost.
+// investigation defines what the agent may do, what it must have, and what it may cost.
 func investigation(run string) supervisor.Opened {
-	manners := agent.DefaultManners()
+	manners := spec.DefaultLoopOptions()
 	manners.ToolRetries = 0
-	manners.Hooks = []agent.Hook{{Name: "compliance", Point: agent.HookPreTool, Tools: "draft_.*"}}
-	manners.Require.Evidence = []agent.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
+	manners.Hooks = []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}}
+	manners.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
 	return supervisor.Opened{
 		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
-		Root: "investigator", Rules: agent.Rules, Tools: specs(), Manners: manners, RootTurns: 4,
+		Root: "investigator", Rules: spec.Rules, Tools: specs(), LoopOptions: manners, RootTurns: 4,
 		Definitions: []supervisor.Definition{{Name: "investigator", System: "agent: investigator", Tools: allowed, Deny: forbidden}},
-		Model:       agent.Model{Name: "script/refund"},
-		Limits:      supervisor.Limits{Tokens: 50_000, Calls: 12}, Agent: agent.Limits{Parallel: 1},
+		Model:       spec.Model{Name: "script/refund"},
+		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},
 	}
 }
 
@@ -86,8 +86,8 @@ var (
 	forbidden = []string{"issue_refund", "change_payment_method", "update_policy"}
 )
 
-// specs: what is forbidden is a tool of the run as well. It is known, and it is
-// not the agent's.
+// specs lists all tools of the run, including the forbidden ones: the run knows
+// them, but the agent does not have them.
 func specs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range slices.Concat(allowed, forbidden) {

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/hook"
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
 
-// about is what a model is told of each tool.
+// about is the description of each tool that a model reads.
 var about = map[string]string{
 	"read_order":                       "Read an order.",
 	"read_delivery_status":             "Read where a parcel was and when.",
@@ -35,11 +35,11 @@ var answers = map[string]string{
 
 // compliance is asked before a recommendation is drafted: to turn a customer
 // down is for people.
-func compliance(_ context.Context, c hook.Call) (agent.HookAnswer, error) {
+func compliance(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
 	if strings.Contains(c.Data.Args, "turn down") {
-		return agent.HookAnswer{Decision: agent.HookPrevent, Text: "A person turns customers down."}, nil
+		return spec.HookAnswer{Decision: spec.HookPrevent, Text: "A person turns customers down."}, nil
 	}
-	return agent.HookAnswer{}, nil
+	return spec.HookAnswer{}, nil
 }
 
 // shop is the world that the tools act on.
@@ -55,27 +55,27 @@ type shop struct {
 // not for want of them.
 func (s *shop) tools() (*tool.Set, error) {
 	var all []tool.Tool
-	for _, spec := range specs() {
-		all = append(all, counter{s, spec})
+	for _, toolSpec := range specs() {
+		all = append(all, counter{s, toolSpec})
 	}
 	return tool.NewSet(all...)
 }
 
 type counter struct {
-	shop *shop
-	spec model.ToolSpec
+	shop     *shop
+	toolSpec model.ToolSpec
 }
 
-func (c counter) Spec() model.ToolSpec { return c.spec }
+func (c counter) Spec() model.ToolSpec { return c.toolSpec }
 
 func (c counter) Call(context.Context, tool.Call) (tool.Result, error) {
 	c.shop.mu.Lock()
 	defer c.shop.mu.Unlock()
-	if c.shop.ran = append(c.shop.ran, c.spec.Name); slices.Contains(forbidden, c.spec.Name) {
+	if c.shop.ran = append(c.shop.ran, c.toolSpec.Name); slices.Contains(forbidden, c.toolSpec.Name) {
 		c.shop.refunds++
 	}
-	if c.spec.Name == c.shop.broken {
+	if c.toolSpec.Name == c.shop.broken {
 		return tool.Result{}, errors.New("upstream timeout")
 	}
-	return tool.Result{Text: answers[c.spec.Name]}, nil
+	return tool.Result{Text: answers[c.toolSpec.Name]}, nil
 }

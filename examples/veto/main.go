@@ -1,5 +1,5 @@
-// Package main shows the stop veto: an agent thinks it is done, the policy of
-// its run says what is missing, and it goes on.
+// Package main shows the stop veto: an agent claims that it is done, the policy of
+// its run names what is missing, and the agent continues.
 package main
 
 import (
@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/life"
-	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -42,14 +43,14 @@ func analyze() error {
 	if err != nil {
 		return err
 	}
-	over := make(chan supervisor.Result, 1)
+	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Over:  func(_ string, r supervisor.Result) { over <- r },
-		Events: func(e life.Event) {
-			if note, ok := e.Data.(agent.StopNote); ok {
+		Over:  func(_ string, r event.Result) { over <- r },
+		Events: func(e activation.Published) {
+			if note, ok := e.Data.(event.Stop); ok {
 				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
 			}
 		},
@@ -60,10 +61,10 @@ func analyze() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "why", Goal: "Why is it red?", Root: "analyst", Rules: agent.Rules, Policy: policy,
+		Run: "why", Goal: "Why is it red?", Root: "analyst", Rules: spec.Rules, Policy: policy,
 		Definitions: []supervisor.Definition{{Name: "analyst", System: "agent: analyst"}},
-		Model:       agent.Model{Name: "script/why"},
-		Limits:      supervisor.Limits{Tokens: 20_000},
+		Model:       spec.Model{Name: "script/why"},
+		Limits:      spec.RunLimits{Tokens: 20_000},
 	})
 	if err != nil {
 		return err

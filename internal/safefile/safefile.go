@@ -1,7 +1,6 @@
-// Package safefile reads files that somebody else may have named or written: a
-// request, a directory that is worked in, a setting. It reads regular files only,
-// never waits for a named pipe, never reads from a device, and never holds more than
-// the limit that the caller names.
+// Package safefile reads files that another party may have named or written: a request, a
+// working directory, a setting. It reads regular files only, never waits for a named pipe,
+// never reads from a device, and never holds more than the limit that the caller sets.
 package safefile
 
 import (
@@ -22,7 +21,7 @@ var (
 	ErrOutside  = errors.New("a link or path that leads out of the directory is not followed")
 )
 
-// Error is why a file is not read.
+// Error explains why a file is not read.
 type Error struct {
 	Name string
 	Err  error // without the name
@@ -32,7 +31,7 @@ func (e *Error) Error() string { return e.Name + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason is an error of this package without the name of the file.
+// Reason returns an error of this package without the name of the file.
 func Reason(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -50,7 +49,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return drain(f, info, path, limit)
 }
 
-// ReadIn is Read for a file below an opened directory. Nothing leads out of it.
+// ReadIn is Read for a file below an opened directory. No path leads out of it.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, info, err := OpenIn(root, name)
 	if err != nil {
@@ -59,8 +58,8 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return drain(f, info, filepath.Join(root.Name(), name), limit)
 }
 
-// ReadBelow is ReadIn for a directory that is not opened yet. name may be
-// absolute if it lies below dir.
+// ReadBelow is ReadIn for a directory that is not opened yet. name may be absolute if it is
+// below dir.
 func ReadBelow(dir, name string, limit int64) ([]byte, error) {
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(dir, name)
@@ -87,8 +86,8 @@ func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return open(name, root.Stat, root.OpenFile)
 }
 
-// open looks before it opens, because to open a device may do something, and
-// again afterwards, because the name may mean another file by then.
+// open checks the file before it opens it, because opening a device may have an effect, and
+// again afterwards, because the name may lead to another file by then.
 func open(name string, stat func(string) (fs.FileInfo, error), opener func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	info, err := stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -110,7 +109,7 @@ func open(name string, stat func(string) (fs.FileInfo, error), opener func(strin
 	return f, info, nil
 }
 
-// drain reads and closes a file. One that grows meanwhile is cut off, too.
+// drain reads and closes a file. It also cuts off a file that grows meanwhile.
 func drain(f *os.File, info fs.FileInfo, name string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	if info.Size() > limit {
@@ -140,8 +139,8 @@ func plain(name string, err error) error {
 
 var lineNumber = regexp.MustCompile(`\bline (\d+)`)
 
-// Where is where a parser says that a file is wrong (", line 3"), without what it
-// quotes of the file; "" where it says no line.
+// Where returns the line at which a parser reports an error (", line 3"), without what the
+// error quotes of the file; "" if it reports no line.
 func Where(err error) string {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
 		return ", line " + m[1]

@@ -10,7 +10,7 @@ type check struct {
 	left  int // steps
 	spent bool
 	depth int
-	notes bool // what was looked at counts
+	notes bool // the caller needs to know what was seen
 	known map[pair]verdict
 }
 
@@ -19,16 +19,16 @@ type pair struct {
 	w *value
 }
 
-// verdict is a schema applied to a value: the first fault, or what was looked at.
+// verdict is the result of a schema applied to a value: the first fault, or what was seen.
 type verdict struct {
 	fault *fault
-	seen  *seen // nil: nothing, or nobody asks
+	seen  *seen // nil: nothing seen, or the caller does not need it
 }
 
 // seen are the items and properties that a schema has found to fit.
 type seen struct {
 	allItems, allProps bool
-	first              int // so many items
+	first              int // number of leading items
 	items              map[int]bool
 	props              map[string]bool
 }
@@ -56,7 +56,8 @@ func (c *check) apply(n *node, w *value) verdict {
 	return o
 }
 
-// look applies what a schema says, in an order that the schema and the value give.
+// look applies the keywords of a schema, in an order that depends on the schema and the
+// value alone.
 func (c *check) look(n *node, w *value) verdict {
 	var s *seen
 	if c.notes {
@@ -83,7 +84,7 @@ func (c *check) look(n *node, w *value) verdict {
 	return verdict{seen: s}
 }
 
-// local checks the keywords that look at the value alone.
+// local checks the keywords that depend on the value alone.
 func (c *check) local(n *node, w *value) *fault {
 	if !w.isOf(n.types) {
 		return n.localFault(w)
@@ -112,7 +113,7 @@ func (c *check) local(n *node, w *value) *fault {
 	return nil
 }
 
-// sizes checks how many items or properties there are, and which.
+// sizes checks the number of items or properties, and which properties there are.
 func (c *check) sizes(n *node, w *value) *fault {
 	if n.sizes != nil && (!c.pay(1+len(n.local.Required)/stepNames) || n.sizes.Validate(w.raw) != nil) {
 		return n.localFault(w)
@@ -135,7 +136,7 @@ func (c *check) distinct(n *node, w *value) *fault {
 	return nil
 }
 
-// same applies a schema within n to the same value, and notes what that has seen.
+// same applies a schema within n to the same value, and records what that schema has seen.
 func (c *check) same(n, to *node, w *value, s *seen) *fault {
 	o := c.apply(to, w)
 	if o.fault != nil {
@@ -154,7 +155,7 @@ func (c *check) note(s, more *seen) {
 	maps.Copy(s.props, more.props)
 }
 
-// alternatives applies the schemas that look at the same value.
+// alternatives applies the schemas that apply to the same value.
 func (c *check) alternatives(n *node, w *value, s *seen) *fault {
 	for _, to := range n.all {
 		if f := c.same(n, to, w, s); f != nil {
@@ -184,7 +185,7 @@ func (c *check) alternatives(n *node, w *value, s *seen) *fault {
 	return c.same(n, next, w, s)
 }
 
-// anyOf applies all of them where somebody asks what they have seen.
+// anyOf applies all alternatives if the caller needs to know what they have seen.
 func (c *check) anyOf(n *node, w *value, s *seen) *fault {
 	if n.any == nil {
 		return nil

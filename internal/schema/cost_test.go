@@ -114,8 +114,8 @@ func numbers(n int) string {
 // does other things.
 const slow = 10 * time.Second
 
-// A schema and a value that are too much work together get that as their verdict;
-// what is within the bound is checked in time.
+// A schema and a value that are too much work together get that verdict; a check within the
+// bound ends in time.
 //
 //behaviour:shows C1
 func TestAttackAHostileSchemaTakesBoundedTime(t *testing.T) {
@@ -151,8 +151,8 @@ func TestAttackAHostileSchemaTakesBoundedTime(t *testing.T) {
 	}
 }
 
-// One that is too much work for any value is refused when it is compiled, and the
-// error says what to do.
+// A schema that is too much work for any value is refused when it is compiled, and the
+// error names a remedy.
 func TestASchemaThatIsTooMuchWorkIsRefusedAtOnce(t *testing.T) {
 	ways := `{"$defs":{`
 	for i := range 13 {

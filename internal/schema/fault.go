@@ -7,15 +7,15 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// fault is why a value does not fit a schema. Its text is made when it is asked for:
-// most faults are those of an alternative that was not meant.
+// fault explains why a value does not fit a schema. Its text is built on demand: most
+// faults belong to alternatives that were not meant.
 type fault struct {
 	at   *node
-	what func() string // nil: what the faults within say
+	what func() string // nil: that of the faults within
 	in   []*fault
 }
 
-// Error is the text, cut at TextBytesMax.
+// Error returns the text, cut at TextBytesMax.
 func (f *fault) Error() string {
 	var b strings.Builder
 	f.write(&b)
@@ -48,7 +48,7 @@ func (f *fault) write(b *strings.Builder) {
 
 func (n *node) says(text string) *fault { return &fault{at: n, what: func() string { return text }} }
 
-// localFault is what the library says about the keywords that look at the value alone.
+// localFault is the library's error about the keywords that depend on the value alone.
 func (n *node) localFault(w *value) *fault {
 	return &fault{at: n, what: func() string {
 		r, err := n.local.Resolve(&jsonschema.ResolveOptions{})

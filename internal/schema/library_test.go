@@ -83,7 +83,7 @@ func sortedKeys(m map[string]bool) (keys []string) {
 	return keys
 }
 
-// Whether a value fits is what the library says that compiles the schemas.
+// The verdict about a value is that of the library that compiles the schemas.
 func TestWhatFitsIsWhatTheLibrarySays(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(1, 2))}
 	fit, unfit := 0, 0

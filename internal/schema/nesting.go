@@ -1,10 +1,10 @@
 package schema
 
-// NestingMax is how deep the JSON of a schema may be nested: reading it takes time
-// that grows with the square of that.
+// NestingMax bounds the nesting of a schema's JSON: the time to read it grows with the
+// square of the depth.
 const NestingMax = 256
 
-// nesting is how deep a JSON text is nested.
+// nesting returns the depth of a JSON text.
 func nesting(text string) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -15,20 +15,20 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// node is one schema of a document. The keywords that look at the value alone are
-// checked by the library; the node applies the schemas within itself, so that each
-// is applied to each value once, in an order that the document gives.
+// node is one schema of a document. The library checks the keywords that depend on the
+// value alone; the node applies the schemas within itself, so that each is applied to each
+// value once, in document order.
 type node struct {
 	place string // as errors name it
-	cost  int    // steps of looking at its keywords
+	cost  int    // steps of checking its keywords
 
 	types    []string
 	listed   map[string]bool      // identities of enum; nil: any value
 	constant *string              // identity of const
 	kinds    map[string]bool      // of the values of enum or const
-	local    *jsonschema.Schema   // every keyword that looks at the value alone
+	local    *jsonschema.Schema   // every keyword that depends on the value alone
 	rest     *jsonschema.Resolved // of numbers and strings
-	sizes    *jsonschema.Resolved // of arrays and objects, after what is within
+	sizes    *jsonschema.Resolved // of arrays and objects, checked after their contents
 	pattern  int                  // instructions
 	unique   bool
 
@@ -37,7 +37,7 @@ type node struct {
 	properties
 }
 
-// applied are the schemas that look at the same value.
+// applied are the schemas that apply to the same value.
 type applied struct {
 	ref                  *node
 	all, any, one        []*node
@@ -51,13 +51,13 @@ type items struct {
 	first            []*node // one each
 	others           *node
 	contains         *node
-	least            int // how many items contains fits
+	least            int // how many items must fit contains
 	most             *int
 	unevaluatedItems *node
 }
 
-// properties are the schemas of the properties of an object. Those that apply no
-// others come first: such a one tells the kinds of a union apart.
+// properties are the schemas of the properties of an object. Those that apply no other
+// schemas come first: such a schema distinguishes the kinds of a union.
 type properties struct {
 	props                 []named
 	patterns              []pattern
@@ -85,12 +85,12 @@ type need struct {
 	names []string
 }
 
-// document makes nodes of a schema and of all that it holds.
+// document makes nodes of a schema and of all schemas within it.
 type document struct {
 	draft7 bool
 	places map[string]*jsonschema.Schema
 	nodes  map[*jsonschema.Schema]*node
-	seen   bool // some schema asks what others have looked at
+	seen   bool // some schema needs to know what others have seen
 	order  []string
 }
 
@@ -109,7 +109,7 @@ func newDocument(root *jsonschema.Schema) (*document, error) {
 				return nil, fmt.Errorf("schema: the reference %.80q at #%s leads to no schema", s.Ref, place)
 			}
 			if d.draft7 {
-				continue // what stands beside a reference does not count
+				continue // keywords beside a reference have no effect
 			}
 		}
 		if err := d.fill(n, s); err != nil {
@@ -184,7 +184,7 @@ var (
 	unescape = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// canonical is the place that a reference of the document names.
+// canonical returns the position that a reference of the document names.
 func canonical(ref string) string {
 	parts := strings.Split(strings.TrimPrefix(ref, "#"), "/")
 	for i, part := range parts {
@@ -193,7 +193,7 @@ func canonical(ref string) string {
 	return strings.Join(parts, "/")
 }
 
-// fill gives a node what its schema says.
+// fill sets the fields of a node from its schema.
 func (d *document) fill(n *node, s *jsonschema.Schema) error {
 	one := func(s *jsonschema.Schema) *node { return d.nodes[s] }
 	many := func(list []*jsonschema.Schema) (to []*node) {
@@ -255,7 +255,7 @@ func (n *node) appliesNone() bool {
 		len(n.props)+len(n.patterns)+len(n.needs)+len(n.dependents) == 0 && n.extra == nil && n.names == nil && n.unevaluatedProperties == nil
 }
 
-// fillLocal keeps the keywords that look at the value alone.
+// fillLocal sets the keywords that depend on the value alone.
 func (n *node) fillLocal(s *jsonschema.Schema) error {
 	n.types = s.Types
 	if s.Type != "" {
@@ -292,7 +292,7 @@ func (n *node) fillLocal(s *jsonschema.Schema) error {
 	return errors.Join(err, sizesErr)
 }
 
-// resolve compiles a schema of some keywords; nil for one that has none.
+// resolve compiles a schema of some keywords; nil if it has none.
 func resolve(s jsonschema.Schema) (*jsonschema.Resolved, error) {
 	if reflect.ValueOf(s).IsZero() {
 		return nil, nil
@@ -300,11 +300,11 @@ func resolve(s jsonschema.Schema) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// parse reads the text of a schema, and has the library look at all of it.
+// parse parses the text of a schema, and lets the library check all of it.
 func parse(text string) (*document, *jsonschema.Schema, error) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		if strings.Contains(strings.ToLower(text), "dependencies") { // the library reads those in any order
+		if strings.Contains(strings.ToLower(text), "dependencies") { // the library reads those in no fixed order
 			return nil, nil, errors.New("schema: a keyword has a value that it cannot have, in dependencies or elsewhere")
 		}
 		return nil, nil, err
@@ -316,7 +316,7 @@ func parse(text string) (*document, *jsonschema.Schema, error) {
 	if _, err := s.Resolve(nil); err != nil {
 		return nil, nil, err
 	}
-	// One of a version that the library does not know fails only when it is used.
+	// A schema of a version that the library does not know fails only when it is used.
 	version, err := (&jsonschema.Schema{Schema: s.Schema}).Resolve(nil)
 	if err == nil {
 		err = version.Validate(nil)
@@ -324,11 +324,11 @@ func parse(text string) (*document, *jsonschema.Schema, error) {
 	return d, &s, err
 }
 
-// instructions is the size of the program of a regular expression.
+// instructions returns the size of the program of a regular expression.
 func instructions(text string) int {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return len(text) // the library says what is wrong
+		return len(text) // the library reports the error
 	}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {

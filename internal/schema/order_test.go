@@ -46,7 +46,7 @@ func TestSeveralFaultsGiveOneText(t *testing.T) {
 	}
 }
 
-// So does what a schema is refused for.
+// A schema with several faults is always refused with the same text.
 func TestSeveralFaultsOfASchemaGiveOneText(t *testing.T) {
 	for _, text := range []string{
 		`{"properties":{"a":null,"b":null,"c":null,"d":null}}`,

@@ -21,7 +21,7 @@ func union(of, tag string) string {
 	return fmt.Sprintf(`{"type":"object","properties":{"plan":{"$ref":"#/$defs/n"}},"$defs":{"n":{"%s":[%s]}}}`, of, strings.Join(kinds, ","))
 }
 
-// plan is a tree of so many steps, three below each.
+// plan is a tree of steps of a given number, three below each.
 func plan(at, n int) map[string]any {
 	step := map[string]any{"kind": fmt.Sprintf("k%d", at%10), "name": fmt.Sprintf("step %d", at)}
 	var below []any
@@ -56,7 +56,7 @@ func TestAUnionOfManyKindsWithinItselfPasses(t *testing.T) {
 	}
 }
 
-// Each of these is known from elsewhere, and its values are ordinary.
+// Each of these schemas is a published one, and its values are ordinary.
 func TestSchemasThatPeopleWriteAreUsable(t *testing.T) {
 	const meta = `{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"list":{"type":"array","minItems":1,"items":{"$ref":"#"}},"map":{"type":"object","additionalProperties":{"$ref":"#"},"default":{}},
 		"count":{"type":"integer","minimum":0},"names":{"type":"array","items":{"type":"string"},"uniqueItems":true,"default":[]},"simple":{"enum":["array","boolean","integer","null","number","object","string"]}},
@@ -103,11 +103,11 @@ func TestSchemasThatPeopleWriteAreUsable(t *testing.T) {
 
 var schemaText = regexp.MustCompile("(?s)`(\\{\\s*\"(?:type|\\$schema|properties|anyOf|oneOf)\".*?)`")
 
-// Every schema that stands in this repository compiles, and an empty value of its
-// type is not too much work.
+// Every schema in this repository compiles, and an empty value of its type is not too much
+// work.
 func TestTheSchemasOfThisRepositoryAreUsable(t *testing.T) {
 	found := 0
-	for _, dir := range []string{"../../examples", "../../evals", "../../docs", "../../tool", "../../agent", "../../gateway", "../../agentfile"} {
+	for _, dir := range []string{"../../examples", "../../test/evals", "../../docs", "../../tool", "../../agent", "../../internal/control", "../../internal/config/agentfile"} {
 		err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err

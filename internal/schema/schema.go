@@ -1,7 +1,7 @@
-// Package schema compiles JSON Schemas, each text once in a process: thousands
-// of agents have the same few tools, and both the loop and the tool sets check
-// arguments. What comes back depends on the text alone, so what decides may use
-// it; that a text was compiled before can be seen only by the time it takes.
+// Package schema compiles JSON Schemas, each text once in a process: thousands of agents
+// have the same few tools, and both the loop and the tool sets check arguments. The result
+// depends on the text alone, so code that decides may use it; that a text was compiled
+// before shows only in the time it takes.
 package schema
 
 import (
@@ -13,34 +13,34 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// KeptBytesMax bounds the texts that are remembered. Beyond it all are forgotten
-// and compiled again as they come.
+// KeptBytesMax bounds the texts in the cache. Beyond it the cache is emptied, and texts are
+// compiled again as they come.
 const KeptBytesMax = 1 << 20
 
 // Schema is a compiled schema. It is shared, and must not be changed.
 type Schema struct {
 	root *node
 	kind string
-	seen bool // some schema asks what others have looked at
+	seen bool // some schema needs to know what others have seen
 }
 
-// Compile checks and compiles a schema, and tries it once, so that one that can
-// check nothing, or nothing within StepsMax, is refused here and not at every use.
+// Compile checks and compiles a schema, and tries it once, so that a schema that can check
+// nothing, or nothing within StepsMax, is refused here and not at every use.
 func Compile(text string) (*Schema, error) { return kept.compile(text) }
 
-// Type is the one type that the schema gives values, if it does.
+// Type returns the one type that the schema requires, if it requires one.
 func (s *Schema) Type() string { return s.kind }
 
-// Validate reports what is wrong with a value, as encoding/json decodes it. The text
-// depends on the schema and the value alone: of several faults it names the one that
-// comes first in the order of the document, names sorted. A value that is too much
-// work to check does not fit: ErrCost.
+// Validate reports why a value, as encoding/json decodes it, does not fit the schema. The
+// text depends on the schema and the value alone: of several faults it names the first in
+// document order, with names sorted. A value that takes too much work to check does not
+// fit: ErrCost.
 func (s *Schema) Validate(v any) error {
 	_, err := s.measure(v)
 	return err
 }
 
-// measure is Validate, with the steps that it took.
+// measure is Validate, and returns the steps that the check took.
 func (s *Schema) measure(v any) (steps int, err error) {
 	c := check{left: StepsMax, known: map[pair]verdict{}, notes: s.seen}
 	found := c.apply(s.root, weigh(v)).fault

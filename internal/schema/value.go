@@ -10,16 +10,16 @@ import (
 // value is a JSON value with its size.
 type value struct {
 	raw   any
-	kind  string // as the keyword type names it; "" for what is not JSON
+	kind  string // as the keyword type names it; "" if the value is not JSON
 	whole bool   // a number without a fraction
-	size  int    // bytes, with those within
+	size  int    // bytes, including those of the values within
 	items []*value
 	props map[string]*value
 	names []string // of props, sorted
 	texts map[string]*value
 }
 
-const valueBytes = 8 // of a value beside its text
+const valueBytes = 8 // of a value besides its text
 
 // weigh measures a value and everything within it.
 func weigh(v any) *value {
@@ -50,7 +50,7 @@ func weigh(v any) *value {
 	return w
 }
 
-// isOf reports whether a value is of one of the types; all values are of none.
+// isOf reports whether a value is of one of the types; every value is of an empty list.
 func (w *value) isOf(types []string) bool {
 	for _, t := range types {
 		if t == w.kind || t == "integer" && w.whole {
@@ -60,7 +60,7 @@ func (w *value) isOf(types []string) bool {
 	return len(types) == 0
 }
 
-// nameValue is the name of a property as a value.
+// nameValue returns the name of a property as a value.
 func (w *value) nameValue(name string) *value {
 	if w.texts == nil {
 		w.texts = map[string]*value{}
@@ -71,7 +71,7 @@ func (w *value) nameValue(name string) *value {
 	return w.texts[name]
 }
 
-// identity is a text that equal values share, and no others.
+// identity returns a text that equal values share, and no others.
 func (w *value) identity() string { return string(w.appendIdentity(nil)) }
 
 func (w *value) appendIdentity(b []byte) []byte {

@@ -125,7 +125,7 @@ func (c *check) object(n *node, w *value, s *seen) *fault {
 	return nil
 }
 
-// properties applies what the names of the properties ask for.
+// properties applies the schemas for the names of the properties.
 func (c *check) properties(n *node, w *value, s *seen) *fault {
 	if len(n.props)+len(n.patterns) == 0 && n.extra == nil {
 		return nil

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// directoryOnly opens a directory and waits for nothing.
+// directoryOnly are flags that open a directory and never block.
 const directoryOnly = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// Directory is a directory that is held, to tell one that was removed and made again under its name, which is the
-// same directory for everybody who works in it, from one that was put in its place.
+// Directory is a directory that is held open. It distinguishes a directory that was removed and made again under
+// its name, which is the same directory for everyone who works in it, from one that was put in its place.
 type Directory struct {
 	path string // absolute, without links
 
 	mu   sync.Mutex
-	file *os.File // nil: it was not there yet
+	file *os.File // nil: it did not exist yet
 }
 
-// Hold holds a directory, of whose path no part may be a link. One that cannot be opened is held from the first Open
-// that can: until then, Open says why not.
+// Hold holds a directory of whose path no component may be a link. A directory that cannot be opened is held from
+// the first Open that succeeds: until then, Open returns the reason.
 func Hold(path string) (*Directory, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -31,8 +31,8 @@ func Hold(path string) (*Directory, error) {
 	return d, nil
 }
 
-// Open opens what the name leads to if it is the directory that is held, or one that was made after that was
-// removed. The caller closes it.
+// Open opens the directory at the path if it is the one that is held, or one that was made after that one
+// was removed. The caller closes it.
 func (d *Directory) Open() (*os.File, error) {
 	now, err := Open(d.path)
 	if err != nil {
@@ -58,8 +58,8 @@ func (d *Directory) Open() (*os.File, error) {
 	return now, nil
 }
 
-// OpenFor opens a directory for a program that is to start in it: the one that is held, or one below it. Any other
-// is opened by its name.
+// OpenFor opens a directory in which a program is to start: the one that is held, or one below it. Any other is
+// opened by its name.
 func (d *Directory) OpenFor(path string) (*os.File, error) {
 	rel, err := filepath.Rel(d.path, path)
 	if err != nil || !filepath.IsLocal(rel) {

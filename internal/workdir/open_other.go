@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// openPlain looks before and compares afterwards: who swaps a directory above it twice in between is not seen.
+// openPlain checks before and compares afterwards: it does not detect a directory above that is swapped twice
+// in between.
 func openPlain(path string) (*os.File, error) {
 	before, err := os.Lstat(path)
 	if err != nil {

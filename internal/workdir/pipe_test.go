@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
-// TestAttackPipeIsNoDirectory: a pipe in the place of a directory keeps nobody waiting, as
-// a root, below one, and for a program.
+// TestAttackPipeIsNoDirectory: a pipe in the place of a directory blocks no caller, as a
+// root, below one, and for a program.
 func TestAttackPipeIsNoDirectory(t *testing.T) {
 	above, one, _ := stage(t)
 	held, err := workdir.Hold(one)

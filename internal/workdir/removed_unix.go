@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// Removed reports whether an open directory, as it is now, was removed: it is in no other one. A file system that
-// does not count says no, and then a directory that was made anew is refused.
+// Removed reports whether an open directory, in its current state, was removed: no directory contains it. On a
+// file system that does not count links Removed returns false, and a directory that was made anew is then
+// refused.
 func Removed(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Nlink == 0

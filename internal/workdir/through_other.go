@@ -4,5 +4,6 @@ package workdir
 
 import "os"
 
-// Through is the name that a directory was opened by: nothing else leads to it here.
+// Through returns the name by which a directory was opened: on this system no other path
+// leads to it.
 func Through(f *os.File) string { return f.Name() }

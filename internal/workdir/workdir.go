@@ -1,7 +1,7 @@
-// Package workdir opens a directory that a run works in, and tells it from another one that takes its place: whoever
-// may rename in the directory above can put a link, or another directory, under its name at any time. A name is
-// therefore looked up once, without links, and what was opened is used from then on or compared with what the name
-// leads to later.
+// Package workdir opens a directory that a run works in, and distinguishes it from another one that replaces it: a
+// process that may rename entries of the parent directory can put a link, or another directory, under its name at any
+// time. A name is therefore looked up once, without links; from then on the opened directory is used, or compared with
+// what the name leads to later.
 package workdir
 
 import (
@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// ErrReplaced: the name leads to something else now, or a link is on the way to it.
+// ErrReplaced: the name leads elsewhere now, or a link is on the way to it.
 var ErrReplaced = errors.New("the directory is another one now: a link or another directory has taken its place")
 
-// Open opens a directory by a path of which no part may be a link, as filepath.EvalSymlinks gives it. On Linux what
-// is opened can only be named and compared, so that no right to list it is needed.
+// Open opens a directory by a path of which no component may be a link, as filepath.EvalSymlinks returns it. On
+// Linux the result can only be named and compared, so that Open needs no right to list the directory.
 func Open(path string) (*os.File, error) { return openPlain(path) }
 
-// Check reports whether a path leads, without a link, to the directory that info describes.
+// Check returns an error unless a path leads, without a link, to the directory that info describes.
 func Check(path string, info os.FileInfo) error {
 	f, err := Open(path)
 	if err != nil {
@@ -34,8 +34,8 @@ func Check(path string, info os.FileInfo) error {
 	return nil
 }
 
-// Root opens a directory by such a path for files below it. It waits for nothing: a pipe or a device in the place of
-// the directory is refused.
+// Root opens a directory by such a path for files below it. It never blocks: it refuses a pipe or a device in the
+// place of the directory.
 func Root(path string) (*os.Root, os.FileInfo, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func Below(root *os.Root, name string) (*os.Root, error) {
 	}
 	defer func() { _ = f.Close() }()
 	through := Through(f)
-	if through == f.Name() { // nothing leads to what is open
+	if through == f.Name() { // no path leads to the open directory itself
 		return root.OpenRoot(name)
 	}
 	below, err := os.OpenRoot(through)
@@ -74,7 +74,7 @@ func Below(root *os.Root, name string) (*os.Root, error) {
 	return below, nil
 }
 
-// underlying is an error without the path that it happened at.
+// underlying returns an error without its path.
 func underlying(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {

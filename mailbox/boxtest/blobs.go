@@ -48,7 +48,7 @@ func getBlob(t *testing.T, b mailbox.Blobs, run, ref string, offset, n int64) (p
 	return part, size
 }
 
-// pattern is n bytes that no other part of them equals.
+// pattern makes n bytes of which no two parts are equal.
 func pattern(n int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < n; i++ {
@@ -122,7 +122,7 @@ func blobRoom(t *testing.T, b mailbox.Blobs) {
 	if _, err := b.Put(context60(t), "run", []byte("one more")); !errors.Is(err, mailbox.ErrBlobRoom) {
 		t.Errorf("over the limit: %v", err)
 	}
-	putBlob(t, b, "run", data) // it is there
+	putBlob(t, b, "run", data) // the run has it already
 	putBlob(t, b, "other", []byte("not the other's limit"))
 	if err := b.Drop(context60(t), "run"); err != nil {
 		t.Fatal(err)

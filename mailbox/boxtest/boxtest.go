@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// patience ends a test that waits for something that does not come.
+// patience ends a test that waits for something that does not happen.
 const patience = 60 * time.Second
 
 // Run runs the suite; open makes a Post with empty logs, which ends with t.
@@ -79,7 +79,7 @@ func put(t *testing.T, p mailbox.Post, to mailbox.Address, data string) uint64 {
 	return 0
 }
 
-// refused appends and returns the error, which there must be.
+// refused appends and returns the error, which must not be nil.
 func refused(t *testing.T, p mailbox.Post, ctx context.Context, to mailbox.Address, data []byte) error {
 	t.Helper()
 	got := make(chan error, 2)
@@ -122,7 +122,7 @@ func texts(all []mailbox.Message) []string {
 	return out
 }
 
-// collector is a tail that remembers, and can be waited for.
+// collector is a tail that records messages and can wait for them.
 type collector struct {
 	mu   sync.Mutex
 	some *sync.Cond
@@ -151,7 +151,7 @@ func (c *collector) take(m mailbox.Message) {
 	c.some.Broadcast()
 }
 
-// wait returns when n messages have come, or fails the test.
+// wait returns when n messages have arrived, or fails the test.
 func (c *collector) wait(t *testing.T, n int) {
 	t.Helper()
 	late := time.AfterFunc(patience, func() {
@@ -177,7 +177,7 @@ func (c *collector) at(a mailbox.Address) []mailbox.Message {
 	return slices.Clone(c.by[a])
 }
 
-// same compares what a tail and a read say of an address.
+// same compares the messages of an address from a tail and from a read.
 func same(t *testing.T, tail, stored []mailbox.Message) {
 	t.Helper()
 	equal := slices.EqualFunc(tail, stored, func(a, b mailbox.Message) bool {

@@ -131,7 +131,7 @@ func canceled(t *testing.T, p mailbox.Post) {
 	if err := refused(t, p, ctx, "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
 		t.Error(err)
 	}
-	// With the cancel at any moment, done is called once.
+	// Whenever the context is canceled, done is called once.
 	const n = 500
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
@@ -152,7 +152,7 @@ func canceled(t *testing.T, p mailbox.Post) {
 			t.Fatal("an append has no answer")
 		}
 	}
-	put(t, p, "run.a", "last") // the Post goes on
+	put(t, p, "run.a", "last") // the Post keeps working
 	if len(calls) > 0 {
 		t.Errorf("%d answers too many", len(calls))
 	}
@@ -169,7 +169,7 @@ func tooLarge(t *testing.T, p mailbox.Post) {
 	}
 }
 
-// readWhileAppending: a read ends though the log goes on growing.
+// readWhileAppending checks that a read ends although the log keeps growing.
 func readWhileAppending(t *testing.T, p mailbox.Post) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var grown sync.WaitGroup
@@ -250,7 +250,8 @@ func closed(t *testing.T, p mailbox.Store) {
 	}
 }
 
-// heads: every log once, with its newest entry and the number of its entries.
+// heads checks that every log is reported once, with its newest entry and the number of its
+// entries.
 func heads(t *testing.T, s mailbox.Store) {
 	want := map[mailbox.Address]string{}
 	for i := range 40 {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// orderPerAddress: one append after another's done stands behind it, however
-// many others append elsewhere.
+// orderPerAddress checks that an append made after another's done follows it in the log,
+// however many other actors append elsewhere.
 func orderPerAddress(t *testing.T, p mailbox.Post) {
 	const writers, each = 16, 50
 	c, _ := collect(t, p)
@@ -69,8 +69,8 @@ func tailSeesAll(t *testing.T, p mailbox.Post) {
 	}
 }
 
-// tailStartsAtOnce: what is appended the moment after Tail returned is seen,
-// and nothing twice, also with appends under way.
+// tailStartsAtOnce checks that a tail delivers what is appended right after Tail returned,
+// and delivers nothing twice, also while appends are in flight.
 func tailStartsAtOnce(t *testing.T, p mailbox.Post) {
 	for i := range 20 {
 		to := mailbox.At("run", fmt.Sprintf("a%d", i))
@@ -103,7 +103,7 @@ func twoTails(t *testing.T, p mailbox.Post) {
 	}
 }
 
-// appendFromDeliver: a chain of appends, each made by the delivery of the one before.
+// appendFromDeliver checks a chain of appends, each made by the delivery of the one before.
 func appendFromDeliver(t *testing.T, p mailbox.Post) {
 	const hops = 200
 	var acks sync.WaitGroup // a delivery may be faster than the acknowledgement
@@ -188,7 +188,7 @@ func manyAddresses(t *testing.T, p mailbox.Post) {
 	}
 }
 
-// unknownBytes: a Post carries bytes; what they mean is the reader's concern.
+// unknownBytes checks that a Post carries any bytes; only the reader interprets them.
 func unknownBytes(t *testing.T, p mailbox.Post) {
 	c, _ := collect(t, p)
 	want := []string{"", "\x00", "\xdd\xff\xff\xff\xff", "NATS/1.0 100 Idle Heartbeat\r\n\r\n", "{}"}

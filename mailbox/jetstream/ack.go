@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// The codes of the JetStream API that say why an entry was not stored.
+// The codes of the JetStream API that explain why an entry was not stored.
 const (
 	codeNoAccount   = 10002 // the account's storage is used up
 	codeNoResources = 10023
@@ -20,7 +20,7 @@ const (
 	codeNoStorage   = 10047
 	codeTooLarge    = 10054
 	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
-	codeBusy        = 10167 // too many appends wait: it passes
+	codeBusy        = 10167 // too many appends wait; a temporary condition
 
 	// All codes of the API lie between these.
 	codeFirst, codeLast     = 10000, 19999
@@ -32,20 +32,21 @@ const (
 	statusNoResponders = "503"
 )
 
-// errLater: not stored, or not known to be, and worth sending again.
+// errLater says that the entry was not stored, or that its fate is unknown, and that sending
+// it again is worthwhile.
 var errLater = errors.New("jetstream: no answer yet")
 
-// errBusy: more is under way than the server takes, copies of this one perhaps.
+// errBusy says that the server has too many appends in flight, perhaps copies of this one.
 var errBusy = fmt.Errorf("%w: the server is busy", errLater)
 
-// errForeign: a message in the inbox of acknowledgements that the stream did not
-// send. It is ignored and counted: it says nothing about the append.
+// errForeign says that a message in the inbox of acknowledgements is not from the stream. The
+// appender ignores and counts it: it reveals nothing about the append.
 var errForeign = errors.New("jetstream: not an acknowledgement of this append")
 
-// acker is who acknowledges an append: a stream, in the domain of its server.
+// acker identifies what acknowledges an append: a stream, in the domain of its server.
 type acker struct {
 	stream, domain string
-	// head is how the server begins each acknowledgement.
+	// head is the beginning of each acknowledgement.
 	head []byte
 }
 
@@ -57,8 +58,8 @@ func newAcker(stream, domain string) acker {
 	return acker{stream, domain, head}
 }
 
-// parse reads what the stream answers to an append: {"stream":"…","seq":12}, or
-// {"error":{…},"stream":"…","seq":0}. The first is cut out by hand: there is one
+// parse reads the stream's answer to an append: {"stream":"…","seq":12}, or
+// {"error":{…},"stream":"…","seq":0}. It parses the first form by hand, because there is one
 // for every entry. Any other message is errForeign.
 func (a *acker) parse(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
@@ -77,8 +78,8 @@ func (a *acker) parse(m *nats.Msg) (uint64, error) {
 	return a.decode(m.Data)
 }
 
-// decode reads what is not written as head has it. A field that is not known, a
-// duplicate among them (no append has an id for the broker), is errForeign.
+// decode parses an answer that does not have the form of head. An unknown field, including a
+// duplicate flag (no append has an id for the broker), makes it errForeign.
 func (a *acker) decode(data []byte) (uint64, error) {
 	var ack struct {
 		Stream string      `json:"stream"`
@@ -101,7 +102,7 @@ func (a *acker) decode(data []byte) (uint64, error) {
 	return ack.Seq, nil
 }
 
-// storeError is why the stream did not store an entry.
+// storeError says why the stream did not store an entry.
 type storeError struct {
 	Code        int    `json:"code"`
 	ErrCode     int    `json:"err_code"`

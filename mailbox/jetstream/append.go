@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// InFlightMax is how many appends may wait for their acknowledgement.
-	// Later ones queue in memory: the caller never waits.
+	// InFlightMax is how many appends may wait for their acknowledgement. Later ones queue in
+	// memory, so the caller never waits.
 	InFlightMax = 4096
-	// InFlightBytesMax is the same in bytes.
+	// InFlightBytesMax is the same limit in bytes.
 	InFlightBytesMax = 16 << 20
-	// RetryPause is how long an append waits after the answer that nobody can
-	// store it now (no leader, stream not yet there).
+	// RetryPause is how long an append waits after the answer that no server can store it now
+	// (no leader, stream not yet there).
 	RetryPause = 250 * time.Millisecond
 
 	tokenBase = 36 // of the last token of a reply subject
 )
 
-// ErrRefused: the server will not store the entry, for a reason that sending it
-// again does not change. It was not appended.
+// ErrRefused says that the server will not store the entry, for a reason that a retry does
+// not change. The entry was not appended.
 var ErrRefused = errors.New("jetstream: append refused")
 
-// letter is one append under way.
+// letter is one append in flight or queued.
 type letter struct {
 	subject string
 	from    *acker // of its acknowledgement
@@ -43,14 +43,14 @@ type letter struct {
 	unhook  func() bool
 	token   uint64 // 0 while it is queued
 	born    time.Time
-	said    string // what the server answered last
+	said    string // the server's last answer
 
 	due        time.Time
 	prev, next *letter
 }
 
-// appender publishes and matches acknowledgements, which come to one wildcard
-// inbox: no goroutine, channel or subscription per append.
+// appender publishes entries and matches their acknowledgements, which all arrive at one
+// wildcard inbox: no goroutine, channel or subscription per append.
 type appender struct {
 	nc     *nats.Conn
 	inbox  string
@@ -62,16 +62,16 @@ type appender struct {
 	flying map[uint64]*letter
 	bytes  int
 	token  uint64
-	// due is a ring of the letters in flight, the first to be sent again first.
+	// due is a ring of the appends in flight, ordered by the time of their next retry.
 	due   letter
 	timer *time.Timer
 	armed bool
-	// queue holds what is beyond InFlightMax, from queue[head] on.
+	// queue holds the appends beyond InFlightMax, from queue[head] on.
 	queue  []*letter
 	head   int
 	closed bool
 	stalls stalls
-	// ignored counts messages that were no acknowledgements.
+	// ignored counts messages that are not acknowledgements.
 	ignored uint64
 }
 
@@ -86,7 +86,7 @@ func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
 		return nil, err
 	}
 	a.sub = sub
-	// Acknowledgements are small and as many as the appends in flight.
+	// Acknowledgements are small, and there are as many as appends in flight.
 	return a, sub.SetPendingLimits(-1, -1)
 }
 
@@ -117,8 +117,8 @@ func (a *appender) close() error {
 	return nil
 }
 
-// end tells the caller. It is called once per letter, by whoever took it out
-// of flying or queue, and never under mu.
+// end reports the result to the caller. It is called once per append, by the function that
+// removed it from flying or queue, and never under mu.
 func (a *appender) end(l *letter, place uint64, err error) {
 	if l.unhook != nil {
 		l.unhook()
@@ -146,7 +146,7 @@ func (a *appender) append(ctx context.Context, from *acker, subject string, data
 		return
 	}
 	if ctx.Done() != nil {
-		// Under mu, so that cancel waits until the letter is in its place.
+		// mu is held, so that cancel waits until the append is registered.
 		l.unhook = context.AfterFunc(ctx, func() { a.cancel(l) })
 	}
 	if len(a.queue) > a.head || !a.room(len(data)) {
@@ -163,7 +163,7 @@ func (a *appender) room(size int) bool {
 	return len(a.flying) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.flying) == 0)
 }
 
-// register puts a letter among those in flight. mu is held.
+// register adds an append to those in flight. mu is held.
 func (a *appender) register(l *letter) {
 	a.token++
 	l.token = a.token
@@ -172,7 +172,7 @@ func (a *appender) register(l *letter) {
 	a.schedule(l, a.retry)
 }
 
-// schedule says when a letter is to be sent again. mu is held.
+// schedule sets when an append is to be sent again. mu is held.
 func (a *appender) schedule(l *letter, after time.Duration) {
 	if l.next != nil {
 		l.prev.next, l.next.prev = l.next, l.prev
@@ -190,8 +190,8 @@ func (a *appender) schedule(l *letter, after time.Duration) {
 	}
 }
 
-// take removes a letter from those in flight and returns those from the queue
-// for which there is room now. mu is held.
+// take removes an append from those in flight and returns the queued ones for which there is
+// room now. mu is held.
 func (a *appender) take(l *letter) (follow []*letter) {
 	delete(a.flying, l.token)
 	a.bytes -= len(l.data)
@@ -209,8 +209,7 @@ func (a *appender) take(l *letter) (follow []*letter) {
 	return follow
 }
 
-// send publishes letters, and whatever of the queue takes the place of those
-// that could not even be published.
+// send publishes appends, and replaces those that could not even be published by queued ones.
 func (a *appender) send(letters ...*letter) {
 	for len(letters) > 0 {
 		l := letters[0]
@@ -221,7 +220,7 @@ func (a *appender) send(letters ...*letter) {
 	}
 }
 
-// publish returns only errors that are definite.
+// publish returns only definite errors.
 func (a *appender) publish(l *letter) error {
 	err := a.nc.PublishRequest(l.subject, a.inbox+strconv.FormatUint(l.token, tokenBase), l.data)
 	switch {
@@ -231,14 +230,15 @@ func (a *appender) publish(l *letter) error {
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
 	default:
-		// Not sent (the buffer for a reconnect is full): its timer sends it again.
+		// The append was not sent (the buffer for a reconnect is full): its timer sends it
+		// again.
 		a.logger.Debug("append not sent", "subject", l.subject, "error", err)
 	}
 	return nil
 }
 
-// settle ends the letter of a token, if it is still in flight, and returns
-// those that are to be sent in its place.
+// settle ends the append with a token, if it is still in flight, and returns the queued ones
+// to send in its place.
 func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
 	a.mu.Lock()
 	l, ok := a.flying[token]
@@ -259,7 +259,7 @@ func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
 	return follow
 }
 
-// cancel ends a letter whose context has ended, wherever it is.
+// cancel ends an append whose context has ended, in flight or queued.
 func (a *appender) cancel(l *letter) {
 	err := fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(l.ctx))
 	a.mu.Lock()
@@ -280,7 +280,7 @@ func (a *appender) cancel(l *letter) {
 	a.mu.Unlock()
 }
 
-// overdue sends again what has waited long enough.
+// overdue sends the appends again that have waited long enough.
 func (a *appender) overdue() {
 	a.mu.Lock()
 	a.armed = false
@@ -307,8 +307,8 @@ func (a *appender) overdue() {
 	}
 }
 
-// again makes everything in flight overdue: the connection was away, and with
-// it perhaps the acknowledgements.
+// again makes all appends in flight overdue: the connection was lost, and perhaps the
+// acknowledgements with it.
 func (a *appender) again() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -322,8 +322,8 @@ func (a *appender) again() {
 	}
 }
 
-// answer takes one message to the inbox. Only an acknowledgement by the stream of an
-// append that waits for it counts; one that comes late or twice settles nothing.
+// answer handles one message to the inbox. Only the stream's acknowledgement of an append in
+// flight counts; a late or repeated one settles nothing.
 func (a *appender) answer(m *nats.Msg) {
 	text := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	token, err := strconv.ParseUint(text, tokenBase, 64)
@@ -339,7 +339,7 @@ func (a *appender) answer(m *nats.Msg) {
 		if !sent {
 			a.ignore(m, "no append has this token")
 		}
-		return // the answer to a copy that was sent again
+		return // the answer to an earlier copy of the append
 	}
 	place, err := l.from.parse(m)
 	switch {
@@ -349,7 +349,7 @@ func (a *appender) answer(m *nats.Msg) {
 		a.mu.Lock()
 		if l, ok := a.flying[token]; ok {
 			l.said = err.Error()
-			if !errors.Is(err, errBusy) { // more of the same, and sooner, would not help it
+			if !errors.Is(err, errBusy) { // sending more copies sooner would not help a busy server
 				a.schedule(l, RetryPause)
 			}
 		}
@@ -359,8 +359,8 @@ func (a *appender) answer(m *nats.Msg) {
 	}
 }
 
-// ignore counts a message that is no acknowledgement, and logs the 1st, 2nd, 4th, …:
-// whoever can send one can send many.
+// ignore counts a message that is not an acknowledgement, and logs only the 1st, 2nd, 4th, …:
+// a sender of one such message can send many.
 func (a *appender) ignore(m *nats.Msg, why string) {
 	a.mu.Lock()
 	a.ignored++

@@ -9,12 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// askAgain is how long a request to the leader of a stream waits for its answer. One
-// that is sent while there is no leader gets none, ever: the servers that hear it
-// leave it to a leader. Who says until when an answer is wanted has it asked again.
+// askAgain is how long a request to the leader of a stream waits for its answer. A request
+// that is sent while there is no leader never gets an answer: the servers that receive it
+// leave it to a leader. So if ctx has a deadline, the request is retried until it expires.
 const askAgain = 5 * time.Second
 
-// asked asks until there is an answer, if ctx has an end.
+// asked repeats a request until it is answered, if ctx has a deadline.
 func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		try, cancel := context.WithTimeout(ctx, askAgain)
@@ -27,19 +27,19 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 	}
 }
 
-// GetMsg is that of the client library, asked again.
+// GetMsg is the method of the client library with retries.
 func (s *stream) GetMsg(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
 	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.Stream.GetMsg(ctx, seq, opts...) })
 }
 
-// GetLastMsgForSubject is that of the client library, asked again.
+// GetLastMsgForSubject is the method of the client library with retries.
 func (s *stream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
 	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.Stream.GetLastMsgForSubject(ctx, subject)
 	})
 }
 
-// Info is that of the client library, asked again.
+// Info is the method of the client library with retries.
 func (s *stream) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	return asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.Stream.Info(ctx, opts...) })
 }

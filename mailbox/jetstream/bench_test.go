@@ -11,13 +11,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 func benchServer(b *testing.B, lazy bool) *nats.Conn {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), DontListen: true, Lazy: lazy})
+	e, err := embedded.Start(embedded.Config{StateDir: b.TempDir(), DontListen: true, Lazy: lazy})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func BenchmarkRead(b *testing.B) {
 // BenchmarkOpen is from nothing to a mailbox with a tail: the start of a node.
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
-		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), Port: bus.FreePort})
+		e, err := embedded.Start(embedded.Config{StateDir: b.TempDir(), Port: embedded.FreePort})
 		if err != nil {
 			b.Fatal(err)
 		}

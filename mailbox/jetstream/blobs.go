@@ -17,7 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -25,30 +26,29 @@ const (
 	blobChunkBytes = 512 << 10              // of a blob in one message
 	blobTries      = 4                      // to read a blob that is not found
 	blobPause      = 100 * time.Millisecond // before the second try, longer before each other
-	shelvesMax     = 1024                   // runs whose use of the store is remembered
+	shelvesMax     = 1024                   // runs whose use of the store is cached
 )
 
-// Blobs implements mailbox.Blobs on an object store. Objects are named
-// <run>/<hash>, in the form of the client library, so that its tools can read
-// them. They are written here: the library sends the name of an object without
-// waiting for its chunks, and keeps a goroutine of some writes for ever. The
-// chunks of a run have subjects of their own, by which its blobs are found
-// without a look at those of all others.
+// Blobs implements mailbox.Blobs on an object store. Objects are named <run>/<hash>, in the
+// form of the client library, so that its tools can read them. This package writes them
+// itself: the library sends the name of an object without waiting for its chunks, and leaks a
+// goroutine in some writes. The chunks of a run have subjects of their own, so that its blobs
+// are found without scanning those of all other runs.
 //
-// Reads go to the leader: bus.OpenBuckets turns direct reads off.
+// Reads go to the leader: bus.OpenBuckets disables direct reads.
 type Blobs struct {
 	js     jetstream.JetStream
 	store  jetstream.ObjectStore
 	stream jetstream.Stream // behind the store
-	names  bus.Names
+	names  names.Names
 	chunk  int
 
 	mu      sync.Mutex
 	shelves map[string]*shelf
 }
 
-// shelf is what is known of one run. A run that is active in several processes
-// may go over its limit by what each of them does not know of.
+// shelf holds what is known of the blobs of one run. A run that is active in several
+// processes may exceed its limit by what each of them does not know of the others.
 type shelf struct {
 	mu      sync.Mutex
 	counted bool
@@ -59,7 +59,7 @@ type shelf struct {
 var _ mailbox.Blobs = (*Blobs)(nil)
 
 // OpenBlobs makes a mailbox.Blobs of the object store that bus.OpenBuckets made.
-func OpenBlobs(ctx context.Context, nc *nats.Conn, store jetstream.ObjectStore, names bus.Names) (*Blobs, error) {
+func OpenBlobs(ctx context.Context, nc *nats.Conn, store jetstream.ObjectStore, names names.Names) (*Blobs, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: blobs: %w", err)
@@ -77,7 +77,7 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 	if len(data) > mailbox.BlobBytesMax {
 		return "", fmt.Errorf("jetstream: blob of %d bytes: %w", len(data), mailbox.ErrTooLarge)
 	}
-	if err := bus.Token(run); err != nil {
+	if err := names.Token(run); err != nil {
 		return "", fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	ref := mailbox.BlobRef(data)
@@ -112,7 +112,8 @@ func (b *Blobs) put(ctx context.Context, s *shelf, run, ref string, data []byte)
 	return errors.Join(err, b.purge(within, b.names.BlobChunks(id)))
 }
 
-// begin waits for a Put of the same blob: a second one must find the first.
+// begin waits for a Put of the same blob to end, so that a second Put finds the blob of the
+// first.
 func (s *shelf) begin(ctx context.Context, ref string) (done func(), err error) {
 	for {
 		s.mu.Lock()
@@ -147,8 +148,8 @@ func (b *Blobs) has(ctx context.Context, run, ref string, size int) (bool, error
 	return err == nil && info.Size == uint64(size), err
 }
 
-// take takes room on the shelf of a run, of which the first one counts what is
-// there already.
+// take reserves room for a blob of a run. The first call for a run also counts the blobs that
+// are stored already.
 func (b *Blobs) take(ctx context.Context, s *shelf, run string, size int64) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,9 +172,9 @@ func (s *shelf) give(size int64) {
 	s.used -= size
 }
 
-// write stores chunks one after the other, and their name when all are there. An
-// empty blob has an empty chunk: blobs are found by their chunks. named: an error
-// is not a refusal, and the name may be there.
+// write stores the chunks one after the other, and the name once all chunks are stored. An
+// empty blob has an empty chunk, because blobs are found by their chunks. named says that an
+// error is not a refusal: the name may be stored.
 func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named bool, err error) {
 	info := jetstream.ObjectInfo{Bucket: b.names.BlobStore(), NUID: id, Size: uint64(len(data))}
 	info.ObjectMeta = jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(b.chunk)}}
@@ -210,7 +211,7 @@ func (b *Blobs) purge(ctx context.Context, subject string) error {
 
 func blobName(run, ref string) string { return run + "/" + ref }
 
-// blobError names the one fault of a store that has a remedy.
+// blobError adds the remedy to the one store error that has one.
 func blobError(err error) error {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -229,7 +230,7 @@ func (b *Blobs) shelf(run string) *shelf {
 	s := b.shelves[run]
 	if s == nil {
 		if len(b.shelves) >= shelvesMax {
-			clear(b.shelves) // they are counted anew
+			clear(b.shelves) // their use is counted again
 		}
 		s = &shelf{putting: map[string]chan struct{}{}}
 		b.shelves[run] = s
@@ -237,7 +238,7 @@ func (b *Blobs) shelf(run string) *shelf {
 	return s
 }
 
-// used sums what a run has in the store.
+// used sums the sizes of a run's blobs in the store.
 func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
 	refs, err := b.list(ctx, run)
 	if err != nil {
@@ -246,7 +247,7 @@ func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
 	for _, ref := range refs {
 		info, err := b.store.GetInfo(ctx, blobName(run, ref))
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
-			continue // chunks of a Put that did not come to its end
+			continue // chunks of a Put that did not finish
 		}
 		if err != nil {
 			return 0, err
@@ -256,7 +257,7 @@ func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
 	return sum, nil
 }
 
-// list names the blobs of a run of which there are chunks.
+// list names the blobs of a run that have chunks.
 func (b *Blobs) list(ctx context.Context, run string) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -277,7 +278,7 @@ func (b *Blobs) Get(ctx context.Context, run, ref string, offset, n int64) (part
 	if err := mailbox.CheckBlobRef(ref); err != nil {
 		return nil, 0, fmt.Errorf("jetstream: blob: %w", err)
 	}
-	if err := bus.Token(run); err != nil {
+	if err := names.Token(run); err != nil {
 		return nil, 0, fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	for try := 1; ; try++ {
@@ -297,7 +298,7 @@ func (b *Blobs) Get(ctx context.Context, run, ref string, offset, n int64) (part
 	}
 }
 
-// get reads a whole blob: they are small, and only the whole can be checked.
+// get reads a whole blob: blobs are small, and only a whole blob can be verified.
 func (b *Blobs) get(ctx context.Context, name string) (whole []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -309,7 +310,7 @@ func (b *Blobs) get(ctx context.Context, name string) (whole []byte, err error) 
 	return io.ReadAll(io.LimitReader(object, mailbox.BlobBytesMax+1))
 }
 
-// pause reports whether ctx still goes on after it.
+// pause waits, and reports whether ctx is still valid afterwards.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -323,14 +324,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // Drop implements mailbox.Blobs.
 func (b *Blobs) Drop(ctx context.Context, run string) error {
-	if err := bus.Token(run); err != nil {
+	if err := names.Token(run); err != nil {
 		return fmt.Errorf("jetstream: blobs of run %q: %w", run, err)
 	}
 	refs, err := b.list(ctx, run)
 	for _, ref := range refs {
 		err = errors.Join(err, b.purge(ctx, b.names.BlobMeta(blobName(run, ref))))
 	}
-	if err == nil { // the chunks last: by them the blobs are found
+	if err == nil { // the chunks last: blobs are found by their chunks
 		err = b.purge(ctx, b.names.BlobChunks(run+".>"))
 	}
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
@@ -29,7 +31,7 @@ func blobsOver(t testing.TB, nc *nats.Conn, most int64) (*jetstream.Blobs, *bus.
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := jetstream.OpenBlobs(t.Context(), nc, buckets.Blobs, bus.Names{})
+	b, err := jetstream.OpenBlobs(t.Context(), nc, buckets.Blobs, names.Names{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestChunksWithoutANameGoWithTheRun(t *testing.T) {
 	b, buckets := blobsOver(t, nc, 0)
 	data := []byte("all of it")
 	ref := mailbox.BlobRef(data)
-	if _, err := nc.Request(bus.Names{}.BlobChunks("run."+ref+".died"), data[:3], time.Minute); err != nil {
+	if _, err := nc.Request(names.Names{}.BlobChunks("run."+ref+".died"), data[:3], time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.Get(t.Context(), "run", ref, 0, 10); !errors.Is(err, mailbox.ErrNoBlob) {
@@ -173,8 +175,8 @@ func BenchmarkBlobs(b *testing.B) {
 // Blobs outlive what put them.
 func TestBlobsAreThereAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	open := func() (*bus.Embedded, *jetstream.Blobs) {
-		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+	open := func() (*embedded.Server, *jetstream.Blobs) {
+		e, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +185,7 @@ func TestBlobsAreThereAfterARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := jetstream.OpenBlobs(t.Context(), nc, buckets.Blobs, bus.Names{})
+		b, err := jetstream.OpenBlobs(t.Context(), nc, buckets.Blobs, names.Names{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	native "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
@@ -128,7 +128,7 @@ func TestCluster(t *testing.T) {
 				acked.Done()
 			})
 			if i%500 == 250 {
-				stepDown(t, nc, bus.Names{}.BoxStream("down", i/500%2))
+				stepDown(t, nc, names.Names{}.BoxStream("down", i/500%2))
 			}
 		}
 		acked.Wait()

@@ -15,7 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	native "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -228,7 +230,7 @@ func TestConsumerDeleted(t *testing.T) {
 			total++
 			if i == 25 {
 				for n := range 2 {
-					deleteSome(t, js, bus.Names{}.BoxStream("default", n))
+					deleteSome(t, js, names.Names{}.BoxStream("default", n))
 				}
 			}
 		}
@@ -255,7 +257,7 @@ func TestConsumerDeletedUnderLoad(t *testing.T) {
 			acked.Done()
 		})
 		if i%2000 == 1000 {
-			deleteConsumers(t, js, bus.Names{}.BoxStream("default", i/2000%2))
+			deleteConsumers(t, js, names.Names{}.BoxStream("default", i/2000%2))
 		}
 	}
 	acked.Wait()
@@ -266,7 +268,7 @@ func TestConsumerDeletedUnderLoad(t *testing.T) {
 // TestReconnects: what was on its way to a reader when the connection broke
 // comes again.
 func TestReconnects(t *testing.T) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), Port: bus.FreePort, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,11 +306,11 @@ func TestReconnects(t *testing.T) {
 // TestServerRestarts: appends under way are answered, and the tail misses nothing.
 func TestServerRestarts(t *testing.T) {
 	dir := t.TempDir()
-	first, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, Port: bus.FreePort, Lazy: true})
+	first, err := embedded.Start(embedded.Config{StateDir: dir, Port: embedded.FreePort, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var current atomic.Pointer[bus.Embedded]
+	var current atomic.Pointer[embedded.Server]
 	current.Store(first)
 	nc := remote(t, first.URL(), nats.UserInfoHandler(func() (string, string) {
 		return current.Load().Credential(bus.RoleNode)
@@ -339,7 +341,7 @@ func TestServerRestarts(t *testing.T) {
 }
 
 // restart stops a server and starts it again in its place.
-func restart(t *testing.T, e *bus.Embedded) *bus.Embedded {
+func restart(t *testing.T, e *embedded.Server) *embedded.Server {
 	t.Helper()
 	var port int
 	if _, err := fmt.Sscanf(e.URL(), "nats://127.0.0.1:%d", &port); err != nil {
@@ -349,7 +351,7 @@ func restart(t *testing.T, e *bus.Embedded) *bus.Embedded {
 		t.Fatal(err)
 	}
 	for late := time.Now().Add(patience); ; <-time.After(pause) { // somebody may have got its port meanwhile, for a while
-		again, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: e.StateDir(), Port: port, Lazy: true})
+		again, err := embedded.Start(embedded.Config{StateDir: e.StateDir(), Port: port, Lazy: true})
 		if err == nil {
 			return again
 		}
@@ -390,7 +392,7 @@ func TestNobodyStores(t *testing.T) {
 	js := manage(t, nc)
 	var configs []native.StreamConfig
 	for n := range 2 {
-		name := bus.Names{}.BoxStream("default", n)
+		name := names.Names{}.BoxStream("default", n)
 		s, err := js.Stream(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
@@ -485,7 +487,7 @@ func TestCloseWithAppendsUnderWay(t *testing.T) {
 	p := open(t, nc, quick())
 	js := manage(t, nc)
 	for n := range 2 {
-		if err := js.DeleteStream(t.Context(), bus.Names{}.BoxStream("default", n)); err != nil {
+		if err := js.DeleteStream(t.Context(), names.Names{}.BoxStream("default", n)); err != nil {
 			t.Fatal(err)
 		}
 	}

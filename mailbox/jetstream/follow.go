@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// consumerIdle is when the server forgets a consumer that nobody listens to.
+	// consumerIdle is how long the server keeps a consumer without a subscription.
 	consumerIdle = 30 * time.Second
-	// attachPause is the wait after a failed attempt to attach anew.
+	// attachPause is the pause after a failed attempt to attach again.
 	attachPause = 250 * time.Millisecond
-	// beatsMissed is how many heartbeats may fail to come.
+	// beatsMissed is how many heartbeats may be missed.
 	beatsMissed = 2
 
 	headerLastConsumer = "Nats-Last-Consumer"
 	headerStalled      = "Nats-Consumer-Stalled"
 )
 
-// follower reads a part of one stream in order through a push consumer that
-// keeps no state worth having: whatever goes wrong (a gap, a missing heartbeat,
-// a consumer deleted by the server, a reconnect), a new one is made from the
-// first message not yet delivered. So nothing is lost, doubled or reordered.
+// follower reads a part of one stream in order through a disposable push consumer: after any
+// failure (a gap, a missing heartbeat, a consumer deleted by the server, a reconnect), it
+// creates a new consumer from the first message not yet delivered. So no message is lost,
+// doubled or reordered.
 //
 // deliver runs under mu, from the one goroutine of the subscription.
 type follower struct {
@@ -48,9 +48,9 @@ type follower struct {
 	name   string // of the consumer
 	next   uint64 // stream sequence of the first message not yet delivered
 	seen   uint64 // consumer sequence of the last message
-	active bool   // something came since this was last set to false
+	active bool   // a message arrived since this was last set to false
 	ended  bool
-	asked  string // name and seen when drained was asked
+	asked  string // name and seen at the previous call of drained
 	at     uint64
 }
 
@@ -61,7 +61,7 @@ func (p *Post) follow(stream *stream, filter []string, next uint64, deliver func
 	}
 }
 
-// breaks has the follower attach anew.
+// breaks makes the follower attach again.
 func (f *follower) breaks(why string) {
 	select {
 	case f.broken <- why:
@@ -69,8 +69,8 @@ func (f *follower) breaks(why string) {
 	}
 }
 
-// attach makes a consumer from next on. What the one before still had under
-// way is not delivered any more.
+// attach creates a consumer from next on. Messages that the previous consumer still had in
+// flight are not delivered any more.
 func (f *follower) attach(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,19 +117,19 @@ func (f *follower) attach(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets the consumer. mu is held.
+// drop deletes the consumer. mu is held.
 func (f *follower) drop() {
 	if f.sub == nil {
 		return
 	}
-	// Errors here mean that there is no connection, and so no subscription; the
-	// server forgets a consumer without one by itself.
+	// Errors here mean that there is no connection, and so no subscription; the server deletes
+	// a consumer without one by itself.
 	_ = f.sub.Unsubscribe()
 	_ = f.post.cfg.Reader.Publish(f.post.cfg.APIPrefix+"CONSUMER.DELETE."+f.stream.CachedInfo().Config.Name+"."+f.name, nil)
 	f.sub, f.name = nil, ""
 }
 
-// end stops all delivery; it has ended when end returns.
+// end stops the delivery, which has ended when end returns.
 func (f *follower) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,9 +137,9 @@ func (f *follower) end() {
 	f.drop()
 }
 
-// run attaches and stays attached until deliver wants no more, ctx ends or
-// idle, which is asked when nothing came for a while, says that it is over.
-// Only the error of the first attach is returned.
+// run attaches and stays attached until deliver wants no more messages, ctx ends or idle,
+// which is called when no message arrived for a while, reports that the read is over. It
+// returns only the error of the first attach.
 func (f *follower) run(ctx context.Context, idle func(context.Context) bool) error {
 	defer f.end()
 	if err := f.attach(ctx); err != nil {
@@ -199,9 +199,9 @@ func (f *follower) wasActive() bool {
 	return active
 }
 
-// drained reports whether nothing came since it was last asked, and the consumer
-// has sent nothing that has not been seen. What it says is pending proves nothing:
-// it counts what is rotten.
+// drained reports whether no message arrived since the previous call, and the consumer has
+// sent none that was not seen. The consumer's count of pending messages proves nothing,
+// because it includes corrupt ones.
 func (f *follower) drained(ctx context.Context) bool {
 	f.mu.Lock()
 	name, seen, still := f.name, f.seen, f.asked == f.name && f.at == f.seen
@@ -211,7 +211,7 @@ func (f *follower) drained(ctx context.Context) bool {
 		return false
 	}
 	c, err := f.stream.PushConsumer(ctx, name)
-	return err == nil && c.CachedInfo().Delivered.Consumer <= seen // else it is attached anew, or will be
+	return err == nil && c.CachedInfo().Delivered.Consumer <= seen // otherwise the follower attaches again
 }
 
 func (p *Post) join(f *follower) {
@@ -226,7 +226,7 @@ func (p *Post) leave(f *follower) {
 	delete(p.readers, f)
 }
 
-// handle takes what the consumer called name sends.
+// handle handles a message that the consumer called name sends.
 func (f *follower) handle(name string, m *nats.Msg) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,8 +234,8 @@ func (f *follower) handle(name string, m *nats.Msg) {
 		return
 	}
 	f.active = true
-	// What is stored has a reply subject of its own kind; anything else is the
-	// server's. Headers prove nothing: a stored message may have any.
+	// A stored message has a reply subject of its own kind; any other message is from the
+	// server. Headers prove nothing: a stored message may have any.
 	if !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		f.control(m)
 		return
@@ -243,17 +243,18 @@ func (f *follower) handle(name string, m *nats.Msg) {
 	stamp, err := parseStamp(m.Reply)
 	if err != nil || stamp.consumer != f.seen+1 {
 		f.breaks("gap")
-		f.name = "" // nothing more from this one
+		f.name = "" // ignore further messages of this consumer
 		return
 	}
 	f.seen = stamp.consumer
 	if stamp.stream < f.next {
-		return // a consumer on a follower that is behind starts early
+		return // a consumer on a lagging follower starts early
 	}
 	f.next = stamp.stream + 1
 	at, ok := f.stream.pool.log(m.Subject)
 	if !ok {
-		// Nobody's log: it would break the order of the address it names.
+		// The subject is not that of a log: the entry would break the order of the address it
+		// names.
 		f.post.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
 		return
 	}
@@ -263,7 +264,7 @@ func (f *follower) handle(name string, m *nats.Msg) {
 	}
 }
 
-// control takes heartbeats and flow control. mu is held.
+// control handles heartbeats and flow control. mu is held.
 func (f *follower) control(m *nats.Msg) {
 	answer := m.Reply
 	if answer == "" {
@@ -276,12 +277,12 @@ func (f *follower) control(m *nats.Msg) {
 		}
 	}
 	if answer != "" {
-		// A failure shows as a missing heartbeat.
+		// A failure causes a missing heartbeat, which is handled.
 		_ = f.post.cfg.Reader.Publish(answer, nil)
 	}
 }
 
-// stamp is what the store says about a message.
+// stamp is the store's metadata of a message.
 type stamp struct {
 	stream, consumer uint64
 	at               int64 // nanoseconds

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -46,7 +46,7 @@ func TestHandle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := []uint64{}
-			p := &Post{cfg: Config{Logger: slog.New(slog.DiscardHandler), Names: bus.Names{}}}
+			p := &Post{cfg: Config{Logger: slog.New(slog.DiscardHandler), Names: names.Names{}}}
 			f := &follower{post: p, stream: &stream{pool: &pool{post: p, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
 			f.deliver = func(m mailbox.Message) bool {
 				if m.At != 1700000000123 || m.To != "run.a" || string(m.Data) != fmt.Sprint(m.Place) {

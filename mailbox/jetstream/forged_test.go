@@ -7,7 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 	native "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
@@ -46,7 +48,7 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	spied, err := nc.SubscribeSync(bus.Names{}.Boxes())
+	spied, err := nc.SubscribeSync(names.Names{}.Boxes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 }
 
 // forge sends all forgeries to an inbox, and true acknowledgements to tokens beside.
-func forge(t *testing.T, e *bus.Embedded, role bus.Role, inbox, stream string) {
+func forge(t *testing.T, e *embedded.Server, role bus.Role, inbox, stream string) {
 	t.Helper()
 	nc, err := e.Connect(role, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {

@@ -55,11 +55,11 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 	})
 	f.newest = true
 	err = f.run(ctx, func(ctx context.Context) bool {
-		if f.first() > end { // the last subject is nobody's log
+		if f.first() > end { // the last subject is not that of a log
 			return true
 		}
 		last, err := s.lastOf(ctx, filter)
-		return err == nil && last < end && f.drained(ctx) // it was purged, or is rotten
+		return err == nil && last < end && f.drained(ctx) // the last entry was purged, or is corrupt
 	})
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 	for subject, n := range info.State.Subjects {
 		at, ok := s.pool.log(subject)
 		if !ok {
-			continue // nobody's log
+			continue // not the subject of a log
 		}
 		h := mailbox.Head{Message: newest[at], Entries: n}
 		h.To = at
@@ -82,8 +82,8 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 	return nil
 }
 
-// endOfWhatIsThere is the end of a stream that holds entries under a filter, though
-// the leader finds no last one: that one is rotten. 0: there are none.
+// endOfWhatIsThere returns the end of a stream that holds entries under a filter, although
+// the leader finds no last one, because that one is corrupt. 0: there are no entries.
 func (s *stream) endOfWhatIsThere(ctx context.Context, filter string) (uint64, error) {
 	count, end, err := s.count(ctx, filter)
 	if err != nil || count == 0 {

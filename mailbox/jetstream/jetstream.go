@@ -1,10 +1,9 @@
-// Package jetstream is the durable mailbox.Post: one subject per address in a
-// small number of JetStream streams.
+// Package jetstream is the durable mailbox.Post: one subject per address in a small number of
+// JetStream streams.
 //
-// Stream n holds the shards s with s mod streams = n, so that a node that owns
-// all shards reads with one consumer per stream. To append is to publish and
-// wait for the store's acknowledgement; nothing is read from a follower where
-// an answer must be the truth.
+// Stream n holds the shards s with s mod streams = n, so that a node that owns all shards
+// reads with one consumer per stream. To append is to publish and wait for the store's
+// acknowledgement; a read that must be up to date never goes to a follower.
 package jetstream
 
 import (
@@ -20,7 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -36,41 +36,42 @@ const (
 // apiTimeout ends one request to the JetStream API.
 const apiTimeout = 10 * time.Second
 
-// ErrLayout: a stream exists with settings under which these logs would be
-// lost, misplaced or read stale. The message says which and what to do.
+// ErrLayout says that a stream exists with settings under which these logs would be lost,
+// misplaced or read stale. The message names the setting and the remedy.
 var ErrLayout = errors.New("jetstream: stream does not fit")
 
-// Config is how a Post is opened.
+// Config configures a Post.
 type Config struct {
-	// APIPrefix is that of the JetStream API, as in "$JS.hub.API". Default: the usual one.
+	// APIPrefix is the prefix of the JetStream API, as in "$JS.hub.API". Default: the usual
+	// one.
 	APIPrefix string
-	// BytesMax is the most bytes of all streams of the pool together. It only
-	// counts when they are made. Default 2 GiB.
+	// BytesMax is the most bytes of all streams of the pool together. It applies only when
+	// they are created. Default 2 GiB.
 	BytesMax int64
-	// Heartbeat is how often an idle reader is told that it is still attached;
-	// a reader that hears nothing for two of them attaches anew. Default 2 s.
+	// Heartbeat is how often the server confirms to an idle reader that it is still attached;
+	// a reader that receives none for two intervals attaches again. Default 2 s.
 	Heartbeat time.Duration
-	// Logger hears of readers that had to attach anew and of appends that had
-	// to be sent again. Default: discard.
+	// Logger receives a line when a reader has to attach again and when an append has to be
+	// sent again. Default: discard.
 	Logger *slog.Logger
 	// Names builds the subjects. Default: prefix "troupe".
-	Names bus.Names
-	// Pool is where addresses live that name none. Default "default".
+	Names names.Names
+	// Pool is the pool of addresses that name none. Default "default".
 	Pool string
-	// Others says that there may be other pools on the server: lists of logs, and
-	// runs, are looked for there too.
+	// Others says that there may be other pools on the server: then lists of logs, and of
+	// runs, include those pools.
 	Others bool
-	// Reader is a second connection for readers, so that what they get does
-	// not queue before acknowledgements. Default: the connection of Open.
+	// Reader is a second connection for readers, so that their messages do not delay
+	// acknowledgements. Default: the connection of Open.
 	Reader *nats.Conn
 	// Replicas of the streams, when they are made. Default 1.
 	Replicas int
 	// RetryAfter is how long an append waits for an acknowledgement before the
 	// same bytes are sent again. Default 5 s.
 	RetryAfter time.Duration
-	// Stalled is told, once each, when an append has waited for StallAfter (default
-	// DefaultStallAfter), or appends were refused for want of room for so long, and when
-	// none is any more. It must not block. Default: nobody.
+	// Stalled is called once when an append has waited for StallAfter (default
+	// DefaultStallAfter), or when appends were refused for want of room for that long, and
+	// once when neither is the case any more. It must not block. Default: no calls.
 	Stalled    func(Stall)
 	StallAfter time.Duration
 	// Shards and Streams are fixed for the life of a pool. Default 64 and 8.
@@ -94,7 +95,7 @@ func (c *Config) fill(nc *nats.Conn) error {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Pool == "" {
-		c.Pool = bus.DefaultPool
+		c.Pool = names.DefaultPool
 	}
 	if c.Reader == nil {
 		c.Reader = nc
@@ -114,7 +115,7 @@ func (c *Config) fill(nc *nats.Conn) error {
 	if c.Shards < 1 || c.Streams < 1 || c.Streams > c.Shards {
 		return fmt.Errorf("jetstream: %d shards in %d streams", c.Shards, c.Streams)
 	}
-	return bus.Token(c.Pool)
+	return names.Token(c.Pool)
 }
 
 // Post implements mailbox.Store.
@@ -123,10 +124,10 @@ type Post struct {
 	js   jetstream.JetStream
 	base *pool
 	out  *appender
-	// domain is that of the server's JetStream, named in each acknowledgement.
+	// domain is the domain of the server's JetStream, which each acknowledgement names.
 	domain string
 
-	// closing ends what Close must wait for.
+	// closing is done when Close begins: it ends what Close must wait for.
 	closing context.Context
 	close   context.CancelFunc
 	running sync.WaitGroup
@@ -138,14 +139,14 @@ type Post struct {
 
 var _ mailbox.Store = (*Post)(nil)
 
-// Open makes the streams of a pool or checks those that are there, and returns
-// a Post over them. The connection stays the caller's and must outlive the Post.
+// Open creates the streams of a pool or checks those that exist, and returns a Post on them.
+// The caller keeps the connection, which must outlive the Post.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 	if err := cfg.fill(nc); err != nil {
 		return nil, err
 	}
-	// Everything but appends is the reader's: a consumer must not be asked for
-	// on one connection before the other has said that it listens.
+	// Everything but appends uses the connection of the reader: one connection must not
+	// request a consumer before the other has subscribed.
 	js, err := jetstream.NewWithAPIPrefix(cfg.Reader, cfg.APIPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
@@ -177,8 +178,8 @@ func (p *Post) Close() error {
 	return p.out.close()
 }
 
-// watch makes appends and readers go on at once when a connection is back,
-// instead of after their timeouts.
+// watch makes appends and readers continue as soon as a connection is back, instead of after
+// their timeouts.
 func (p *Post) watch(nc *nats.Conn) {
 	back := nc.StatusChanged(nats.CONNECTED)
 	reader := p.cfg.Reader.StatusChanged(nats.CONNECTED)
@@ -208,7 +209,7 @@ func (p *Post) watch(nc *nats.Conn) {
 	})
 }
 
-// refusal says what to do about a stream that could not be made.
+// refusal adds the remedy to the error of a stream that could not be created.
 func refusal(name string, err error) error {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && (api.ErrorCode == codeNoStorage || api.ErrorCode == codeNoResources) {
@@ -217,9 +218,9 @@ func refusal(name string, err error) error {
 	return fmt.Errorf("stream %s: %w", name, err)
 }
 
-// fits compares a stream that exists with what is needed.
+// fits checks that an existing stream has the required settings.
 func fits(want, got jetstream.StreamConfig) error {
-	for _, key := range []string{bus.MetaShards, bus.MetaStreams} {
+	for _, key := range []string{names.MetaShards, names.MetaStreams} {
 		if got.Metadata[key] != want.Metadata[key] {
 			return fmt.Errorf("%w: %s was made with %s=%q, this node has %q: the numbers are fixed for the life of a pool, so start the node with the old ones, or use another pool",
 				ErrLayout, want.Name, key, got.Metadata[key], want.Metadata[key])
@@ -262,15 +263,15 @@ func (p *Post) Shards() int { return p.base.shards }
 // Streams is the number of streams of the base pool.
 func (p *Post) Streams() int { return len(p.base.streams) }
 
-// Append implements mailbox.Post. Order against an earlier Append to the same
-// address is promised only after the earlier one's done. What is for a pool that
-// is not there waits for it, as for a stream without a leader.
+// Append implements mailbox.Post. Order against an earlier Append to the same address is
+// guaranteed only after the earlier one's done. An append to a pool that does not exist waits
+// for it, as for a stream without a leader.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
 	if pl := p.known(to.Pool()); pl != nil {
 		p.append(ctx, pl, to, data, done)
 		return
 	}
-	if err := bus.Token(to.Pool()); err != nil {
+	if err := names.Token(to.Pool()); err != nil {
 		done(0, fmt.Errorf("jetstream: append: %w", err))
 		return
 	}
@@ -299,15 +300,15 @@ func (p *Post) append(ctx context.Context, pl *pool, to mailbox.Address, data []
 	p.out.append(ctx, &s.acks, subject, data, done)
 }
 
-// ForgedAcks is how many messages came where acknowledgements are awaited that no
-// stream sent. They were ignored.
+// ForgedAcks is how many messages arrived in the inbox of acknowledgements that no stream
+// sent. They were ignored.
 func (p *Post) ForgedAcks() uint64 {
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
 	return p.out.ignored
 }
 
-// Room implements mailbox.Store: the figures of the fullest stream.
+// Room implements mailbox.Store: it returns the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
 	for _, pl := range p.opened() {
 		for _, s := range pl.streams {

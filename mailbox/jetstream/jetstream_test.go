@@ -7,20 +7,21 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
-	"github.com/troupe-run/troupe/internal/leaks"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/test/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
 // serve starts a server of its own for a test; lazy, because no test here cuts
 // the power.
-func serve(t testing.TB) (*bus.Embedded, *nats.Conn) {
+func serve(t testing.TB) (*embedded.Server, *nats.Conn) {
 	t.Helper()
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func serve(t testing.TB) (*bus.Embedded, *nats.Conn) {
 	return e, dial(t, e)
 }
 
-func dial(t testing.TB, e *bus.Embedded, options ...nats.Option) *nats.Conn {
+func dial(t testing.TB, e *embedded.Server, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	ended := make(chan struct{})
 	options = append(options, nats.ClosedHandler(func(*nats.Conn) { close(ended) }))

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	native "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -81,20 +81,20 @@ func TestBadAddress(t *testing.T) {
 	_, nc := serve(t)
 	p := open(t, nc, quick())
 	for _, at := range []mailbox.Address{"", "run", "run.", ".a", "run.*", "run.>", "run.a.b", "Run.a", "run.a b"} {
-		if err := try(t, p, t.Context(), at, "x"); !errors.Is(err, bus.ErrToken) {
+		if err := try(t, p, t.Context(), at, "x"); !errors.Is(err, names.ErrToken) {
 			t.Errorf("append %q: %v", at, err)
 		}
-		if err := p.Read(t.Context(), at, 0, 0, nil); !errors.Is(err, bus.ErrToken) {
+		if err := p.Read(t.Context(), at, 0, 0, nil); !errors.Is(err, names.ErrToken) {
 			t.Errorf("read %q: %v", at, err)
 		}
-		if err := p.Purge(t.Context(), at, 0); !errors.Is(err, bus.ErrToken) {
+		if err := p.Purge(t.Context(), at, 0); !errors.Is(err, names.ErrToken) {
 			t.Errorf("purge %q: %v", at, err)
 		}
 	}
-	if _, err := p.Addresses(t.Context(), "*"); !errors.Is(err, bus.ErrToken) {
+	if _, err := p.Addresses(t.Context(), "*"); !errors.Is(err, names.ErrToken) {
 		t.Error(err)
 	}
-	if err := p.ReadRun(t.Context(), "*", nil); !errors.Is(err, bus.ErrToken) {
+	if err := p.ReadRun(t.Context(), "*", nil); !errors.Is(err, names.ErrToken) {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestForeignEntries(t *testing.T) {
 	p := open(t, nc, quick())
 	l := tail(t, p)
 	js := manage(t, nc)
-	right := bus.Names{}.BoxShard("default", mailbox.Shard("run.a", 4))
+	right := names.Names{}.BoxShard("default", mailbox.Shard("run.a", 4))
 	right = strings.Replace(right, "*.*", "run.a", 1)
 	wrong := fmt.Sprintf("troupe.box.default.%d.run.a", (mailbox.Shard("run.a", 4)+1)%4)
 	for _, m := range []*nats.Msg{

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Part is a tail over those shards of a pool that somebody holds (PROTOCOL P17):
-// one ordered reader for each stream of which all shards are held, else one for
-// each shard. Its methods may be called from any goroutine, but not from deliver.
+// Part is a tail of the shards of a pool that a node holds (PROTOCOL P17): one ordered reader
+// for each stream whose shards are all held, otherwise one for each shard. Its methods may be
+// called from any goroutine, but not from deliver.
 type Part struct {
 	pool    *pool
 	deliver func(mailbox.Message)
@@ -23,8 +23,8 @@ type Part struct {
 	streams []partStream
 }
 
-// partStream is what a Part reads of one stream. One that nobody leads keeps its
-// own lock while it is asked for its end, and no other waits for it.
+// partStream is what a Part reads of one stream. A stream without a leader keeps only its own
+// lock while it is asked for its end, so that no other stream waits for it.
 type partStream struct {
 	mu      sync.Mutex
 	from    map[int]uint64 // shard → the first place to deliver
@@ -34,16 +34,16 @@ type partStream struct {
 // whole is the reader of all shards of a stream.
 const whole = -1
 
-// reader reads one shard or all of a stream. What is before a shard's place in
-// from was delivered by a reader before it.
+// reader reads one shard or all of a stream. An earlier reader has delivered the entries
+// before a shard's place in from.
 type reader struct {
 	*follower
 	from  map[int]uint64
 	leave context.CancelFunc
 }
 
-// Part makes a tail over a pool that was opened. It reads nothing yet; deliver is
-// called as by Tail. It ends with ctx, with the Post, or by Close.
+// Part makes a tail of a pool that was opened. It reads nothing yet; it calls deliver like
+// Tail. It ends with ctx, with the Post, or by Close.
 func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Message)) (*Part, error) {
 	pl, err := p.pool(ctx, p.within(name))
 	if err != nil {
@@ -60,14 +60,14 @@ func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Messa
 // Streams is how many streams the pool has: shard s is in stream s modulo Streams.
 func (t *Part) Streams() int { return len(t.streams) }
 
-// Add begins to read shards: every entry appended to them after it returned is
-// delivered. Each stream is for itself: with an error nothing has changed of the
-// shards of those that it tells of, and those of the others are read.
-// mailbox.ErrClosed: the Part has ended. Shards that are read go on.
+// Add begins to read shards: every entry appended to them after Add returned is delivered.
+// Each stream succeeds or fails separately: the error names shards for which nothing has
+// changed; the shards of the other streams are read. mailbox.ErrClosed: the Part has ended.
+// Shards that were read before continue.
 func (t *Part) Add(ctx context.Context, shards ...int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)() // Close waits for us
+	defer context.AfterFunc(t.ctx, cancel)() // Close waits for this call
 	var errs []error
 	for n, of := range t.byStream(shards) {
 		if err := t.add(ctx, n, of); err != nil {
@@ -77,7 +77,7 @@ func (t *Part) Add(ctx context.Context, shards ...int) error {
 	return errors.Join(errs...)
 }
 
-// byStream sorts shards into their streams.
+// byStream groups shards by stream.
 func (t *Part) byStream(shards []int) map[int][]int {
 	by := map[int][]int{}
 	for _, s := range shards {
@@ -118,7 +118,7 @@ func (t *Part) add(ctx context.Context, n int, shards []int) error {
 	return nil
 }
 
-// Remove ends the reading of shards: nothing of them is delivered after it returned.
+// Remove stops reading shards: none of their entries is delivered after Remove returned.
 func (t *Part) Remove(shards ...int) {
 	for n, of := range t.byStream(shards) {
 		t.remove(n, of)
@@ -147,16 +147,16 @@ func (t *Part) remove(n int, shards []int) {
 // Close ends all reading and waits for the last delivery.
 func (t *Part) Close() {
 	t.cancel()
-	// What holds a lock may start readers, what takes it later sees the end:
-	// nothing starts while we wait.
+	// A call that holds a lock may still start readers; a call that takes it later sees the
+	// canceled context. So no reader starts during the wait.
 	for n := range t.streams {
 		t.streams[n].mu.Lock()
-		t.streams[n].mu.Unlock()
+		t.streams[n].mu.Unlock() //nolint:staticcheck // empty on purpose, see above
 	}
 	t.ended.Wait()
 }
 
-// Readers is how many readers there are now.
+// Readers is the current number of readers.
 func (t *Part) Readers() int {
 	sum := 0
 	for n := range t.streams {
@@ -167,7 +167,8 @@ func (t *Part) Readers() int {
 	return sum
 }
 
-// arrange makes the readers of a stream those that its shards ask for. Its lock is held.
+// arrange starts and stops the readers of a stream so that they match its shards. The lock of
+// the stream is held.
 func (t *Part) arrange(n int) {
 	s, names := &t.streams[n], t.pool.post.cfg.Names
 	all := len(s.from) == t.pool.of(n)
@@ -195,8 +196,7 @@ func (t *Part) arrange(n int) {
 	}
 }
 
-// read starts a reader. Whether it is attached now or later makes no difference
-// to what it delivers.
+// read starts a reader. It delivers the same entries whether it attaches now or later.
 func (t *Part) read(n, key int, filter string, from map[int]uint64) {
 	next := uint64(0)
 	for _, place := range from {
@@ -220,7 +220,7 @@ func (t *Part) read(n, key int, filter string, from map[int]uint64) {
 			t.pool.post.cfg.Logger.Warn("reader cannot attach", "error", err)
 			f.breaks("not attached")
 		}
-		// It ends with ctx or with the Post, and the caller knows of both.
+		// The reader ends with ctx or with the Post, and the caller knows of both.
 		_ = f.stay(ctx, nil)
 	})
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -30,7 +31,7 @@ func BenchmarkThreeNodesRead(b *testing.B) {
 const benchNodes = 3
 
 func threeNodes(b *testing.B, mode string) {
-	e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: b.TempDir(), Port: bus.FreePort, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: b.TempDir(), Port: embedded.FreePort, Lazy: true})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func threeNodes(b *testing.B, mode string) {
 }
 
 // over connects over the loopback, as a node on another machine would.
-func over(b *testing.B, e *bus.Embedded) *nats.Conn {
+func over(b *testing.B, e *embedded.Server) *nats.Conn {
 	user, password := e.Credential(bus.RoleNode)
 	nc, err := bus.Connect(bus.Options{Servers: e.URL(), User: user, Password: password})
 	if err != nil {

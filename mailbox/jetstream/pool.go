@@ -11,14 +11,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// ErrNoPool: there are no streams of a pool.
+// ErrNoPool says that a pool has no streams.
 var ErrNoPool = errors.New("jetstream: there is no such pool")
 
-// pool is the streams of a pool that was opened.
+// pool holds the streams of a pool that was opened.
 type pool struct {
 	post    *Post
 	name    string // in subjects
@@ -27,15 +27,15 @@ type pool struct {
 	streams []*stream
 }
 
-// stream is one of them.
+// stream is one stream of a pool.
 type stream struct {
 	jetstream.Stream
 	pool *pool
-	acks acker // of what is appended to it
+	acks acker // of the appends to it
 }
 
-// Make makes the streams of a pool, or opens those that are there: then their
-// numbers of shards and streams hold. It returns the number of shards.
+// Make creates the streams of a pool, or opens existing ones, whose numbers of shards and
+// streams then apply. It returns the number of shards.
 func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int, error) {
 	pl, err := p.pool(ctx, p.within(name))
 	if errors.Is(err, ErrNoPool) {
@@ -47,7 +47,7 @@ func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int,
 	return pl.shards, nil
 }
 
-// Pool opens a pool that is there, and returns the number of its shards.
+// Pool opens an existing pool, and returns the number of its shards.
 func (p *Post) Pool(ctx context.Context, name string) (shards int, err error) {
 	pl, err := p.pool(ctx, p.within(name))
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Post) Pools(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// within is how addresses name a pool.
+// within is the name of a pool in addresses.
 func (p *Post) within(name string) string {
 	if name == p.cfg.Pool {
 		return ""
@@ -78,11 +78,11 @@ func (p *Post) within(name string) string {
 	return name
 }
 
-// make makes the streams of a pool with these numbers, or checks that those
-// that are there have them.
+// make creates the streams of a pool with these numbers, or checks that existing ones have
+// them.
 func (p *Post) make(ctx context.Context, name string, shards, streams int) (*pool, error) {
 	pl := &pool{post: p, name: name, within: p.within(name), shards: shards}
-	if err := bus.Token(name); err != nil {
+	if err := names.Token(name); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
 	for n := range streams {
@@ -105,7 +105,7 @@ func (p *Post) keep(pl *pool) *pool {
 	return pl
 }
 
-// known is a pool that was opened, by its name in addresses.
+// known returns a pool that was opened, by its name in addresses.
 func (p *Post) known(within string) *pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,13 +123,13 @@ func (p *Post) opened() []*pool {
 	return list
 }
 
-// pool opens a pool of this name in addresses. Its streams say how many shards
-// it has.
+// pool opens a pool by its name in addresses. The streams record how many shards the pool
+// has.
 func (p *Post) pool(ctx context.Context, within string) (*pool, error) {
 	if pl := p.known(within); pl != nil {
 		return pl, nil
 	}
-	if err := bus.Token(within); err != nil {
+	if err := names.Token(within); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
 	s, err := p.js.Stream(ctx, p.cfg.Names.BoxStream(within, 0))
@@ -140,18 +140,18 @@ func (p *Post) pool(ctx context.Context, within string) (*pool, error) {
 		return nil, fmt.Errorf("jetstream: open pool %s: %w", within, err)
 	}
 	meta := s.CachedInfo().Config.Metadata
-	shards, _ := strconv.Atoi(meta[bus.MetaShards]) // 0 does not fit
-	streams, _ := strconv.Atoi(meta[bus.MetaStreams])
+	shards, _ := strconv.Atoi(meta[names.MetaShards]) // 0 is rejected below
+	streams, _ := strconv.Atoi(meta[names.MetaStreams])
 	if shards < 1 || streams < 1 || streams > shards {
-		return nil, fmt.Errorf("%w: %s was made with %q shards and %q streams", ErrLayout, s.CachedInfo().Config.Name, meta[bus.MetaShards], meta[bus.MetaStreams])
+		return nil, fmt.Errorf("%w: %s was made with %q shards and %q streams", ErrLayout, s.CachedInfo().Config.Name, meta[names.MetaShards], meta[names.MetaStreams])
 	}
 	return p.make(ctx, within, shards, streams)
 }
 
-// poolPause is the wait before it is looked again for a pool that is not there.
+// poolPause is the pause before the next look for a missing pool.
 const poolPause = time.Second
 
-// await is pool, until it is there.
+// await returns the pool as soon as it exists.
 func (p *Post) await(ctx context.Context, within string) (*pool, error) {
 	for {
 		pl, err := p.pool(ctx, within)
@@ -169,7 +169,7 @@ func (p *Post) await(ctx context.Context, within string) (*pool, error) {
 	}
 }
 
-// all are the pools on the server, the base pool first.
+// all returns the pools on the server, the base pool first.
 func (p *Post) all(ctx context.Context) ([]*pool, error) {
 	if p.cfg.Others {
 		list := p.js.StreamNames(ctx, jetstream.WithStreamListSubject(p.cfg.Names.Boxes()))
@@ -201,8 +201,8 @@ func (pl *pool) config(n, streams int) jetstream.StreamConfig {
 		DenyDelete:  true,
 		Replicas:    cfg.Replicas,
 		Metadata: map[string]string{
-			bus.MetaShards:  strconv.Itoa(pl.shards),
-			bus.MetaStreams: strconv.Itoa(streams),
+			names.MetaShards:  strconv.Itoa(pl.shards),
+			names.MetaStreams: strconv.Itoa(streams),
 		},
 	}
 	for shard := n; shard < pl.shards; shard += streams {
@@ -211,7 +211,7 @@ func (pl *pool) config(n, streams int) jetstream.StreamConfig {
 	return c
 }
 
-// stream returns the n-th stream, made if it is not there.
+// stream returns the n-th stream, which it creates if necessary.
 func (pl *pool) stream(ctx context.Context, n, streams int) (jetstream.Stream, error) {
 	js, want := pl.post.js, pl.config(n, streams)
 	s, err := js.Stream(ctx, want.Name)
@@ -227,14 +227,14 @@ func (pl *pool) stream(ctx context.Context, n, streams int) (jetstream.Stream, e
 	return s, fits(want, s.CachedInfo().Config)
 }
 
-// home is where an address lives.
+// home returns the subject and the stream of an address.
 func (pl *pool) home(at mailbox.Address) (subject string, s *stream, err error) {
 	shard := mailbox.Shard(at, pl.shards)
 	subject, err = pl.post.cfg.Names.Box(pl.name, shard, at)
 	return subject, pl.streams[shard%len(pl.streams)], err
 }
 
-// log reads the subject of a log; not ok for one that is nobody's.
+// log parses the subject of a log; ok is false if the subject is not that of a log.
 func (pl *pool) log(subject string) (at mailbox.Address, ok bool) {
 	name, shard, at, err := pl.post.cfg.Names.ParseBox(subject)
 	if err != nil || name != pl.name || shard != mailbox.Shard(at, pl.shards) {

@@ -10,14 +10,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Tail implements mailbox.Post for the base pool: one ordered reader per stream, so deliver is
-// called from as many goroutines. Message.At is the store's stamp as it is: a
-// reader that needs time not to go backwards sees to that. stop must not be
-// called from within deliver.
+// called from as many goroutines. Message.At is the unmodified stamp of the store: a reader
+// that needs time not to go backwards must ensure that itself. stop must not be called from
+// within deliver.
 func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers []*follower
@@ -41,7 +41,7 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	for _, f := range readers {
 		ended.Go(func() {
 			defer f.end()
-			// It ends with ctx or with the Post, and the caller knows of both.
+			// The reader ends with ctx or with the Post, and the caller knows of both.
 			_ = f.stay(ctx, nil)
 		})
 	}
@@ -72,8 +72,8 @@ func (s *stream) lastOf(ctx context.Context, subject string) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// Read implements mailbox.Post. The leader says where the log ends; what is
-// read is read up to there, whichever server the consumer is on.
+// Read implements mailbox.Post. The leader reports the end of the log, and Read reads up to
+// that end, whichever server the consumer is on.
 func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
 	subject, stream, err := p.home(ctx, at)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	}
 	end, err := stream.lastOf(ctx, subject)
 	if err == nil && end == 0 {
-		// There are entries, and no last one: it was purged, or it is rotten.
+		// There are entries, but no last one: it was purged, or it is corrupt.
 		end, err = stream.last(ctx)
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	}
 	part := part{stream: stream, filter: subject, next: after + 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) { return m.Place <= end, m.Place < end }
-	part.over = func(ctx context.Context) bool { // it was purged
+	part.over = func(ctx context.Context) bool { // the rest was purged
 		last, err := stream.lastOf(ctx, subject)
 		return err == nil && last < end
 	}
@@ -109,13 +109,13 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	return nil
 }
 
-// fewEntries is how many entries are asked for one by one before a consumer is
-// made. Most logs that a shell reads are new, with two entries: a consumer for
-// each was two fifths of the time of a run of 1,000 short agents.
+// fewEntries is how many entries are requested one by one before a consumer is created. Most
+// logs that a shell reads are new and have two entries: a consumer for each took two fifths
+// of the time of a run of 1,000 short agents.
 const fewEntries = 4
 
-// readFew reads the first entries of a log by requests to the leader; all says
-// that there is nothing after them.
+// readFew reads the first entries of a log by requests to the leader; all says that no
+// entries follow them.
 func (s *stream) readFew(ctx context.Context, subject string, at mailbox.Address, after, through uint64,
 	each func(mailbox.Message) error) (last uint64, all bool, err error) {
 	for range fewEntries {
@@ -136,24 +136,24 @@ func (s *stream) readFew(ctx context.Context, subject string, at mailbox.Address
 	return after, false, nil
 }
 
-// part is what a read is to take out of a stream.
+// part describes what a read selects from a stream.
 type part struct {
 	stream *stream
 	filter string
 	next   uint64
-	end    uint64 // the last place that may belong to it
-	// want says whether a message belongs to it, and whether others follow.
+	end    uint64 // the last place that may belong to the part
+	// want reports whether a message belongs to the part, and whether others follow.
 	want func(mailbox.Message) (take, more bool)
-	// over is asked now and then whether what is missing has gone away.
+	// over is called now and then, and reports whether the missing messages were removed.
 	over func(context.Context) bool
 }
 
 // readAhead is how many messages a reader may be ahead of its caller.
 const readAhead = 64
 
-// read calls each on the caller's goroutine, so that a panic in it is the
-// caller's to recover. Where the consumer has no more and something is missing
-// still, because it is rotten there or was purged, the leader is asked for the rest.
+// read calls each on the caller's goroutine, so that the caller can recover from a panic in
+// it. If the consumer has no more messages but some are still missing, because they are
+// corrupt there or were purged, read asks the leader for the rest.
 func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) error) error {
 	for {
 		short, err := p.readOn(ctx, &part, each)
@@ -166,7 +166,7 @@ func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) e
 	}
 }
 
-// readOn reads by a consumer; short says that something is missing.
+// readOn reads through a consumer; short says that some messages are missing.
 func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message) error) (short bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,7 +195,7 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 		part.next = m.Place + 1
 		if err := each(m); err != nil {
 			cancel()
-			<-ended
+			<-ended //nolint:errcheck // the error of each comes first
 			return false, err
 		}
 	}
@@ -203,8 +203,8 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 	return short, err
 }
 
-// rest reads what is left of a part by requests to the leader; again says that
-// nobody leads now.
+// rest reads the remainder of a part by requests to the leader; again says that the stream
+// has no leader now.
 func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) error) (again bool, err error) {
 	for part.next <= part.end {
 		m, err := part.stream.GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
@@ -219,7 +219,7 @@ func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) 
 		part.next = m.Sequence + 1
 		at, ok := part.stream.pool.log(m.Subject)
 		if !ok {
-			continue // nobody's log
+			continue // not the subject of a log
 		}
 		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
 			return false, err
@@ -249,7 +249,8 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	return nil
 }
 
-// home is where an address lives. A pool that was not seen before is asked for.
+// home returns the subject and the stream of an address, and opens a pool that was not seen
+// before.
 func (p *Post) home(ctx context.Context, at mailbox.Address) (subject string, s *stream, err error) {
 	pl, err := p.pool(ctx, at.Pool())
 	if err != nil {
@@ -268,7 +269,7 @@ func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Messa
 	return nil
 }
 
-// readSome reads what one stream holds now under a filter.
+// readSome reads what one stream now holds under a filter.
 func (p *Post) readSome(ctx context.Context, stream *stream, filter string, each func(mailbox.Message) error) error {
 	count, end, err := stream.count(ctx, filter)
 	if err != nil || count == 0 {
@@ -282,23 +283,23 @@ func (p *Post) readSome(ctx context.Context, stream *stream, filter string, each
 		}
 		return true, seen.Add(1) < count && m.Place < end
 	}
-	part.over = func(ctx context.Context) bool { // something was purged
+	part.over = func(ctx context.Context) bool { // some entries were purged
 		left, _, err := stream.count(ctx, filter)
 		return err == nil && left <= seen.Load()
 	}
 	return p.read(ctx, part, each)
 }
 
-// count asks the leader how many entries there are under a filter, and for the
-// last sequence of the stream.
+// count asks the leader how many entries there are under a filter, and for the last sequence
+// of the stream.
 func (s *stream) count(ctx context.Context, filter string) (count, last uint64, err error) {
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return 0, 0, err
 	}
 	for subject, n := range info.State.Subjects {
-		// What lies on a subject that is nobody's log is not delivered: a reader
-		// that counted on it would wait for ever.
+		// A message on a subject that is not that of a log is never delivered: a reader that
+		// counted it would wait for ever.
 		if _, ok := s.pool.log(subject); ok {
 			count += n
 		}
@@ -306,7 +307,7 @@ func (s *stream) count(ctx context.Context, filter string) (count, last uint64, 
 	return count, info.State.LastSeq, nil
 }
 
-// Addresses implements mailbox.Post; they come sorted.
+// Addresses implements mailbox.Post; the addresses are sorted.
 func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, error) {
 	filter := p.cfg.Names.Boxes()
 	if run != "" {
@@ -333,7 +334,7 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 	return found, nil
 }
 
-// AddressesIn lists the addresses of some shards of a pool; they come sorted.
+// AddressesIn lists the addresses of some shards of a pool, sorted.
 func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]mailbox.Address, error) {
 	pl, err := p.pool(ctx, p.within(name))
 	if err != nil {
@@ -342,7 +343,7 @@ func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]m
 	var found []mailbox.Address
 	for n, s := range pl.streams {
 		of := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return shard%len(pl.streams) != n })
-		if len(of) == pl.of(n) { // all of them
+		if len(of) == pl.of(n) { // all shards of the stream
 			of = []int{whole}
 		}
 		for _, shard := range of {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -25,8 +25,8 @@ func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
 		t.Run(fmt.Sprint(rotten), func(t *testing.T) {
 			dir := t.TempDir()
 			var written []string
-			open1 := func(do func(*bus.Embedded)) {
-				e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+			open1 := func(do func(*embedded.Server)) {
+				e, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -35,7 +35,7 @@ func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			open1(func(e *bus.Embedded) {
+			open1(func(e *embedded.Server) {
 				p := open(t, dial(t, e), quick())
 				for n := range entries {
 					written = append(written, fmt.Sprintf("entry number %02d.", n)) // none begins another: what follows in the file may be any byte
@@ -43,7 +43,7 @@ func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
 				}
 			})
 			flip(t, dir, written[rotten])
-			open1(func(e *bus.Embedded) {
+			open1(func(e *embedded.Server) {
 				p := open(t, dial(t, e), quick())
 				read := stored(t, p, "run.a")
 				if slices.Contains(read, written[rotten]) || len(read) >= entries {
@@ -94,8 +94,8 @@ func flip(t *testing.T, dir, text string) {
 // rotted away, and so are those of a log that has lost its newest entry.
 func TestARottenEntryHidesNoOtherLog(t *testing.T) {
 	dir := t.TempDir()
-	session := func(do func(*bus.Embedded)) {
-		e, err := bus.StartEmbedded(bus.EmbeddedConfig{StateDir: dir, DontListen: true})
+	session := func(do func(*embedded.Server)) {
+		e, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestARottenEntryHidesNoOtherLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	session(func(e *bus.Embedded) {
+	session(func(e *embedded.Server) {
 		p := open(t, dial(t, e), quick())
 		for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 			put(t, p, mailbox.At("run", agent), "first of "+agent)
@@ -112,7 +112,7 @@ func TestARottenEntryHidesNoOtherLog(t *testing.T) {
 		put(t, p, "run.a", "the newest of all")
 	})
 	flip(t, dir, "the newest of all")
-	session(func(e *bus.Embedded) {
+	session(func(e *embedded.Server) {
 		p := open(t, dial(t, e), quick())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

@@ -4,45 +4,46 @@ import (
 	"time"
 )
 
-// DefaultStallAfter is how long an append may go without an acknowledgement until
-// that is told.
+// DefaultStallAfter is how long an append may wait for an acknowledgement before Stalled is
+// called.
 const DefaultStallAfter = 5 * time.Second
 
-// Stall says that appends find nobody who stores them: no leader, no room, a broken disk,
-// no network. They wait, or their makers do who were refused, and nothing is begun that
-// their entries would allow.
+// Stall says that no server stores the appends: no leader, no room, a broken disk, no
+// network. The appends wait, or their callers do after a refusal, and nothing begins that
+// depends on their entries.
 type Stall struct {
-	// Since is when the append was made that has waited longest, or when the first was
-	// refused of those that were refused one after the other; zero: none waits any more,
-	// and none is refused.
+	// Since is when the oldest waiting append was made, or when the first in a row of refused
+	// ones was refused; zero: no append waits any more, and none is refused.
 	Since time.Time
-	// Waiting is how many appends do, Subject where that one is to go, and Why what
-	// the server said of it last, "" where it says nothing.
+	// Waiting is the number of waiting appends, Subject the target of the oldest one, and Why
+	// the server's last answer to it, "" if there is none.
 	Waiting int
 	Subject string
 	Why     string
 }
 
-// stalls keeps whether it was told that appends wait, and for what.
+// stalls tracks whether a stall was reported, and for what.
 type stalls struct {
 	after time.Duration
 	tell  func(Stall)
-	// full and refused are when the first and the last append was refused for want of
-	// room, of refusals without a longer pause between them than after.
+	// full and refused are the times of the first and the last append that was refused for
+	// want of room, in a row of refusals no further apart than after.
 	full, refused time.Time
-	told          bool // by what was decided last, of which left is still to be said
+	told          bool // the newest report, sent or still in left, is a stall
 	left          []Stall
-	// rest looks again when no append was refused for a while. Without it a node with
-	// nothing to write would refuse new runs for ever: only a run would bring an append.
+	// rest checks again when no append was refused for a while. Without it, a node with
+	// nothing to write would refuse new runs for ever, because only a run would cause an
+	// append.
 	rest *time.Timer
-	// saying: somebody says what is left, and what comes to it meanwhile.
+	// saying is true while a caller reports what is in left, including what is added
+	// meanwhile.
 	saying bool
 }
 
 func silent() {}
 
-// waited decides, once, to tell of letters that have waited too long. mu is held; what
-// it returns says so, and is called without it.
+// waited queues a report, once, if appends have waited too long. mu is held; the returned
+// function sends the report, and is called without mu.
 func (a *appender) waited(late []*letter, now time.Time) func() {
 	if a.stalls.told || a.stalls.tell == nil {
 		return silent
@@ -62,9 +63,9 @@ func (a *appender) waited(late []*letter, now time.Time) func() {
 	return a.say
 }
 
-// turnedAway decides, once, to tell that there is no room. Who makes an append makes it
-// again as a new one, so no letter grows old: what lasts are the refusals. mu is held;
-// what it returns says so, and is called without it.
+// turnedAway queues a report, once, that there is no room. A caller repeats a refused append
+// as a new one, so no single append becomes old: what lasts is the series of refusals. mu is held;
+// the returned function sends the report, and is called without mu.
 func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
 	if now.Sub(a.stalls.refused) > a.stalls.after {
 		a.stalls.full = now
@@ -79,7 +80,7 @@ func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
 	return a.say
 }
 
-// lookAgain arms the look of rested. mu is held.
+// lookAgain arms the timer of rested. mu is held.
 func (a *appender) lookAgain() {
 	if a.stalls.rest == nil {
 		a.stalls.rest = time.AfterFunc(a.stalls.after, a.rested)
@@ -88,8 +89,8 @@ func (a *appender) lookAgain() {
 	a.stalls.rest.Reset(a.stalls.after)
 }
 
-// rested decides to tell that there is room, as far as anybody knows, when nothing
-// waits and nothing was refused for a while. Who has something to write tries more often.
+// rested queues a report that there presumably is room, when no append waits and none was
+// refused for a while. While there is something to write, appends detect this sooner.
 func (a *appender) rested() {
 	a.mu.Lock()
 	tell := silent
@@ -103,9 +104,9 @@ func (a *appender) rested() {
 	tell()
 }
 
-// moves decides to tell, once, when something was stored and nothing waits too long any
-// more, or nothing waits at all, and none was refused for want of room lately. mu is held;
-// what it returns says so, and is called without it.
+// moves queues a report, once, that the stall is over: an append was stored and none waits
+// too long any more, or none waits at all, and none was refused for want of room lately. mu
+// is held; the returned function sends the report, and is called without mu.
 func (a *appender) moves(stored bool) func() {
 	if !a.stalls.told || !stored && len(a.flying)+len(a.queue)-a.head > 0 {
 		return silent
@@ -124,8 +125,8 @@ func (a *appender) moves(stored bool) func() {
 	return a.say
 }
 
-// say says what was decided, in the order of the decisions: without mu, for who is told
-// may append, but by one caller at a time.
+// say sends the queued reports, in order: without mu, because the receiver may append, but
+// from one caller at a time.
 func (a *appender) say() {
 	a.mu.Lock()
 	if a.stalls.saying {

@@ -18,7 +18,7 @@ type Blobs struct {
 
 var _ mailbox.Blobs = (*Blobs)(nil)
 
-// NewBlobs makes an empty store of blobs.
+// NewBlobs makes an empty blob store.
 func NewBlobs() *Blobs {
 	return &Blobs{runs: map[string]map[string][]byte{}, used: map[string]int64{}}
 }
@@ -48,7 +48,8 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 	return ref, nil
 }
 
-// Get implements mailbox.Blobs. What is not there now will not come.
+// Get implements mailbox.Blobs. It does not retry: a blob that is missing now will not appear
+// later.
 func (b *Blobs) Get(_ context.Context, run, ref string, offset, n int64) ([]byte, int64, error) {
 	if err := mailbox.CheckBlobRef(ref); err != nil {
 		return nil, 0, fmt.Errorf("memory: blob: %w", err)

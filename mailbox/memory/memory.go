@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Config is how a Post is made. The zero value is ready to use.
+// Config configures a Post. The zero value is ready to use.
 type Config struct {
 	// Now stamps entries, in Unix milliseconds. Default: the system clock.
 	Now func() int64
-	// BytesMax is the most bytes all logs may hold; an Append beyond it ends
-	// with mailbox.ErrFull. Default 0: without a limit.
+	// BytesMax is the most bytes that all logs may hold; an Append beyond it ends with
+	// mailbox.ErrFull. Default 0: no limit.
 	BytesMax uint64
 }
 
@@ -74,8 +74,8 @@ func (p *Post) append(ctx context.Context, to mailbox.Address, data []byte) (uin
 	return p.place, nil
 }
 
-// tail is one reader: appends put into queue, one goroutine empties it. It has
-// a lock of its own, never held while deliver runs, so deliver may append.
+// tail is one reader: appends add to the queue, and one goroutine empties it. It has a lock
+// of its own, which is never held while deliver runs, so deliver may append.
 type tail struct {
 	mu    sync.Mutex
 	some  *sync.Cond
@@ -255,8 +255,8 @@ func (p *Post) Room(context.Context) (used, most uint64, err error) {
 	return p.bytes, p.cfg.BytesMax, nil
 }
 
-// Close implements mailbox.Store. Tails get what was appended before, then end
-// when they are stopped.
+// Close implements mailbox.Store. Tails deliver what was appended before, and end when they
+// are stopped.
 func (p *Post) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

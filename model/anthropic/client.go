@@ -11,8 +11,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // Provider is the name of this provider in "provider/model".
@@ -21,7 +21,7 @@ const Provider = "anthropic"
 // DefaultBaseURL is Anthropic's own.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-// Config says where and as whom. The package reads no environment.
+// Config configures a Client. The package reads no environment.
 type Config struct {
 	// BaseURL is ANTHROPIC_BASE_URL; a /v1 at its end is dropped, because the
 	// API's paths begin with it. Empty means DefaultBaseURL.
@@ -39,7 +39,7 @@ type Config struct {
 	// whole request otherwise. It takes a beta header, which a gateway may not know.
 	DropStale bool
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
-	Timeouts wire.Timeouts
+	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
@@ -53,13 +53,13 @@ type Client struct {
 
 var _ model.Client = (*Client)(nil)
 
-// New checks the configuration. A missing key is no error here: a gateway at
+// New checks the configuration. A missing key is not an error here: a gateway at
 // BaseURL may need none.
 func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := wire.BaseURL(cfg.BaseURL); err != nil {
+	if _, err := modelhttp.BaseURL(cfg.BaseURL); err != nil {
 		return nil, err
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
@@ -83,7 +83,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
-// provider has said why it stopped: what breaks after that is no error.
+// provider has sent a stop reason: a later failure is no error.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	params, err := request(req, c.cfg.Cache)
 	if err != nil {
@@ -94,10 +94,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		params.Thinking = dropStale()
 		opts = append(opts, option.WithHeader("Anthropic-Beta", dropBeta))
 	}
-	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
+	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
 	defer a.Close()
 	stream := c.sdk.NewStreaming(a.Context(), params, append(opts, option.WithHTTPClient(a))...)
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {
 		r.take(stream.Current())
@@ -113,15 +113,15 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 }
 
 // failure reads an error of the SDK: an error event, or what wire makes of it.
-func (c *Client) failure(a *wire.Attempt, err error) error {
+func (c *Client) failure(a *modelhttp.Attempt, err error) error {
 	var event *sdk.Error
 	if errors.As(err, &event) {
-		return wire.Classify(0, nil, []byte(event.RawJSON()), c.keys...)
+		return modelhttp.Classify(0, nil, []byte(event.RawJSON()), c.keys...)
 	}
 	return a.Failure(err)
 }
 
-// String and GoString keep the key out of what prints a client.
+// String and GoString keep the key out of the printed form of a client.
 func (c *Client) String() string { return "anthropic client" }
 
 // GoString is for %#v.

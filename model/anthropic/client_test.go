@@ -14,12 +14,12 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/troupe-run/troupe/internal/shape"
-	"github.com/troupe-run/troupe/internal/strict"
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // event renders one event of the Messages API.
@@ -69,7 +69,7 @@ func dialect() wiretest.Dialect {
 	calls := append(open, begin(2, tool("grep")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`))
 	marked := append(append([]string{}, calls...), end(1), args(2, `,"glob":"*.go"}`), end(2), finish("tool_use"), stop)
 	return wiretest.Dialect{
-		New: func(root string, t wire.Timeouts) (model.Client, error) {
+		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
 		},
 		Hello:      append(append([]string{start(startUsage)}, hello...), finish("end_turn"), stop),
@@ -99,16 +99,16 @@ func dialect() wiretest.Dialect {
 // accepted: a request is one that the SDK's types know, and that breaks no rule.
 func accepted(body []byte) error {
 	issuer := func(string) string { return "m-1" }
-	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), strict.Anthropic(body, issuer))
+	return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), conformance.Anthropic(body, issuer))
 }
 
 // known: a request is one that the types of the SDK know: those of what is still
 // tried where it says so.
 func known(body []byte, header http.Header) error {
 	if header.Get("Anthropic-Beta") == "" {
-		return shape.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
+		return sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
 	}
-	return shape.Fits(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
+	return sdktypes.Fits(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
 }
 
 func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }

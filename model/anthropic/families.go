@@ -12,14 +12,14 @@ var (
 	// withoutEffort refuse an effort.
 	withoutEffort = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5",
 		"claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2"}
-	// withoutForm cannot be held to a schema. What else is served in this form (no
-	// ours) may not know the field.
+	// withoutForm cannot be held to a schema. Other models that are served through this API (see
+	// ours) may not support the field.
 	withoutForm = []string{"claude-3", "claude-sonnet-4-0", "claude-sonnet-4-2", "claude-opus-4-0", "claude-opus-4-2"}
-	// tempered take a temperature. All that came after them refuse one.
+	// tempered accept a temperature. All later models reject one.
 	tempered = []string{"claude-3", "claude-haiku-4", "claude-sonnet-4", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5", "claude-opus-4-6"}
-	// unforced refuse to be forced to call a tool, whether they have thought or not.
+	// unforced reject a forced tool call, whether they have thought or not.
 	unforced = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-"}
-	// bound sign what stands before a thought, too.
+	// bound models also sign the content that comes before a thought.
 	bound = []string{"claude-fable-5-", "claude-mythos-5-", "claude-opus-5-", "claude-sonnet-5-", "claude-haiku-5-"}
 )
 
@@ -30,9 +30,9 @@ func begins(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// dropBeta is the beta header under which a request may say what becomes of
+// dropBeta is the beta header under which a request may decide about
 // thoughts that are bound to another beginning.
-const dropBeta = string(sdk.AnthropicBetaThinkingBindingControls2026_08_01)
+const dropBeta = sdk.AnthropicBetaThinkingBindingControls2026_08_01
 
 // dropStale asks to leave out such thoughts. These models think adaptively, and
 // do so unasked.

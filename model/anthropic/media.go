@@ -4,8 +4,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // media renders the media of a message: the API wants them before the text that
@@ -15,12 +15,12 @@ func media(m model.Message) []sdk.ContentBlockParamUnion {
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			blocks = append(blocks, sdk.NewTextBlock(wire.TextDocument(d)))
+			blocks = append(blocks, sdk.NewTextBlock(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, wire.Base64(d)))
+			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, modelhttp.Base64(d)))
 		default:
-			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: wire.Base64(d)})
-			b.OfDocument.Title = param.NewOpt(wire.FileName(d))
+			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: modelhttp.Base64(d)})
+			b.OfDocument.Title = param.NewOpt(modelhttp.FileName(d))
 			blocks = append(blocks, b)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // callPrefix begins the ids of calls on the wire.
@@ -17,7 +17,7 @@ const callPrefix = "toolu_"
 
 // request renders a request for the wire.
 func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
-	messages, err := wire.WithMedia(req)
+	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return sdk.MessageNewParams{}, err
 	}
@@ -27,7 +27,7 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
 	for _, t := range req.Tools {
-		schema, err := wire.Schema(t)
+		schema, err := modelhttp.Schema(t)
 		if err != nil {
 			return p, err
 		}
@@ -53,11 +53,11 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// form renders the schema of the answer, where the API can hold the model to it;
-// elsewhere it says nothing, since it refuses what it cannot keep.
+// form renders the schema of the answer where the API can enforce it;
+// elsewhere it renders nothing, because the API rejects schemas that it cannot enforce.
 func form(req model.Request) (json.RawMessage, bool) {
-	s, ok := wire.Constrained(req.Schema, false)
-	if !ok || wire.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || begins(req.Model, withoutForm) {
+	s, ok := modelhttp.Constrained(req.Schema, false)
+	if !ok || modelhttp.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || begins(req.Model, withoutForm) {
 		return nil, false
 	}
 	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
@@ -68,22 +68,22 @@ func form(req model.Request) (json.RawMessage, bool) {
 // cache, and behind it the part that may change.
 func system(req model.Request, cache bool) []sdk.TextBlockParam {
 	var blocks []sdk.TextBlockParam
-	if !wire.Blank(req.System) {
+	if !modelhttp.Blank(req.System) {
 		b := sdk.TextBlockParam{Text: req.System}
 		if cache {
 			b.CacheControl = sdk.NewCacheControlEphemeralParam()
 		}
 		blocks = append(blocks, b)
 	}
-	if !wire.Blank(req.Dynamic) {
+	if !modelhttp.Blank(req.Dynamic) {
 		blocks = append(blocks, sdk.TextBlockParam{Text: req.Dynamic})
 	}
 	return blocks
 }
 
-// lateBreakpoints is how many of the newest messages of the user end a cached
-// prefix: the newest for the next request, the one before it because it ended
-// the last one. Four are allowed in all.
+// lateBreakpoints is how many of the newest user messages end a cached
+// prefix: the newest one for the next request, and the one before it because it ended
+// the prefix of the last request. The API allows four breakpoints in all.
 const lateBreakpoints = 2
 
 func breakpoints(messages []sdk.MessageParam) {
@@ -100,11 +100,11 @@ func breakpoints(messages []sdk.MessageParam) {
 	}
 }
 
-// choice renders the tool choice. A model that thinks may refuse to be forced: the
-// newer ones always do, and of the others what they thought in the transcript
-// shows it. Then it is asked freely.
+// choice renders the tool choice. A thinking model may refuse a forced choice: the
+// newer models always do, and others if the transcript contains their thinking.
+// For such a model the choice is left free.
 func choice(req model.Request) sdk.ToolChoiceUnionParam {
-	forced := wire.Choice(req)
+	forced := modelhttp.Choice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
@@ -116,7 +116,7 @@ func choice(req model.Request) sdk.ToolChoiceUnionParam {
 	return sdk.ToolChoiceParamOfTool(forced)
 }
 
-// thinks reports whether the model of a request has thought before in it.
+// thinks reports whether the model of a request has thought before in its transcript.
 func thinks(req model.Request) bool {
 	return slices.ContainsFunc(req.Messages, func(m model.Message) bool {
 		return !m.Tombstone && slices.ContainsFunc(m.Opaque, func(o model.Opaque) bool {
@@ -134,7 +134,7 @@ func conversation(messages []model.Message, issuer string) []sdk.MessageParam {
 			role, blocks = sdk.MessageParamRoleAssistant, assistant(m, issuer)
 		}
 		if len(blocks) == 0 {
-			continue // an empty message is refused, and says nothing
+			continue // the API rejects an empty message, which has no content anyway
 		}
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
@@ -150,24 +150,24 @@ func conversation(messages []model.Message, issuer string) []sdk.MessageParam {
 func user(m model.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, r := range m.Results {
-		b := sdk.ToolResultBlockParam{ToolUseID: wire.CallID(callPrefix, r.Call)}
+		b := sdk.ToolResultBlockParam{ToolUseID: modelhttp.CallID(callPrefix, r.Call)}
 		if r.Error {
 			b.IsError = param.NewOpt(true)
 		}
-		if !wire.Blank(r.Text) {
+		if !modelhttp.Blank(r.Text) {
 			b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
 		}
 		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
 	}
 	blocks = append(blocks, media(m)...)
-	if !wire.Blank(m.Text) {
+	if !modelhttp.Blank(m.Text) {
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	return blocks
 }
 
-// assistant renders an assistant message in the order it came in: opaque blocks,
-// text, calls, unless an order block says that they were interleaved.
+// assistant renders an assistant message in its original order: opaque blocks,
+// text, calls, unless an order block records that they were interleaved.
 func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 	var own []sdk.ContentBlockParamUnion
 	order := ""
@@ -183,7 +183,7 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 	}
 	var calls []sdk.ContentBlockParamUnion
 	for _, c := range m.Calls {
-		calls = append(calls, sdk.NewToolUseBlock(wire.CallID(callPrefix, c.ID), wire.Arguments(c), wire.CallName(c.Name)))
+		calls = append(calls, sdk.NewToolUseBlock(modelhttp.CallID(callPrefix, c.ID), modelhttp.Arguments(c), modelhttp.CallName(c.Name)))
 	}
 	if !fits(order, len(own), len(calls)) {
 		order = strings.Repeat(orderOpaque, len(own)) + orderText + strings.Repeat(orderCall, len(calls))
@@ -196,7 +196,7 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 		case orderCall:
 			blocks, calls = append(blocks, calls[0]), calls[1:]
 		case orderText:
-			if !wire.Blank(m.Text) {
+			if !modelhttp.Blank(m.Text) {
 				blocks = append(blocks, sdk.NewTextBlock(m.Text))
 			}
 		}
@@ -209,8 +209,8 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 }
 
 // The order of a reply's blocks is itself kept as an opaque block, one letter
-// for each, when it is not the plain one. All text stands in one place, the
-// first: text after a call is refused.
+// for each block, unless it is the usual order. All text is in one place, the
+// first: the API rejects text after a call.
 const (
 	orderKind   = "order"
 	orderOpaque = "o"

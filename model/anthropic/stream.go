@@ -7,11 +7,11 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
-// maxBlocks bounds the content blocks of one reply; what comes after is not kept.
+// maxBlocks bounds the content blocks of one reply; later blocks are dropped.
 const maxBlocks = 4096
 
 // reader puts one reply together from the events of a stream.
@@ -21,13 +21,13 @@ type reader struct {
 	issuer string
 
 	blocks  map[int64]*block
-	calls   wire.Calls
+	calls   modelhttp.Calls
 	usage   model.Usage
 	input   bool // the prompt's part of usage was reported
 	output  bool // the final output count was reported
 	served  string
 	stop    sdk.StopReason
-	stopped bool // the provider said why it stopped: the content is whole
+	stopped bool // the provider sent a stop reason: the content is whole
 	over    bool // the end marker came
 }
 
@@ -48,7 +48,7 @@ func newReader(issuer string, emit func(model.Delta)) *reader {
 	return r
 }
 
-// size grows with what is kept of the reply.
+// size grows with the part of the reply that is kept.
 func (r *reader) size() int { return r.said + r.calls.Size() + len(r.blocks) }
 
 func (r *reader) take(e sdk.MessageStreamEventUnion) {
@@ -126,7 +126,7 @@ func (r *reader) say(b *block, kind model.DeltaKind, text string) {
 	}
 }
 
-// finish takes the final counts; they are cumulative, and what is absent stays.
+// finish reads the final counts; they are cumulative, and a missing count stays unchanged.
 func (r *reader) finish(e sdk.MessageStreamEventUnion) {
 	if e.Delta.StopReason != "" {
 		r.stop, r.stopped = e.Delta.StopReason, true
@@ -147,7 +147,7 @@ func (r *reader) finish(e sdk.MessageStreamEventUnion) {
 	}
 }
 
-// reply is what has arrived so far.
+// reply returns the part of the reply that has arrived so far.
 func (r *reader) reply() model.Reply {
 	m := model.Message{Role: model.Assistant, Calls: r.calls.Result(mapStop(r.stop) == model.StopMaxOutput)}
 	var order strings.Builder
@@ -174,7 +174,7 @@ func (r *reader) reply() model.Reply {
 	if o := place(order.String()); interleaved(o) {
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: orderKind, Data: []byte(o)})
 	}
-	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && wire.Plausible(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && modelhttp.Plausible(r.usage), Served: r.served}
 }
 
 func (r *reader) indexes() []int64 {

@@ -1,13 +1,13 @@
-// Package cassette keeps the exchanges with model providers as the wire had
-// them, and plays them again without a key and without a network.
+// Package cassette records the exchanges with model providers as they went over the wire,
+// and replays them without a key and without a network.
 //
-// It works below the adapters, as an http.RoundTripper, so that a replay goes
-// through the same code as the real thing. A directory holds one file for each
-// exchange, and a label: what the run must find the same so that it asks the
-// same. Files are JSON for people to read and compare; see docs/cassettes.md.
+// It works below the adapters, as an http.RoundTripper, so that a replay runs
+// the same code as a real exchange. A directory holds one file for each
+// exchange, and a label: the settings that must be the same so that a run sends the same
+// requests. Files are JSON for people to read and compare; see docs/cassettes.md.
 //
-// Secrets are removed before a file is written: headers and parameters of URLs
-// by their names, and the values that Config.Scrub knows wherever they stand.
+// Secrets are removed before a file is written: headers and URL parameters
+// by their names, and the values that Config.Scrub knows wherever they occur.
 package cassette
 
 import (
@@ -32,8 +32,8 @@ const Version = 1
 
 // Limits of a cassette.
 const (
-	// BodyBytesMax is the most that is kept of a response. More is no reply of a
-	// model; the exchange then says that it was cut.
+	// BodyBytesMax is the most that is kept of a response. No reply of a model is
+	// larger; a larger response is marked as cut.
 	BodyBytesMax = 16 << 20
 	// FileBytesMax is the most that is read of a file.
 	FileBytesMax = 256 << 20
@@ -61,7 +61,7 @@ type Exchange struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Request is what was sent.
+// Request is the request that was sent.
 type Request struct {
 	Method string      `json:"method"`
 	URL    string      `json:"url"`
@@ -75,12 +75,12 @@ type Response struct {
 	Header  http.Header `json:"header,omitempty"`
 	AfterMS int64       `json:"after_ms"` // from sending to the headers
 	Chunks  []Chunk     `json:"chunks"`
-	// Cut: more than BodyBytesMax came, and only the beginning was kept.
+	// Cut means that more than BodyBytesMax arrived, and only the beginning was kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Chunk is what one read of the stream gave, so many milliseconds after the
-// request was sent. What is not UTF-8 is in Base64.
+// Chunk is what one read of the stream returned, AtMS milliseconds after the
+// request was sent. Bytes that are not UTF-8 are in Base64.
 type Chunk struct {
 	AtMS   int64  `json:"at_ms"`
 	Text   string `json:"text,omitempty"`
@@ -136,12 +136,12 @@ func (b Body) data() []byte {
 	return []byte(b.Text)
 }
 
-// Label says under what a run was recorded, as far as its requests depend on it.
+// Label describes the settings of a recorded run that its requests depend on.
 type Label struct {
 	Version int `json:"cassette"`
-	// Model is the route that a run got which named none.
+	// Model is the default route: that of a run which names none.
 	Model string `json:"model,omitempty"`
-	// Env are the variables that say how providers are reached, without their secrets.
+	// Env are the variables that define how providers are reached, without their secrets.
 	Env map[string]string `json:"env,omitempty"`
 	// Dir is the directory that the run worked in, and At when it began: prompts
 	// name both.

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// secretName is how headers and parameters are called whose value nobody else
-// may know.
+// secretName matches the names of headers and parameters whose values are
+// secret.
 var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|credential|session|signature|^sig$|^code$`)
 
-// countsTokens are headers that speak of the other kind of tokens.
+// countsTokens matches headers that are about the other kind of tokens.
 var countsTokens = regexp.MustCompile(`(?i)ratelimit|max-?tokens|tokens-`)
 
 func secret(name string) bool { return secretName.MatchString(name) && !countsTokens.MatchString(name) }

@@ -16,8 +16,8 @@ const valueShown = 60
 
 const remedy = "record it again with --record, or replay where nothing has changed"
 
-// mismatch says why a request has no answer: which recorded one is most like
-// it, and where the two first differ.
+// mismatch reports why a request has no answer: the most similar recorded request,
+// and where the two first differ.
 func (p *Player) mismatch(a asked) error {
 	refuse := func(format string, args ...any) error {
 		return &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "replay: " + fmt.Sprintf(format, args...) + "; " + remedy}

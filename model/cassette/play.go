@@ -24,11 +24,11 @@ import (
 // Player is a transport that answers from a cassette and never from a network.
 // It is safe for concurrent use.
 //
-// An exchange is found by the content of its request: method, path, parameters
-// and the values of its JSON body. So it does not matter in which order parallel
-// agents ask; those that ask the same, as a retry does, get the recorded answers
-// in their order. Each is played once. What was not recorded is refused, and the
-// error says what differs from the recorded request that is most like it.
+// The player finds an exchange by the content of its request: method, path, parameters
+// and the values of its JSON body. So the order in which parallel agents send requests
+// does not matter; equal requests, as of a retry, get the recorded answers in
+// their order. Each exchange is played once. A request that was not recorded is refused,
+// and the error states how it differs from the most similar recorded request.
 type Player struct {
 	dir   string
 	label Label
@@ -36,12 +36,12 @@ type Player struct {
 	pace  float64
 
 	mu   sync.Mutex
-	dirs []string // that stand for the recorded one
+	dirs []string // directories that stand for the recorded one
 	left map[[sha256.Size]byte][]*taped
 	all  []*taped
 }
 
-// taped is a recorded exchange and what its request is compared by.
+// taped is a recorded exchange and the form in which its request is compared.
 type taped struct {
 	Exchange
 	file   string
@@ -52,10 +52,10 @@ type taped struct {
 // PlayConfig of a Player.
 type PlayConfig struct {
 	Dir string
-	// Scrub is what Config.Scrub was: what is asked now is compared without its
-	// secrets, too.
+	// Scrub is what Config.Scrub was: the player removes the secrets of a new request, too,
+	// before it compares.
 	Scrub func(string) string
-	// Pace is how fast streams come: 1 as they were recorded, 2 twice as fast.
+	// Pace is the speed of streams: 1 as they were recorded, 2 twice as fast.
 	// Default: at once.
 	Pace float64
 }
@@ -91,7 +91,7 @@ func NewPlayer(cfg PlayConfig) (*Player, error) {
 	return p, nil
 }
 
-// check refuses what a Recorder does not write.
+// check rejects an exchange that a Recorder does not write.
 func (t *taped) check() error {
 	switch {
 	case t.Version != Version:
@@ -106,11 +106,11 @@ func (t *taped) check() error {
 	return nil
 }
 
-// Label is under what the cassette was recorded.
+// Label returns the label of the cassette.
 func (p *Player) Label() Label { return p.label }
 
-// At says that a run works in dir: in its requests dir means what the directory
-// of the recording meant.
+// At registers that a run works in dir: in its requests dir replaces the directory
+// of the recording.
 func (p *Player) At(dir string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,10 +139,10 @@ type asked struct {
 	parsed any    // of the body, if it is JSON
 }
 
-// here stands for the directory of a run.
+// here replaces the directory of a run.
 const here = "{dir}"
 
-// reduce leaves of a request what is compared. The host does not count.
+// reduce returns the parts of a request that are compared. The host is not one of them.
 func (p *Player) reduce(method, address string, body []byte, dirs []string) asked {
 	a := asked{to: method + " " + address}
 	if u, err := url.Parse(address); err == nil {

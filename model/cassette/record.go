@@ -12,15 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // Failure is why an exchange broke.
 type Failure struct {
 	Text string `json:"text"`
-	// Dial: the connection was never made, so nothing was sent. Untrusted: the other
-	// side was not what its address said.
+	// Dial: the connection was never made, so nothing was sent. Untrusted: the server was
+	// not the one that its address names.
 	Dial      bool `json:"dial,omitempty"`
 	Untrusted bool `json:"untrusted,omitempty"`
 	NoTLS     bool `json:"no_tls,omitempty"`
@@ -55,7 +55,7 @@ type Recorder struct {
 	failed  error
 }
 
-// ErrFull: a directory holds a recording already.
+// ErrFull means that a directory holds a recording already.
 var ErrFull = errors.New("cassette: the directory holds a recording already")
 
 // NewRecorder makes the directory, and a Recorder into it.
@@ -78,7 +78,7 @@ func NewRecorder(cfg Config) (*Recorder, error) {
 	return r, put(cfg.Dir, labelName, Label{Version: Version, At: time.Now().UTC()})
 }
 
-// Begin labels the cassette with what its first run was begun with.
+// Begin labels the cassette with the settings of its first run.
 func (r *Recorder) Begin(l Label) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,8 +100,8 @@ func (r *Recorder) Err() error {
 	return r.failed
 }
 
-// RoundTrip sends a request and keeps the exchange once it is over. After one
-// that could not be kept no other is sent: a recording with holes is none.
+// RoundTrip sends a request and records the exchange once it is over. After an
+// exchange that could not be recorded it sends no other: a recording with holes is useless.
 func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodPost { // no model call
 		return r.next.RoundTrip(req)
@@ -119,7 +119,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Now()
 	t := &taping{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.number(), At: began.UTC(),
 		Request: Request{Method: req.Method, URL: r.clean.url(req.URL), Header: r.clean.header(req.Header), Body: newBody([]byte(r.clean.text(string(body))))}}}
-	var seen wire.Trace
+	var seen modelhttp.Trace
 	res, err := r.next.RoundTrip(seen.Watch(sent))
 	if err != nil {
 		t.unsent = seen.Unsent(err)
@@ -226,7 +226,7 @@ func (t *taping) over(err error) {
 	})
 }
 
-// failure keeps what an adapter makes its error of.
+// failure records the facts that an adapter makes its error of.
 func (t *taping) failure(err error) *Failure {
 	var own *model.Error
 	switch {
@@ -235,7 +235,7 @@ func (t *taping) failure(err error) *Failure {
 	case t.ctx.Err() != nil:
 		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
 	}
-	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: wire.Untrusted(err), NoTLS: wire.NoTLS(err)}
+	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.Untrusted(err), NoTLS: modelhttp.NoTLS(err)}
 }
 
 func clip(s string, n int) string {

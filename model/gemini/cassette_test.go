@@ -4,16 +4,16 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
-	wiretest.RunRecorded(t, dialect(), func(root string, timeouts wire.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return gemini.New(gemini.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }

@@ -1,14 +1,14 @@
 // Package gemini speaks Google's native REST API (streamGenerateContent) over
-// net/http. There is no SDK of Google's in it: that one adds 50 MB to every
-// binary. It makes one request an attempt, and never retries.
+// net/http. It does not use Google's SDK, which adds 50 MB to every
+// binary. It makes one request per attempt, and never retries.
 //
-// The schemas of tools go as JSON Schema, as they were written. Google reads a
+// The schemas of tools are sent as JSON Schema, unchanged. Google supports a
 // subset of it ($ref with few cycles, anyOf, enum, items, bounds, properties,
-// required, additionalProperties, format) and overlooks the rest, such as
-// pattern and minLength: what a model then writes is checked here anyway.
+// required, additionalProperties, format) and ignores the rest, such as
+// pattern and minLength: troupe checks the model's arguments anyway.
 //
 // Google documents maxOutputTokens as the limit of thinking and answer
-// together, so an attempt is billed for no more than its request and that.
+// together, so an attempt is billed for at most its request and that limit.
 package gemini
 
 import (
@@ -21,8 +21,8 @@ import (
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // Provider is the name of this provider in "provider/model".
@@ -37,15 +37,15 @@ const version = "/v1beta"
 // keyHeader carries the key. It never stands in a URL, which others log.
 const keyHeader = "X-Goog-Api-Key"
 
-// Config says where and as whom. The package reads no environment.
+// Config configures a Client. The package reads no environment.
 type Config struct {
 	// BaseURL is GOOGLE_GEMINI_BASE_URL, with or without its /v1beta; empty
 	// means DefaultBaseURL.
 	BaseURL string
-	// APIKey is GEMINI_API_KEY; empty sends none, as a gateway may like it.
+	// APIKey is GEMINI_API_KEY; empty sends no key, as a gateway may expect.
 	APIKey string
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
-	Timeouts wire.Timeouts
+	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := wire.BaseURL(cfg.BaseURL)
+	u, err := modelhttp.BaseURL(cfg.BaseURL)
 	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
 		err = &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL has parameters"}
 	}
@@ -75,7 +75,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
-// provider has said why it stopped: what breaks after that is no error, though
+// provider has sent a stop reason: a later failure is no error, though
 // usage may then be unknown.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	r := newReader(Provider+"/"+req.Model, emit)
@@ -83,7 +83,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err != nil {
 		return r.reply(), err
 	}
-	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
 	res, err := c.send(a, req.Model, data)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 }
 
 // send posts the request of an attempt.
-func (c *Client) send(a *wire.Attempt, name string, data []byte) (*http.Response, error) {
+func (c *Client) send(a *modelhttp.Attempt, name string, data []byte) (*http.Response, error) {
 	to := c.cfg.BaseURL + version + "/models/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
 	post, err := http.NewRequestWithContext(a.Context(), http.MethodPost, to, bytes.NewReader(data))
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) send(a *wire.Attempt, name string, data []byte) (*http.Response
 }
 
 // read feeds the events of a stream to r, up to its end or the first error.
-func (c *Client) read(a *wire.Attempt, res *http.Response, r *reader) error {
+func (c *Client) read(a *modelhttp.Attempt, res *http.Response, r *reader) error {
 	events := ssestream.NewDecoder(res)
 	for events.Next() {
 		var e event
@@ -118,7 +118,7 @@ func (c *Client) read(a *wire.Attempt, res *http.Response, r *reader) error {
 			return a.Failure(err)
 		}
 		if len(e.Error) > 0 && string(e.Error) != "null" {
-			return wire.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
+			return modelhttp.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
 		}
 		r.take(e)
 		a.Grew(r.size())
@@ -129,7 +129,7 @@ func (c *Client) read(a *wire.Attempt, res *http.Response, r *reader) error {
 	return nil
 }
 
-// String and GoString keep the key out of what prints a client.
+// String and GoString keep the key out of the printed form of a client.
 func (c *Client) String() string { return "gemini client" }
 
 // GoString is for %#v.

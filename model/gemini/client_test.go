@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/troupe-run/troupe/internal/strict"
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // chunk renders one event: parts, a reason or "", and more fields or "".
@@ -51,7 +51,7 @@ func dialect() wiretest.Dialect {
 	open := chunk(text("I look."), "", early)
 	read, grep := call("read_file", `{"path":"a.go"}`), call("grep", `{"pattern":"x y","glob":"*.go"}`)
 	return wiretest.Dialect{
-		New: func(root string, t wire.Timeouts) (model.Client, error) {
+		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return gemini.New(gemini.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
 		},
 		Hello:      append(hello[:4:4], chunk("", "STOP", usage)),
@@ -73,7 +73,7 @@ func dialect() wiretest.Dialect {
 			return fmt.Sprintf("data: {\"error\":{\"code\":400,\"message\":%q,\"status\":%q}}\n\n", message, kind)
 		},
 		Judge: func(body []byte) error {
-			return strict.Gemini(body, "m-1", func(string) string { return "m-1" })
+			return conformance.Gemini(body, "m-1", func(string) string { return "m-1" })
 		},
 		TooLong:    `{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
 		BadRequest: `[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`,
@@ -297,7 +297,7 @@ func TestErrorsOfGoogle(t *testing.T) {
 		"rate limit":     {429, detail(429, "RESOURCE_EXHAUSTED", "quota", retry), model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: 34500 * time.Millisecond}},
 		"in a list":      {429, "[" + detail(429, "RESOURCE_EXHAUSTED", "quota", retry) + "]", model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: 34500 * time.Millisecond}},
 		"no such delay":  {429, detail(429, "RESOURCE_EXHAUSTED", "quota", `{"retryDelay":"soon"}`), model.Error{Class: model.RateLimit, Unbilled: true}},
-		"delay too long": {429, detail(429, "RESOURCE_EXHAUSTED", "quota", `{"retryDelay":"9000h"}`), model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: wire.MaxRetryAfter}},
+		"delay too long": {429, detail(429, "RESOURCE_EXHAUSTED", "quota", `{"retryDelay":"9000h"}`), model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: modelhttp.MaxRetryAfter}},
 		"strange detail": {429, detail(429, "RESOURCE_EXHAUSTED", "quota", `7`), model.Error{Class: model.RateLimit, Unbilled: true}},
 		"internal":       {500, detail(500, "INTERNAL", "oops", ``), model.Error{Class: model.Overload}},
 		"overload":       {503, detail(503, "UNAVAILABLE", "overloaded", ``), model.Error{Class: model.Overload}},

@@ -6,18 +6,18 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// budgets are what Google itself makes of an effort for models that are told
-// how many tokens to think.
+// budgets maps an effort to the thinking budget that Google itself uses for it, for
+// models that take a number of tokens.
 var budgets = map[string]int64{"low": 1024, "medium": 8192, "high": 24576}
 
-// leastBudget is the smallest one that every such model takes.
+// leastBudget is the smallest budget that every such model accepts.
 const leastBudget = 512
 
-// plain are the models, by prefix, that do not think as they are told, or at all.
+// plain lists the models, by prefix, that do not think, or ignore the setting.
 var plain = []string{"gemini-1", "gemini-2.0"}
 
 // effort renders an effort: as a budget for the models of 2.5, as a level for
-// those after them. What is not a Gemini model gets none.
+// later ones. A model that is not a Gemini model gets none.
 func effort(req model.Request) *thinking {
 	name := req.Model
 	if _, known := budgets[req.Effort]; !known || !strings.HasPrefix(name, "gemini-") {
@@ -30,7 +30,7 @@ func effort(req model.Request) *thinking {
 	}
 	switch {
 	case strings.HasPrefix(name, "gemini-2.5"):
-		// What is thought counts as output: half of it is left for the answer.
+		// Thinking counts as output: half of the output is left for the answer.
 		return &thinking{Budget: max(leastBudget, min(budgets[req.Effort], req.MaxOutput/2))}
 	case strings.HasPrefix(name, "gemini-3-pro") && req.Effort == "medium":
 		return &thinking{Level: "high"} // it knows two levels

@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // answer is a transport whose every answer is this stream.

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
-// layoutKind is the kind of the one opaque block of a reply. Google wants every
-// signature back in the very part that it came in, so what is kept is the order
-// of the parts, with what only Google understands.
+// layoutKind is the kind of the one opaque block of a reply. Google requires every
+// signature back in the same part that it came in, so the block keeps the order
+// of the parts, and the data that only Google understands.
 const layoutKind = "parts"
 
 // maxSteps bounds the parts of one reply whose order is kept.
@@ -27,8 +27,8 @@ type step struct {
 	Signature string `json:"thoughtSignature,omitempty"`
 }
 
-// keep is the layout as an opaque block; nil if it says nothing that text and
-// calls do not: one stretch of text, then calls, all of them unsigned.
+// keep returns the layout as an opaque block; nil if the text and the calls already
+// imply it: one stretch of text, then calls, all of them unsigned.
 func keep(steps []step, issuer string) []model.Opaque {
 	telling := false
 	for i, s := range steps {
@@ -44,7 +44,7 @@ func keep(steps []step, issuer string) []model.Opaque {
 	return []model.Opaque{{Issuer: issuer, Kind: layoutKind, Data: data}}
 }
 
-// layout is what was kept with a message for this issuer.
+// layout returns the layout that was kept with a message for this issuer.
 func layout(m model.Message, issuer string) []step {
 	for _, o := range m.Opaque {
 		var steps []step
@@ -55,8 +55,8 @@ func layout(m model.Message, issuer string) []step {
 	return nil
 }
 
-// unsigned stands, by Google's documentation, for the signature of a call that
-// another model made, or that was lost: newer models refuse a call without any.
+// unsigned replaces, by Google's documentation, the signature of a call that
+// another model made, or that was lost: newer models refuse a call without a signature.
 const unsigned = "skip_thought_signature_validator"
 
 // assistant renders an assistant message in the order it came in. If it was
@@ -74,7 +74,7 @@ func assistant(m model.Message, name string) []part {
 		case s.Call:
 			c := calls[0]
 			calls = calls[1:]
-			p.Call = &call{ID: wire.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: wire.Arguments(c)}
+			p.Call = &call{ID: modelhttp.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: modelhttp.Arguments(c)}
 			if first := len(calls) == len(m.Calls)-1; first && p.Signature == "" && strict(name) {
 				p.Signature = unsigned
 			}
@@ -83,7 +83,7 @@ func assistant(m model.Message, name string) []part {
 		default:
 			said := text[:s.Text]
 			text = text[s.Text:]
-			if wire.Blank(said) && p.Signature == "" {
+			if modelhttp.Blank(said) && p.Signature == "" {
 				continue
 			}
 			p.Text = &said

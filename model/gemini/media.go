@@ -3,8 +3,8 @@ package gemini
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // inline is a medium on the wire.
@@ -22,17 +22,17 @@ func media(m model.Message) []part {
 	var parts []part
 	for _, d := range m.Media {
 		if d.IsText() {
-			text := wire.TextDocument(d)
+			text := modelhttp.TextDocument(d)
 			parts = append(parts, part{Text: &text})
 			continue
 		}
-		parts = append(parts, part{Inline: &inline{d.Type, wire.Base64(d)}})
+		parts = append(parts, part{Inline: &inline{d.Type, modelhttp.Base64(d)}})
 	}
 	return parts
 }
 
-// resolution says how finely media are to be seen, where there are any: what
-// Google takes without being told has changed from model to model.
+// resolution sets the resolution of media, if there are any: Google's
+// default has changed from model to model.
 func resolution(messages []model.Message) string {
 	if slices.ContainsFunc(messages, func(m model.Message) bool {
 		return slices.ContainsFunc(m.Media, func(d model.Media) bool { return !d.IsText() })

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // callPrefix begins the ids of calls on the wire.
@@ -25,7 +25,7 @@ const (
 
 // request renders a request for the wire.
 func request(req model.Request) ([]byte, error) {
-	messages, err := wire.WithMedia(req)
+	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func unsent(why string) error {
 func system(req model.Request) *content {
 	var c content
 	for _, text := range []string{req.System, req.Dynamic} {
-		if !wire.Blank(text) {
+		if !modelhttp.Blank(text) {
 			c.Parts = append(c.Parts, part{Text: &text})
 		}
 	}
@@ -78,20 +78,20 @@ func system(req model.Request) *content {
 // without parameters only without a schema.
 func declare(t model.ToolSpec) (function, error) {
 	f := function{Name: t.Name, Description: t.Description}
-	if wire.Blank(f.Description) {
+	if modelhttp.Blank(f.Description) {
 		f.Description = t.Name
 	}
-	if wire.Blank(t.Schema) {
+	if modelhttp.Blank(t.Schema) {
 		return f, nil
 	}
-	schema, err := wire.Schema(t)
+	schema, err := modelhttp.Schema(t)
 	f.Schema = schema
 	return f, err
 }
 
 // choice renders the tool choice.
 func choice(req model.Request) *config {
-	switch forced := wire.Choice(req); {
+	switch forced := modelhttp.Choice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return &config{calling{Mode: modeNone}}
 	case forced == model.ChoiceAny:
@@ -105,7 +105,7 @@ func choice(req model.Request) *config {
 // takesSchema reports whether the model can be held to the schema of the answer.
 // Before Gemini 3 a request with tools is refused then, before 2.5 any is.
 func takesSchema(req model.Request) bool {
-	return wire.IsObject(req.Schema) && wire.Choice(req) == "" &&
+	return modelhttp.IsObject(req.Schema) && modelhttp.Choice(req) == "" &&
 		(strict(req.Model) || strings.HasPrefix(req.Model, "gemini-2.5") && len(req.Tools) == 0)
 }
 
@@ -120,7 +120,7 @@ func conversation(messages []model.Message, name string) []content {
 		}
 		calls = m.Calls
 		if len(parts) == 0 {
-			continue // an empty message is refused, and says nothing
+			continue // the API rejects an empty message, which has no content anyway
 		}
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Parts = append(out[n-1].Parts, parts...)
@@ -148,22 +148,22 @@ func user(m model.Message, calls []model.ToolCall) []part {
 		if r.Error {
 			key = keyError
 		}
-		parts = append(parts, part{Response: &response{ID: wire.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
+		parts = append(parts, part{Response: &response{ID: modelhttp.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
 			Response: map[string]string{key: r.Text}}})
 	}
 	parts = append(parts, media(m)...)
-	if !wire.Blank(m.Text) {
+	if !modelhttp.Blank(m.Text) {
 		parts = append(parts, part{Text: &m.Text})
 	}
 	return parts
 }
 
-// callName makes the name of a call in a transcript one that this API takes: it
+// callName turns the name of a call in a transcript into one that this API accepts: it
 // begins with a letter or an underscore.
 func callName(name string) string {
-	name = wire.CallName(name)
+	name = modelhttp.CallName(name)
 	if c := name[0]; c == '-' || c >= '0' && c <= '9' {
 		name = "_" + name
 	}
-	return name[:min(len(name), wire.MaxName)]
+	return name[:min(len(name), modelhttp.MaxName)]
 }

@@ -3,8 +3,8 @@ package gemini
 import (
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // reader puts one reply together from the events of a stream.
@@ -14,7 +14,7 @@ type reader struct {
 	issuer string
 
 	text    strings.Builder
-	calls   wire.Calls
+	calls   modelhttp.Calls
 	thought strings.Builder // of the last step, if it is a thought
 	steps   []step
 	usage   model.Usage
@@ -22,7 +22,7 @@ type reader struct {
 	served  string
 	reason  string
 	refused bool // the prompt was blocked
-	stopped bool // the provider said that the reply is whole
+	stopped bool // the provider reported that the reply is whole
 }
 
 func newReader(issuer string, emit func(model.Delta)) *reader {
@@ -34,7 +34,7 @@ func newReader(issuer string, emit func(model.Delta)) *reader {
 	return r
 }
 
-// size grows with what is kept of the reply.
+// size grows with the part of the reply that is kept.
 func (r *reader) size() int { return r.said + r.calls.Size() + len(r.steps) }
 
 func (r *reader) take(e event) {
@@ -75,18 +75,18 @@ func (r *reader) part(p part) {
 	text := ""
 	switch {
 	case p.Call != nil:
-		if r.calls.Len() >= wire.MaxCalls {
+		if r.calls.Len() >= modelhttp.MaxCalls {
 			return
 		}
 		args := string(p.Call.Args)
 		if args == "null" {
 			args = ""
 		}
-		// Every call comes whole, so each has a place of its own.
+		// Every call arrives whole, so each has an index of its own.
 		r.calls.Delta(int64(r.calls.Len()), "", clean(p.Call.Name), args)
 		next.Call = true
 	case p.Text == nil && p.Signature == "":
-		return // of a kind that nobody asked for
+		return // a kind of part that the request did not ask for
 	case p.Thought:
 		next.IsThought = true
 		if p.Text != nil {
@@ -108,7 +108,7 @@ func (r *reader) say(kind model.DeltaKind, text string) {
 	}
 }
 
-// place adds a step, or lets it continue the one before.
+// place appends a step, or extends the previous one.
 func (r *reader) place(next step, text string) {
 	if next.Text == 0 && next.Signature == "" && !next.Call && text == "" {
 		return
@@ -124,7 +124,7 @@ func (r *reader) place(next step, text string) {
 		}
 		r.settle()
 	}
-	if len(r.steps) <= maxSteps { // one more than may be kept: then none is
+	if len(r.steps) <= maxSteps { // one more than the limit: then keep drops the layout
 		r.steps = append(r.steps, next)
 	}
 	if next.IsThought {
@@ -132,7 +132,7 @@ func (r *reader) place(next step, text string) {
 	}
 }
 
-// settle gives the last step what was thought in it.
+// settle stores the collected thoughts in the last step.
 func (r *reader) settle() {
 	if n := len(r.steps); n > 0 && r.steps[n-1].IsThought && r.steps[n-1].Thought == "" {
 		r.steps[n-1].Thought = r.thought.String()
@@ -140,14 +140,14 @@ func (r *reader) settle() {
 	r.thought.Reset()
 }
 
-// usage splits the prompt, which Google reports whole, into its parts, and adds
-// what was thought to what was said. Google bills no writing of a cache.
+// usage splits the prompt, which Google reports as one sum, into its parts, and adds
+// the thinking tokens to the output. Google does not bill writes to a cache.
 func usage(c counts) model.Usage {
 	read := min(max(c.Cached, 0), c.Prompt)
 	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read, Reasoning: max(c.Thoughts, 0)}
 }
 
-// reply is what has arrived so far.
+// reply returns the part of the reply that has arrived so far.
 func (r *reader) reply() model.Reply {
 	r.settle()
 	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(false), Opaque: keep(r.steps, r.issuer)}
@@ -158,7 +158,7 @@ func (r *reader) reply() model.Reply {
 	case stop == model.StopEnd && len(m.Calls) > 0:
 		stop = model.StopTools // it has no word of its own for that
 	}
-	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served}
 }
 
 // mapStop names the provider's reason in our words; it decides nothing.

@@ -2,7 +2,7 @@ package gemini
 
 import "encoding/json"
 
-// body is what is posted.
+// body is the body of a request.
 type body struct {
 	SystemInstruction *content   `json:"systemInstruction,omitempty"`
 	Contents          []content  `json:"contents"`
@@ -11,7 +11,7 @@ type body struct {
 	Generation        generation `json:"generationConfig"`
 }
 
-// content is one message: what a side said in one go.
+// content is one message: consecutive parts of one role.
 type content struct {
 	Role  string `json:"role,omitempty"`
 	Parts []part `json:"parts"`
@@ -64,12 +64,12 @@ type generation struct {
 	Temperature *float64  `json:"temperature,omitempty"`
 	Thinking    *thinking `json:"thinkingConfig,omitempty"`
 	Resolution  string    `json:"mediaResolution,omitempty"`
-	// A schema of the answer wants its type beside it.
+	// A response schema requires a MIME type as well.
 	Type   string          `json:"responseMimeType,omitempty"`
 	Schema json.RawMessage `json:"responseJsonSchema,omitempty"`
 }
 
-// thinking has one of its fields: a request with both is refused.
+// thinking has exactly one of its fields set: Google refuses a request with both.
 type thinking struct {
 	Level  string `json:"thinkingLevel,omitempty"`
 	Budget int64  `json:"thinkingBudget,omitempty"`

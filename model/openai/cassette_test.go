@@ -4,17 +4,17 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
 	t.Parallel()
-	wiretest.RunRecorded(t, dialect(), func(root string, timeouts wire.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return openai.New(openai.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }
@@ -22,7 +22,7 @@ func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
 // TestResponsesPlayTheSame is that of the Responses API.
 func TestResponsesPlayTheSame(t *testing.T) {
 	t.Parallel()
-	wiretest.RunRecorded(t, responsesDialect(), func(root string, timeouts wire.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, responsesDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: timeouts, API: openai.APIResponses, Transport: by})
 	})
 }

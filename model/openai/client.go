@@ -16,8 +16,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // Provider is the name of this provider in "provider/model".
@@ -26,44 +26,44 @@ const Provider = "openai"
 // DefaultBaseURL is OpenAI's own.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// API is one of the two that OpenAI has for the same models.
+// API is one of the two APIs that OpenAI offers for the same models.
 type API string
 
-// The APIs. Chat Completions is what other servers offer; in Responses newer
-// models reason beside tools, and what they thought goes back to them.
+// The APIs. Other servers offer Chat Completions; in Responses, newer
+// models reason while they use tools, and the client sends their reasoning back.
 const (
 	APIResponses API = "responses"
 	APIChat      API = "chat"
 )
 
-// Structured says when the schema of an answer is sent.
+// Structured selects the requests that carry the schema of an answer.
 type Structured string
 
-// Always, or only in requests without tools (a server may hold the model to the
-// schema from the first token on, and then it can call none), or never.
+// Always, or only in requests without tools (a server may enforce the schema from
+// the first token on, and then the model can call no tool), or never.
 const (
 	StructuredAlways Structured = "always"
 	StructuredAlone  Structured = "alone"
 	StructuredNever  Structured = "never"
 )
 
-// Config says where and as whom. The package reads no environment.
+// Config configures a Client. The package reads no environment.
 type Config struct {
 	// BaseURL is OPENAI_BASE_URL, with its /v1; empty means DefaultBaseURL.
 	BaseURL string
-	// APIKey is OPENAI_API_KEY; empty sends none, as local servers like it.
+	// APIKey is OPENAI_API_KEY; empty sends no key, as local servers expect.
 	APIKey string
-	// MaxTokens bounds the output by max_tokens instead of
-	// max_completion_tokens: for servers that only know the older name.
+	// MaxTokens limits the output with max_tokens instead of
+	// max_completion_tokens: for servers that support only the older name.
 	MaxTokens bool
-	// API says which API is spoken; empty means Responses at OpenAI's own address
+	// API selects the API; empty means Responses at OpenAI's own address
 	// and Chat Completions elsewhere.
 	API API
-	// Structured says when Request.Schema is sent; empty means always at OpenAI's
-	// own address and never elsewhere: not every server takes one.
+	// Structured selects when Request.Schema is sent; empty means always at OpenAI's
+	// own address and never elsewhere: not every server accepts a schema.
 	Structured Structured
 	// Timeouts of an attempt; zero fields mean the defaults of package wire.
-	Timeouts wire.Timeouts
+	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
@@ -71,8 +71,8 @@ type Config struct {
 // Client is a model.Client.
 type Client struct {
 	cfg Config
-	// own: it is called at OpenAI's own address. There the tier is named whose
-	// prices are listed: unsaid, it is what the project of the key is set to.
+	// own: the client calls OpenAI's own address. There requests name the tier whose prices
+	// are listed: by default the tier is a setting of the key's project.
 	own bool
 	// sdk is not made by NewClient, which takes options from the environment.
 	sdk sdk.Client
@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := wire.BaseURL(cfg.BaseURL); err != nil {
+	if _, err := modelhttp.BaseURL(cfg.BaseURL); err != nil {
 		return nil, err
 	}
 	if cfg.Transport == nil {
@@ -125,8 +125,8 @@ func Own(base string) bool {
 func (c *Client) API() API { return c.cfg.API }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
-// provider has said why it stopped, or has ended the stream by its convention:
-// what breaks after that is no error, though usage may then be unknown.
+// provider has sent a stop reason, or has ended the stream by its convention:
+// a later failure is no error, though usage may then be unknown.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	if c.cfg.API == APIResponses {
 		return c.respond(ctx, req, emit)
@@ -135,10 +135,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
-	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
 	stream := c.sdk.Chat.Completions.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(emit)
 	for stream.Next() {
 		r.take(stream.Current())
@@ -154,15 +154,15 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 }
 
 // failure reads an error of the SDK: an error in an event, or what wire makes of it.
-func (c *Client) failure(a *wire.Attempt, err error) error {
+func (c *Client) failure(a *modelhttp.Attempt, err error) error {
 	var event *ssestream.StreamError
 	if errors.As(err, &event) {
-		return wire.Classify(0, nil, event.Event.Data, c.cfg.APIKey)
+		return modelhttp.Classify(0, nil, event.Event.Data, c.cfg.APIKey)
 	}
 	return a.Failure(err)
 }
 
-// String and GoString keep the key out of what prints a client.
+// String and GoString keep the key out of the printed form of a client.
 func (c *Client) String() string { return "openai client" }
 
 // GoString is for %#v.

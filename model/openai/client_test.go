@@ -15,12 +15,12 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/troupe-run/troupe/internal/shape"
-	"github.com/troupe-run/troupe/internal/strict"
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // chunk renders one chunk with a choice.
@@ -57,7 +57,7 @@ func dialect() wiretest.Dialect {
 	calls := append(append([]string{}, open...), call(1, "call_b", "grep", `{"pattern":"x y"`), ": keep-alive\n\n", call(0, "", "", `th":"a.go"}`))
 	all := append(append([]string{}, calls...), call(1, "", "", `,"glob":"*.go"}`))
 	return wiretest.Dialect{
-		New: func(root string, t wire.Timeouts) (model.Client, error) {
+		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t})
 		},
 		Hello:      []string{role, text("Hello, "), text("wörld"), chunk("{}", "stop"), usage, done},
@@ -83,7 +83,7 @@ func dialect() wiretest.Dialect {
 
 // accepted: a request is one that the SDK's types know, and that breaks no rule.
 func accepted(body []byte) error {
-	return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), strict.OpenAI(body))
+	return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), conformance.OpenAI(body))
 }
 
 func TestConformance(t *testing.T) {
@@ -108,7 +108,7 @@ func ask(t *testing.T, path string, cfg openai.Config, req model.Request, events
 		if strings.HasSuffix(path, "responses") {
 			kind = reflect.TypeFor[responses.ResponseNewParams]()
 		}
-		if err := shape.Fits(data, kind, "stream"); err != nil {
+		if err := sdktypes.Fits(data, kind, "stream"); err != nil {
 			t.Error(err)
 		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != path {

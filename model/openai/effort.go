@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// effortRule is what Chat Completions takes as reasoning effort from a family
-// of models, which are known by their prefix.
+// effortRule is the reasoning effort that Chat Completions accepts from a family
+// of models, which is identified by a prefix.
 type effortRule struct {
 	prefix string
 	// plain is false for models that have no effort.
 	plain bool
-	// tools is what to send beside function tools: effortAsked, effortAbsent or effortNone.
+	// tools is the effort to send along with function tools: effortAsked, effortAbsent or effortNone.
 	tools string
 }
 
-// OpenAI's newer models reason beside tools only in another API. In this one
-// some want the effort left out when tools are listed, and some refuse the
-// request unless it says "none" (each error message says which).
+// Ways to send the effort along with tools. OpenAI's newer models combine reasoning with tools
+// only in the Responses API. In Chat Completions some models require no effort when tools are
+// listed, and some reject the request unless the effort is "none" (each error message says which).
 const (
 	effortAsked  = "asked"
 	effortAbsent = "absent"
 	effortNone   = "none"
 )
 
-// effortRules are searched in order; a model that is not listed gets what was asked.
+// effortRules are searched in order; a model that is not listed gets the requested effort.
 var effortRules = []effortRule{
 	{"gpt-3", false, effortAbsent},
 	{"gpt-4", false, effortAbsent},
@@ -54,16 +54,16 @@ func effort(name, asked string, tools bool) string {
 	return ""
 }
 
-// reasons reports whether a model may reason, as far as its name tells.
+// reasons reports whether a model may reason, judging by its name.
 func reasons(name string) bool { return ruleOf(name).plain }
 
-// What reasons refuses a temperature, but for the calm, who reason only if asked.
+// Models in reasoning reject a temperature, except those in calm, which reason only on request.
 var (
 	reasoning = []string{"gpt-5", "gpt-6", "o1", "o3", "o4"}
 	calm      = []string{"gpt-5.1", "gpt-5.2", "gpt-5.4"}
 )
 
-// tempered reports whether a model takes a temperature beside the effort that is sent.
+// tempered reports whether a model accepts a temperature along with the effort.
 func tempered(name, effort string) bool {
 	name = bare(name)
 	return effort == effortNone || !begins(name, reasoning) || effort == "" && begins(name, calm)
@@ -73,11 +73,11 @@ func begins(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// bare is the name of a model without what gateways put before it, a provider,
-// and OpenAI, the mark of a fine-tuned one.
+// bare returns the name of a model without the provider that gateways put before it,
+// and without OpenAI's mark of a fine-tuned model.
 func bare(name string) string { return strings.TrimPrefix(path.Base(name), "ft:") }
 
-// ruleOf is the rule of a model by its name.
+// ruleOf returns the rule of a model by its name.
 func ruleOf(name string) effortRule {
 	name = bare(name)
 	for _, r := range effortRules {

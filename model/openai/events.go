@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
-// event is what is read of an event of the Responses API.
+// event holds the fields that the listener reads of an event of the Responses API.
 type event struct {
 	Type     string          `json:"type"`
 	Index    int64           `json:"output_index"`
@@ -51,7 +51,7 @@ type outputItem struct {
 	} `json:"summary"`
 }
 
-// counted is usage as this API reports it: Output holds what was thought.
+// counted is usage as this API reports it: Output includes the reasoning.
 type counted struct {
 	Input  *int64 `json:"input_tokens"`
 	Output *int64 `json:"output_tokens"`
@@ -76,8 +76,8 @@ const (
 // reasonLimit is why a reply is not whole that reached the limit of the output.
 const reasonLimit = "max_output_tokens"
 
-// failure is the error of an event in the form of an error response; nil if the
-// event is none.
+// failure returns the error of an event in the form of an error response; nil if the
+// event is not an error.
 func (e event) failure(data []byte) []byte {
 	switch {
 	case e.Type == "response.failed" && e.Response != nil && !null(e.Response.Error):
@@ -110,13 +110,13 @@ type listener struct {
 
 	items   []*item
 	at      map[int64]*item // the latest of a place
-	calls   wire.Calls
+	calls   modelhttp.Calls
 	usage   model.Usage
 	known   bool
 	served  string
 	reason  string // why it is not whole
 	refused bool
-	stopped bool // the provider said that the reply is over
+	stopped bool // the provider reported that the reply is over
 }
 
 // item is one item on its way in.
@@ -139,7 +139,7 @@ func newListener(issuer string, emit func(model.Delta)) *listener {
 	return r
 }
 
-// size grows with what is kept of the reply.
+// size grows with the part of the reply that is kept.
 func (r *listener) size() int { return r.said + r.calls.Size() + len(r.items) }
 
 func (r *listener) take(e event) {
@@ -195,7 +195,7 @@ func (r *listener) over(res *response) {
 
 // begin begins an item. At a place whose item is over, it is another one.
 func (r *listener) begin(index int64, o outputItem) *item {
-	if it := r.at[index]; it != nil && !it.ended || len(r.items) >= maxItems || r.calls.Len() >= wire.MaxCalls {
+	if it := r.at[index]; it != nil && !it.ended || len(r.items) >= maxItems || r.calls.Len() >= modelhttp.MaxCalls {
 		return it
 	}
 	it := &item{kind: o.Type, phase: clean(o.Phase)}
@@ -278,7 +278,7 @@ func (r *listener) count(res *response) {
 	r.known, r.usage = true, split(*u.Input, *u.Output, u.Total, u.Of.Cached, u.Of.Written, u.To.Reasoning)
 }
 
-// reply is what has arrived so far.
+// reply returns the part of the reply that has arrived so far.
 func (r *listener) reply() model.Reply {
 	var texts []string
 	var steps []step
@@ -288,7 +288,7 @@ func (r *listener) reply() model.Reply {
 			steps = append(steps, step{Call: true})
 		case it.thought != nil:
 			steps = append(steps, step{Thought: it.thought})
-		case !wire.Blank(said):
+		case !modelhttp.Blank(said):
 			texts = append(texts, said)
 			steps = append(steps, step{Text: len(said), Phase: it.phase})
 		}
@@ -296,7 +296,7 @@ func (r *listener) reply() model.Reply {
 	stop := r.stop()
 	m := model.Message{Role: model.Assistant, Text: strings.Join(texts, between),
 		Calls: r.calls.Result(stop == model.StopMaxOutput), Opaque: keep(steps, r.issuer)}
-	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served}
 }
 
 // stop names in our words why a reply ended; it decides nothing.

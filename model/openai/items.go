@@ -9,15 +9,15 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // itemsKind is the kind of the one opaque block of a reply of the Responses API:
 // the order of its items, with what only OpenAI understands of them.
 const itemsKind = "items"
 
-// maxItems bounds the items of one reply; what comes after is not kept.
+// maxItems bounds the items of one reply; later items are dropped.
 const maxItems = 4096
 
 // between stands between the texts of two messages of one reply.
@@ -38,9 +38,9 @@ type thought struct {
 	Encrypted string   `json:"encrypted_content"`
 }
 
-// keep is the order of the items as an opaque block; nil if it says nothing that
-// text and calls do not. A thought that nothing follows is not kept: OpenAI
-// refuses one without the item that it led to.
+// keep returns the order of the items as an opaque block; nil if the text and the calls already
+// imply it. keep drops a thought that no item follows: OpenAI
+// rejects a thought without the item that it led to.
 func keep(steps []step, issuer string) []model.Opaque {
 	for len(steps) > 0 && steps[len(steps)-1].Thought != nil {
 		steps = steps[:len(steps)-1]
@@ -89,7 +89,7 @@ func fits(steps []step, m model.Message) bool {
 			} else if said {
 				text = text[len(between):]
 			}
-			if s.Text <= 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) || wire.Blank(text[:s.Text]) {
+			if s.Text <= 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) || modelhttp.Blank(text[:s.Text]) {
 				return false
 			}
 			text, said = text[s.Text:], true
@@ -113,7 +113,7 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 		switch m.Role {
 		case model.User:
 			shown = append(shown, mediaItems(m)...)
-			if !wire.Blank(m.Text) {
+			if !modelhttp.Blank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
@@ -134,7 +134,7 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 
 func output(r model.ToolResult) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-		CallID: param.NewOpt(wire.CallID(callPrefix, r.Call)),
+		CallID: param.NewOpt(modelhttp.CallID(callPrefix, r.Call)),
 		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(result(r))}}}
 }
 
@@ -150,8 +150,8 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 	for _, s := range stepsOf(m, issuer) {
 		switch {
 		case s.Call:
-			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(wire.Arguments(calls[0])),
-				wire.CallID(callPrefix, calls[0].ID), wire.CallName(calls[0].Name)))
+			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(modelhttp.Arguments(calls[0])),
+				modelhttp.CallID(callPrefix, calls[0].ID), modelhttp.CallName(calls[0].Name)))
 			calls = calls[1:]
 		case s.Thought != nil:
 			out = append(out, s.Thought.item())
@@ -159,7 +159,7 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 			if said {
 				text = text[len(between):]
 			}
-			if part := text[:s.Text]; !wire.Blank(part) {
+			if part := text[:s.Text]; !modelhttp.Blank(part) {
 				out = append(out, easy(responses.EasyInputMessageRoleAssistant, part, s.Phase))
 			}
 			text, said = text[s.Text:], true

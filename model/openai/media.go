@@ -5,11 +5,11 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
-// imageDetail is how finely images are to be seen: by itself the API may take a
+// imageDetail is the detail of images: the API's default may be a
 // finer one, which costs more.
 const imageDetail = "high"
 
@@ -19,12 +19,12 @@ func media(m model.Message) []sdk.ChatCompletionContentPartUnionParam {
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			parts = append(parts, sdk.TextContentPart(wire.TextDocument(d)))
+			parts = append(parts, sdk.TextContentPart(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: wire.DataURL(d), Detail: imageDetail}))
+			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: modelhttp.DataURL(d), Detail: imageDetail}))
 		default:
 			parts = append(parts, sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
-				FileData: param.NewOpt(wire.DataURL(d)), Filename: param.NewOpt(wire.FileName(d))}))
+				FileData: param.NewOpt(modelhttp.DataURL(d)), Filename: param.NewOpt(modelhttp.FileName(d))}))
 		}
 	}
 	return parts
@@ -36,20 +36,20 @@ func mediaItems(m model.Message) responses.ResponseInputMessageContentListParam 
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			parts = append(parts, responses.ResponseInputContentParamOfInputText(wire.TextDocument(d)))
+			parts = append(parts, responses.ResponseInputContentParamOfInputText(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
 			p := responses.ResponseInputContentParamOfInputImage(imageDetail)
-			p.OfInputImage.ImageURL = param.NewOpt(wire.DataURL(d))
+			p.OfInputImage.ImageURL = param.NewOpt(modelhttp.DataURL(d))
 			parts = append(parts, p)
 		default:
 			parts = append(parts, responses.ResponseInputContentUnionParam{OfInputFile: &responses.ResponseInputFileParam{
-				FileData: param.NewOpt(wire.DataURL(d)), Filename: param.NewOpt(wire.FileName(d))}})
+				FileData: param.NewOpt(modelhttp.DataURL(d)), Filename: param.NewOpt(modelhttp.FileName(d))}})
 		}
 	}
 	return parts
 }
 
-// asked is a message of the user: media, and then what is said of them.
+// asked renders a message of the user: its media, then its text.
 func asked(shown responses.ResponseInputMessageContentListParam, text string) responses.ResponseInputItemUnionParam {
 	if len(shown) == 0 {
 		return easy(responses.EasyInputMessageRoleUser, text, "")

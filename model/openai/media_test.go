@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 func list(t *testing.T, text string) (want any) {

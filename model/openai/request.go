@@ -9,8 +9,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // callPrefix begins the ids of calls on the wire.
@@ -18,7 +18,7 @@ const callPrefix = "call_"
 
 // request renders a request for the wire.
 func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error) {
-	messages, err := wire.WithMedia(req)
+	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return sdk.ChatCompletionNewParams{}, err
 	}
@@ -66,7 +66,7 @@ func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 	auto := func(v sdk.ChatCompletionToolChoiceOptionAuto) sdk.ChatCompletionToolChoiceOptionUnionParam {
 		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(v))}
 	}
-	switch forced := wire.Choice(req); {
+	switch forced := modelhttp.Choice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return auto(sdk.ChatCompletionToolChoiceOptionAutoNone)
 	case forced == model.ChoiceAny:
@@ -80,13 +80,13 @@ func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 // system is one message: servers that speak this API take no second one, and
 // those that cache do so by the longest prefix. What may change comes last.
 func system(req model.Request) string {
-	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, wire.Blank)
+	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, modelhttp.Blank)
 	return strings.Join(parts, "\n\n")
 }
 
 // function renders a tool with its schema as it was written.
 func function(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
-	schema, err := wire.Schema(t)
+	schema, err := modelhttp.Schema(t)
 	if err != nil {
 		return shared.FunctionDefinitionParam{}, err
 	}
@@ -123,18 +123,18 @@ func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 		switch m.Role {
 		case model.User:
 			shown = append(shown, media(m)...)
-			if !wire.Blank(m.Text) {
+			if !modelhttp.Blank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
-			if !wire.Blank(m.Text) || len(m.Calls) > 0 {
+			if !modelhttp.Blank(m.Text) || len(m.Calls) > 0 {
 				flush()
 				out = append(out, assistant(m))
 			}
 		case model.ToolRole:
 			flush()
 			for _, r := range m.Results {
-				out = append(out, sdk.ToolMessage(result(r), wire.CallID(callPrefix, r.Call)))
+				out = append(out, sdk.ToolMessage(result(r), modelhttp.CallID(callPrefix, r.Call)))
 			}
 		}
 	}
@@ -144,15 +144,15 @@ func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 
 func assistant(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
-	if !wire.Blank(m.Text) {
+	if !modelhttp.Blank(m.Text) {
 		a.Content.OfString = param.NewOpt(m.Text)
 	}
 	for _, c := range m.Calls {
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: wire.CallID(callPrefix, c.ID),
+				ID: modelhttp.CallID(callPrefix, c.ID),
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: wire.CallName(c.Name), Arguments: string(wire.Arguments(c)),
+					Name: modelhttp.CallName(c.Name), Arguments: string(modelhttp.Arguments(c)),
 				},
 			},
 		})
@@ -166,7 +166,7 @@ const (
 )
 
 func result(r model.ToolResult) string {
-	if wire.Blank(r.Text) {
+	if modelhttp.Blank(r.Text) {
 		r.Text = nothingShown
 	}
 	if r.Error && !strings.HasPrefix(strings.ToLower(r.Text), "error") {

@@ -12,23 +12,23 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // respond makes one attempt by the Responses API. A reply is whole once the
-// provider has said so: what breaks after that is no error.
+// provider has reported that: a later failure is no error.
 func (c *Client) respond(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	r := newListener(Provider+"/"+req.Model, emit)
 	params, err := c.params(req)
 	if err != nil {
 		return r.reply(), err
 	}
-	a := wire.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
 	var res *http.Response
-	// The SDK's own events decode all that any tool of OpenAI's may send, and
-	// fail on what another server writes differently there.
+	// The SDK's own events decode the output of every tool of OpenAI's, and
+	// fail where another server writes those fields differently.
 	err = c.sdk.Post(a.Context(), "responses", params, &res, option.WithHTTPClient(a),
 		option.WithHeader("Accept", "text/event-stream"), option.WithJSONSet("stream", true))
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Client) respond(ctx context.Context, req model.Request, emit func(model
 }
 
 // listen feeds the events of a stream to r, up to its end or the first error.
-func (c *Client) listen(a *wire.Attempt, res *http.Response, r *listener) error {
+func (c *Client) listen(a *modelhttp.Attempt, res *http.Response, r *listener) error {
 	events := ssestream.NewDecoder(res)
 	for !r.stopped && events.Next() {
 		data := events.Event().Data
@@ -53,7 +53,7 @@ func (c *Client) listen(a *wire.Attempt, res *http.Response, r *listener) error 
 		}
 		if failure := e.failure(data); failure != nil {
 			r.count(e.Response)
-			return wire.Classify(0, nil, failure, c.cfg.APIKey)
+			return modelhttp.Classify(0, nil, failure, c.cfg.APIKey)
 		}
 		r.take(e)
 		a.Grew(r.size())
@@ -73,7 +73,7 @@ func (c *Client) listen(a *wire.Attempt, res *http.Response, r *listener) error 
 // params renders a request for the wire. Nothing of it is kept by OpenAI: what
 // a model thought goes back to it encrypted, in the transcript.
 func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) {
-	messages, err := wire.WithMedia(req)
+	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return responses.ResponseNewParams{}, err
 	}
@@ -114,7 +114,7 @@ func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) 
 // declaration renders a tool with its schema as it was written. This API would
 // else make every parameter required.
 func declaration(t model.ToolSpec) (responses.FunctionToolParam, error) {
-	schema, err := wire.Schema(t)
+	schema, err := modelhttp.Schema(t)
 	if err != nil {
 		return responses.FunctionToolParam{}, err
 	}
@@ -137,7 +137,7 @@ func toolChoice(req model.Request) responses.ResponseNewParamsToolChoiceUnion {
 	mode := func(m responses.ToolChoiceOptions) responses.ResponseNewParamsToolChoiceUnion {
 		return responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(m)}
 	}
-	switch forced := wire.Choice(req); {
+	switch forced := modelhttp.Choice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return mode(responses.ToolChoiceOptionsNone)
 	case forced == model.ChoiceAny:

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/openai/openai-go/v3/responses"
 
-	"github.com/troupe-run/troupe/internal/shape"
-	"github.com/troupe-run/troupe/internal/strict"
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/model/wire"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // ev renders one event of the Responses API.
@@ -74,7 +74,7 @@ func responsesDialect() wiretest.Dialect {
 		added(1, called("read_file", "", "in_progress")), args(1, `{"pa`))
 	calls := append(open[:len(open):len(open)], added(2, called("grep", "", "in_progress")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`), args(2, `,"glob":"*.go"}`))
 	return wiretest.Dialect{
-		New: func(root string, t wire.Timeouts) (model.Client, error) {
+		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t, API: openai.APIResponses})
 		},
 		Hello:      append(hello[:len(hello):len(hello)], state("completed", counts)),
@@ -95,7 +95,7 @@ func responsesDialect() wiretest.Dialect {
 		},
 		Judge: func(body []byte) error {
 			issuer := func(string) string { return "m-1" }
-			return errors.Join(shape.Fits(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), strict.Responses(body, issuer))
+			return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), conformance.Responses(body, issuer))
 		},
 		TooLong:    dialect().TooLong,
 		BadRequest: dialect().BadRequest,

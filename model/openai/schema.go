@@ -3,11 +3,11 @@ package openai
 import (
 	"encoding/json"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
-// schemaName is what the schema of an answer is called on the wire.
+// schemaName is the name of an answer's schema in requests.
 const schemaName = "answer"
 
 // format is the schema of an answer as it is sent.
@@ -18,7 +18,7 @@ type format struct {
 	Strict bool            `json:"strict"`
 }
 
-// json is the format with its type, or with none where that stands beside it.
+// json returns the format with its type, or without one where the request has the type in another field.
 func (f format) json(kind string) json.RawMessage {
 	f.Type = kind
 	data, err := json.Marshal(f)
@@ -28,18 +28,18 @@ func (f format) json(kind string) json.RawMessage {
 	return data
 }
 
-// schema is what is sent of the schema of a request. The model is held to it
-// where it is of the subset that OpenAI takes; else it is told, and tries.
+// schema returns the format to send for the schema of a request. OpenAI enforces a schema
+// of the subset that it supports; any other schema is only a hint to the model.
 func (c *Client) schema(req model.Request) (format, bool) {
 	callable := len(req.Tools) > 0 && !req.NoTools
-	if !wire.IsObject(req.Schema) || wire.Choice(req) != "" || c.cfg.Structured == StructuredNever || c.cfg.Structured == StructuredAlone && callable {
+	if !modelhttp.IsObject(req.Schema) || modelhttp.Choice(req) != "" || c.cfg.Structured == StructuredNever || c.cfg.Structured == StructuredAlone && callable {
 		return format{}, false
 	}
 	var root struct{ Type any }
 	if json.Unmarshal([]byte(req.Schema), &root) != nil || root.Type != "object" {
-		return format{}, false // refused, strict or not: the prompt says the schema, and the loop checks it
+		return format{}, false // OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
 	}
-	if s, ok := wire.Constrained(req.Schema, true); ok {
+	if s, ok := modelhttp.Constrained(req.Schema, true); ok {
 		return format{Name: schemaName, Schema: s, Strict: true}, true
 	}
 	return format{Name: schemaName, Schema: json.RawMessage(req.Schema)}, true

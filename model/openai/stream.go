@@ -6,8 +6,8 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 
+	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/wire"
 )
 
 // reader puts one reply together from the chunks of a stream.
@@ -16,14 +16,14 @@ type reader struct {
 	said int // deltas
 
 	text    strings.Builder
-	calls   wire.Calls
+	calls   modelhttp.Calls
 	usage   model.Usage
 	known   bool
 	served  string
 	reason  string
 	refused bool
 	began   bool // a chunk with a choice came
-	stopped bool // the provider said that the reply is whole
+	stopped bool // the provider reported that the reply is whole
 }
 
 func newReader(emit func(model.Delta)) *reader {
@@ -35,7 +35,7 @@ func newReader(emit func(model.Delta)) *reader {
 	return r
 }
 
-// size grows with what is kept of the reply.
+// size grows with the part of the reply that is kept.
 func (r *reader) size() int { return r.said + r.calls.Size() }
 
 func (r *reader) take(c sdk.ChatCompletionChunk) {
@@ -89,9 +89,9 @@ func counts(u sdk.CompletionUsage) model.Usage {
 		u.CompletionTokensDetails.ReasoningTokens)
 }
 
-// split makes usage of what either API counts. OpenAI reports the prompt whole,
-// and what was thought within the output. Servers like it leave the thoughts out
-// of the output, and bill them: then only the total has them.
+// split converts the counts of either API to usage. OpenAI reports the prompt as one sum,
+// and the reasoning within the output. Compatible servers leave the reasoning out
+// of the output, but bill it: then only the total includes it.
 func split(prompt, output, total, read, written, thought int64) model.Usage {
 	read = min(max(read, 0), prompt)
 	written = min(max(written, 0), prompt-read)
@@ -99,7 +99,7 @@ func split(prompt, output, total, read, written, thought int64) model.Usage {
 	return model.Usage{Input: prompt - read - written, Output: output, CacheRead: read, CacheCreation: written, Reasoning: min(max(thought, 0), max(output, 0))}
 }
 
-// reply is what has arrived so far.
+// reply returns the part of the reply that has arrived so far.
 func (r *reader) reply() model.Reply {
 	stop := mapStop(r.reason)
 	if r.refused && stop == model.StopEnd {
@@ -107,7 +107,7 @@ func (r *reader) reply() model.Reply {
 	}
 	return model.Reply{
 		Message: model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(stop == model.StopMaxOutput)},
-		Stop:    stop, Usage: r.usage, UsageKnown: r.known && wire.Plausible(r.usage), Served: r.served,
+		Stop:    stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served,
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/model/wire/wiretest"
+	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // roundTrip is a transport of one function.

@@ -22,7 +22,7 @@ const maxCounted = 4096
 const systemPrefix = "agent:"
 
 // Client returns a client that plays the script. A name fixes the agent; with
-// "" every request says by the first line of its system prompt who it is for,
+// "" the first line of the system prompt of each request names the agent,
 // so one client can serve all agents of a node.
 func (s *Script) Client(agent string) model.Client {
 	return &client{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
@@ -274,7 +274,7 @@ func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply,
 	return reply, nil
 }
 
-// account fills in how the reply ended and what it cost.
+// account fills in the stop reason and the usage of the reply.
 func (p *play) account(reply *model.Reply, req model.Request) {
 	reply.Stop = p.stop
 	if p.reply.NoUsage {

@@ -14,21 +14,21 @@
 //	default:
 //	  - text: nothing to say
 //
-// The client keeps no place in the script. Which reply comes next is read from
-// the request itself: it is the number of assistant messages in it (tombstones
-// do not count). So a process that is restarted in the middle of a run goes on
-// where the run stands, and the same request always gets the same reply.
-// The exceptions are Failure.Times and Script.InOrder, and they say so.
+// The client keeps no position in the script. The request itself determines which
+// reply comes next: the number of assistant messages in it (tombstones
+// do not count). So a process that is restarted in the middle of a run continues
+// where the run stopped, and the same request always gets the same reply.
+// The exceptions are Failure.Times and Script.InOrder, which document it.
 //
 // The agent is the name given to Client, or else the first line of the system
-// prompt if that reads "agent: NAME". Without either, or for a name the script
-// does not hold, the default list answers.
+// prompt if that reads "agent: NAME". Without either, or for a name that is not in
+// the script, the default list answers.
 //
-// In texts and in the string values of arguments, {{last}} stands for the text
-// of the last tool result, {{result.N}} for the Nth result (from 0) of the last
-// tool message, {{task}} for the first and {{user}} for the last user message,
-// {{agent}} for the agent's name, {{n}} for the place of the reply (from 0) and
-// {{choice}} for the tool that the request forces, which a script is free to ignore.
+// In texts and in the string values of arguments, {{last}} is replaced by the text
+// of the last tool result, {{result.N}} by the Nth result (from 0) of the last
+// tool message, {{task}} by the first and {{user}} by the last user message,
+// {{agent}} by the agent's name, {{n}} by the index of the reply (from 0) and
+// {{choice}} by the tool that the request forces, which a script may ignore.
 package script
 
 import (
@@ -48,7 +48,7 @@ import (
 // MaxBytes bounds a script file.
 const MaxBytes = 4 << 20
 
-// What is said when a script has nothing more to say.
+// Texts that a script sends after its last reply.
 const (
 	EndText     = "script ended"
 	ClosingText = "script: stopped before its end"
@@ -63,12 +63,12 @@ type Script struct {
 	Agents map[string][]Reply `yaml:"agents"`
 	// Default answers for agents that are not named.
 	Default []Reply `yaml:"default"`
-	// Repeat gives the last reply again and again past the end; otherwise the
+	// Repeat sends the last reply again and again past the end; otherwise the
 	// text is EndText, without calls.
 	Repeat bool `yaml:"repeat"`
 	// InOrder gives each request of an agent its next reply, whatever the
-	// transcript looks like: for replies that are struck from it, and for
-	// transcripts that are compacted. The count lives in the client.
+	// transcript contains: for replies that are removed from it, and for
+	// transcripts that are compacted. The count is kept in the client.
 	InOrder bool `yaml:"in_order"`
 	// Closing is the text of a turn that forbids tools when the reply in turn
 	// has no text of its own; empty means ClosingText.
@@ -84,8 +84,8 @@ type Reply struct {
 	Calls     []Call `yaml:"calls"`
 	// Stop is the provider's label. Empty means tools if there are calls, else end.
 	Stop model.Stop `yaml:"stop"`
-	// Usage is what is reported. Nil means bytes/4 of prompt and output, and an
-	// output that would pass Request.MaxOutput is cut there, as a provider does.
+	// Usage is the reported usage. Nil means bytes/4 of prompt and output; an
+	// output that would exceed Request.MaxOutput is cut there, as a provider does.
 	Usage *Usage `yaml:"usage"`
 	// NoUsage leaves usage unreported.
 	NoUsage bool `yaml:"no_usage"`
@@ -123,8 +123,8 @@ type Failure struct {
 	RetryAfter Duration         `yaml:"retry_after"`
 	Unbilled   bool             `yaml:"unbilled"`
 	Message    string           `yaml:"message"`
-	// Times is how often the same request fails before the reply is given; 0
-	// means always. The count lives in the client: a new process counts anew.
+	// Times is how often the same request fails before the reply is sent; 0
+	// means always. The count is kept in the client: a new process starts from zero.
 	Times int `yaml:"times"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// vars holds what {{name}} stands for in one request.
+// vars maps each {{name}} to its value in one request.
 type vars map[string]string
 
 func newVars(req model.Request, agent string, n int) vars {

@@ -18,7 +18,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/bus"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
 func init() {
@@ -79,7 +80,7 @@ func fakeServer(args []string) error {
 }
 
 // nodeFile is what the owner's node says of itself.
-func nodeFile(t *testing.T) (file bus.NodeFile) {
+func nodeFile(t *testing.T) (file statedir.NodeFile) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(owner.stateDir(), "node.json"))
 	if err == nil {

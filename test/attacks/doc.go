@@ -4,7 +4,7 @@
 //
 //	make attacks
 //
-// Attacks that need only one account stand beside the code that they attack.
-// The name of every test of an attack begins with TestAttack, so that
-// `go test -run '^TestAttack' ./...` plays them all.
+// Attacks that need only one account are tested next to the code that they attack.
+// The name of every attack test begins with TestAttack, so that
+// `go test -run '^TestAttack' ./...` runs them all.
 package attacks

@@ -2,66 +2,49 @@
 // directory and its git history, write_file and edit_file. All are confined to the
 // directory by os.Root: no "..", symbolic link or absolute path leads out of it.
 //
-// The output formats are a contract, stated at each tool: other programs parse
+// The output formats are a contract, documented at each tool: other programs parse
 // them. Lines that begin with "[" at the end of a result are about the result.
-// What looks like a secret is shown as mask.Replacement, in place; grep matches
-// what is shown, so that a pattern cannot be used to guess a secret.
+// Text that looks like a secret is replaced by mask.Replacement, in place; grep matches
+// the redacted text, so that a pattern cannot be used to guess a secret.
 package builtin
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
-	"syscall"
-	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mask"
 )
 
-// Errors that a model reads when it names a path that is not there for it.
-var (
-	ErrOutside   = errors.New("outside of the directory")
-	ErrDirectory = errors.New("is a directory; use list_dir")
-	ErrSpecial   = errors.New("is not a regular file")
-)
-
-// Config of the tools of one directory.
+// Config configures the tools of one directory.
 type Config struct {
 	// Writable are the paths that write_file and edit_file may write, as doublestar
 	// patterns relative to the directory: "report.md", "docs/**". Default: none.
-	// edit_file changes files that troupe did not make only where it is "**".
+	// edit_file changes files that troupe did not write only if a pattern is "**".
 	Writable []string
-	// Owned says that a file may be overwritten although it does not carry the
+	// Owned reports whether a file may be overwritten although it does not have the
 	// mark of a generated file (see Generated). Default: no such file.
 	Owned func(path string) bool
-	// Without are directories below that are not there for these tools: a recording of
-	// the run that uses them, what the node trusts. Default: none.
+	// Without are subdirectories that these tools must not see: a recording of the run
+	// that uses them, files that the node trusts. Default: none.
 	Without []string
-	// Exact says that no link on the way to the directory is followed: it was resolved before, and whoever puts a link
-	// there must not lead the tools elsewhere. Default: links are followed, once.
+	// Exact forbids links on the way to the directory: the path was resolved before, and a link that is put there
+	// later must not lead the tools elsewhere. Default: links are followed, once.
 	Exact bool
-	// Mask hides secrets. Default: by shape, and the values of the .env files in
-	// the top directory.
-	Mask *mask.Masker
+	// Mask hides secrets. Default: by shape, and the values of the .env files at the top
+	// of the directory.
+	Mask *redact.Masker
 }
 
-// place is the directory that the tools of one Dir share.
-type place struct {
-	root *os.Root
-	dir  string   // absolute, symbolic links resolved
-	left []string // out: relative, with slashes
-	cfg  Config
+// fileTools are the tools that list, read and search files.
+type fileTools struct {
+	ws   *workspace
+	mask *redact.Masker
 }
 
 // Directory is a directory that is held open, and its tools: list_dir, read_file,
@@ -72,8 +55,8 @@ type Directory struct {
 	root  *os.Root
 }
 
-// Current says that the directory is still what its name leads to. One that was
-// removed and made again is not. One that is only gone is: there is no other.
+// Current reports whether the name of the directory still leads to it. A directory that
+// was removed and created again is not current. One that is only removed is: there is no other.
 func (d *Directory) Current() bool {
 	now, err := os.Stat(d.named)
 	if err != nil {
@@ -83,15 +66,15 @@ func (d *Directory) Current() bool {
 	return err == nil && os.SameFile(now, then)
 }
 
-// Removed says that the directory has no name any more: one that has its name was made anew. One that was moved
-// aside is not.
+// Removed reports whether the directory was deleted: a directory with its name is a new one. A directory that was
+// moved is not removed.
 func (d *Directory) Removed() bool {
 	info, err := d.root.Stat(".")
 	return err == nil && workdir.Removed(info)
 }
 
-// Close ends the calls that come after it. Without it the directory is closed
-// once none of its tools is in use.
+// Close closes the directory: later calls fail. Without Close the directory is closed
+// when none of its tools is in use.
 func (d *Directory) Close() error { return d.root.Close() }
 
 // Dir makes the tools of a directory, see Directory. It stays open as long as one
@@ -118,20 +101,22 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	p := &place{root: r, dir: abs, cfg: cfg}
+	w := &workspace{root: r, dir: abs}
 	for _, name := range cfg.Without {
 		if rel := below(abs, name); rel != "" {
-			p.left = append(p.left, rel)
+			w.excluded = append(w.excluded, rel)
 		}
 	}
-	if p.cfg.Mask == nil {
-		p.cfg.Mask = mask.New(mask.Config{Values: p.dotenv()})
+	mask := cfg.Mask
+	if mask == nil {
+		mask = redact.New(redact.Config{Values: w.readSecrets()})
 	}
-	w := &writer{p: p, mine: map[string]bool{}}
-	write := func() (tool.Tool, error) { return p.writeFile(w) }
-	edit := func() (tool.Tool, error) { return p.editFile(w) }
+	files, git := &fileTools{w, mask}, &gitTools{w, mask}
+	write := &writer{ws: w, writable: cfg.Writable, owned: cfg.Owned, written: map[string]bool{}}
 	d := &Directory{named: named, root: r}
-	for _, make := range []func() (tool.Tool, error){p.listDir, p.readFile, p.grep, p.glob, p.gitLog, p.gitShow, p.gitBlame, p.gitNumstat, write, edit} {
+	for _, make := range []func() (tool.Tool, error){
+		files.listDir, files.readFile, files.grep, files.glob, git.gitLog, git.gitShow, git.gitBlame, git.gitNumstat, write.writeFile, write.editFile,
+	} {
 		t, err := make()
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
@@ -141,13 +126,13 @@ func Open(root string, cfg Config) (*Directory, error) {
 	return d, nil
 }
 
-// below is a directory relative to one that it lies below; "" if it does not.
+// below returns the path of a directory relative to one above it; "" if it does not lie below that one.
 func below(dir, name string) string {
 	if name == "" {
 		return ""
 	}
 	abs, err := filepath.Abs(name)
-	if real, bad := filepath.EvalSymlinks(abs); bad == nil { // what is not there yet may come
+	if real, bad := filepath.EvalSymlinks(abs); bad == nil { // a path that does not exist yet may be created later
 		abs = real
 	}
 	rel, bad := filepath.Rel(dir, abs)
@@ -157,210 +142,21 @@ func below(dir, name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// without reports whether a path of the directory is left out.
-func (p *place) without(name string) bool {
-	return slices.ContainsFunc(p.left, func(left string) bool { return name == left || strings.HasPrefix(name, left+"/") })
-}
-
-// leftBehind is without for a path that may lead there by links, or by another spelling that the file system takes.
-func (p *place) leftBehind(name string) bool {
-	if len(p.left) == 0 {
-		return false
-	}
-	if real, err := filepath.EvalSymlinks(filepath.Join(p.dir, filepath.FromSlash(name))); err == nil {
-		if rel, err := filepath.Rel(p.dir, real); err == nil && p.without(filepath.ToSlash(rel)) {
-			return true
-		}
-	}
-	for at := name; at != "."; at = path.Dir(at) {
-		info, err := p.root.Stat(filepath.FromSlash(at))
-		for _, left := range p.left {
-			if hidden, bad := p.root.Stat(filepath.FromSlash(left)); err == nil && bad == nil && os.SameFile(info, hidden) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// reader makes a tool of the class read.
-func reader[In any](name, description string, call func(ctx context.Context, in In) (string, error)) (tool.Tool, error) {
+// newReadTool makes a tool of the class read.
+func newReadTool[In any](name, description string, call func(ctx context.Context, in In) (string, error)) (tool.Tool, error) {
 	return tool.New(name, description, model.Read, func(ctx context.Context, in In, _ tool.Call) (string, error) {
 		return call(ctx, in)
 	}, tool.MasksItself())
 }
 
-// Secrets are the values of the .env files at the top of a directory that are to
-// be masked wherever they stand. Give them, with those that are configured, to
-// one Masker for Config.Mask and for tool.Set.Masked, so that tools that are
-// not of this package hide them too.
+// Secrets returns the values of the .env files at the top of a directory, which are to
+// be masked everywhere. Give them, with the configured ones, to one Masker for
+// Config.Mask and for tool.Set.Masked, so that tools of other packages hide them too.
 func Secrets(root string) ([]string, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
 	defer func() { _ = r.Close() }()
-	return (&place{root: r}).dotenv(), nil
-}
-
-// dotenvBytesMax bounds what is read of a .env file for its values.
-const dotenvBytesMax = 64 << 10
-
-// dotenv are the secrets in the .env files of the top directory.
-func (p *place) dotenv() []string {
-	names, err := fs.Glob(p.root.FS(), ".env*")
-	if err != nil {
-		return nil
-	}
-	var values []string
-	for _, name := range names {
-		f, _, err := p.open(name)
-		if err != nil {
-			continue // not readable for us is not readable for a tool
-		}
-		data, err := io.ReadAll(io.LimitReader(f, dotenvBytesMax))
-		_ = f.Close()
-		if err == nil {
-			values = append(values, mask.EnvValues(string(data))...)
-		}
-	}
-	return values
-}
-
-// local makes a path as a model writes it relative to the directory.
-func (p *place) local(name string) (string, error) {
-	name = filepath.FromSlash(strings.TrimSpace(name))
-	if name == "" {
-		return ".", nil
-	}
-	if strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("%q: %w", name, fs.ErrInvalid)
-	}
-	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(p.dir, name)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", name, ErrOutside)
-		}
-		name = rel
-	}
-	name = filepath.Clean(name)
-	if !filepath.IsLocal(name) {
-		return "", fmt.Errorf("%s: %w", filepath.ToSlash(name), ErrOutside)
-	}
-	if name = filepath.ToSlash(name); p.without(name) || p.leftBehind(name) {
-		return "", fmt.Errorf("%s: %w", shown(name), fs.ErrNotExist)
-	}
-	return name, nil
-}
-
-// open opens a regular file for reading. It never waits: what is at the other
-// end of a named pipe may never come.
-func (p *place) open(name string) (*os.File, fs.FileInfo, error) {
-	f, err := p.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, plainly(name, err)
-	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = ErrDirectory
-	} else if err == nil && !info.Mode().IsRegular() {
-		err = ErrSpecial
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, nil, plainly(name, err)
-	}
-	return f, info, nil
-}
-
-// plainly says what is wrong with a path without the names of system calls and
-// without the place of the directory on this machine.
-func plainly(name string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	var le *os.LinkError
-	if errors.As(err, &le) {
-		err = le.Err
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w", shown(name), fs.ErrNotExist)
-	case strings.Contains(err.Error(), "escapes"):
-		return fmt.Errorf("%s: %w", shown(name), ErrOutside)
-	}
-	return fmt.Errorf("%s: %w", shown(name), err)
-}
-
-// shown is a name as it stands in a line of a result: valid UTF-8 and without
-// control characters.
-func shown(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0 {
-		return name
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(name, "\uFFFD"))
-}
-
-const lineCut = " …[line clipped]"
-
-// clipLine makes one line of a file into one line of a result.
-func clipLine(line []byte, limit int) string {
-	if len(line) <= limit {
-		return strings.ToValidUTF8(string(line), "\uFFFD")
-	}
-	cut := limit
-	for cut > limit-utf8.UTFMax && !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	return strings.ToValidUTF8(string(line[:cut]), "\uFFFD") + lineCut
-}
-
-// sniffBytes is how much of a file tells whether it is binary, as in git.
-const sniffBytes = 8000
-
-func binary(head []byte) bool {
-	for _, b := range head[:min(len(head), sniffBytes)] {
-		if b == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// markBytes is how much of a file is looked at for the mark of a generated file.
-const markBytes = 4096
-
-var generatorField = regexp.MustCompile(`"generator"\s*:\s*"troupe"`)
-
-// Generated reports whether the beginning of a file has the mark of one that
-// troupe wrote: "generated by troupe" in its first line, or, in JSON, the field
-// "generator" with the value "troupe". Such a file may be overwritten, and it is
-// no input to grep and glob when it stands in the top directory.
-func Generated(head []byte) bool {
-	text := string(head[:min(len(head), markBytes)])
-	first, _, _ := strings.Cut(text, "\n")
-	if strings.Contains(first, "generated by troupe") {
-		return true
-	}
-	return strings.HasPrefix(strings.TrimSpace(text), "{") && generatorField.MatchString(text)
-}
-
-// ours reports whether a file of the top directory is a report that troupe wrote.
-func (p *place) ours(name string) bool {
-	if ext := path.Ext(name); strings.Contains(name, "/") || ext != ".md" && ext != ".json" {
-		return false
-	}
-	f, _, err := p.open(name)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	head, err := io.ReadAll(io.LimitReader(f, markBytes))
-	return err == nil && Generated(head)
+	return (&workspace{root: r}).readSecrets(), nil
 }

@@ -34,13 +34,13 @@ type editArgs struct {
 	New  string `json:"new"`
 }
 
-// editFile makes edit_file: it replaces the one place where a text stands. The
-// file keeps its mode and its line ends, and is replaced as write_file does it.
+// editFile makes edit_file: it replaces the only occurrence of a text. The file keeps
+// its mode and its line ends, and is replaced as write_file does it.
 //
-// Its class is effect, not idempotent: where the new text holds the old one, as
-// it does whenever something is added behind an anchor, the same edit fits once
-// more after it was made, so a call of unknown outcome must not run again.
-func (p *place) editFile(w *writer) (tool.Tool, error) {
+// Its class is effect, not idempotent: if the new text contains the old one, as it does
+// whenever something is added after an anchor, the same edit matches again after it was
+// made, so a call of unknown outcome must not run again.
+func (w *writer) editFile() (tool.Tool, error) {
 	return tool.New("edit_file", "Replace the one place in a text file where old stands by new.", model.Effect,
 		func(ctx context.Context, in editArgs, c tool.Call) (string, error) { return w.edit(ctx, in, c.Key) })
 }
@@ -48,7 +48,7 @@ func (p *place) editFile(w *writer) (tool.Tool, error) {
 func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.p.local(in.Path)
+	name, err := w.ws.resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -58,19 +58,19 @@ func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, err
 	case in.Old == in.New:
 		return "", errSame
 	}
-	if err := w.p.mayWrite(name); err != nil {
+	if err := w.mayWrite(name); err != nil {
 		return "", err
 	}
-	text, mode, err := w.p.whole(name)
+	text, mode, err := w.readText(name)
 	if err != nil {
 		return "", err
 	}
-	if !w.mine[name] && !Generated(text) && !slices.Contains(w.p.cfg.Writable, anywhere) && (w.p.cfg.Owned == nil || !w.p.cfg.Owned(name)) {
-		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", shown(name))
+	if !w.written[name] && !Generated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
+		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printable(name))
 	}
 	edited, line, err := substitute(text, in.Old, in.New)
 	if err != nil {
-		return "", plainly(name, err)
+		return "", pathError(name, err)
 	}
 	if len(edited) > writeBytesMax {
 		return "", fmt.Errorf("the file would have %d bytes, at most %d are allowed", len(edited), writeBytesMax)
@@ -78,15 +78,15 @@ func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, err
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := w.p.replace(name, edited, key, mode); err != nil {
-		return "", plainly(name, err)
+	if err := w.replaceFile(name, edited, key, mode); err != nil {
+		return "", pathError(name, err)
 	}
-	return fmt.Sprintf("edited %s at line %d, %d bytes", shown(name), line, len(edited)), nil
+	return fmt.Sprintf("edited %s at line %d, %d bytes", printable(name), line, len(edited)), nil
 }
 
-// whole reads a text file that is small enough to be edited.
-func (p *place) whole(name string) (text []byte, mode fs.FileMode, err error) {
-	info, err := p.root.Lstat(filepath.FromSlash(name))
+// readText reads a text file that is small enough to be edited.
+func (w *writer) readText(name string) (text []byte, mode fs.FileMode, err error) {
+	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if err == nil && info.IsDir() {
 		err = ErrDirectory
 	} else if err == nil && !info.Mode().IsRegular() {
@@ -95,28 +95,28 @@ func (p *place) whole(name string) (text []byte, mode fs.FileMode, err error) {
 		err = fmt.Errorf("it has %d bytes, at most %d can be edited", info.Size(), writeBytesMax)
 	}
 	if err == nil {
-		text, err = p.readSame(name, info)
+		text, err = w.readSame(name, info)
 		if err != nil {
 			return nil, 0, err
 		}
 	}
-	if err == nil && binary(text) {
+	if err == nil && isBinary(text) {
 		err = fmt.Errorf("binary file: %d bytes", len(text))
 	}
 	if err != nil {
-		return nil, 0, plainly(name, err)
+		return nil, 0, pathError(name, err)
 	}
 	return text, info.Mode().Perm(), nil
 }
 
-// substitute replaces the one place of old. In a file whose lines all end in
-// CR LF, the line ends of old and new are meant so too.
+// substitute replaces the only occurrence of old. In a file whose lines all end in CR LF,
+// the line ends of old and new are taken as CR LF too.
 func substitute(text []byte, old, new string) (edited []byte, line int, err error) {
 	if n := bytes.Count(text, []byte("\n")); n > 0 && n == bytes.Count(text, []byte("\r\n")) {
 		old, new = carriage(old), carriage(new)
 	}
 	var at []int
-	for from := 0; ; { // also places that overlap, or one of them would be picked unseen
+	for from := 0; ; { // also occurrences that overlap, or one of them would be picked unseen
 		i := bytes.Index(text[from:], []byte(old))
 		if i < 0 {
 			break
@@ -155,56 +155,57 @@ func linesOf(text []byte, at []int) string {
 	return b.String()
 }
 
-// anywhere is the pattern of who may write the whole directory.
+// anywhere is the pattern that permits the whole directory.
 const anywhere = "**"
 
-// gitDir is the directory that a person's own git takes commands from.
+// gitDir is the directory from which a user's own git takes commands.
 const gitDir = ".git"
 
-// mayWrite checks where a file may be written. What belongs to git is never
-// written, whatever is allowed: its hooks and settings run programs of a person
-// who later works there. A directory that is a link is not followed, because a
-// permission is about the path that was named.
-func (p *place) mayWrite(name string) error {
-	if !p.writable(name) {
-		return fmt.Errorf("writing %s needs permission", shown(name))
+// mayWrite checks whether a file may be written. Files of git are never written,
+// whatever is allowed: hooks and settings run programs as the user who later works there.
+// A directory that is a link is not followed, because a permission is about the path that
+// was named.
+func (w *writer) mayWrite(name string) error {
+	if !w.isWritable(name) {
+		return fmt.Errorf("writing %s needs permission", printable(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if isGitName(part) {
-			return plainly(name, errProtected)
+			return pathError(name, errProtected)
 		}
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		info, err := p.root.Lstat(filepath.FromSlash(dir))
+		info, err := w.ws.root.Lstat(filepath.FromSlash(dir))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return plainly(name, err)
+			return pathError(name, err)
 		case info.Mode()&fs.ModeSymlink != 0:
-			return plainly(dir, errLinked)
-		case p.holdsGit(dir):
-			return plainly(name, errProtected)
+			return pathError(dir, errLinked)
+		case w.holdsGit(dir):
+			return pathError(name, errProtected)
 		}
 	}
 	return nil
 }
 
-// holdsGit reports a git directory of whatever name: that of a submodule or linked work tree, or a bare repository.
-func (p *place) holdsGit(dir string) bool {
+// holdsGit reports whether a directory is a git directory of any name: that of a submodule or linked work tree, or a
+// bare repository.
+func (w *writer) holdsGit(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := p.root.Lstat(filepath.FromSlash(path.Join(dir, name))); err != nil {
+		if _, err := w.ws.root.Lstat(filepath.FromSlash(path.Join(dir, name))); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// unseenRunes are those that HFS+ leaves out of names.
+// unseenRunes are the characters that HFS+ ignores in names.
 var unseenRunes = strings.NewReplacer("\u200c", "", "\u200d", "", "\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u206a", "",
 	"\u206b", "", "\u206c", "", "\u206d", "", "\u206e", "", "\u206f", "", "\ufeff", "")
 
-// isGitName reports whether a file system may take a name for .git: without regard to case, and on Windows
-// without what follows a colon, dots and spaces at the end, or by its short name.
+// isGitName reports whether a file system may accept a name for .git: without regard to case, and on Windows
+// without a suffix after a colon, dots and spaces at the end, or by its short name.
 func isGitName(name string) bool {
 	name, _, _ = strings.Cut(unseenRunes.Replace(name), ":")
 	name = strings.TrimRight(name, ". ")

@@ -5,12 +5,12 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/troupe-run/troupe/tool/mask"
+	"github.com/troupe-run/troupe/internal/redact"
 )
 
 // GrepText searches one text as grep searches the file "a".
 func GrepText(pattern, text string) []string {
-	s := &search{p: &place{cfg: Config{Mask: mask.New(mask.Config{})}}, re: regexp.MustCompile(pattern), words: prefilter(pattern)}
+	s := &search{mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: prefilter(pattern)}
 	var lines []string
 	for _, line := range s.lines(context.Background(), "a", []byte(text)).lines {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))

@@ -11,18 +11,19 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/troupe-run/troupe/tool/proc"
+	"github.com/troupe-run/troupe/internal/process"
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/tool/sandbox"
 )
 
-// gitBytesMax bounds what is kept of the output of one git command.
+// gitBytesMax bounds the kept output of one git command.
 const gitBytesMax = 64 << 20
 
 // gitSmall is enough for the head of a commit.
 const gitSmall = 8 << 10
 
-// What there is to say instead of an answer. These are results, not errors. Nothing that git itself says is
-// ever passed on: its errors quote files.
+// Results that take the place of an answer. They are not errors. No output of git's error stream is ever passed on,
+// because it quotes files.
 const (
 	noCommits    = "[no commits]"
 	noRepository = "[not a git repository]"
@@ -46,35 +47,41 @@ type gitOutput struct {
 	cut  bool
 }
 
-// unconfined starts git without the sandbox, to see that the checks hold alone: for tests.
+// unconfined starts git without the sandbox, for tests that the checks hold alone.
 var unconfined atomic.Bool
 
-// steps are called on the way to git: for tests that swap what was looked at.
+// steps are called on the way to git, for tests that replace directories after a check.
 var steps = struct{ found, checked, start func() }{func() {}, func() {}, func() {}}
 
-// history is what there is to read of commits. The caller must remove it.
-func (p *place) history(ctx context.Context) (*view, error) {
-	r, err := findRepository(ctx, p)
+// gitTools are the tools that read the git history.
+type gitTools struct {
+	ws   *workspace
+	mask *redact.Masker
+}
+
+// openHistory returns a view of the commits. The caller must remove it.
+func (t *gitTools) openHistory(ctx context.Context) (*view, error) {
+	r, err := findRepository(ctx, t.ws)
 	if err != nil {
 		return nil, err
 	}
 	return newView(r, false)
 }
 
-// log runs a git command about the history. It has no work tree, and finds none: only the view and the objects.
+// log runs a git command on the history. The command sees no work tree, only the view and the objects.
 func (v *view) log(ctx context.Context, keep int, args ...string) (gitOutput, error) {
 	return v.git(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))
 }
 
-// list runs a git command about the files of the work tree, in the directory of the tools.
-func (v *view) list(ctx context.Context, p *place, args ...string) (gitOutput, error) {
+// listFiles runs a git command on the files of the work tree, in the directory of the tools.
+func (v *view) listFiles(ctx context.Context, w *workspace, args ...string) (gitOutput, error) {
 	top := v.repo.top
-	at, err := p.root.Open(".")
+	at, err := w.root.Open(".")
 	if err != nil {
 		return gitOutput{}, fmt.Errorf("git: %w", err)
 	}
 	defer func() { _ = at.Close() }()
-	spec := sandbox.Spec{Dir: p.dir, At: at, Output: gitBytesMax, Env: []string{"GIT_WORK_TREE=" + top.path}, Read: []string{v.dir}}
+	spec := sandbox.Spec{Dir: w.dir, At: at, Output: gitBytesMax, Env: []string{"GIT_WORK_TREE=" + top.path}, Read: []string{v.dir}}
 	for rel := filepath.FromSlash(v.repo.prefix); rel != ""; {
 		rel, _ = filepath.Split(filepath.Clean(rel)) // of the directory above; "" is the top
 		ignore := rel + ".gitignore"
@@ -85,16 +92,15 @@ func (v *view) list(ctx context.Context, p *place, args ...string) (gitOutput, e
 	return v.git(ctx, spec, args)
 }
 
-// git runs one git command where nothing can be written and no network is reached. Where this system has no
-// sandbox, what was checked before and is compared afterwards is all there is. A failure is errGit, errSwapped or
-// proc.ErrNotFound. When ctx ends,
-// what had been printed comes with its cause.
+// git runs one git command that can write nothing and reach no network. If this system has no sandbox, the only
+// protection is what was checked before and is compared afterwards. A failure is errGit, errSwapped or
+// process.ErrNotFound. If ctx ends, git returns what the command had printed, with the cause.
 func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
 	spec.Argv = append(append([]string{"git"}, gitOptions...), args...)
 	spec.ReadOnly, spec.HeadOnly = true, true
 	spec.Env = append(spec.Env, v.env()...)
 	spec.Exact = append(spec.Exact, sandbox.Exact{Path: v.repo.objects.path, Info: v.repo.objects.info})
-	spec.Read = append(spec.Read, gitPlaces()...)
+	spec.Read = append(spec.Read, gitInstallDirs()...)
 	steps.start()
 	out, err := runGit(ctx, spec)
 	if moved := v.repo.unmoved(); moved != nil {
@@ -103,7 +109,7 @@ func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOu
 	switch {
 	case errors.Is(err, sandbox.ErrReplaced):
 		return gitOutput{}, errSwapped
-	case errors.Is(err, proc.ErrNotFound):
+	case errors.Is(err, process.ErrNotFound):
 		return gitOutput{}, err
 	case ctx.Err() != nil:
 		return gitOutput{out.Stdout, true}, context.Cause(ctx)
@@ -115,16 +121,16 @@ func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOu
 	return gitOutput{out.Stdout, out.Cut}, nil
 }
 
-func runGit(ctx context.Context, spec sandbox.Spec) (proc.Output, error) {
+func runGit(ctx context.Context, spec sandbox.Spec) (process.Output, error) {
 	if !unconfined.Load() {
 		out, err := sandbox.Run(ctx, spec)
-		if !errors.Is(err, proc.ErrStart) {
+		if !errors.Is(err, process.ErrStart) {
 			return out.Output, err
 		}
 	}
 	home, err := os.MkdirTemp("", "troupe-git-home-")
 	if err != nil {
-		return proc.Output{}, err
+		return process.Output{}, err
 	}
 	defer func() { _ = os.RemoveAll(home) }()
 	env := append(spec.Env, "HOME="+home)
@@ -133,11 +139,11 @@ func runGit(ctx context.Context, spec sandbox.Spec) (proc.Output, error) {
 			env = append(env, name+"="+value)
 		}
 	}
-	return proc.Run(ctx, proc.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: env, StdoutMax: spec.Output, HeadOnly: true})
+	return process.Run(ctx, process.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: env, StdoutMax: spec.Output, HeadOnly: true})
 }
 
-// gitPlaces is where git's own files are, if it is not a part of the system.
-func gitPlaces() []string {
+// gitInstallDirs returns the directory of git's own files if git is not a part of the system.
+func gitInstallDirs() []string {
 	path, err := exec.LookPath("git")
 	if err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -152,7 +158,7 @@ func gitPlaces() []string {
 	return []string{dir}
 }
 
-// env has the view, the objects, and nothing that could point git elsewhere.
+// env points git to the view and the objects, and removes what could point it elsewhere.
 func (v *view) env() []string {
 	env := []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + v.repo.objects.path, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C"}
@@ -164,9 +170,9 @@ func (v *view) env() []string {
 	return env
 }
 
-// answer turns what is no answer into the line that says so.
+// answer replaces an error that is a result, such as a missing repository, by the line that reports it.
 func answer(text string, err error) (string, error) {
-	for cause, line := range map[error]string{proc.ErrNotFound: noGit, errNoRepository: noRepository, errNoCommits: noCommits, errElsewhere: elsewhere, errBorrowed: borrowed,
+	for cause, line := range map[error]string{process.ErrNotFound: noGit, errNoRepository: noRepository, errNoCommits: noCommits, errElsewhere: elsewhere, errBorrowed: borrowed,
 		errReftable: reftable, errSwapped: replaced} {
 		if errors.Is(err, cause) {
 			return line, nil
@@ -175,7 +181,7 @@ func answer(text string, err error) (string, error) {
 	return text, err
 }
 
-// path is a path of the directory as the repository has it.
+// path returns a path of the directory as the repository names it.
 func (v *view) path(path string) string {
 	if path == "." {
 		return strings.TrimSuffix(v.repo.prefix, "/")
@@ -183,9 +189,8 @@ func (v *view) path(path string) string {
 	return v.repo.prefix + path
 }
 
-// scope limits a command to a path, or to the directory where that is only a
-// part of a repository. At the top nothing is said: a pathspec would leave out
-// commits that change nothing.
+// scope limits a command to a path, or to the directory if that is only a part of a
+// repository. At the top there is no pathspec: it would leave out commits that change nothing.
 func (v *view) scope(path string) []string {
 	if path = v.path(path); path != "" {
 		return []string{"--", path}
@@ -193,7 +198,7 @@ func (v *view) scope(path string) []string {
 	return []string{"--"}
 }
 
-// relative names files as the directory has them, and leaves out those that it does not have.
+// relative makes git name files as the directory does, and leave out those outside of it.
 func (v *view) relative() []string {
 	if v.repo.prefix == "" {
 		return nil
@@ -203,7 +208,7 @@ func (v *view) relative() []string {
 
 var revisionForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
 
-// commit checks a revision that a model wrote and gives the hash, date, author and subject of its commit.
+// commit checks a revision that a model wrote and returns the hash, date, author and subject of its commit.
 func (v *view) commit(ctx context.Context, rev string) ([]string, error) {
 	if !revisionForm.MatchString(rev) || strings.Contains(rev, "..") {
 		return nil, fmt.Errorf("%.60q: %w", rev, errRevision)
@@ -219,18 +224,18 @@ func (v *view) commit(ctx context.Context, rev string) ([]string, error) {
 	return f, nil
 }
 
-// gitPath is a path for a git command: relative to the directory, in it, and
+// repoPath returns a path for a git command: relative to the directory, inside it, and
 // not led out of it by a link.
-func (p *place) gitPath(name string) (string, error) {
-	rel, err := p.local(name)
+func (t *gitTools) repoPath(name string) (string, error) {
+	rel, err := t.ws.resolve(name)
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.root.Lstat(filepath.FromSlash(rel)); err != nil && strings.Contains(err.Error(), "escapes") {
-		return "", plainly(rel, err)
+	if _, err := t.ws.root.Lstat(filepath.FromSlash(rel)); err != nil && strings.Contains(err.Error(), "escapes") {
+		return "", pathError(rel, err)
 	}
 	return rel, nil
 }
 
-// field makes text of a commit into one field of a line.
-func field(s string) string { return shown(strings.TrimSpace(s)) }
+// field returns text of a commit as one field of a line.
+func field(s string) string { return printable(strings.TrimSpace(s)) }

@@ -32,22 +32,22 @@ type blameArgs struct {
 //	[lines A-B of N]
 //
 // 200 lines by default, 400 at most. Changes that are not committed are not seen.
-func (p *place) gitBlame() (tool.Tool, error) {
-	return reader("git_blame", "Who last changed each line of a file, as committed.",
-		func(ctx context.Context, in blameArgs) (string, error) { return answer(p.blameText(ctx, in)) })
+func (t *gitTools) gitBlame() (tool.Tool, error) {
+	return newReadTool("git_blame", "Who last changed each line of a file, as committed.",
+		func(ctx context.Context, in blameArgs) (string, error) { return answer(t.blameText(ctx, in)) })
 }
 
-func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
-	path, err := p.gitPath(in.Path)
+func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) {
+	path, err := t.repoPath(in.Path)
 	if err != nil {
 		return "", err
 	}
-	v, err := p.history(ctx)
+	v, err := t.openHistory(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer v.remove()
-	text, err := p.committed(ctx, v, path)
+	text, err := t.committedLines(ctx, v, path)
 	if err != nil {
 		return "", err
 	}
@@ -65,24 +65,24 @@ func (p *place) blameText(ctx context.Context, in blameArgs) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	last := blamed(&b, out.text, text)
+	last := writeBlame(&b, out.text, text)
 	fmt.Fprintf(&b, "[lines %d-%d of %d]", from, last, len(text))
 	return b.String(), nil
 }
 
-// committed are the lines of a file as it is in HEAD, masked.
-func (p *place) committed(ctx context.Context, v *view, path string) ([]string, error) {
+// committedLines returns the lines of a file as it is in HEAD, masked.
+func (t *gitTools) committedLines(ctx context.Context, v *view, path string) ([]string, error) {
 	out, err := v.log(ctx, blameFileMax, "cat-file", "blob", "HEAD:"+v.path(path))
 	if errors.Is(err, errGit) {
-		return nil, fmt.Errorf("%s is not a file of the last commit", shown(path))
+		return nil, fmt.Errorf("%s is not a file of the last commit", printable(path))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if binary(out.text) {
+	if isBinary(out.text) {
 		return nil, fmt.Errorf("binary file: %d bytes", len(out.text))
 	}
-	masked := p.cfg.Mask.Lines(path)
+	masked := t.mask.Lines(path)
 	var text []string
 	for line := range bytes.Lines(out.text) {
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
@@ -91,9 +91,9 @@ func (p *place) committed(ctx context.Context, v *view, path string) ([]string, 
 	return text, nil
 }
 
-// blamed writes what `git blame --line-porcelain` says: for each line a head
-// "hash old new", fields, and the line itself after a tab.
-func blamed(b *strings.Builder, porcelain []byte, text []string) (last int) {
+// writeBlame writes the output of `git blame --line-porcelain`, which has for each line a
+// header "hash old new", fields, and the line itself after a tab.
+func writeBlame(b *strings.Builder, porcelain []byte, text []string) (last int) {
 	hash, author, date, n := "", "", "", 0
 	for line := range bytes.Lines(porcelain) {
 		s := strings.TrimSuffix(string(line), "\n")

@@ -35,17 +35,17 @@ type logArgs struct {
 //
 // T is "10000 or more" where counting stopped. Without commits, repository or
 // git the result is [no commits], [not a git repository] or [git is not installed].
-func (p *place) gitLog() (tool.Tool, error) {
-	return reader("git_log", "Commits, newest first: hash, date, author, subject.",
-		func(ctx context.Context, in logArgs) (string, error) { return answer(p.logText(ctx, in)) })
+func (t *gitTools) gitLog() (tool.Tool, error) {
+	return newReadTool("git_log", "Commits, newest first: hash, date, author, subject.",
+		func(ctx context.Context, in logArgs) (string, error) { return answer(t.logText(ctx, in)) })
 }
 
-func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
-	path, err := p.gitPath(in.Path)
+func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
+	path, err := t.repoPath(in.Path)
 	if err != nil {
 		return "", err
 	}
-	v, err := p.history(ctx)
+	v, err := t.openHistory(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 		limit = logCommitsDefault
 	}
 	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD"}
-	out, slow, err := v.patiently(ctx, append(args, v.scope(path)...)...)
+	out, slow, err := v.logLimited(ctx, append(args, v.scope(path)...)...)
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], field(f[1]), field(f[2]), field(f[3]))
 		n++
 	}
-	fmt.Fprintf(&b, "[%d commits shown of %s", n, v.count(ctx, path, n, n < limit && !slow))
+	fmt.Fprintf(&b, "[%d commits shown of %s", n, v.countCommits(ctx, path, n, n < limit && !slow))
 	if v.shallow {
 		b.WriteString("; shallow clone")
 	}
@@ -77,13 +77,13 @@ func (p *place) logText(ctx context.Context, in logArgs) (string, error) {
 	return b.String(), nil
 }
 
-// count is how many commits there are, as text; all says that n is all of them.
-func (v *view) count(ctx context.Context, path string, n int, all bool) string {
+// countCommits returns the number of commits, as text; all means that n is all of them.
+func (v *view) countCommits(ctx context.Context, path string, n int, all bool) string {
 	if all {
 		return strconv.Itoa(n)
 	}
 	args := []string{"rev-list", "--count", "--max-count=" + strconv.Itoa(logCountMax), "HEAD"}
-	out, slow, err := v.patiently(ctx, append(args, v.scope(path)...)...)
+	out, slow, err := v.logLimited(ctx, append(args, v.scope(path)...)...)
 	total, wrong := strconv.Atoi(strings.TrimSpace(string(out.text)))
 	if err != nil || slow || wrong != nil {
 		return strconv.Itoa(n) + " or more"
@@ -94,9 +94,9 @@ func (v *view) count(ctx context.Context, path string, n int, all bool) string {
 	return strconv.Itoa(total)
 }
 
-// patiently runs a git command for a limited time; slow says that it was ended
-// then, and that what it printed is a beginning.
-func (v *view) patiently(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
+// logLimited runs a git command for a limited time; slow reports that the time ended it and
+// that its output is only the beginning.
+func (v *view) logLimited(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
 	defer cancel()
 	out, err = v.log(limited, gitBytesMax, args...)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mask"
 )
 
 // Limits of git_show.
@@ -37,17 +37,17 @@ type showArgs struct {
 //
 // and with a path its patch, clipped at 48 KiB with the last line
 // [patch clipped: N bytes]. A merge is compared with its first parent.
-func (p *place) gitShow() (tool.Tool, error) {
-	return reader("git_show", "One commit: its files and counts, or the patch of one path.",
-		func(ctx context.Context, in showArgs) (string, error) { return answer(p.showText(ctx, in)) })
+func (t *gitTools) gitShow() (tool.Tool, error) {
+	return newReadTool("git_show", "One commit: its files and counts, or the patch of one path.",
+		func(ctx context.Context, in showArgs) (string, error) { return answer(t.showText(ctx, in)) })
 }
 
-func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
-	path, err := p.gitPath(in.Path)
+func (t *gitTools) showText(ctx context.Context, in showArgs) (string, error) {
+	path, err := t.repoPath(in.Path)
 	if err != nil {
 		return "", err
 	}
-	v, err := p.history(ctx)
+	v, err := t.openHistory(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -69,15 +69,15 @@ func (p *place) showText(ctx context.Context, in showArgs) (string, error) {
 		return "", err
 	}
 	if in.Path != "" {
-		p.patch(&b, out)
+		t.writePatch(&b, out)
 	} else {
-		counts(&b, out.text)
+		writeCounts(&b, out.text)
 	}
 	return b.String(), nil
 }
 
-// counts lists the files of a commit.
-func counts(b *strings.Builder, text []byte) {
+// writeCounts lists the files of a commit.
+func writeCounts(b *strings.Builder, text []byte) {
 	tokens := bytes.Split(text, []byte{0})
 	files, added, deleted := 0, 0, 0
 	for i := 0; i < len(tokens); i++ {
@@ -95,7 +95,7 @@ func counts(b *strings.Builder, text []byte) {
 		added += lines(f[0])
 		deleted += lines(f[1])
 		if files <= showFilesMax {
-			fmt.Fprintf(b, "%s\t%s\t%s\n", f[0], f[1], shown(f[2]))
+			fmt.Fprintf(b, "%s\t%s\t%s\n", f[0], f[1], printable(f[2]))
 		}
 	}
 	if files > showFilesMax {
@@ -104,18 +104,18 @@ func counts(b *strings.Builder, text []byte) {
 	fmt.Fprintf(b, "[%d files, +%d -%d]", files, added, deleted)
 }
 
-// patch shows a patch. Each file in it is masked as that file would be.
-func (p *place) patch(b *strings.Builder, out gitOutput) {
+// writePatch writes a patch. Each file in it is masked as that file would be.
+func (t *gitTools) writePatch(b *strings.Builder, out gitOutput) {
 	limit := b.Len() + showPatchMax
-	var masked *mask.Lines
+	var masked *redact.Lines
 	inHunk := false
 	for line := range bytes.Lines(out.text) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
 		case bytes.HasPrefix(line, []byte("diff --git ")):
-			masked, inHunk = p.cfg.Mask.Lines(""), false
+			masked, inHunk = t.mask.Lines(""), false
 			if at := bytes.LastIndex(line, []byte(" b/")); at >= 0 {
-				masked = p.cfg.Mask.Lines(strings.Trim(string(line[at+3:]), `"`))
+				masked = t.mask.Lines(strings.Trim(string(line[at+3:]), `"`))
 			}
 		case masked == nil:
 		case bytes.HasPrefix(line, []byte("@@")):

@@ -21,16 +21,16 @@ const (
 	symbolicRefMax = 5         // refs that lead to refs
 )
 
-// view is a git directory that we wrote: with settings of ours, the refs as we read them, and nothing that
-// git would run, include or follow. Git sees it in place of that of the repository and reads no more of
-// the repository than its objects. Where files are listed, it has a copy of the index.
+// view is a git directory that this package wrote: with its own settings, the refs as it read them, and nothing
+// that git would run, include or follow. Git sees it instead of the git directory of the repository and reads only
+// the objects of the repository. A view for listing files has a copy of the index.
 type view struct {
 	repo    *repository
 	dir     string
 	shallow bool
 }
 
-// viewConfig are all settings that git knows: those of the repository, the user and the system are not read.
+// viewConfig holds all settings that git sees: those of the repository, the user and the system are not read.
 const viewConfig = `[core]
 	repositoryformatversion = %d
 	bare = %t
@@ -58,8 +58,8 @@ const viewConfig = `[core]
 	objectFormat = %[7]s
 `
 
-// newView makes a view; tree says that it is for listing the files of the work tree, which takes no refs. The
-// caller must remove it, and need not close the repository.
+// newView makes a view; tree means that it is for listing the files of the work tree, which needs no refs. The
+// caller must remove the view, and need not close the repository.
 func newView(r *repository, tree bool) (*view, error) {
 	dir, err := os.MkdirTemp("", "troupe-git-")
 	if err == nil {
@@ -133,7 +133,7 @@ var (
 	refForm     = regexp.MustCompile(`^refs/[^\x00-\x20\x7f~^:?*\[\\]+$`)
 )
 
-// readRefs gives the commit of HEAD and all refs, as git keeps them in one file.
+// readRefs returns the commit of HEAD and all refs, in the form of a packed-refs file.
 func (r *repository) readRefs() (head, packed string, err error) {
 	if strings.EqualFold(r.config["extensions.refstorage"], "reftable") {
 		return "", "", errReftable
@@ -164,7 +164,7 @@ func (r *repository) readRefs() (head, packed string, err error) {
 	return head, "# pack-refs with: sorted \n" + strings.Join(lines, ""), nil
 }
 
-// resolved follows what a ref holds to a hash; "" if there is none.
+// resolved follows the content of a ref to a hash; "" if there is none.
 func resolved(refs map[string]string, to string) string {
 	for range symbolicRefMax {
 		if hashForm.MatchString(to) {
@@ -200,7 +200,7 @@ func (r *repository) packedRefs() (map[string]string, error) {
 	return refs, nil
 }
 
-// looseRefs adds the refs that have a file of their own. They go before packed ones.
+// looseRefs adds the refs that have a file of their own. They override packed ones.
 func (r *repository) looseRefs(refs map[string]string) error {
 	if info, err := r.common.root.Lstat("refs"); err != nil || !info.IsDir() {
 		return errElsewhere
@@ -216,7 +216,7 @@ func (r *repository) looseRefs(refs map[string]string) error {
 	})
 }
 
-// refName reports whether a ref has a name that git takes.
+// refName reports whether git accepts a name of a ref.
 func refName(name string) bool {
 	return refForm.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") && !strings.Contains(name, "/.") && !strings.Contains(name, "@{") &&
 		!strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.Contains(name+"/", ".lock/")

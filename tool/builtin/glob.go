@@ -22,8 +22,8 @@ type globArgs struct {
 	Pattern string `json:"pattern" jsonschema:"such as **/*.go or src/*.{ts,js}"`
 }
 
-// fileSize is a path and what is known of it.
-type fileSize struct {
+// sizedFile is a path and the size of its file.
+type sizedFile struct {
 	path string
 	size int64
 }
@@ -36,18 +36,18 @@ type fileSize struct {
 //
 // about all that match. Files without an extension count as "(none)"; an
 // extension is in lower case. The last two lines are left out when no file matches.
-func (p *place) glob() (tool.Tool, error) {
-	return reader("glob", "Find files by name. Answers at most 100 paths, then counts by extension and the largest.",
+func (t *fileTools) glob() (tool.Tool, error) {
+	return newReadTool("glob", "Find files by name. Answers at most 100 paths, then counts by extension and the largest.",
 		func(ctx context.Context, in globArgs) (string, error) {
 			match, err := matcher(in.Pattern, false)
 			if err != nil {
 				return "", fmt.Errorf("pattern: %w", err)
 			}
-			names, err := p.universe(ctx)
+			names, err := (&fileIndex{t.ws}).list(ctx)
 			if err != nil {
 				return "", err
 			}
-			var files []fileSize
+			var files []sizedFile
 			for i, name := range names {
 				if i%ctxEvery == 0 && ctx.Err() != nil {
 					return "", ctx.Err()
@@ -55,21 +55,21 @@ func (p *place) glob() (tool.Tool, error) {
 				if !match(name) {
 					continue
 				}
-				if size, ok := p.size(name); ok {
-					files = append(files, fileSize{name, size})
+				if size, ok := t.ws.fileSize(name); ok {
+					files = append(files, sizedFile{name, size})
 				}
 			}
 			return globText(files), nil
 		})
 }
 
-func globText(files []fileSize) string {
+func globText(files []sizedFile) string {
 	var b strings.Builder
 	total := int64(0)
 	for i, f := range files {
 		total += f.size
 		if i < globPathsMax {
-			b.WriteString(shown(f.path) + "\n")
+			b.WriteString(printable(f.path) + "\n")
 		}
 	}
 	fmt.Fprintf(&b, "[%d files, %d bytes]", len(files), total)
@@ -80,7 +80,7 @@ func globText(files []fileSize) string {
 	return b.String()
 }
 
-func extensions(files []fileSize) []string {
+func extensions(files []sizedFile) []string {
 	type group struct {
 		ext   string
 		files int
@@ -97,7 +97,7 @@ func extensions(files []fileSize) []string {
 				return '_'
 			}
 			return r
-		}, shown(ext))
+		}, printable(ext))
 		g := byExt[ext]
 		byExt[ext] = group{ext, g.files + 1, g.bytes + f.size}
 	}
@@ -115,12 +115,12 @@ func extensions(files []fileSize) []string {
 	return items
 }
 
-func largest(files []fileSize) []string {
+func largest(files []sizedFile) []string {
 	files = slices.Clone(files)
-	slices.SortStableFunc(files, func(a, b fileSize) int { return cmp.Compare(b.size, a.size) })
+	slices.SortStableFunc(files, func(a, b sizedFile) int { return cmp.Compare(b.size, a.size) })
 	var items []string
 	for _, f := range files[:min(len(files), globLargestMax)] {
-		items = append(items, fmt.Sprintf("%s %d", shown(f.path), f.size))
+		items = append(items, fmt.Sprintf("%s %d", printable(f.path), f.size))
 	}
 	return items
 }

@@ -10,8 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/troupe-run/troupe/internal/multimatch"
+	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/needle"
 )
 
 // Limits of grep.
@@ -30,18 +31,18 @@ type grepArgs struct {
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go or src/**/*.{ts,js}"`
 }
 
-// grep makes grep. Matching lines, sorted by path, then line:
+// grep makes the tool grep. Its result lists the matching lines, sorted by path, then line:
 //
 //	path:line:text   clipped at 300 bytes with the suffix " …[line clipped]"
 //
-// and a last line, of which the parts in parentheses appear when they are true:
+// A last line follows; each part in parentheses appears only when it applies:
 //
 //	[M matches in F files; S files searched(; first 100 shown)(; K large files skipped)]
 //
-// M counts lines. Binary files and files of more than 2 MiB are not searched.
-// A glob without a slash is matched with the name of a file alone.
-func (p *place) grep() (tool.Tool, error) {
-	return reader("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
+// M counts lines. grep does not search binary files or files of more than 2 MiB.
+// A glob without a slash matches the base name of a file.
+func (t *fileTools) grep() (tool.Tool, error) {
+	return newReadTool("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
 		func(ctx context.Context, in grepArgs) (string, error) {
 			if len(in.Pattern) > grepPatternMax {
 				return "", fmt.Errorf("the pattern is %d bytes, at most %d are allowed", len(in.Pattern), grepPatternMax)
@@ -50,11 +51,11 @@ func (p *place) grep() (tool.Tool, error) {
 			if err != nil {
 				return "", fmt.Errorf("pattern: %w", err)
 			}
-			names, err := p.chosen(ctx, in.Path, in.Glob)
+			names, err := t.chooseFiles(ctx, in.Path, in.Glob)
 			if err != nil {
 				return "", err
 			}
-			s := &search{p: p, re: re, words: prefilter(in.Pattern), names: names, found: make([]found, len(names))}
+			s := &search{ws: t.ws, mask: t.mask, re: re, words: prefilter(in.Pattern), names: names, found: make([]found, len(names))}
 			if err := s.run(ctx); err != nil {
 				return "", err
 			}
@@ -62,21 +63,21 @@ func (p *place) grep() (tool.Tool, error) {
 		})
 }
 
-// chosen are the files that a path and a glob name. A file named by its path is
-// searched also when git ignores it.
-func (p *place) chosen(ctx context.Context, dir, glob string) ([]string, error) {
-	dir, err := p.local(dir)
+// chooseFiles lists the files that a path and a glob name. A file that is named by its
+// path is searched even if git ignores it.
+func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string, error) {
+	dir, err := t.ws.resolve(dir)
 	if err != nil {
 		return nil, err
 	}
-	info, err := p.exists(dir)
+	info, err := t.ws.stat(dir)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
 		return []string{dir}, nil
 	}
-	names, err := p.universe(ctx)
+	names, err := (&fileIndex{t.ws}).list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +100,10 @@ func (p *place) chosen(ctx context.Context, dir, glob string) ([]string, error) 
 
 // search is one grep over many files.
 type search struct {
-	p     *place
+	ws    *workspace
+	mask  *redact.Masker
 	re    *regexp.Regexp
-	words *needle.Set // nil: every line needs the regular expression
+	words *multimatch.Set // nil: every line needs the regular expression
 	names []string
 	found []found // by index of names: each worker writes its own
 }
@@ -113,7 +115,7 @@ type found struct {
 	large    bool
 }
 
-// run shares the files out to a few workers.
+// run distributes the files over a few workers.
 func (s *search) run(ctx context.Context) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -136,15 +138,15 @@ func (s *search) run(ctx context.Context) error {
 // file searches one file and returns the buffer to use again.
 func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
 	name := s.names[i]
-	size, ok := s.p.size(name)
+	size, ok := s.ws.fileSize(name)
 	if !ok {
-		return buffer // gone, a link or a submodule: not searched
+		return buffer // removed, a link or a submodule: not searched
 	}
 	if size > grepFileMax {
 		s.found[i].large = true
 		return buffer
 	}
-	f, _, err := s.p.open(name)
+	f, _, err := s.ws.openFile(name)
 	if err != nil {
 		return buffer
 	}
@@ -153,7 +155,7 @@ func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
 	if _, err := b.ReadFrom(io.LimitReader(f, grepFileMax+1)); err != nil {
 		return buffer
 	}
-	if data := b.Bytes(); !binary(data) {
+	if data := b.Bytes(); !isBinary(data) {
 		s.found[i] = s.lines(ctx, name, data)
 	}
 	return b.Bytes()
@@ -161,7 +163,7 @@ func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
 
 func (s *search) lines(ctx context.Context, name string, data []byte) found {
 	result := found{searched: true}
-	masked := s.p.cfg.Mask.Lines(name)
+	masked := s.mask.Lines(name)
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
@@ -175,7 +177,7 @@ func (s *search) lines(ctx context.Context, name string, data []byte) found {
 		}
 		result.matches++
 		if len(result.lines) < grepMatchesMax {
-			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", shown(name), n, clipLine(line, grepLineBytes)))
+			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printable(name), n, clipLine(line, grepLineBytes)))
 		}
 	}
 	return result

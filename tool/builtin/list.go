@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/troupe-run/troupe/tool"
 )
@@ -27,14 +23,14 @@ type listArgs struct {
 //	name<TAB>size    a file
 //	name@            a symbolic link
 //	[N more entries] the last line, when there are more than 300
-func (p *place) listDir() (tool.Tool, error) {
-	return reader("list_dir", "List a directory: name/ is a directory, name<TAB>bytes a file, name@ a link.",
+func (t *fileTools) listDir() (tool.Tool, error) {
+	return newReadTool("list_dir", "List a directory: name/ is a directory, name<TAB>bytes a file, name@ a link.",
 		func(ctx context.Context, in listArgs) (string, error) {
-			dir, err := p.local(in.Path)
+			dir, err := t.ws.resolve(in.Path)
 			if err != nil {
 				return "", err
 			}
-			entries, err := p.entries(dir)
+			entries, err := t.ws.readEntries(dir)
 			if err != nil {
 				return "", err
 			}
@@ -47,30 +43,14 @@ func (p *place) listDir() (tool.Tool, error) {
 					fmt.Fprintf(&b, "[%d more entries]\n", len(entries)-i)
 					break
 				}
-				b.WriteString(p.entryLine(dir, e) + "\n")
+				b.WriteString(t.entryLine(dir, e) + "\n")
 			}
 			return b.String(), nil
 		})
 }
 
-// entries are those of a directory, sorted by name, but what is left out.
-func (p *place) entries(dir string) ([]fs.DirEntry, error) {
-	f, err := p.root.OpenFile(filepath.FromSlash(dir), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, plainly(dir, err)
-	}
-	defer func() { _ = f.Close() }()
-	entries, err := f.ReadDir(-1)
-	if err != nil {
-		return nil, plainly(dir, err)
-	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return len(p.left) > 0 && p.without(path.Join(dir, e.Name())) })
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, nil
-}
-
-func (p *place) entryLine(dir string, e fs.DirEntry) string {
-	name := shown(e.Name())
+func (t *fileTools) entryLine(dir string, e fs.DirEntry) string {
+	name := printable(e.Name())
 	switch {
 	case e.IsDir():
 		return name + "/"
@@ -78,7 +58,7 @@ func (p *place) entryLine(dir string, e fs.DirEntry) string {
 		return name + "@"
 	}
 	size := int64(0)
-	if info, err := p.root.Lstat(filepath.Join(filepath.FromSlash(dir), e.Name())); err == nil {
+	if info, err := t.ws.root.Lstat(filepath.Join(filepath.FromSlash(dir), e.Name())); err == nil {
 		size = info.Size()
 	}
 	return fmt.Sprintf("%s\t%d", name, size)

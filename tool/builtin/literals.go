@@ -4,7 +4,7 @@ import (
 	"regexp/syntax"
 	"strings"
 
-	"github.com/troupe-run/troupe/tool/needle"
+	"github.com/troupe-run/troupe/internal/multimatch"
 )
 
 // Bounds of the analysis of a pattern: past them it is simply not done.
@@ -15,16 +15,16 @@ const (
 	literalByteMin = 2   // shorter words are in nearly every line
 )
 
-// literals is what is known of the text that a part of a pattern matches.
+// literals describes the text that a part of a pattern matches.
 type literals struct {
 	exact []string // it matches one of these and nothing else; nil: not known
 	need  []string // every match holds one of these; nil: not known
 }
 
-// prefilter finds words of which every match of a pattern holds one, so that
+// prefilter finds words such that every match of a pattern contains one of them, so that
 // only lines with such a word need the regular expression. It returns nil when
 // there are none; ASCII case is ignored.
-func prefilter(pattern string) *needle.Set {
+func prefilter(pattern string) *multimatch.Set {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil
@@ -33,11 +33,11 @@ func prefilter(pattern string) *needle.Set {
 	if !useful(found) {
 		return nil
 	}
-	var words []needle.Word
+	var words []multimatch.Word
 	for _, w := range found {
-		words = append(words, needle.Word{Text: w, Tag: 1})
+		words = append(words, multimatch.Word{Text: w, Tag: 1})
 	}
-	return needle.New(words)
+	return multimatch.New(words)
 }
 
 func useful(words []string) bool {
@@ -94,8 +94,8 @@ func analyze(re *syntax.Regexp) literals {
 	return literals{}
 }
 
-// literal is a word. Where case is ignored, k, s and what is not ASCII have
-// forms that are not ASCII: the longest piece without them stands for the word.
+// literal returns the literals of a word. Where case is ignored, k, s and non-ASCII characters
+// have non-ASCII forms: the longest piece without them stands for the word.
 func literal(word string, folded bool) literals {
 	if !folded {
 		return literals{exact: []string{word}}

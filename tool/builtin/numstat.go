@@ -39,12 +39,12 @@ type numstatArgs struct {
 // Files that are no longer there are left out; a renamed file counts under its
 // new name from the renaming on. The commits at the border of a shallow clone count, but what they seem
 // to add does not. Without history the result is as that of git_log.
-func (p *place) gitNumstat() (tool.Tool, error) {
-	return reader("git_numstat", "Where the history changed most: hot files, authors, large commits.",
-		func(ctx context.Context, in numstatArgs) (string, error) { return answer(p.numstatText(ctx, in)) })
+func (t *gitTools) gitNumstat() (tool.Tool, error) {
+	return newReadTool("git_numstat", "Where the history changed most: hot files, authors, large commits.",
+		func(ctx context.Context, in numstatArgs) (string, error) { return answer(t.numstatText(ctx, in)) })
 }
 
-// change is one commit and what it did to files.
+// change is one commit and its changes of files.
 type change struct {
 	hash, date, author, subject string
 	files                       []fileChange
@@ -56,8 +56,8 @@ type fileChange struct {
 	added, deleted int
 }
 
-func (p *place) numstatText(ctx context.Context, in numstatArgs) (string, error) {
-	v, err := p.history(ctx)
+func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, error) {
+	v, err := t.openHistory(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -69,14 +69,14 @@ func (p *place) numstatText(ctx context.Context, in numstatArgs) (string, error)
 	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
 		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit)}
 	args = append(append(args, v.relative()...), "HEAD")
-	out, slow, err := v.patiently(ctx, append(args, v.scope(".")...)...)
+	out, slow, err := v.logLimited(ctx, append(args, v.scope(".")...)...)
 	if err != nil {
 		return "", err
 	}
 	changes := parseNumstat(out.text)
 	var b strings.Builder
 	b.WriteString("# files\n")
-	p.hotFiles(&b, changes)
+	t.writeHotFiles(&b, changes)
 	b.WriteString("# authors\n")
 	authors(&b, changes)
 	b.WriteString("# large commits\n")
@@ -125,7 +125,7 @@ func parseNumstat(text []byte) []change {
 	return changes
 }
 
-// lines reads a count; "-", which stands for a binary file, is 0.
+// lines parses a count; the "-" of a binary file is 0.
 func lines(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -134,7 +134,7 @@ func lines(s string) int {
 	return n
 }
 
-func (p *place) hotFiles(b *strings.Builder, changes []change) {
+func (t *gitTools) writeHotFiles(b *strings.Builder, changes []change) {
 	type hot struct {
 		path                    string
 		commits, added, deleted int
@@ -162,8 +162,8 @@ func (p *place) hotFiles(b *strings.Builder, changes []change) {
 		if n == numstatFilesMax {
 			return
 		}
-		if _, there := p.size(h.path); there {
-			fmt.Fprintf(b, "%d\t%d\t%d\t%d\t%s\n", h.commits, h.added, h.deleted, len(h.authors), shown(h.path))
+		if _, there := t.ws.fileSize(h.path); there {
+			fmt.Fprintf(b, "%d\t%d\t%d\t%d\t%s\n", h.commits, h.added, h.deleted, len(h.authors), printable(h.path))
 			n++
 		}
 	}

@@ -4,5 +4,5 @@ package builtin
 
 import "os"
 
-// sameOwner cannot be told here.
+// sameOwner cannot tell on this system.
 func sameOwner(os.FileInfo, os.FileInfo) bool { return true }

@@ -8,7 +8,7 @@ import (
 )
 
 // sameOwner reports whether a repository above a directory belongs to the owner of the directory or to us, as
-// git asks of what it finds by itself.
+// git requires of a repository that it discovers.
 func sameOwner(a, b os.FileInfo) bool {
 	of, ok := a.Sys().(*syscall.Stat_t)
 	with, also := b.Sys().(*syscall.Stat_t)

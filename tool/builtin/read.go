@@ -41,24 +41,24 @@ type readArgs struct {
 // B may be less than asked for when the lines are long. N is "?" for a file of
 // more than 8 MiB whose end was not reached; lines behind the first 256 MiB are
 // not shown. A binary file is an error result, "binary file: N bytes".
-func (p *place) readFile() (tool.Tool, error) {
-	return reader("read_file", "Read lines of a text file, as lineno<TAB>text.",
+func (t *fileTools) readFile() (tool.Tool, error) {
+	return newReadTool("read_file", "Read lines of a text file, as lineno<TAB>text.",
 		func(ctx context.Context, in readArgs) (string, error) {
-			name, err := p.local(in.Path)
+			name, err := t.ws.resolve(in.Path)
 			if err != nil {
 				return "", err
 			}
-			f, info, err := p.open(name)
+			f, info, err := t.ws.openFile(name)
 			if err != nil {
 				return "", err
 			}
 			defer func() { _ = f.Close() }()
-			return p.window(ctx, f, info.Size(), name, in)
+			return t.readWindow(ctx, f, info.Size(), name, in)
 		})
 }
 
-// window reads a file line by line and keeps the lines that were asked for.
-func (p *place) window(ctx context.Context, f *os.File, size int64, name string, in readArgs) (string, error) {
+// readWindow reads a file line by line and keeps the lines that were asked for.
+func (t *fileTools) readWindow(ctx context.Context, f *os.File, size int64, name string, in readArgs) (string, error) {
 	first := max(in.Offset, 1)
 	limit := in.Limit
 	if limit <= 0 {
@@ -66,10 +66,10 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 	}
 	near := &io.LimitedReader{R: f, N: readFarMax}
 	r := bufio.NewReaderSize(untilDone{ctx, near}, readBuffer)
-	if head, _ := r.Peek(sniffBytes); binary(head) {
+	if head, _ := r.Peek(sniffBytes); isBinary(head) {
 		return "", fmt.Errorf("binary file: %d bytes", size)
 	}
-	lines := p.cfg.Mask.Lines(name)
+	lines := t.mask.Lines(name)
 	var b strings.Builder
 	n, shownFrom, shownTo, open := 0, 0, 0, true
 	for {
@@ -78,7 +78,7 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 			break
 		}
 		if err != nil {
-			return "", plainly(name, err)
+			return "", pathError(name, err)
 		}
 		n++
 		if n%ctxEvery == 0 && ctx.Err() != nil {
@@ -87,7 +87,7 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 		if !open {
 			continue
 		}
-		masked := lines.Line(line) // also before the first line shown: a key may have begun there
+		masked := lines.Line(line) // also before the first shown line: a key may begin there
 		if n < first {
 			continue
 		}
@@ -111,7 +111,7 @@ func (p *place) window(ctx context.Context, f *os.File, size int64, name string,
 	return b.String(), nil
 }
 
-// untilDone reads until a context ends.
+// untilDone reads until its context ends.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
@@ -124,8 +124,8 @@ func (u untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// nextLine reads a line without its end. Of a long line only the beginning is
-// kept; the rest is read and dropped. The result is valid until the next call.
+// nextLine reads a line without its end. It keeps only the beginning of a long line and
+// discards the rest. The result is valid until the next call.
 func nextLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

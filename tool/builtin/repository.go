@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Limits of what is read of a git directory before git is started.
+// Limits for reading a git directory before git starts.
 const (
 	gitLinkBytes    = 4 << 10   // of a file that names another place
-	gitConfigBytes  = 1 << 20   // of the settings, of which four keys are read
+	gitConfigBytes  = 1 << 20   // of the settings; only four keys are used
 	gitIndexBytes   = 1 << 30   // of the index, without which ignored files that git tracks are not listed
 	gitListBytes    = 1 << 20   // of info/exclude and shallow
 	gitObjectsMax   = 1_000_000 // files of the object store that are looked at
@@ -29,35 +29,35 @@ var (
 	errSwapped      = errors.New("replaced while it was read")
 )
 
-// repository is a git repository after its places were checked: no part of it is a link, and none lies
+// repository is a git repository whose directories were checked: no part of it is a link, and none is
 // elsewhere, except the git directory of a linked work tree or a submodule, which must link back. So a
-// directory that somebody else wrote cannot name another repository of the user and have it read. Each place
-// was opened once, and all that is read of it is read below what was opened: see gitPlace.
+// directory that another user wrote cannot make troupe read another repository of this user. Each directory
+// was opened once, and everything is read through the opened directories: see heldDir.
 type repository struct {
-	top     *gitPlace // of the work tree
-	prefix  string    // of the directory in it, with a slash at its end; "" at its top
-	dir     *gitPlace // the git directory
-	common  *gitPlace // the one that holds objects and refs; of a linked work tree it is another
-	objects *gitPlace
+	top     *heldDir // of the work tree
+	prefix  string   // of the directory in it, with a slash at its end; "" at its top
+	dir     *heldDir // the git directory
+	common  *heldDir // the one that holds objects and refs; of a linked work tree it is another
+	objects *heldDir
 	config  map[string]string
 }
 
-// findRepository looks for the repository of a directory there and above. The caller must close it.
-func findRepository(ctx context.Context, p *place) (*repository, error) {
-	inner, err := p.root.Stat(".")
+// findRepository looks for the repository of a directory, there and above. The caller must close it.
+func findRepository(ctx context.Context, w *workspace) (*repository, error) {
+	inner, err := w.root.Stat(".")
 	if err != nil {
 		return nil, errNoRepository
 	}
-	for top := p.dir; ; top = filepath.Dir(top) {
+	for top := w.dir; ; top = filepath.Dir(top) {
 		entry := filepath.Join(top, gitDir)
 		info, err := os.Lstat(entry)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, errNoRepository
-		case err == nil && (top == p.dir || sameOwner(info, inner)) && !empty(entry, info):
+		case err == nil && (top == w.dir || sameOwner(info, inner)) && !empty(entry, info):
 			steps.found()
 			r := &repository{}
-			if err := r.open(ctx, top, p.dir, info, inner); err != nil {
+			if err := r.open(ctx, top, w.dir, info, inner); err != nil {
 				r.close()
 				return nil, err
 			}
@@ -68,16 +68,16 @@ func findRepository(ctx context.Context, p *place) (*repository, error) {
 	}
 }
 
-// empty reports a directory that git passes by.
+// empty reports whether an entry is a directory that git ignores.
 func empty(entry string, info fs.FileInfo) bool {
 	_, err := os.Lstat(filepath.Join(entry, "HEAD"))
 	return info.IsDir() && errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the places of a repository. entry is what was found of the git directory, inner is the directory that
-// the tools have.
+// open opens the directories of a repository. entry describes the git directory as it was found, inner the directory
+// of the tools.
 func (r *repository) open(ctx context.Context, top, dir string, entry, inner fs.FileInfo) (err error) {
-	if r.top, err = openGitPlace(top); err != nil {
+	if r.top, err = openHeldDir(top); err != nil {
 		return errNoRepository
 	}
 	rel, err := filepath.Rel(top, dir)
@@ -111,7 +111,7 @@ func (r *repository) open(ctx context.Context, top, dir string, entry, inner fs.
 }
 
 // gitDirectory follows the .git of a work tree, which may be a directory, a link or a file.
-func (r *repository) gitDirectory(entry fs.FileInfo) (*gitPlace, error) {
+func (r *repository) gitDirectory(entry fs.FileInfo) (*heldDir, error) {
 	at := filepath.Join(r.top.path, gitDir)
 	if entry.IsDir() {
 		return r.top.below(gitDir)
@@ -131,7 +131,7 @@ func (r *repository) gitDirectory(entry fs.FileInfo) (*gitPlace, error) {
 	if rel, err := filepath.Rel(r.top.path, real); err == nil && filepath.IsLocal(rel) {
 		return r.top.below(rel)
 	}
-	git, err := openGitPlace(real)
+	git, err := openHeldDir(real)
 	if err != nil {
 		return nil, errNoRepository
 	}
@@ -144,7 +144,7 @@ func (r *repository) gitDirectory(entry fs.FileInfo) (*gitPlace, error) {
 
 // linksBack reports whether a git directory names a work tree as its own: as that of a linked work tree
 // does in the file gitdir, and that of a submodule in its setting core.worktree.
-func linksBack(git *gitPlace, top string) bool {
+func linksBack(git *heldDir, top string) bool {
 	if text, err := git.text("gitdir", gitLinkBytes); err == nil {
 		back := join(git.path, text)
 		real, err := filepath.EvalSymlinks(filepath.Dir(back))
@@ -161,7 +161,7 @@ func linksBack(git *gitPlace, top string) bool {
 
 // commonDirectory is where the objects and refs of a git directory are. Another one must contain it, as that
 // of a linked work tree does, or be a part of the same tree.
-func (r *repository) commonDirectory() (*gitPlace, error) {
+func (r *repository) commonDirectory() (*heldDir, error) {
 	text, err := r.dir.text("commondir", gitLinkBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.dir, nil
@@ -178,7 +178,7 @@ func (r *repository) commonDirectory() (*gitPlace, error) {
 	case real == r.dir.path:
 		return r.dir, nil
 	case filepath.Dir(trees) == real && filepath.Base(trees) == "worktrees":
-		common, err := openGitPlace(real)
+		common, err := openHeldDir(real)
 		if err != nil {
 			return nil, errNoRepository
 		}
@@ -197,7 +197,7 @@ func (r *repository) commonDirectory() (*gitPlace, error) {
 	return nil, errElsewhere
 }
 
-// checkObjects sees to it that the object store is one: files and directories, no links and no other stores.
+// checkObjects checks that the object store has only files and directories: no links and no other stores.
 func (r *repository) checkObjects(ctx context.Context) error {
 	n := 0
 	return fs.WalkDir(r.objects.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
@@ -206,7 +206,7 @@ func (r *repository) checkObjects(ctx context.Context) error {
 		case err != nil && path == ".":
 			return errNoRepository
 		case err != nil:
-			return nil // not readable for us is not readable for git
+			return nil // git cannot read it either
 		case d.IsDir():
 			return ctx.Err()
 		case !d.Type().IsRegular() || n > gitObjectsMax:
@@ -235,8 +235,8 @@ func under(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// gitSettings reads the settings of a repository, of which only where its tree is and which form it has are
-// used: names in lower case, "section.key", and nothing of subsections or of other files.
+// gitSettings reads the settings of a repository. Callers use only the location of its tree and its format.
+// Names are in lower case, "section.key"; subsections and included files are ignored.
 func gitSettings(text string) map[string]string {
 	settings := map[string]string{}
 	section := ""

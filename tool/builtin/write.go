@@ -34,35 +34,36 @@ type writeArgs struct {
 	Content string `json:"content"`
 }
 
-// writeFile makes write_file. It is idempotent: the content goes to a temporary
-// file beside the target, is synced, takes the target's name, and the directory
-// is synced; so the target is always whole, the old or the new.
+// writeFile makes write_file. The tool is idempotent: it writes the content to a temporary
+// file next to the target, syncs that file, renames it to the target, and syncs the
+// directory; so the target is always complete, the old or the new file.
 //
-// Only paths of Config.Writable are written. A file that is there is replaced
-// only when it carries the mark of a generated file (see Generated), when
-// Config.Owned says so, when this tool wrote it since it was made, or when it
-// already has this content; so nobody's report.md is lost.
-func (p *place) writeFile(w *writer) (tool.Tool, error) {
+// The tool writes only paths of Config.Writable. It replaces an existing file only if the
+// file has the mark of a generated file (see Generated), if Config.Owned allows it, if this
+// writer wrote it, or if it already has this content; so no user's report.md is lost.
+func (w *writer) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
 		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) { return w.write(ctx, in, c.Key) })
 }
 
-// writer remembers what it wrote; write_file and edit_file of a directory share
-// it. Calls of one writer come one at a time.
+// writer writes files and remembers what it wrote; write_file and edit_file of a
+// directory share it. Its calls run one at a time.
 type writer struct {
-	p    *place
-	mu   sync.Mutex
-	mine map[string]bool
+	ws       *workspace
+	writable []string // Config.Writable
+	owned    func(path string) bool
+	mu       sync.Mutex
+	written  map[string]bool
 }
 
 func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.p.local(in.Path)
+	name, err := w.ws.resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
-	if err := w.p.mayWrite(name); err != nil {
+	if err := w.mayWrite(name); err != nil {
 		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
@@ -76,16 +77,16 @@ func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, e
 		return "", err
 	}
 	if !same {
-		if err := w.p.replace(name, []byte(in.Content), key, 0); err != nil {
-			return "", plainly(name, err)
+		if err := w.replaceFile(name, []byte(in.Content), key, 0); err != nil {
+			return "", pathError(name, err)
 		}
 	}
-	w.mine[name] = true
-	return fmt.Sprintf("wrote %s, %d bytes", shown(name), len(in.Content)), nil
+	w.written[name] = true
+	return fmt.Sprintf("wrote %s, %d bytes", printable(name), len(in.Content)), nil
 }
 
-func (p *place) writable(name string) bool {
-	for _, pattern := range p.cfg.Writable {
+func (w *writer) isWritable(name string) bool {
+	for _, pattern := range w.writable {
 		if ok, err := doublestar.Match(pattern, name); ok && err == nil {
 			return true
 		}
@@ -93,25 +94,25 @@ func (p *place) writable(name string) bool {
 	return false
 }
 
-// mayReplace decides about what is already there; same says that it is what is
-// to be written.
+// mayReplace decides whether an existing file may be replaced; same reports that it already
+// has the content.
 func (w *writer) mayReplace(name string, content []byte) (same bool, err error) {
-	info, err := w.p.root.Lstat(filepath.FromSlash(name))
+	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, plainly(name, err)
+		return false, pathError(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, plainly(name, ErrSpecial)
+		return false, pathError(name, ErrSpecial)
 	}
-	if w.mine[name] || w.p.cfg.Owned != nil && w.p.cfg.Owned(name) {
+	if w.written[name] || w.owned != nil && w.owned(name) {
 		return false, nil
 	}
 	old := []byte{}
 	if info.Size() <= writeBytesMax {
-		if old, err = w.p.readSame(name, info); err != nil {
+		if old, err = w.readSame(name, info); err != nil {
 			return false, err
 		}
 	}
@@ -121,43 +122,43 @@ func (w *writer) mayReplace(name string, content []byte) (same bool, err error) 
 	if Generated(old) {
 		return false, nil
 	}
-	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", shown(name))
+	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", printable(name))
 }
 
-// readSame reads the small regular file that Lstat described. It waits for no named pipe that took the file's
-// place, and follows no link that did.
-func (p *place) readSame(name string, seen fs.FileInfo) ([]byte, error) {
-	f, now, err := p.open(name)
+// readSame reads the small regular file that Lstat described. It does not block on a named pipe that replaced the
+// file, and follows no link that did.
+func (w *writer) readSame(name string, seen fs.FileInfo) ([]byte, error) {
+	f, now, err := w.ws.openFile(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	if !os.SameFile(seen, now) {
-		return nil, plainly(name, errReplaced)
+		return nil, pathError(name, errReplaced)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, writeBytesMax+1))
 	if err == nil && len(data) > writeBytesMax {
 		err = errReplaced
 	}
 	if err != nil {
-		return nil, plainly(name, err)
+		return nil, pathError(name, err)
 	}
 	return data, nil
 }
 
-// replace writes a file so that a crash leaves the old or the new one. Nobody can
-// guess the name of the temporary file, and what has it already is not opened.
-// Its beginning follows from the key, so that another attempt of the same call
-// removes what the first left behind. mode is that of the file; 0: of a new one.
-func (p *place) replace(name string, content []byte, key string, mode fs.FileMode) error {
+// replaceFile writes a file so that a crash leaves the old or the new one. The name of
+// the temporary file cannot be guessed, and an existing file of that name is not opened.
+// The name begins with a hash of the key, so that another attempt of the same call
+// removes what the first left behind. mode is the mode of the file; 0 means a new file.
+func (w *writer) replaceFile(name string, content []byte, key string, mode fs.FileMode) error {
 	dir := path.Dir(name)
-	if err := p.root.MkdirAll(filepath.FromSlash(dir), writtenDirMode); err != nil {
+	if err := w.ws.root.MkdirAll(filepath.FromSlash(dir), writtenDirMode); err != nil {
 		return err
 	}
 	prefix := tempPrefix(name, key)
-	p.removeLeft(dir, prefix)
+	w.removeTemp(dir, prefix)
 	temp := filepath.FromSlash(path.Join(dir, prefix+rand.Text()+tempSuffix))
-	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, writtenFileMode)
+	f, err := w.ws.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, writtenFileMode)
 	if err != nil {
 		return err
 	}
@@ -172,13 +173,13 @@ func (p *place) replace(name string, content []byte, key string, mode fs.FileMod
 		err = closed
 	}
 	if err == nil {
-		err = p.root.Rename(temp, filepath.FromSlash(name))
+		err = w.ws.root.Rename(temp, filepath.FromSlash(name))
 	}
 	if err != nil {
-		_ = p.root.Remove(temp)
+		_ = w.ws.root.Remove(temp)
 		return err
 	}
-	return p.syncDir(dir)
+	return w.syncDir(dir)
 }
 
 const tempSuffix = ".tmp"
@@ -188,22 +189,22 @@ func tempPrefix(name, key string) string {
 	return fmt.Sprintf(".troupe-%x-", sum[:8])
 }
 
-// removeLeft removes the temporary files of earlier attempts of a call. What stays hinders nobody.
-func (p *place) removeLeft(dir, prefix string) {
-	entries, err := p.entries(dir)
+// removeTemp removes the temporary files of earlier attempts of a call. A file that stays does no harm.
+func (w *writer) removeTemp(dir, prefix string) {
+	entries, err := w.ws.readEntries(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), tempSuffix) && e.Type().IsRegular() {
-			_ = p.root.Remove(filepath.FromSlash(path.Join(dir, e.Name())))
+			_ = w.ws.root.Remove(filepath.FromSlash(path.Join(dir, e.Name())))
 		}
 	}
 }
 
-// syncDir makes a rename last. Systems that cannot sync a directory need not.
-func (p *place) syncDir(dir string) error {
-	d, err := p.root.Open(filepath.FromSlash(dir))
+// syncDir makes a rename durable. Systems that cannot sync a directory need not.
+func (w *writer) syncDir(dir string) error {
+	d, err := w.ws.root.Open(filepath.FromSlash(dir))
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return r, err
 }
 
-// passing marks what may be better a little later.
+// passing marks errors that a later attempt may avoid.
 func passing(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, ErrDown) || errors.Is(err, ErrStart)) {
 		return tool.Transient(err)
@@ -71,11 +71,11 @@ func passing(ctx context.Context, err error) error {
 	return err
 }
 
-// undelivered is the code of an error that stands for one of the way, not of the
-// server's.
+// undelivered is the error code of a failure in transit, as opposed to an error that
+// the server returned.
 const undelivered = -32005
 
-// outcome is what an error of a session means for the call.
+// outcome translates an error of a session into the result of the call.
 func (s *server) outcome(ctx context.Context, l *live, err error) error {
 	var refused *jsonrpc.Error
 	switch {
@@ -88,12 +88,12 @@ func (s *server) outcome(ctx context.Context, l *live, err error) error {
 	return tool.Transient(fmt.Errorf("%w: %s: %s%s; what it did is unknown", ErrDied, s.def.Name, l.shown(err.Error()), l.last()))
 }
 
-// lateGrace is how long a call that is over is waited for: to tell its server,
-// and to hear what it said last.
+// lateGrace is how long the client waits for a call that is over: to notify its
+// server, and to receive the last progress.
 const lateGrace = 500 * time.Millisecond
 
-// patiently does one request, and comes back when ctx ends also where the server
-// does not read what it is told.
+// patiently does one request. It returns when ctx ends, even if the server does
+// not read its input.
 func (l *live) patiently(ctx context.Context, o Offer, c tool.Call) (r tool.Result, err error) {
 	done := make(chan struct{})
 	var late tool.Result
@@ -138,7 +138,7 @@ func (l *live) call(ctx context.Context, o Offer, c tool.Call) (tool.Result, err
 	return result(res), nil
 }
 
-// progressed is told what a server says of a call that is under way.
+// progressed receives the progress that a server reports about a call under way.
 func (l *live) progressed(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	if to, ok := l.hear.Load(fmt.Sprint(r.Params.ProgressToken)); ok {
 		said := *r.Params

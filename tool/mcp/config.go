@@ -25,7 +25,7 @@ const FileName = ".mcp.json"
 // UserFileName is the operator's own, in the directory of the user's settings.
 const UserFileName = "mcp.json"
 
-// Server is how a server is reached, as its file says it: variables in it are
+// Server is how a server is reached, as its file defines it: variables in it are
 // not expanded.
 type Server struct {
 	Name    string            `json:"name"`
@@ -38,15 +38,15 @@ type Server struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	Timeout time.Duration     `json:"timeout,omitempty"` // of a call; 0: the default
 	// Own: the operator wrote the file. Only then may a name in it lead to a private
-	// address. No file says it of itself.
+	// address. No file sets it for itself.
 	Own bool `json:"-"`
-	// Files are those that the command names, as they were when it was judged (see
-	// NamedFiles): of one that is not the operator's own. nil: nobody has judged it.
+	// Files are the files that the command names, as they were when the definition was judged
+	// (see NamedFiles), unless the definition is the operator's own. nil: it was not judged.
 	Files map[string]string `json:"-"`
-	// At is held where Source is a file of the directory of a run: whoever may rename
-	// above it must not lead the program elsewhere. nil: the directory is found by its name.
+	// At is held open where Source is a file of the directory of a run: a rename above it
+	// must not lead the program elsewhere. nil: the directory is found by its name.
 	At *workdir.Directory `json:"-"`
-	// Flags are those by which the commands of `troupe mcp` find it from anywhere.
+	// Flags are the flags with which the commands of `troupe mcp` find the server from anywhere.
 	Flags []string `json:"-"`
 }
 
@@ -65,14 +65,14 @@ type form struct {
 
 var formKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "disabled"}
 
-// File is what a file of servers says.
+// File is the content of a file of servers.
 type File struct {
 	Digest  string   // SHA-256 of its bytes; "" where there is no file
 	Servers []Server // sorted by name
 	Notes   []string // what its author should know
 }
 
-// Read reads a file of servers. One that is not there has none.
+// Read reads a file of servers. A missing file contains none.
 func Read(path string) (File, error) {
 	data, err := safefile.Read(path, FileBytesMax)
 	return parsed(path, data, err)
@@ -131,7 +131,7 @@ func Parse(path string, data []byte) (File, error) {
 	return out, errors.Join(wrong...)
 }
 
-// readable says where in a text the JSON is wrong.
+// readable reports the position at which the JSON of a text is invalid.
 func readable(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -144,7 +144,7 @@ func readable(data []byte, err error) string {
 	return fmt.Sprintf("line %d: %s", 1+bytes.Count(data[:at], []byte("\n")), what)
 }
 
-// wrongType says which field has another type than it should, and not its value.
+// wrongType names the field whose type is wrong, but not its value.
 func wrongType(err error) string {
 	var other *json.UnmarshalTypeError
 	if !errors.As(err, &other) {
@@ -240,8 +240,8 @@ func (s Server) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Line is what is run or asked, as a person reads it who decides about it:
-// nothing of it is left out, and no variable is expanded.
+// Line is the command or address for a person who decides about it:
+// nothing is left out, and no variable is expanded.
 func (s Server) Line() string {
 	if s.URL != "" {
 		return s.URL

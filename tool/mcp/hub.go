@@ -68,13 +68,13 @@ func (h *Hub) Close() {
 	h.work.Wait()
 }
 
-// server is the one of a definition in a directory. Who has it must leave.
+// server returns the server of a definition in a directory. The caller must call leave.
 func (h *Hub) server(def Server, dir string) (*server, error) {
 	for {
 		s, err := h.found(def, dir)
 		if err != nil || s.take() {
 			return s, err
-		} // it was forgotten just now
+		} // the hub forgot it just now
 	}
 }
 
@@ -93,14 +93,14 @@ func (h *Hub) found(def Server, dir string) (*server, error) {
 	return s, nil
 }
 
-// forget is for a server that is closed for good.
+// forget removes a server that is closed for good.
 func (h *Hub) forget(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.servers, s.key)
 }
 
-// do is for work beside: false if the hub is closed.
+// do runs work in the background; it returns false if the hub is closed.
 func (h *Hub) do(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *Hub) do(work func()) bool {
 	return !h.closed
 }
 
-// List starts a server if need be, and says what it offers now.
+// List starts a server if need be, and returns what it offers now.
 func (h *Hub) List(ctx context.Context, def Server, dir string) (Listing, error) {
 	s, err := h.server(def, dir)
 	if err != nil {
@@ -124,9 +124,9 @@ func (h *Hub) List(ctx context.Context, def Server, dir string) (Listing, error)
 	return l.offers(ctx)
 }
 
-// Tool is a tool of a server as a run was begun with it. find brings the
-// definition, at every call: what is not there any more, or is another one,
-// is said then.
+// Tool is a tool of a server as it was when the run began. Every call gets the
+// definition from find, and fails if the definition is missing or has
+// changed.
 func (h *Hub) Tool(spec model.ToolSpec, dir string, find func() (Server, error)) tool.Tool {
 	t := &remote{hub: h, spec: spec, dir: dir, find: find}
 	if def, err := find(); err == nil {
@@ -135,8 +135,8 @@ func (h *Hub) Tool(spec model.ToolSpec, dir string, find func() (Server, error))
 	return t
 }
 
-// Find is the definition of a server in a file, if it still is the one that has
-// the hash.
+// Find returns the definition of a server in a file, if it still has the
+// given hash.
 func Find(file File, name, hash string) (Server, error) {
 	i := slices.IndexFunc(file.Servers, func(s Server) bool { return s.Name == name })
 	switch {

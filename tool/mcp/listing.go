@@ -19,15 +19,15 @@ import (
 // Offer is a tool as its server describes it now.
 type Offer struct {
 	Raw  string         // its name at the server; "" : our own, that reads resources
-	Spec model.ToolSpec // what a model is told
-	Hash string         // of all that the server says about it
+	Spec model.ToolSpec // what a model reads about it
+	Hash string         // of all that the server declares about it
 }
 
 // Listing is what a server offers.
 type Listing struct {
 	Offers  []Offer  // sorted by name
-	Refused []string // tools that cannot be had, and why
-	Server  string   // what it calls itself
+	Refused []string // tools that are not available, and why
+	Server  string   // the name that it reports
 	Version string   // of the protocol
 }
 
@@ -113,8 +113,8 @@ func (l *Listing) add(server string, t *sdk.Tool) {
 	l.Offers = append(l.Offers, o)
 }
 
-// class is what a tool is unless the operator says otherwise. Of what its server
-// says of it only what takes trust away counts.
+// class is the class of a tool unless the operator sets another. Of the hints of its
+// server, only those that lower trust count.
 func class(a *sdk.ToolAnnotations) model.Class {
 	if a != nil && a.DestructiveHint != nil && *a.DestructiveHint && !a.ReadOnlyHint {
 		return model.Effect.Stricter(model.Irreversible)
@@ -122,8 +122,8 @@ func class(a *sdk.ToolAnnotations) model.Class {
 	return model.Effect
 }
 
-// settle sorts, and refuses what is too much and what has one name: neither of
-// two may stand for the other.
+// settle sorts the offers. It refuses tools beyond ToolsMax, and all tools that share a
+// name: neither may impersonate the other.
 func (l *Listing) settle() {
 	slices.SortStableFunc(l.Offers, func(a, b Offer) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	var kept []Offer
@@ -141,7 +141,7 @@ func (l *Listing) settle() {
 	l.Offers = kept
 }
 
-// plain is the JSON of a schema: always the same for the same one.
+// plain returns the JSON of a schema: equal schemas have equal JSON.
 func plain(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -161,7 +161,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reader is our own tool beside a server's: it reads resources.
+// reader is a tool that troupe adds to those of a server: it reads resources.
 func reader(server string) Offer {
 	spec := model.ToolSpec{Name: ToolName(server, ReadResource), Class: model.Effect,
 		Description: "Read a resource of the MCP server " + server + " by its URI. Without a URI: list what there is.",

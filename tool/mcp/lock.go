@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// LockName is the file of what was allowed, in the state directory: what comes
-// with a repository must not be able to bring its own.
+// LockName is the file that records what was allowed. It is in the state directory, because
+// a repository must not be able to bring its own.
 const LockName = "mcp.lock.json"
 
-// Lock is the file of what the operator has allowed: definitions of servers, and
-// what each of their tools was when it was.
+// Lock is the file that records what the operator has allowed: definitions of servers,
+// and what each of their tools was at that time.
 type Lock struct{ path string }
 
 // OpenLock names the file in a state directory.
@@ -34,12 +34,12 @@ type lockFile struct {
 // grant is what was allowed of one server.
 type grant struct {
 	Definition string `json:"definition"` // its hash
-	Line       string `json:"line"`       // for who reads the file
-	// Files are those that the command named, with their SHA-256.
+	Line       string `json:"line"`       // for people who read the file
+	// Files are the files that the command named, with their SHA-256.
 	Files map[string]string `json:"files,omitempty"`
 	Tools map[string]pin    `json:"tools"` // by name; nil: nothing is pinned yet
-	// Off are tools that are not what was pinned, as they were seen last: the hash,
-	// "" for one that is gone.
+	// Off are tools that differ from what was pinned: the hash that was seen last,
+	// "" for a tool that is gone.
 	Off map[string]string `json:"off,omitempty"`
 }
 
@@ -51,12 +51,12 @@ type pin struct {
 
 func (s Server) key() string { return s.Source + "#" + s.Name }
 
-// State is how a tool or a server stands to what was allowed.
+// State compares a tool or a server with what was allowed.
 type State string
 
-// States. Of a server: Fresh was never allowed, Changed has another definition
-// than was. Of a tool: Changed says something else than when it was allowed, Fresh
-// was not there, Gone is not there any more.
+// States. A server is Fresh if it was never allowed, and Changed if its definition differs
+// from the allowed one. A tool is Changed if it differs from when it was allowed, Fresh
+// if it did not exist then, and Gone if it no longer exists.
 const (
 	Allowed State = "allowed"
 	Fresh   State = "new"
@@ -64,19 +64,19 @@ const (
 	Gone    State = "gone"
 )
 
-// Standing is a tool with how it stands.
+// Standing is a tool with its state.
 type Standing struct {
 	Spec  model.ToolSpec
 	State State
 }
 
-// Verdict is what a listing comes to.
+// Verdict is the result of checking a listing.
 type Verdict struct {
 	Tools []Standing // sorted by name; only those that are Allowed are on
-	First bool       // they were pinned just now
+	First bool       // the tools were pinned just now
 }
 
-// On are the tools that may be used.
+// On returns the tools that may be used.
 func (v Verdict) On() []model.ToolSpec {
 	var on []model.ToolSpec
 	for _, t := range v.Tools {
@@ -112,9 +112,9 @@ func (f lockFile) state(s Server) State {
 	return Allowed
 }
 
-// Admit compares what a server offers with what was allowed. The first time all
-// of it is pinned, and the verdict says so. What is different from then on is
-// off, and is remembered to be.
+// Admit compares what a server offers with what was allowed. The first time it pins
+// every tool, and the verdict says so. Later it turns each tool that differs off, and
+// records that.
 func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 	var v Verdict
 	err := l.change(func(f *lockFile) bool {
@@ -136,7 +136,7 @@ func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 	return v, err
 }
 
-// Allow pins what a server offers now, whatever was pinned before.
+// Allow pins what a server offers now, and replaces earlier pins.
 func (l Lock) Allow(s Server, now Listing) error {
 	return l.change(func(f *lockFile) bool {
 		f.Servers[s.key()] = grant{Definition: s.Hash(), Line: s.Line(), Files: s.Files, Tools: pins(now)}
@@ -144,7 +144,7 @@ func (l Lock) Allow(s Server, now Listing) error {
 	})
 }
 
-// Compare says how what a server offers stands to what was allowed, and changes
+// Compare compares what a server offers with what was allowed, and changes
 // nothing.
 func (l Lock) Compare(s Server, now Listing) (Verdict, error) {
 	f, err := l.read()
@@ -212,10 +212,10 @@ func (g grant) compare(now Listing) []Standing {
 	return all
 }
 
-// lockBytesMax bounds what is read: a file that is larger is not ours.
+// lockBytesMax bounds what is read: troupe never writes a larger file.
 const lockBytesMax = 64 << 20
 
-// read is the file as it is; one that is not there allows nothing.
+// read returns the current file; a missing file allows nothing.
 func (l Lock) read() (lockFile, error) {
 	empty := lockFile{V: 1, Servers: map[string]grant{}}
 	data, err := safefile.Read(l.path, lockBytesMax)

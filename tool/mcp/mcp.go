@@ -1,11 +1,11 @@
-// Package mcp gives agents the tools of MCP servers: programs that are talked to
-// over their stdin and stdout, and web addresses.
+// Package mcp gives agents the tools of MCP servers: programs that speak over
+// their stdin and stdout, and web addresses.
 //
-// A server is somebody else's code. It is started only from a file that the
-// operator wrote or has allowed; it gets an environment of its own; what it says
-// about a tool is pinned when it is first allowed, and a tool that says something
-// else later is off until it is allowed again; what it says of itself never makes
-// a tool more trusted; and what it does wrong ends in an error result.
+// A server is third-party code. It is started only from a file that the
+// operator wrote or has allowed; it gets an environment of its own; the hub pins
+// the description of a tool when it is first allowed, and turns a tool whose
+// description changes later off until it is allowed again; a server's claims about
+// itself never make a tool more trusted; and its failures end in an error result.
 package mcp
 
 import (

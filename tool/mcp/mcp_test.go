@@ -16,9 +16,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/proc"
 )
 
 // alive reports whether a process still runs (a zombie does not).
@@ -128,7 +128,7 @@ func TestNoErrorOfAStartHasTheValueOfAVariable(t *testing.T) {
 		def  Server
 		want error
 	}{
-		"no program":      {Server{Command: "no-such-${WORD}"}, proc.ErrNotFound},
+		"no program":      {Server{Command: "no-such-${WORD}"}, process.ErrNotFound},
 		"a file":          {Server{Command: filepath.Dir(file) + "/${WORD}"}, fs.ErrPermission},
 		"no directory":    {Server{Command: "true", Dir: filepath.Dir(file) + "/below-${WORD}"}, fs.ErrNotExist},
 		"no address":      {Server{URL: "ftp://example.invalid/${WORD}"}, ErrAddress},

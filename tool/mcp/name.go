@@ -11,7 +11,7 @@ import (
 
 const (
 	prefix = "mcp__"
-	// ReadResource is the tool that reads what a server offers beside its tools.
+	// ReadResource is the tool that reads the resources that a server offers in addition to its tools.
 	ReadResource = "read_resource"
 )
 
@@ -30,8 +30,8 @@ func ServerName(name string) string {
 	return name
 }
 
-// ToolName is the name of a server's tool as agents call it. Letters that are
-// not allowed become "_"; what is too long ends in a hash.
+// ToolName is the name by which agents call a server's tool. It replaces characters
+// that are not allowed by "_", and ends a name that is too long in a hash.
 func ToolName(server, name string) string {
 	full := prefix + server + "__" + notOfNames.ReplaceAllString(name, "_")
 	if len(full) <= ToolNameMax {
@@ -62,8 +62,8 @@ func Means(word, tool string) bool {
 	return word == tool || ok && word == prefix+server
 }
 
-// visible is text without what a person does not see, and in which instructions
-// can hide: controls, format characters, selectors of variants, fillers.
+// visible removes characters that a person does not see, and in which instructions
+// can hide: controls, format characters, variation selectors, fillers.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

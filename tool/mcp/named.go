@@ -17,7 +17,7 @@ import (
 // ScriptBytesMax is the most that is read of one file that a command names.
 const ScriptBytesMax = 256 << 20
 
-// endings are what interpreters add to the name of a script.
+// endings are the suffixes that interpreters add to the name of a script.
 var endings = []string{"", ".js", ".mjs", ".cjs", ".ts", ".py", "/index.js", "/index.mjs", "/package.json", "/__main__.py"}
 
 // implied are files that programs read where they are started.
@@ -30,9 +30,9 @@ var loaders = []string{"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_
 // codeForm is the name of a file of code within a text.
 var codeForm = regexp.MustCompile(`\.(?:[mc]?[jt]s|py|sh|bash|rb|pl|php|lua|so|dylib|jar|wasm)\b`)
 
-// NamedFiles are the regular files that the command of a server names by a path, with the
-// SHA-256 of each: whoever changes one of them changes what runs. What these load
-// in turn is not among them. dir is where the server runs if it does not say it.
+// NamedFiles returns the regular files that the command of a server names by a path, with the
+// SHA-256 of each: a change of one of them changes what runs. Files that these load
+// in turn are not included. dir is where the server runs if it does not set a directory.
 func (s Server) NamedFiles(dir string, getenv func(string) string) (map[string]string, error) {
 	if s.URL != "" {
 		return nil, nil
@@ -125,7 +125,7 @@ func (s Server) unchanged(dir string, getenv func(string) string) error {
 	return nil
 }
 
-// differing is a path whose content is not the same in both; "": there is none.
+// differing returns a path whose content differs between the two; "" if there is none.
 func differing(a, b map[string]string) string {
 	for _, m := range []map[string]string{a, b} {
 		for path := range m {

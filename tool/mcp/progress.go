@@ -10,20 +10,20 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// Bounds of what a call says while it runs.
+// Bounds of the progress that a call reports.
 const (
-	progressPause = 200 * time.Millisecond // between two that are passed on
+	progressPause = 200 * time.Millisecond // between two reports that are passed on
 	progressBytes = 200                    // of a message
 )
 
-// progress is what a server has said last about a call.
+// progress is the last progress that a server reported about a call.
 type progress struct {
 	tell func(tool.Progress)
 
 	mu   sync.Mutex
 	last *tool.Progress
 	told time.Time
-	over bool // the end was told
+	over bool // the end was reported
 }
 
 func (p *progress) hear(n *sdk.ProgressNotificationParams) {
@@ -31,14 +31,14 @@ func (p *progress) hear(n *sdk.ProgressNotificationParams) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &now
-	end := now.Total > 0 && now.Done >= now.Total && !p.over // told at once, the first time that it says so
+	end := now.Total > 0 && now.Done >= now.Total && !p.over // the end is reported at once, the first time
 	if p.tell != nil && (end || time.Since(p.told) > progressPause) {
 		p.told, p.over = time.Now(), p.over || end
 		p.tell(now)
 	}
 }
 
-// said is for the result of a call that did not come to its end.
+// said returns the last progress, for the result of a call that did not finish.
 func (p *progress) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

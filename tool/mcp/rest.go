@@ -2,7 +2,7 @@ package mcp
 
 import "time"
 
-// take says that a call begins, which must leave; false: it is closed.
+// take registers the begin of a call, which must call leave; false: the server is closed.
 func (s *server) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -12,7 +12,7 @@ func (s *server) take() bool {
 	return !s.closed
 }
 
-// leave says that a call is over.
+// leave registers the end of a call.
 func (s *server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,9 +20,9 @@ func (s *server) leave() {
 	s.rest()
 }
 
-// rest is under the lock. It stops a server that nobody comes to for a while, and
-// lets the hub forget what is over; of what has failed only when a start would not
-// be waited for any more.
+// rest requires the lock. It stops a server that has been idle for a while, and removes
+// a server that has ended from the hub; a server that has failed only once the backoff
+// no longer delays a start.
 func (s *server) rest() {
 	if s.users > 0 || s.starting != nil || s.closed {
 		return
@@ -53,7 +53,7 @@ func (s *server) rest() {
 	})
 }
 
-// end closes what is live no more: beside, or at once where the hub waits for it.
+// end closes a session that is no longer live: in the background, or at once where the hub waits for it.
 func (s *server) end(l *live) {
 	if !s.hub.do(l.close) {
 		l.close()

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// result is what a model reads of an answer. What is no text is named.
+// result renders an answer for the model. It names the parts that are not text.
 func result(res *sdk.CallToolResult) tool.Result {
 	var parts []string
 	for _, c := range res.Content {
@@ -94,7 +94,7 @@ func (l *live) resources(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	for r, err := range l.session.ResourceTemplates(ctx, nil) {
-		if err != nil || len(lines) >= 2*ResourcesMax { // a server may have none, and say so with an error
+		if err != nil || len(lines) >= 2*ResourcesMax { // a server may have no resources, and report that as an error
 			break
 		}
 		line(r.URITemplate, r.Name, r.Description, r.MIMEType)

@@ -11,10 +11,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/troupe-run/troupe/tool/mask"
+	"github.com/troupe-run/troupe/internal/redact"
 )
 
-// server is one that is started when it is needed, and again when it has died.
+// server is started when it is needed, and again when it has died.
 type server struct {
 	hub  *Hub
 	key  string // in the hub
@@ -24,13 +24,13 @@ type server struct {
 
 	mu       sync.Mutex
 	live     *live
-	starting chan struct{} // closed when the start under way is over; nil: none is
+	starting chan struct{} // closed when the start under way is over; nil: no start is under way
 	failures int           // in a row
 	retryAt  time.Time
 	why      error       // of the last failure
-	users    int         // calls that have it, also those that wait for a start
-	idle     *time.Timer // to what happens if nobody comes
-	closed   bool        // with the hub, or forgotten by it
+	users    int         // calls that hold it, including those that wait for a start
+	idle     *time.Timer // until an idle server is stopped
+	closed   bool        // with the hub, or removed from it
 }
 
 // live is a server that answers.
@@ -39,17 +39,17 @@ type live struct {
 	session *sdk.ClientSession
 	name    string
 	began   time.Time
-	over    chan struct{} // closed when it has ended
-	secrets *mask.Masker  // of its definition
+	over    chan struct{}  // closed when it has ended
+	secrets *redact.Masker // of its definition
 	tokens  atomic.Int64
-	stale   atomic.Bool // it says that its list has changed
+	stale   atomic.Bool // it reported that its list has changed
 	hear    sync.Map    // progress token -> *progress
 
-	turn    chan struct{} // of one: who has it may ask for the list
+	turn    chan struct{} // of capacity 1: its holder may request the list
 	listing *Listing
 }
 
-// use is the server as it runs, started if need be, for who has taken it.
+// use returns the running server, started if need be. The caller must have taken it.
 func (s *server) use(ctx context.Context) (*live, error) {
 	for {
 		s.mu.Lock()
@@ -137,7 +137,7 @@ func (s *server) start() {
 	s.rest() // who asked for it may have gone
 }
 
-// failed is under the lock.
+// failed requires the lock.
 func (s *server) failed(why error) {
 	s.failures++
 	s.why = why
@@ -145,8 +145,8 @@ func (s *server) failed(why error) {
 	s.hub.cfg.Logger.Warn("an MCP server failed", "server", s.def.Name, "times", s.failures, "error", why)
 }
 
-// backoff is how long after so many failures in a row a server is left alone.
-// The first is forgiven.
+// backoff is the delay before the next start after that many failures in a row.
+// The first failure causes none.
 func backoff(failures int) time.Duration {
 	if failures < 2 {
 		return 0
@@ -189,7 +189,7 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: mask.New(mask.Config{Values: s.secrets()})}
+	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: redact.New(redact.Config{Values: s.secrets()})}
 	if err := s.def.unchanged(s.dir, s.hub.cfg.Getenv); err != nil {
 		return nil, told{l.shown(err.Error()), err}
 	}
@@ -197,17 +197,17 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // it may ask us for nothing
+		Capabilities: &sdk.ClientCapabilities{}, // the server may request nothing from us
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			if l.stale.Swap(true) {
-				return // said, and not asked again since
+				return // logged already, and the list was not requested since
 			}
 			s.hub.cfg.Logger.Warn("an MCP server says that its tools have changed", "server", s.def.Name)
 		},
 		ProgressNotificationHandler: l.progressed,
 	})
 	greeted := make(chan struct{})
-	go func() { // what does not answer is ended, and then the greeting ends too
+	go func() { // ends a server that does not answer, and so the handshake
 		select {
 		case <-ctx.Done():
 			l.link.close()
@@ -254,7 +254,7 @@ func (s *server) secrets() []string {
 		values = append(values, v, token)
 	}
 	for k, v := range def.Env {
-		if mask.New(mask.Config{}).Text(k+"="+v) != k+"="+v {
+		if redact.New(redact.Config{}).Text(k+"="+v) != k+"="+v {
 			values = append(values, v)
 		}
 	}
@@ -303,11 +303,11 @@ func (l *live) close() {
 	}
 }
 
-// shown is what a server says, for a person: without its secrets, then short. A
-// secret that is cut would not be known again.
+// shown prepares a server's text for a person: redacted, then clipped. Redaction
+// would not recognize a secret that is cut.
 func (l *live) shown(text string) string { return clip(l.secrets.Text(visible(text)), stderrShown) }
 
-// told is an error of which a person is shown another text.
+// told is an error that shows a person another text than its own.
 type told struct {
 	text string
 	error
@@ -317,7 +317,7 @@ func (t told) Error() string { return t.text }
 
 func (t told) Unwrap() error { return t.error }
 
-// last is what it has said on stderr in the end.
+// last returns the end of what the server wrote to stderr.
 func (l *live) last() string {
 	text := l.secrets.Text(l.link.last())
 	if len(text) > stderrShown {
@@ -329,9 +329,9 @@ func (l *live) last() string {
 	return "; it said: " + text
 }
 
-// offers is what it offers now: asked again if it said that this has changed.
+// offers returns what the server offers now: listed again if it reported a change.
 func (l *live) offers(ctx context.Context) (Listing, error) {
-	select { // no lock: who waits for somebody else's answer has a time of its own
+	select { // no lock: a call that waits for another call's answer has a timeout of its own
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():

@@ -19,20 +19,20 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/proc"
 	"github.com/troupe-run/troupe/tool/web"
 )
 
-// passedOn is what a server gets of the node's own environment: nothing that
-// could be a secret.
+// passedOn lists the variables of the node's own environment that a server gets: none
+// that could hold a secret.
 var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // link is a way to a server.
 type link struct {
 	transport sdk.Transport
-	child     *proc.Child // nil: an address
+	child     *process.Child // nil: an address
 	web       *http.Transport
 }
 
@@ -46,7 +46,7 @@ func (l link) close() {
 	}
 }
 
-// last is the end of what the server has said on stderr, with its secrets.
+// last returns the end of what the server wrote to stderr, with its secrets.
 func (l link) last() string {
 	if l.child == nil {
 		return ""
@@ -82,7 +82,7 @@ func reach(s Server, dir string, trusted bool) (link, error) {
 		defer func() { _ = at.Close() }()
 		dir = workdir.Through(at)
 	}
-	child, err := proc.Start(proc.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
+	child, err := process.Start(process.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
 	if err != nil {
 		return link{}, err
 	}
@@ -121,16 +121,16 @@ func reachWeb(s Server, trusted bool) (link, error) {
 
 const redirectsMax = 3
 
-// literal: the address itself was written, so who allowed the definition has
-// seen that it is not public.
+// literal reports whether the definition contains the address itself: then the person who
+// allowed the definition has seen that the address is not public.
 func literal(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || host == "localhost"
 }
 
-// publicOnly refuses an address, after names were looked up, that is not one of
-// the public network: the node's own machine, its neighbours, what clouds tell
-// their machines.
+// publicOnly refuses an address, after names were resolved, that is not on
+// the public network: the node's own machine, its neighbours, the metadata services of
+// clouds.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -167,16 +167,16 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// streams: the body is a stream of events, each of which is bounded when it is
-// read. Any other is read as a whole.
+// streams reports whether the body is a stream of events, each of which is bounded when
+// it is read. Any other body is read as a whole.
 func streams(res *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream" && res.StatusCode < http.StatusMultipleChoices
 }
 
-// reluctant is the stdin of a server that may not read it. What has not gone in
-// after the time of a call ends the connection, and so the server: half of a
-// message is none.
+// reluctant is the stdin of a server that may not read it. A write that is not done
+// within the time of a call closes the connection, and so ends the server: a partial
+// message is useless.
 type reluctant struct {
 	*os.File
 	patience time.Duration

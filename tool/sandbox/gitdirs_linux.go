@@ -17,7 +17,7 @@ const (
 	gitMountsMax = 500     // mounts made
 )
 
-// errSearch: not all of the directory was looked at.
+// errSearch means that the search did not cover the whole directory.
 var errSearch = errors.New("too many files to look for all git directories")
 
 // gitMount is one mount below the directory: a git directory or link that becomes read-only, or a directory
@@ -27,8 +27,8 @@ type gitMount struct {
 	readOnly bool
 }
 
-// protectGit makes all that belongs to git below the directory read-only: hooks and settings there run
-// programs of a person who later uses git. It tells in the report what it did.
+// protectGit makes everything that belongs to git below the directory read-only: hooks and settings there run
+// programs of a person who later uses git. It adds its result to the report.
 func (s *shutter) protectGit() {
 	switch {
 	case s.task.WriteGit:

@@ -14,15 +14,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/tool/proc"
+	"github.com/troupe-run/troupe/internal/process"
 )
 
-// helperName is what the helper is started as.
+// helperName is the name under which the helper is started.
 const helperName = "troupe-sandbox"
 
 // Descriptors of the helper.
 const (
-	hearFD = 3 + iota // its task, and then nothing until nobody waits any more
+	hearFD = 3 + iota // its task; then it stays open until the caller stops waiting
 	sayFD
 )
 
@@ -70,11 +70,11 @@ func help() int {
 	}
 	alone := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, hear) // until nobody waits any more
+		_, _ = io.Copy(io.Discard, hear) // until the caller stops waiting
 		close(alone)
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
-	go proc.Reap(child, ended)
+	go process.Reap(child, ended)
 	end := told{Exit: new(int)}
 	*end.Exit = -1
 	select {
@@ -94,15 +94,15 @@ func help() int {
 	case <-alone:
 	}
 	if !t.Spaces { // else the kernel kills all of the namespace when we end
-		proc.EndChildren()
+		process.EndChildren()
 	}
 	_ = say.Encode(end)
 	return 0
 }
 
-// start shuts the helper in and starts the command. Rights are those of a thread:
-// one gives its own up, starts the command, and ends, so that nothing of the
-// helper is within reach of what it shut in.
+// start confines the helper and starts the command. Privileges belong to a thread:
+// one thread gives up its own, starts the command, and ends, so that the confined
+// command cannot reach any part of the helper.
 func start(t task, say *json.Encoder) (child int, err error) {
 	s := &shutter{task: t}
 	if err := s.shut(); err != nil {

@@ -29,18 +29,18 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// systemPlaces are what programs need: the system's own files, nothing of a
-// person's, and of /etc what holds no secrets.
+// systemPlaces are the paths that programs need: the system's own files, no files of a
+// person, and only those files of /etc that hold no secrets.
 var systemPlaces = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/run/current-system", "/proc", "/sys/devices/system",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/debian_version", "/etc/gitconfig", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts", "/etc/inputrc",
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf",
 	"/etc/os-release", "/etc/passwd", "/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/protocols", "/etc/python3", "/etc/resolv.conf",
 	"/etc/services", "/etc/shells", "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/static", "/etc/terminfo", "/etc/timezone", "/etc/xdg"}
 
-// devices are those that every program may use. The terminal is none of them.
+// devices are those that every program may use. The terminal is not among them.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// landlockABI is the kernel's version of Landlock, 0 where it has none.
+// landlockABI returns the kernel's version of Landlock, 0 if it has none.
 func landlockABI() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -49,9 +49,9 @@ func landlockABI() int {
 	return int(v)
 }
 
-// landlock binds this thread, and the command that it will start. By hand, not by
-// a library: a library binds all threads, and the others must stay free to end
-// what the command has started.
+// landlock restricts this thread, and the command that it will start. It does not use
+// a library: a library restricts all threads, and the others must stay able to kill
+// the processes that the command has started.
 func (s *shutter) landlock(abi int) error {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landlockAll}
 	for least, right := range map[int]uint64{landlockRefer: unix.LANDLOCK_ACCESS_FS_REFER, landlockTruncate: unix.LANDLOCK_ACCESS_FS_TRUNCATE,
@@ -60,7 +60,7 @@ func (s *shutter) landlock(abi int) error {
 			attr.Handled_access_fs |= right
 		}
 	}
-	if abi >= landlockNet && !s.task.Spaces { // a network of its own needs no more
+	if abi >= landlockNet && !s.task.Spaces { // a network namespace needs no further rules
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= landlockScope {
@@ -104,9 +104,9 @@ func (s *shutter) landlock(abi int) error {
 	return nil
 }
 
-// permit adds a rule. What is not there needs none.
+// permit adds a rule. A missing path needs none.
 func permit(set int, path string, rights uint64) error {
-	if !filepath.IsAbs(path) { // of PATH: it would be whatever a directory holds
+	if !filepath.IsAbs(path) { // from PATH: a relative path would mean whatever a directory holds
 		return nil
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)

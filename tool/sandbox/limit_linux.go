@@ -46,8 +46,8 @@ func (s *shutter) limits() error {
 	return nil
 }
 
-// processes is the limit as the kernel counts: those of a namespace, or all of
-// the user's, which include what runs already.
+// processes returns the limit as the kernel counts: the processes of a namespace, or all of
+// the user's, including those that already run.
 func (s *shutter) processes() uint64 {
 	n := uint64(s.task.Processes)
 	if s.task.User && kernelAtLeast(nprocVersion) {
@@ -72,7 +72,7 @@ const lastCap = 63
 // (linux/securebits.h; package unix does not name them).
 const secureBits = 0xef
 
-// privileges sees to it that the command has no rights and gets none.
+// privileges ensures that the command has no privileges and gains none.
 func (s *shutter) privileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
@@ -90,7 +90,7 @@ func (s *shutter) privileges() error {
 		s.found(Privileges, false, "the node runs as root and may not give its rights up: %v", err)
 		return nil
 	}
-	// Any other user's rights end where a program is started, and none are gained.
+	// A user other than root loses all privileges when a program starts, and the command gains none.
 	s.found(Privileges, true, "no_new_privs, no capabilities")
 	return nil
 }

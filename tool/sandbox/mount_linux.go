@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
-// mounts makes all that is mounted read-only but the directory and the temporary
-// one, which also takes the place of /tmp, and /proc that of this namespace. Old
-// kernels cannot; Landlock is the line that counts.
+// mounts makes every mount read-only except the directory and the temporary directory,
+// which also replaces /tmp; /proc becomes that of this namespace. Old
+// kernels cannot do this; Landlock is the line of defense that counts.
 func (s *shutter) mounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
@@ -56,14 +56,14 @@ func (s *shutter) mounts() error {
 	return s.proc()
 }
 
-// coversTmp reports whether the temporary directory takes the place of /tmp: nothing of the task lies there.
+// coversTmp reports whether the temporary directory replaces /tmp: no path of the task is in /tmp.
 func (s *shutter) coversTmp() bool {
 	inTmp := func(path string) bool { return under("/tmp", path) }
 	return !under(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
 		!slices.ContainsFunc(s.task.Exact, func(p place) bool { return inTmp(p.Path) })
 }
 
-// open looks a place up without following a link, and compares what is there with what it is to be.
+// open opens a place without following a link, and checks that it is still the same file or directory.
 func (p place) open() (int, error) {
 	above, err := workdir.Open(filepath.Dir(p.Path))
 	if err != nil {
@@ -82,7 +82,7 @@ func (p place) open() (int, error) {
 	return fd, nil
 }
 
-// without goes on where the kernel is too old for these calls (before 5.12).
+// without continues where the kernel is too old for these calls (before 5.12).
 func (s *shutter) without(err error) error {
 	if !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("mounts: %w", err)
@@ -91,7 +91,7 @@ func (s *shutter) without(err error) error {
 	return s.proc()
 }
 
-// proc shows this namespace's processes, or none where that is not allowed.
+// proc mounts a /proc of this namespace's processes, or an empty one where that is not allowed.
 func (s *shutter) proc() error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	if unix.Mount("proc", "/proc", "proc", flags, "") == nil {
@@ -103,12 +103,12 @@ func (s *shutter) proc() error {
 	return nil
 }
 
-// inside sets what a namespace has of its own: how many processes, no further
-// namespaces, a loopback that is up. What is not its own is left alone, or it
-// would be set for the whole machine.
+// inside configures what the namespace owns: the number of processes, no further
+// namespaces, a loopback that is up. It changes nothing that the namespace does not own,
+// because that would affect the whole machine.
 func (s *shutter) inside() {
 	if s.task.User {
-		for _, name := range []string{"user", "mnt", "net", "pid"} { // else it could make its own, shut in as it is
+		for _, name := range []string{"user", "mnt", "net", "pid"} { // otherwise the command could create its own namespaces inside the sandbox
 			_ = os.WriteFile("/proc/sys/user/max_"+name+"_namespaces", []byte("0"), 0)
 		}
 	}

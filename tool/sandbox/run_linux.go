@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/tool/proc"
+	"github.com/troupe-run/troupe/internal/process"
 )
 
-// task is what the helper is told. It comes through a pipe whose other end stays
-// open as long as the one who waits lives.
+// task is what the helper reads first. It comes through a pipe whose other end stays
+// open as long as the waiting process lives.
 type task struct {
 	Argv      []string `json:"argv"`
 	Path      string   `json:"path"`  // of the program
@@ -38,8 +38,8 @@ type task struct {
 	Why       string   `json:"why"` // there are no namespaces
 }
 
-// place is a file or directory, and which one it is: the helper looks the name up in its own namespace, where it can
-// mount what it has opened, and does not begin if the name leads elsewhere.
+// place identifies a file or directory by name and inode: the helper resolves the name in its own namespace, where
+// it can mount what it has opened, and does not begin if the name leads elsewhere.
 type place struct {
 	Path string `json:"path"`
 	Dev  uint64 `json:"dev"`
@@ -54,28 +54,28 @@ func placeOf(path string, info os.FileInfo) place {
 	return place{path, stat.Dev, stat.Ino}
 }
 
-// told is what the helper says: what it enforced, then how the command ended, or
+// told is what the helper reports: what it enforced, then how the command ended, or
 // why it did not begin.
 type told struct {
 	Report Report `json:"report,omitempty"`
 	Exit   *int   `json:"exit,omitempty"`
 	Signal int    `json:"signal,omitempty"`
 	Failed string `json:"failed,omitempty"`
-	// Useless: namespaces were given, and nothing may be done in them.
+	// Useless: the system created namespaces, but permits nothing in them.
 	Useless bool `json:"useless,omitempty"`
-	// Replaced: a place is another one now.
+	// Replaced: a place is now another file or directory.
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// errSpaces: some systems give namespaces and refuse mounts in them (AppArmor of
+// errSpaces: some systems create namespaces and refuse mounts in them (AppArmor of
 // Ubuntu since 24.04, and of container runtimes).
 var errSpaces = errors.New("nothing may be done in namespaces")
 
 // endGrace is how long a helper without a process namespace may take to find and
-// kill all that its command has started. With one, the kernel does it at once.
+// kill everything that its command has started. With a namespace, the kernel does it at once.
 const endGrace = 10 * time.Second
 
-// toldWait is how long what the helper said is waited for once it is gone.
+// toldWait is how long the caller waits for the helper's report once the helper is gone.
 const toldWait = time.Second
 
 // space is a set of namespaces for the helper to begin in.
@@ -96,13 +96,13 @@ func spaces() []space {
 	list := []space{{true, &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWUSER | apart, AmbientCaps: helperCaps,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}}}}
-	if uid == 0 { // where nobody may have a user namespace, root may still have the others
+	if uid == 0 { // where user namespaces are forbidden, root may still create the others
 		list = append(list, space{false, &syscall.SysProcAttr{Setsid: true, Cloneflags: apart}})
 	}
 	return list
 }
 
-// spaced: a command of this process has had namespaces. What Probe has found
+// spaced is true once a command of this process ran in namespaces. What Probe has found
 // must stay true for later commands, or they do not run.
 var spaced atomic.Bool
 
@@ -124,8 +124,8 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if !spec.Less.Namespaces {
 		for _, s := range spaces() {
 			t.Spaces, t.User = true, s.user
-			out, err := begin(ctx, t, s.attr, proc.TermGrace, spec)
-			if !errors.Is(err, proc.ErrStart) && !errors.Is(err, errSpaces) {
+			out, err := begin(ctx, t, s.attr, process.TermGrace, spec)
+			if !errors.Is(err, process.ErrStart) && !errors.Is(err, errSpaces) {
 				if len(out.Report) > 0 {
 					spaced.Store(true)
 				}
@@ -133,7 +133,7 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 			}
 			t.Why = err.Error()
 		}
-		if spaced.Load() { // somebody may count on it
+		if spaced.Load() { // a caller may rely on it
 			return Output{}, fmt.Errorf("sandbox: the command did not run: this system gave namespaces before, and does not now: %s", t.Why)
 		}
 	}
@@ -153,17 +153,17 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 		_ = say.Close()
 		return Output{}, fmt.Errorf("sandbox: %w", err)
 	}
-	defer func() { _ = write.Close() }() // its end tells the helper that nobody waits any more
+	defer func() { _ = write.Close() }() // its end tells the helper that the caller no longer waits
 	go func() { _ = json.NewEncoder(write).Encode(t) }()
-	out, err := proc.Run(ctx, proc.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: "/", Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
+	out, err := process.Run(ctx, process.Spec{Argv: []string{helperName}, Path: "/proc/self/exe", Dir: "/", Env: t.Env, Files: []*os.File{read, say}, Attr: attr,
 		Grace: grace, StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	_ = read.Close()
 	_ = say.Close()
-	if err != nil && errors.Is(err, proc.ErrStart) {
+	if err != nil && errors.Is(err, process.ErrStart) {
 		return Output{}, err
 	}
 	o := Output{Output: out}
-	_ = hear.SetReadDeadline(time.Now().Add(toldWait)) // whoever holds it open cannot hold us up
+	_ = hear.SetReadDeadline(time.Now().Add(toldWait)) // a process that keeps it open cannot block the caller
 	o, heard := listen(o, hear)
 	switch {
 	case err != nil:

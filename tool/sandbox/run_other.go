@@ -6,8 +6,8 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
-	"github.com/troupe-run/troupe/tool/proc"
 )
 
 func run(ctx context.Context, spec Spec, temp string) (Output, error) {
@@ -24,9 +24,9 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if err := workdir.Check(spec.Dir, spec.info); err != nil {
 		return o, err
 	}
-	out, err := proc.Run(ctx, proc.Spec{Argv: argv, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
+	out, err := process.Run(ctx, process.Spec{Argv: argv, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	o.Output = out
-	if err == nil { // what it did elsewhere is done; what it printed is not passed on
+	if err == nil { // its effects elsewhere cannot be undone; its output is not returned
 		if err = workdir.Check(spec.Dir, spec.info); err != nil {
 			o.Stdout = nil
 		}

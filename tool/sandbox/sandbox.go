@@ -1,13 +1,13 @@
-// Package sandbox runs one shell command so that it can do little harm: it
+// Package sandbox runs one shell command so that it can do little harm: the command
 // writes in one directory and a temporary one, reads what programs need and
-// nothing of a person's, reaches no network, sees no other process, gains no
-// rights, and leaves nothing behind, also not what left its group or session.
+// no files of a person, reaches no network, sees no other process, gains no
+// privileges, and leaves nothing behind, not even a process that left its group or session.
 //
-// What of this a system enforces differs, so every run comes with a Report. On
-// Linux it takes no rights and no other program: namespaces, Landlock, limits of
+// Systems enforce different parts of this, so every run comes with a Report. On
+// Linux it takes no privileges and no other program: namespaces, Landlock, limits of
 // the kernel and a helper, which is this very binary started under another name
-// (see init). Elsewhere only the process group, the environment and the time are
-// kept, and the Report says so. docs/sandbox.md is the whole story.
+// (see init). Elsewhere the package controls only the process group, the environment
+// and the time, and the Report says so. See docs/sandbox.md.
 package sandbox
 
 import (
@@ -20,11 +20,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
-	"github.com/troupe-run/troupe/tool/proc"
 )
 
-// Limits of one command unless its Spec says otherwise.
+// Limits of one command unless its Spec sets others.
 const (
 	MemoryBytesMax  = 2 << 30 // of each process: its data, stack and anonymous memory
 	FileBytesMax    = 1 << 30 // of each file that it writes
@@ -39,77 +39,77 @@ var ErrCommand = errors.New("sandbox: bad command")
 // ErrReplaced is a directory or file that was another one when the command would have begun.
 var ErrReplaced = workdir.ErrReplaced
 
-// Exact is a file or directory by a name without links, and what it was when it was looked at.
+// Exact is a file or directory by a path without links, and its identity when the caller checked it.
 type Exact struct {
 	Path string
 	Info os.FileInfo
 }
 
-// Spec says what to run and what it may touch.
+// Spec defines what to run and what it may access.
 type Spec struct {
 	// Command is given to /bin/sh -c.
 	Command string
 	// Argv is a program and its arguments, in place of a Command. Its stderr is dropped.
 	Argv []string
-	// Dir is where it runs; it may write there and below, unless ReadOnly says no. No part of the path may be a link:
-	// see filepath.EvalSymlinks. It is opened once; where another directory or a link takes its place until the
-	// command begins, the command does not begin (ErrReplaced), and what comes later changes nothing.
+	// Dir is where the command runs; it may write there and below, unless ReadOnly is set. No part of the path may be a
+	// link: see filepath.EvalSymlinks. Run opens it once: if another directory or a link replaces it before the
+	// command begins, the command does not begin (ErrReplaced), and a later replacement has no effect.
 	Dir string
-	// At is Dir as somebody has opened it before: the command runs in it, or not at all. Default: Run opens Dir.
+	// At is Dir as the caller opened it before: the command runs in it, or not at all. Default: Run opens Dir.
 	At       *os.File
 	ReadOnly bool
-	// WriteGit opens the git directories below Dir, which are read-only otherwise.
+	// WriteGit makes the git directories below Dir writable, which are read-only otherwise.
 	WriteGit bool
-	// Hide are directories below Dir, without links, that are not there for it. They are made where they are missing, so that no
-	// command makes them.
+	// Hide are directories below Dir, without links, that the command does not see. Run creates missing ones, so that no
+	// command creates them.
 	Hide []string
-	// Read are further files and directories that it may read and run programs of.
+	// Read are further files and directories that the command may read and execute.
 	Read []string
-	// Exact are such files and directories too, which somebody has looked at: where one is another by then, the
-	// command does not begin (ErrReplaced). Whoever names them holds them open, or their numbers may be given anew.
+	// Exact are such files and directories, too, that the caller has checked: if one was replaced since, the
+	// command does not begin (ErrReplaced). The caller keeps them open, because inode numbers may be reused.
 	Exact []Exact
-	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; nothing else
-	// of our environment is passed on. HOME and TMPDIR are a directory that is
+	// Env is added to PATH, LANG, LC_ALL, TZ, TERM, HOME and TMPDIR; the command gets nothing
+	// else of our environment. HOME and TMPDIR name a directory that is
 	// removed after the command.
 	Env []string
 	// Memory and Processes bound it; 0: MemoryBytesMax, ProcessesMax.
 	Memory    int64
 	Processes int
-	// Output is the most that is kept of what it prints. Default: as package proc.
+	// Output is the most that is kept of the command's output. Default: as package proc.
 	Output int
-	// HeadOnly keeps the beginning of what it prints, instead of both ends.
+	// HeadOnly keeps the beginning of the output, instead of both ends.
 	HeadOnly bool
-	// Less makes a system do without, to see what is left then: for tests.
+	// Less turns features of the system off, to test what the sandbox enforces without them.
 	Less Less
 
 	path string      // of the program
 	info os.FileInfo // of Dir
 }
 
-// Less says what is not used although the system has it.
+// Less names the features that are not used although the system has them.
 type Less struct{ Namespaces, Landlock bool }
 
-// What a Report speaks of.
+// Promises that a Report covers.
 const (
-	Files      = "files"      // only the directory is written, and a person's files are not read
-	Git        = "git"        // no git directory below the directory is written
-	Network    = "network"    // none is reached
-	Leftovers  = "leftovers"  // nothing runs on after the command
-	Isolation  = "isolation"  // no other process is seen or signaled
-	Privileges = "privileges" // none are gained
+	Files      = "files"      // the command writes only the directory, and does not read a person's files
+	Git        = "git"        // the command writes no git directory below the directory
+	Network    = "network"    // the command reaches no network
+	Leftovers  = "leftovers"  // no process outlives the command
+	Isolation  = "isolation"  // the command sees and signals no other process
+	Privileges = "privileges" // the command gains no privileges
 	Memory     = "memory"
 	Processes  = "processes"
-	Trust      = "trust" // nothing of Spec.Hide is seen or written; only where there is any
+	Trust      = "trust" // the command sees and writes nothing of Spec.Hide; only if Hide is set
 )
 
-// Finding is whether one promise is enforced, and by what or why not.
+// Finding reports whether one promise is enforced, and by what or why not.
 type Finding struct {
 	What string `json:"what"`
 	Held bool   `json:"held"`
 	How  string `json:"how"`
 }
 
-// Report is what was enforced on this system.
+// Report lists what was enforced on this system.
 type Report []Finding
 
 // Missing are the promises that are not enforced.
@@ -132,9 +132,9 @@ func (r Report) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Output is what a command left. Exit is -1 where a signal ended it.
+// Output is the result of a command. Exit is -1 if a signal ended it.
 type Output struct {
-	proc.Output
+	process.Output
 	Signal int
 	Report Report
 }
@@ -143,8 +143,8 @@ type Output struct {
 var beforeStart = func() {}
 
 // Run runs a command to its end, or kills it when ctx ends and returns the cause
-// of ctx. Stdout and stderr come as one. When Run returns, nothing of the command
-// runs any more as far as the Report says so.
+// of ctx. Stdout and stderr are merged. When Run returns, no process of the command
+// is left, as far as the Report says so.
 func Run(ctx context.Context, spec Spec) (Output, error) {
 	program := len(spec.Argv) > 0
 	if !program && strings.TrimSpace(spec.Command) == "" || strings.ContainsRune(spec.Command, 0) {
@@ -156,7 +156,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if program {
 		path, err := exec.LookPath(spec.Argv[0])
 		if err != nil {
-			return Output{}, fmt.Errorf("%w: %s", proc.ErrNotFound, spec.Argv[0])
+			return Output{}, fmt.Errorf("%w: %s", process.ErrNotFound, spec.Argv[0])
 		}
 		spec.path = path
 	}
@@ -183,7 +183,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	return out, err
 }
 
-// openDir opens the directory, if nobody has, and keeps it open: its number is given to no other until then.
+// openDir opens the directory unless the caller has, and keeps it open: so its inode number is not reused until then.
 func (s *Spec) openDir() (done func(), err error) {
 	done = func() {}
 	dir := s.At
@@ -247,7 +247,7 @@ func clear(temp string) error {
 
 var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ"}
 
-// environment is all that a command finds in its environment.
+// environment returns the whole environment of a command.
 func environment(more []string, home string) []string {
 	env := []string{"TERM=dumb", "HOME=" + home, "TMPDIR=" + home}
 	for _, name := range passedOn {
@@ -259,7 +259,7 @@ func environment(more []string, home string) []string {
 	return append(env, more...)
 }
 
-// Probe runs nothing but `:` and says what is enforced on this system.
+// Probe runs only `:` and reports what is enforced on this system.
 func Probe(ctx context.Context) (Report, error) {
 	dir, err := os.MkdirTemp("", "troupe-probe-")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shutter shuts the helper in. What the system does not have is found and said;
-// what it has and does not do is an error: the command does not begin then.
+// shutter confines the helper. A feature that the system lacks is found and reported;
+// a feature that the system has but that fails is an error: then the command does not begin.
 type shutter struct {
 	task     task
 	report   Report
@@ -26,7 +26,7 @@ func (s *shutter) found(what string, held bool, format string, args ...any) {
 	s.report = append(s.report, Finding{what, held, fmt.Sprintf(format, args...)})
 }
 
-// shut takes the steps that are about the whole process.
+// shut takes the steps that affect the whole process.
 func (s *shutter) shut() error {
 	s.home = s.task.Temp
 	var err error
@@ -50,13 +50,13 @@ func (s *shutter) shut() error {
 		if err := s.hide(); err != nil {
 			return err
 		}
-		s.protectGit() // a mount that is being made counts as a namespace, of which there are none after this
+		s.protectGit() // creating a mount counts as a namespace, and after this no further ones are possible
 		s.inside()
 		s.found(Network, true, "a network namespace with nothing but a loopback of its own")
 		s.found(Leftovers, true, "a process namespace that ends with the command")
 		s.found(Isolation, true, "process, user and IPC namespaces")
 	}
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // nobody reads the helper
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // no process can read the helper's memory
 		return fmt.Errorf("dumpable: %w", err)
 	}
 	if err := s.limits(); err != nil {
@@ -69,7 +69,7 @@ func (s *shutter) shut() error {
 	return nil
 }
 
-// bind takes the steps that are about this thread, and what it starts.
+// bind takes the steps that affect this thread, and the processes that it starts.
 func (s *shutter) bind() error {
 	if err := s.privileges(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *shutter) bind() error {
 	if !s.task.Spaces {
 		s.apartOnly(abi)
 	}
-	if err := sockets(s.task.Spaces); err != nil { // also of the network: who is reached may reach on
+	if err := sockets(s.task.Spaces); err != nil { // also sockets of the network: a process that the command reaches may reach further
 		for i, f := range s.report {
 			if f.What == Network || f.What == Files {
 				s.report[i] = Finding{f.What, false, "sockets of the machine can be connected to: " + err.Error()}
@@ -125,7 +125,7 @@ func (s *shutter) closeEach(cause error) error {
 	return nil
 }
 
-// apartOnly says what is left without namespaces.
+// apartOnly reports what is enforced without namespaces.
 func (s *shutter) apartOnly(abi int) {
 	why := firstLine(s.task.Why)
 	if abi > 0 {
@@ -149,8 +149,8 @@ func firstLine(text string) string {
 	return line
 }
 
-// env is what the command finds in its environment: its directories may have
-// other names inside.
+// env returns the environment of the command: its directories may have
+// other names inside the sandbox.
 func (s *shutter) env() []string {
 	env := make([]string, 0, len(s.task.Env))
 	for _, v := range s.task.Env {

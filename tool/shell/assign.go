@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Variables by which a shell, the dynamic loader or git runs something else than
-// what is written. IFS is none of them: it splits only what is expanded, and such
+// Variables that make a shell, the dynamic loader or git run something else than
+// the command line says. IFS is not among them: it splits only expanded words, and such
 // words are unknown anyhow.
 var (
 	ruling        = strings.Fields("PATH ENV CDPATH SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL")
@@ -17,7 +17,7 @@ var (
 	harmlessStart = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_TRACE", "GIT_MERGE_AUTOEDIT"}
 )
 
-// rulesCommands reports whether an assignment of a variable may change what is run.
+// rulesCommands reports whether an assignment of a variable may change which programs run.
 func rulesCommands(name string, value said) bool {
 	starts := func(p string) bool { return strings.HasPrefix(name, p) }
 	switch {
@@ -29,8 +29,8 @@ func rulesCommands(name string, value said) bool {
 	return slices.Contains(ruling, name) || slices.ContainsFunc(rulingStarts, starts)
 }
 
-// assigns looks at what a node of a command line assigns. No value may mention a
-// denied command: a later export would give it to a program.
+// assigns checks what a node of a command line assigns. No value may mention a
+// denied command: a later export would pass it to a program.
 func (s search) assigns(n syntax.Node) Finding {
 	switch n := n.(type) {
 	case *syntax.CallExpr:

@@ -8,14 +8,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Finding is what is known of a command line and the rules that deny commands.
+// Finding is the result of checking a command line against the rules that deny commands.
 type Finding int
 
 // Findings, the strictest last.
 const (
-	Clear   Finding = iota // no command of it fits a rule
-	Unclear                // what it runs is decided when it runs
-	Denied                 // a command of it fits a rule
+	Clear   Finding = iota // no command of the line matches a rule
+	Unclear                // the command is known only when the line runs
+	Denied                 // a command of the line matches a rule
 )
 
 // Bounds of a search.
@@ -43,19 +43,19 @@ var lines = strings.Fields("eval parallel script sg ssh su trap watch")
 // opaque change what later words mean, or run what no argument shows.
 var opaque = strings.Fields(". alias bind compgen complete enable fc hash source")
 
-// Find compares a command line with rules that deny commands, wherever in it a
-// command stands: in lists, pipes, substitutions, functions and here-documents,
-// behind env, sudo, xargs and the like, in the argument of sh -c. A program is
-// compared by the last element of its path. A rule of one word, or one that ends
-// with ":*", fits whatever the arguments are; the other words of a rule need not be
-// next to each other, so options between them do not matter.
+// Find compares a command line with rules that deny commands, wherever in the line a
+// command occurs: in lists, pipes, substitutions, functions and here-documents,
+// behind env, sudo, xargs and the like, in the argument of sh -c. It compares a program
+// by the last element of its path. A rule of one word, or one that ends
+// with ":*", matches any arguments; the other words of a rule need not be
+// adjacent, so options between them do not matter.
 //
 // Programs that are not known to take plain arguments (plainPrograms) may run what
-// they mention: where an argument of such a program, or a variable that it gets,
-// mentions a denied command, the line is unclear. So is one that sets what commands
-// mean (PATH, LD_PRELOAD), and one in which bash evaluates what is quoted.
+// they mention: if an argument of such a program, or a variable that it gets,
+// mentions a denied command, the line is unclear. So is a line that changes the meaning of
+// commands (PATH, LD_PRELOAD), and one in which bash evaluates quoted text.
 //
-// It is a help against mistakes. Names cannot show what a program does: an
+// Find protects against mistakes, not attacks. Names cannot show what a program does: an
 // interpreter, a script, a Makefile or a text that is put together runs what it
 // likes, within the sandbox.
 func Find(rules []string, command string) Finding {
@@ -81,8 +81,8 @@ type search struct {
 	facts lineFacts
 }
 
-// said is a word; known is false if it is decided when the command runs. loose are
-// its literal parts all the same.
+// said is a word; known is false if the word is known only when the command runs. loose
+// holds the literal parts of the word even then.
 type said struct {
 	text, loose string
 	known       bool
@@ -235,8 +235,8 @@ func (s search) shell(args []said, depth int) Finding {
 	return Unclear
 }
 
-// lines looks at arguments that are run as command lines: each alone, and all that
-// follow it together.
+// lines checks arguments that are run as command lines: each alone, and each together
+// with all that follow it.
 func (s search) lines(args []said, depth int) Finding {
 	if len(args) > wordsMax/8 {
 		return Unclear

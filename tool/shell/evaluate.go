@@ -15,8 +15,8 @@ var assigners = strings.Fields("compgen complete declare export getopts let loca
 // and zsh run the substitutions in a subscript, a[$(cmd)], however it is quoted.
 var evaluators = strings.Fields("[ break continue dirs exit fc history jobs kill popd printf pushd return set shift suspend test times trap ulimit umask unset wait")
 
-// isPlainBuiltin reports whether a builtin does with these literal arguments no more
-// than its name says. It is true for every program that is no builtin.
+// isPlainBuiltin reports whether a builtin with these literal arguments does no more
+// than its name says. It is true for every program that is not a builtin.
 func isPlainBuiltin(words []string) bool {
 	name, args := words[0], words[1:]
 	subscripts := slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "[") })
@@ -37,7 +37,7 @@ func assignsByPrintf(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], "-v")
 }
 
-// lineFacts are what holds for a whole command line.
+// lineFacts are facts about a whole command line.
 type lineFacts struct {
 	hidden    bool // a quoted text holds a substitution that nothing runs yet
 	evaluates bool // the value of a variable, or a quoted text, is evaluated

@@ -10,8 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// plainPrograms run none of their arguments, whatever they are. Every other program
-// may: an argument that mentions a denied command is a question then.
+// plainPrograms never run their arguments, whatever those are. Every other program
+// may: then an argument that mentions a denied command makes the line unclear.
 var plainPrograms = strings.Fields(`: [ basename cat cd cmp comm cut date df diff dirname du echo egrep exit expr false fgrep file grep head hexdump id jq
 	ls md5sum mkdir nl od paste printf ps pwd readlink realpath return rg rmdir seq sha256sum sleep stat strings tail test touch tr tree true type uname uniq
 	wc which whoami xxd yes`)
@@ -60,7 +60,7 @@ func hasWords(text string, words []string) bool {
 // optionBytes is how far back an option, or a break, is looked for.
 const optionBytes = 8
 
-// indexWord is where a word stands in a text, alone or behind a one-letter option.
+// indexWord returns the index of a word in a text, alone or behind a one-letter option.
 func indexWord(text, word string) int {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

@@ -19,8 +19,8 @@ const (
 // line is understood in both.
 var variants = []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash}
 
-// parse reads a command line as one language; ok is false for what is no text, or
-// no command line.
+// parse parses a command line as one language; ok is false if it is not text, or
+// not a command line.
 func parse(command string, as syntax.LangVariant) (file *syntax.File, ok bool) {
 	odd := func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f }
 	if len(command) > parseBytesMax || !utf8.ValidString(command) || strings.ContainsFunc(command, odd) || deep(command) {
@@ -48,8 +48,8 @@ func deep(command string) bool {
 	return opens > parseDepthMax
 }
 
-// plainCommands are the words of the simple commands of a command line that is
-// nothing but simple commands of literal words, one after the other (; && || or a
+// plainCommands returns the words of the simple commands of a command line that consists
+// only of simple commands of literal words, one after the other (; && || or a
 // line break). ok is false for anything else: pipes, redirections, substitutions,
 // expansions, assignments, comments, background jobs, functions, compound commands,
 // builtins that assign or evaluate what an argument names.
@@ -103,8 +103,8 @@ func literalWords(c *syntax.CallExpr) (words []string, ok bool) {
 	return words, true
 }
 
-// wordText is what the shell makes of a word; ok is false if that depends on more
-// than the word. Backslashes count only where they are wanted.
+// wordText returns the value that the shell gives a word; ok is false if that depends on more
+// than the word. Backslashes count only if the caller asks for them.
 func wordText(w *syntax.Word, backslashes bool) (text string, ok bool) {
 	var b strings.Builder
 	for _, part := range w.Parts {

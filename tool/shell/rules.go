@@ -24,10 +24,10 @@ func parseRule(text string) rule {
 	return rule{strings.Fields(words), prefix}
 }
 
-// Allowed reports whether a command line may run without approval: it fits "*", or
-// it is a list of simple commands of literal words, each of which fits a rule.
-// Whatever chains, redirects, substitutes, expands or assigns fits no rule. A rule
-// is about the first words; what the options behind them do is not looked at.
+// Allowed reports whether a command line may run without approval: it matches "*", or
+// it is a list of simple commands of literal words, each of which matches a rule.
+// A command that chains, redirects, substitutes, expands or assigns matches no rule.
+// A rule covers the first words; the options after them are not checked.
 func Allowed(rules []string, command string) bool {
 	if slices.ContainsFunc(rules, func(r string) bool { return strings.TrimSpace(r) == AnyCommand }) {
 		return true

@@ -33,19 +33,19 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// ErrMoved: the name of the directory leads elsewhere than when the tool was made.
-// Whoever could change that would have commands write where they may not.
+// ErrMoved means that the path of the directory leads elsewhere than when the tool was made.
+// An attacker who could change that would make commands write where they may not.
 var ErrMoved = errors.New("the directory is another one now: a link or another directory has taken its place")
 
 type args struct {
 	Command string `json:"command"`
 }
 
-// Tool makes shell. Its class is effect: nobody knows what a command does.
+// Tool makes shell. Its class is effect, because a command may do anything.
 //
-// An exit code that is not 0 is no failure of the tool: it is the last line of
-// the result, as what a command printed is its first. So is what this system does
-// not enforce of the sandbox.
+// A non-zero exit code is not a failure of the tool: the result states it in its last
+// line, and starts with the output of the command. The result also lists the promises of
+// the sandbox that this system does not enforce.
 func Tool(cfg Config) (tool.Tool, error) {
 	work, err := workdir.Hold(cfg.Dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func Tool(cfg Config) (tool.Tool, error) {
 		}, tool.Timeout(cfg.Timeout))
 }
 
-// moved is ErrMoved in place of what says the same with the names of this machine.
+// moved replaces an error of the same meaning, which contains paths of this machine, by ErrMoved.
 func moved(err error) error {
 	if errors.Is(err, workdir.ErrReplaced) {
 		return ErrMoved

@@ -47,29 +47,29 @@ var (
 // Skill is one that was found.
 type Skill struct {
 	Name, Description string
-	// Dir is its directory: relative to the directory of the run where it lies in
+	// Dir is its directory: relative to the directory of the run if it is below
 	// that, else absolute.
 	Dir string
-	// Hides is the directory of the first one of the same name that does not count
-	// because this one is the directory's and that a user's own, or the other way
-	// about; "" is none.
+	// Hides is the directory of the first skill of the same name that this one hides:
+	// a user's own one if this one is the directory's, or the other way
+	// round; "" is none.
 	Hides string
 	local bool
 }
 
-// Places are where skills are looked for: in a directory, then in a user's own.
-// The first of a name counts, also one that is left out: what the user has does
-// not become the directory's because it is broken, nor the other way about.
+// Places are where Find looks for skills: in a directory, then in a user's own places.
+// The first skill of a name counts, even if it is left out: a broken skill of the user
+// is not replaced by one of the directory, nor the other way round.
 type Places struct {
 	Dir  string // "" is none
 	User []string
-	// Mine: the user's own go first, since who asks is the user's.
+	// Mine: the user's own skills come first, because the caller is the user.
 	Mine bool
 }
 
 var localPlaces = []string{".troupe/skills", ".agents/skills", ".claude/skills"}
 
-// UserPlaces are those of a user with this home and directory of configuration.
+// UserPlaces returns the places of a user with this home and configuration directory.
 func UserPlaces(home, config string) []string {
 	var list []string
 	if config != "" {
@@ -81,8 +81,8 @@ func UserPlaces(home, config string) []string {
 	return list
 }
 
-// Find returns the skills of all places, by name, and what is wrong with those
-// that are left out.
+// Find returns the skills of all places, by name, and the reasons why other skills
+// are left out.
 func Find(p Places) (found []Skill, problems []error) {
 	broken := map[string]bool{} // by name, whether it is the directory's
 	add := func(s Skill, err error) {
@@ -140,7 +140,7 @@ func below(root *os.Root) func(string) ([]byte, error) {
 	}
 }
 
-// scan reads the skills of one place. One that is not there has none.
+// scan reads the skills of one place. A missing place has none.
 func scan(dir fs.FS, read func(string) ([]byte, error), at, shown string, local bool, add func(Skill, error)) {
 	entries, err := fs.ReadDir(dir, at)
 	if err != nil {
@@ -200,7 +200,7 @@ func parse(data []byte) (name, description, body string, err error) {
 	return head.Name, description, strings.Trim(body, "\n"), nil
 }
 
-// Prompt is what an agent is told of skills beforehand; "" of none.
+// Prompt returns the prompt text that lists the skills for an agent; "" if there are none.
 func Prompt(list []Skill) string {
 	if len(list) == 0 {
 		return ""
@@ -217,8 +217,8 @@ type args struct {
 	Name string `json:"name"`
 }
 
-// Tool makes the tool skill. It looks anew at each call, so it offers what is
-// there then.
+// Tool makes the tool skill. Every call searches again, so the tool offers the skills that
+// exist then.
 func Tool(p Places) (tool.Tool, error) {
 	return tool.New(Name, "Load a skill: instructions for a kind of work.", model.Read, func(_ context.Context, in args, _ tool.Call) (string, error) {
 		found, _ := Find(p)

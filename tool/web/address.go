@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ErrRule is a rule that says nothing.
+// ErrRule means that a rule is empty or malformed.
 var ErrRule = errors.New("web: bad rule")
 
 // hostRule allows a host, or all below one.
@@ -89,9 +89,9 @@ func (e exception) covers(host string, port uint16) bool {
 	return err == nil && e.net.Contains(a.Unmap().WithZone("")) && (e.port == 0 || e.port == port)
 }
 
-// closed are the networks that are not the public web, beside what netip knows:
-// this network, carriers' own, benchmarks, documentation, relays, and what is
-// reserved. Addresses that carry another one in them are refused as a whole.
+// closed are networks outside the public web that netip does not know: this network,
+// carriers' own, benchmarks, documentation, relays, and reserved ranges. Networks whose
+// addresses embed another address are refused as a whole.
 var closed = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "fec0::/10")
 
@@ -112,8 +112,8 @@ func isOwn(host string, own []net.Addr) bool {
 	})
 }
 
-// Public reports whether an address is one of the public web: not of this
-// machine, of its networks, or of what clouds tell their machines.
+// Public reports whether an address is part of the public web: not of this
+// machine, of its networks, or of the metadata services of clouds.
 func Public(host string) bool {
 	a, err := netip.ParseAddr(host)
 	if err != nil {

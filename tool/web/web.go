@@ -1,6 +1,6 @@
-// Package web is http_get: reading one page of the public web, for a model that
-// may be told anything by what it reads. What can be reached is the operator's
-// word: hosts by name, and no address of the machine or its network, wherever a
+// Package web provides http_get, which reads one page of the public web, for a model that
+// may be manipulated by the text that it reads. The operator decides what can be
+// reached: hosts by name, and no address of the machine or its network, wherever a
 // name or a redirect leads.
 package web
 
@@ -49,17 +49,17 @@ const (
 // Config of http_get.
 type Config struct {
 	// Allow are the hosts that may be read: "docs.example.com", "*.example.com" for
-	// all below it, "*" for any; with ":8080" behind it, at that port instead of
-	// the scheme's own. Default: none.
+	// all hosts below it, "*" for any; a suffix ":8080" allows that port instead of
+	// the scheme's default. Default: none.
 	Allow []string
-	// Private are addresses of this machine and its networks that may be reached
-	// all the same: "127.0.0.1:8080", "10.1.2.3", "10.1.0.0/16". Default: none.
+	// Private are addresses of this machine and its networks that the tool may
+	// reach all the same: "127.0.0.1:8080", "10.1.2.3", "10.1.0.0/16". Default: none.
 	Private []string
-	// Timeout of a call. Default TimeoutDefault.
+	// Timeout bounds a call. Default TimeoutDefault.
 	Timeout time.Duration
 }
 
-// Errors that a model reads; each says who can do what about it.
+// Errors that a model reads; each states the remedy, and whether the model or the operator has it.
 var (
 	ErrHost    = errors.New("is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}` in the user's troupe.yaml")
 	ErrPrivate = errors.New("is an address of this machine or a private network, which is not read; the operator may except it with `tools: {http_get: {private: [ADDRESS]}}` in the user's troupe.yaml")
@@ -95,8 +95,8 @@ func Get(cfg Config) (tool.Tool, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = TimeoutDefault
 	}
-	// No proxy: it would look up and reach for us what we may not. No connection
-	// is kept, so none is reused under another call's rules.
+	// No proxy: it would resolve and reach addresses that the tool must not. No connection
+	// is kept, so no call reuses a connection that was made under the rules of another.
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: g.control}
 	g.client = &http.Client{CheckRedirect: g.redirect, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
 		TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: headerBytesMax, ForceAttemptHTTP2: true}}
@@ -199,7 +199,7 @@ func (g *getter) control(_, address string, _ syscall.RawConn) error {
 	return fmt.Errorf("%s %w", address, ErrPrivate)
 }
 
-// plainly is what went wrong, without what url.Error says again.
+// plainly returns the error without the text that url.Error repeats.
 func plainly(ctx context.Context, u *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -211,8 +211,8 @@ func plainly(ctx context.Context, u *url.URL, err error) error {
 	return fmt.Errorf("%s: %w", u.Hostname(), err)
 }
 
-// failure is a response that is no success. Who is busy or ailing may be asked
-// again, but not sooner than it says.
+// failure turns an unsuccessful response into an error. An overloaded or failing server
+// may be asked again, but not before its Retry-After.
 func failure(res *http.Response, body []byte) error {
 	text := fmt.Sprintf("HTTP %s from %s", res.Status, res.Request.URL.Hostname())
 	passes := res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented
@@ -273,8 +273,8 @@ func readable(res *http.Response, body []byte) (string, error) {
 	if nesting(root, 0) > nestingMax {
 		return "", errors.New("the page cannot be read: its quotes or lists are nested too deeply")
 	}
-	// Without escapes: a model needs none, and finding where they are needed takes
-	// the square of a page of "[".
+	// Without escapes: a model needs none, and deciding where they are needed takes
+	// quadratic time on a page of "[".
 	to := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin()), converter.WithEscapeMode(converter.EscapeModeDisabled))
 	page, err := to.ConvertNode(root, converter.WithDomain(res.Request.URL.String()))
 	if err != nil {

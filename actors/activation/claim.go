@@ -1,0 +1,85 @@
+package activation
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Supersede ends this activation from outside, because its process may no longer act. The
+// effect is that of reading a later claim, before one was read.
+func (l *LogReader) Supersede() {
+	if l.Phase != Closed {
+		l.Phase = Superseded
+	}
+}
+
+// reclaim asks for another claim, which carries Damage. A claim with the epoch that is
+// already current would not count.
+func (l *LogReader) reclaim(out *Read) {
+	l.confess, out.Reclaim = true, true
+	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1} //mutant:damage-takes-an-epoch
+}
+
+// differs reports whether the configuration drift on this node is not what the log records
+// (see package agent, drift.go); the next claim records the change.
+func (l *LogReader) differs() bool {
+	a, ok := l.machine.(*Agent)
+	return ok && !l.looked && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
+}
+
+// claim raises the ack floor to the one that an own entry claims, and checks the hash that
+// the entry carries.
+func (l *LogReader) claim(e mailbox.Entry, counts bool, out *Read) {
+	if e.Floor == 0 {
+		return
+	}
+	// The entry claims more entries than precede it: the log has lost its first entries.
+	if e.Floor >= l.N || e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) { //mutant:blind-missing-head-unnoticed
+		if counts { //mutant:hash-check-dropped
+			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
+		}
+		return
+	}
+	l.floor = max(l.floor, e.Floor)
+	if counts {
+		l.claimed = l.N
+	}
+	if drop := int(l.floor - l.base); l.floor > l.base && drop < len(l.hashes) {
+		l.hashes = append(l.hashes[:0:0], l.hashes[drop-1:]...)
+		l.base = l.floor - 1
+	}
+}
+
+// resumed reads a claim, which becomes current if it is the highest so far.
+func (l *LogReader) resumed(e mailbox.Entry, out *Read) []OutboxMessage {
+	mine := e.Start == l.Start && l.Start != "" //mutant:claim-is-own
+	if !e.Epoch.Higher(l.force) {               //mutant:claim-is-higher
+		if mine && l.Phase == Replaying && e.Epoch == l.Epoch { //mutant:own-claim-lost
+			l.Epoch = mailbox.Epoch{Lease: l.force.Lease + 1}
+			out.Reclaim = true //mutant:higher-epoch-not-reclaimed
+		}
+		l.Dropped++
+		return nil
+	}
+	l.force, l.forcer = e.Epoch, e.Start
+	switch {
+	case mine && l.Damage != "" && !l.confess: //mutant:claim-confesses-damage
+		l.reclaim(out) // the activation becomes active only to report the damage
+	case mine && l.newer != "" && l.Damage == "":
+		l.Phase, l.Foreign = Superseded, l.newer
+		return nil
+	case mine && l.differs(): //mutant:difference-not-said
+		l.looked, out.Reclaim = true, true
+		l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
+	case mine:
+		l.Phase, out.Activated = Active, true //mutant:unsent-letters-forgotten
+	case l.Phase == Active:
+		l.Phase = Superseded //mutant:superseded-is-silent
+		return nil           //mutant:superseded-stops
+	}
+	return l.step(e.Items[0], "", false, out)
+}

@@ -1,0 +1,135 @@
+package activation
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Agent is the machine that steps an agent's log.
+type Agent struct {
+	Addr  mailbox.Address
+	State agent.State
+	// Watch makes every step produce notes; without it, steps do not pay for them.
+	Watch bool
+}
+
+// Ended reports whether the agent is done.
+func (a *Agent) Ended() bool { return a.State.Phase == agent.Done }
+
+// Rests reports whether the agent waits only for other actors or the clock.
+func (a *Agent) Rests() (due int64, ok bool) { return a.State.Rests() } //mutant:rests-without-its-due-time
+
+// Step steps one fact. An agent sends messages only to its supervisor.
+func (a *Agent) Step(f Fact) Stepped {
+	fact, ok, err := agent.Decode(f.Kind, decoder(f.Body))
+	if err != nil || !ok {
+		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
+	}
+	if f.From != "" && f.From.Agent() != mailbox.Super {
+		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
+	}
+	before := a.State
+	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
+	next, effects := agent.Step(before, e)
+	a.State = next
+	var out Stepped
+	for _, fx := range effects {
+		ask, ok := fx.(agent.Ask)
+		if !ok {
+			out.World = append(out.World, fx)
+			continue
+		}
+		body, err := mailbox.Marshal(ask)
+		if err != nil {
+			panic("activation: an ask does not encode: " + err.Error())
+		}
+		settle, _ := ask.(agent.Settle)
+		hold := ask.Kind() == "settle" && !settle.Lost && next.Phase == agent.Acting
+		out.Messages = append(out.Messages, OutboxMessage{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body, Hold: hold})
+	}
+	if a.Watch {
+		for _, n := range agent.Notes(before, e, next) {
+			out.Notes = append(out.Notes, Note{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+		}
+	}
+	return out
+}
+
+// Supervisor is the machine that steps a supervisor's log.
+type Supervisor struct {
+	Addr  mailbox.Address
+	State supervisor.State
+	Watch bool
+}
+
+// Ended reports whether the run is over.
+func (s *Supervisor) Ended() bool {
+	return s.State.Phase == supervisor.Over && (s.State.Live <= 0 || s.State.Halted)
+}
+
+// Rests reports whether the run waits only for others.
+func (s *Supervisor) Rests() (due int64, ok bool) { return s.State.Rests() }
+
+// Step steps one fact.
+func (s *Supervisor) Step(f Fact) Stepped {
+	fact, ok, err := supervisor.Decode(f.Kind, decoder(f.Body))
+	if err != nil || !ok {
+		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
+	}
+	from := spec.ID("")
+	if f.From != "" {
+		from = spec.ID(f.From.Agent())
+	}
+	_, ask := fact.(agent.Ask)
+	m, known := s.State.Member(from)
+	if ask != (from != "") || known && m.Pool != f.From.Pool() {
+		return Stepped{Err: fmt.Errorf("fact %q from %q: %w", f.Kind, f.From, errStranger)}
+	}
+	before := s.State
+	e := supervisor.Event{N: f.N, At: f.At, From: from, Damaged: f.Damaged, Fact: fact}
+	next, stepped := supervisor.Step(before, e)
+	s.State = next
+	var out Stepped
+	for _, fx := range stepped.Effects {
+		tell, ok := fx.(supervisor.Tell)
+		if !ok {
+			out.World = append(out.World, fx)
+			continue
+		}
+		body, err := mailbox.Marshal(tell.Fact)
+		if err != nil {
+			panic("activation: a fact does not encode: " + err.Error())
+		}
+		to := mailbox.At(s.Addr.Run(), string(tell.To)).In(f.From.Pool())
+		if m, ok := next.Member(tell.To); ok {
+			to = to.In(m.Pool)
+		}
+		out.Messages = append(out.Messages, OutboxMessage{To: to, Kind: tell.Fact.Kind(), Body: body})
+	}
+	if s.Watch {
+		for _, n := range stepped.Events {
+			out.Notes = append(out.Notes, Note{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+		}
+	}
+	return out
+}
+
+func decoder(body []byte) func(any) error {
+	return func(into any) error { return mailbox.Unmarshal(body, into) }
+}
+
+var (
+	errUnknown  = fmt.Errorf("activation: unknown kind")
+	errStranger = fmt.Errorf("activation: not this sender's to say")
+)
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errUnknown
+	}
+	return err
+}

@@ -1,0 +1,399 @@
+// Package activation is one activation of an actor as a value without I/O. A LogReader reads
+// the actor's log in order and decides which facts count, which messages may be sent and
+// which effects the shell carries out (PROTOCOL, "Activations" and "Messages").
+//
+// The shells of package actors and the simulator drive the same code.
+package activation
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Fact is one item of a log that counts, as a Machine steps it.
+type Fact struct {
+	N       uint64 // index of its entry
+	At      int64  // stamp, never decreasing
+	Life    string // nonce of the current activation
+	From    mailbox.Address
+	Damaged bool // the sender's log is shorter than what was read from it before
+	Kind    string
+	Body    []byte
+}
+
+// OutboxMessage is a message that an actor sends to another.
+type OutboxMessage struct {
+	To   mailbox.Address
+	N    uint64
+	I    int
+	Kind string
+	Body []byte
+	// Hold marks a message that may wait a moment, to share an entry with another one to the
+	// same receiver.
+	Hold bool
+}
+
+// Note is something that happened in a step, for observers.
+type Note struct {
+	Kind string
+	Turn int
+	Data any
+}
+
+// Stepped is what a Machine returns for a fact.
+type Stepped struct {
+	Messages []OutboxMessage // without N and I
+	World    []any           // effects for the world, in order
+	Notes    []Note
+	Err      error // the fact did not decode: the step changed nothing
+}
+
+// Machine is the pure state machine that steps a log: an agent or a supervisor.
+type Machine interface {
+	Step(f Fact) Stepped
+	// Ended reports whether the machine is done for good.
+	Ended() bool
+	// Rests reports whether the machine has nothing under way, and when its next timer is due;
+	// 0: never.
+	Rests() (due int64, ok bool)
+}
+
+// Phase of an activation.
+type Phase string
+
+// Phases. A reader is Replaying until it has read its own claim as the current one,
+// Superseded once it has read a later claim, and Closed once it has read Closed. Recorded
+// expectations (actors/testdata/mailboxes) contain the texts.
+const (
+	Replaying  Phase = "folding"
+	Active     Phase = "alive"
+	Superseded Phase = "silent"
+	Closed     Phase = "closed"
+)
+
+// Limits of an activation.
+const (
+	RequestsMax   = 1024 // commands from outside that an actor accepts
+	StartsMax     = 3    // claims without a Checkpoint between them
+	scratchKept   = 4096 // bytes that an activation keeps for hashing
+	CheckpointGap = 64   // entries after which an actor that posts nothing claims its ack floor
+)
+
+// ErrDamaged says that the log is not what one of its own entries says it was. Users read its
+// text, and recorded events contain it.
+var ErrDamaged = errors.New("life: the log is damaged")
+
+// LogReader reads the log for one activation, and keeps what it has read and derived so far.
+// It is not safe for concurrent use.
+type LogReader struct {
+	Addr  mailbox.Address
+	Start string // nonce
+	Epoch mailbox.Epoch
+	Phase Phase
+	N     uint64 // entries read
+	At    int64
+	// Garbage counts entries that did not decode, Dropped items that do not count.
+	Garbage, Dropped int
+	// Damage describes damage of the log, if there is any: the next claim carries it.
+	Damage string
+	// Found lists where the configuration of this node differs from the agent's task; a claim
+	// carries it if the log does not record it yet.
+	Found map[string]string
+	// Rules are the newest that this node knows. Default: agent.Rules.
+	Rules int
+	// Foreign describes the part of the log that is newer than this node; the activation stops
+	// there.
+	Foreign string
+	// Deleted says that the log was deleted, and that only its tombstone is left (PROTOCOL
+	// P14).
+	Deleted bool
+
+	machine  Machine
+	force    mailbox.Epoch // the highest claimed so far
+	forcer   string        // the activation that claimed it
+	marks    map[mailbox.Address]mark
+	requests map[string]struct{}
+	floor    uint64 // the highest claimed
+	chain    [sha256.Size]byte
+	scratch  []byte // of extend
+	hashes   []hash // of the log up to base+1, base+2, …
+	base     uint64
+	claimed  uint64         // the index of the last own entry: it claimed an ack floor
+	tasked   bool           // the supervisor has sent the agent a message
+	confess  bool           // the claim that carries Damage was asked for
+	halted   bool           // the supervisor has said that the run is damaged
+	looked   bool           // the claim that carries Found was asked for
+	last     *OutboxMessage // an agent's Finish
+	newer    string         // describes what was read before the claim and is newer than this node
+	Outbox   Outbox
+}
+
+// mark is the watermark of one sender: the last message that was read from it, and the
+// activations in which it sent Back.
+type mark struct {
+	n     uint64
+	i     int
+	lives map[string]struct{}
+}
+
+func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i } //mutant:below-watermark
+
+type hash [16]byte
+
+// NewLogReader makes a reader that has read nothing. With an empty start the reader only watches:
+// it never becomes active.
+func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Machine) *LogReader {
+	return &LogReader{Addr: addr, Start: start, Epoch: epoch, Phase: Replaying, machine: m,
+		marks: map[mailbox.Address]mark{}, requests: map[string]struct{}{}}
+}
+
+// Read is the result of reading one entry.
+type Read struct {
+	N     uint64
+	World []any  // effects to begin now, only while active
+	Notes []Note // of all steps of the entry, whether active or not
+	// Activated says that this entry is the activation's own claim, and that the claim has
+	// become current.
+	Activated bool
+	// Reclaim says that the activation's own claim was not the highest, or lacked the damage
+	// of the log; claim again with LogReader.Epoch and LogReader.Damage.
+	Reclaim bool
+	// Own is the id of an entry that this activation wrote and has now read back.
+	Own string
+	// Repeat holds the answers of a closed log to an actor that does not know of its end; Lost
+	// says that an answer is due, but that the log's last message is gone.
+	Repeat []OutboxMessage
+	Lost   bool
+	asked  bool // the supervisor asked for the status of an agent that has ended
+	// Err says that the entry, or an item of it, did not decode, or it is ErrDamaged.
+	Err error
+}
+
+// Next reads the next entry of the log.
+func (l *LogReader) Next(m mailbox.Message) Read {
+	l.N++
+	l.At = max(l.At, m.At)
+	l.extend(m.Data)
+	out := Read{N: l.N}
+	if l.Phase == Closed { //mutant:closed-reads-nothing
+		l.spokenTo(m.Data, &out)
+		return out
+	}
+	if l.Phase == Superseded {
+		return out
+	}
+	e, err := mailbox.Decode(m.Data)
+	if err != nil {
+		if l.foreign(err) {
+			return out
+		}
+		l.Garbage++
+		l.Outbox.Put(l.N, nil)
+		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, err)
+		if l.N == 1 && !errors.Is(err, mailbox.ErrForm) { // a newer node may have begun this log
+			out.Err = fmt.Errorf("%w: %w", ErrDamaged, out.Err)
+			l.Damage = out.Err.Error()
+		}
+		return out
+	}
+	if err := l.checkFirst(e); err != nil { //mutant:headless-log-goes-on
+		out.Err, l.Damage = err, err.Error()
+	}
+	var messages []OutboxMessage
+	switch {
+	case e.From == l.Addr:
+		messages = l.own(e, &out)
+	case e.From == "":
+		messages = l.commands(e, &out)
+	case e.From.Run() == l.Addr.Run():
+		if l.Addr.Agent() == mailbox.Super && l.machine.Ended() {
+			l.dismiss(e, &out)
+		}
+		messages = l.messages(e, &out)
+	default:
+		l.Dropped += len(e.Items)
+	}
+	if errors.Is(out.Err, ErrDamaged) && l.Damage == "" {
+		l.Damage = out.Err.Error()
+	}
+	if l.Damage != "" && l.Phase == Active && !l.confess { //mutant:damage-is-confessed
+		l.reclaim(&out)
+	}
+	l.post(messages)
+	if out.asked && l.last != nil {
+		out.Repeat = []OutboxMessage{*l.last}
+	}
+	if l.Phase != Active { //mutant:acts-before-own-resumed
+		out.World = nil
+	}
+	return out
+}
+
+// extend extends the chain of hashes over the log as it is.
+func (l *LogReader) extend(data []byte) {
+	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
+	l.chain = sha256.Sum256(l.scratch)
+	if cap(l.scratch) > scratchKept {
+		l.scratch = nil
+	}
+	l.hashes = append(l.hashes, hash(l.chain[:16]))
+}
+
+// post gives the messages of entry N their identity and adds them to the outbox. While
+// replaying, it skips messages under the ack floor, which are already acknowledged.
+func (l *LogReader) post(messages []OutboxMessage) {
+	for i := range messages {
+		messages[i].N, messages[i].I = l.N, i
+	}
+	l.keepFinish(messages)
+	l.Outbox.Put(l.N, messages)
+	l.Outbox.Forget(l.floor)
+}
+
+// own reads an entry that a shell of this actor wrote.
+func (l *LogReader) own(e mailbox.Entry, out *Read) []OutboxMessage {
+	if len(e.Items) == 0 {
+		return nil
+	}
+	if l.N == 1 && e.Items[0].Kind == "closed" { // see tombstone.go
+		l.buried(e.Items[0])
+		return nil
+	}
+	if e.Start == l.Start {
+		out.Own = e.Items[0].ID
+	}
+	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer //mutant:forged-before-first-claim
+	// An entry also counts if the claim of its activation never arrived: that claim is lost.
+	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out) //mutant:hash-of-lost-life-only-logged
+	if e.Items[0].Kind == "resumed" {
+		return l.resumed(e, out)
+	}
+	var messages []OutboxMessage
+	for _, item := range e.Items {
+		switch {
+		case inForce && l.unknown(item, true):
+			return nil
+		case !ownKinds[item.Kind], !inForce && item.Kind != "returned": //mutant:own-entry-counts
+			// A superseded activation decides nothing; what a tool returned is evidence.
+			l.Dropped++
+			continue
+		case item.Kind == "closed":
+			l.Phase = Closed //mutant:wakes-without-claim
+		}
+		messages = append(messages, l.step(item, "", false, out)...)
+	}
+	return messages
+}
+
+var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
+	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
+
+// commands reads the requests of a client, each request once.
+func (l *LogReader) commands(e mailbox.Entry, out *Read) []OutboxMessage {
+	var messages []OutboxMessage
+	for _, item := range e.Items {
+		_, known := l.requests[item.ID]
+		if known || item.ID == "" || !commandKinds[item.Kind] || len(l.requests) >= RequestsMax { //mutant:commands-twice
+			l.Dropped++
+			continue
+		}
+		if l.unknown(item, false) {
+			return nil
+		}
+		l.requests[item.ID] = struct{}{}
+		messages = append(messages, l.step(item, "", false, out)...)
+	}
+	return messages
+}
+
+var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "answered": true,
+	"policy_set": true, "limit_set": true, "given_up": true, "recalled": true}
+
+// messages reads the messages of another actor of the run. Messages up to the sender's
+// watermark were read before.
+func (l *LogReader) messages(e mailbox.Entry, out *Read) []OutboxMessage {
+	var messages []OutboxMessage
+	m := l.marks[e.From]
+	for _, item := range e.Items {
+		life := activationOf(item)
+		_, heard := m.lives[life]
+		fresh := m.below(item.N, item.I)
+		damaged := life != "" && !heard && !fresh                                                                        //mutant:back-check
+		if halts := l.halts(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
+			l.Dropped++
+			continue
+		}
+		if l.unknown(item, false) {
+			return nil
+		}
+		if fresh {
+			m.n, m.i = item.N, item.I
+		}
+		if life != "" && !heard {
+			if m.lives == nil {
+				m.lives = map[string]struct{}{}
+			}
+			m.lives[life] = struct{}{}
+		}
+		l.marks[e.From] = m
+		messages = append(messages, l.step(item, e.From, damaged, out)...)
+		l.askedAgain(item, out)
+	}
+	return messages
+}
+
+var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
+	"hooked": true, "released": true, "checkpoint": true, "closed": true}
+
+func (l *LogReader) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
+	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
+	if r.Err != nil {
+		l.Garbage++
+		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, r.Err)
+	}
+	out.World = append(out.World, r.World...)
+	out.Notes = append(out.Notes, r.Notes...)
+	return r.Messages
+}
+
+// CheckpointDue reports whether the actor has read many entries without claiming its ack
+// floor.
+func (l *LogReader) CheckpointDue() bool {
+	return l.Phase == Active && l.Outbox.Floor() > l.floor && l.N-l.claimed >= CheckpointGap
+}
+
+// MayClose reports whether the machine is done and all its messages are acknowledged.
+func (l *LogReader) MayClose() bool {
+	return l.Phase == Active && l.machine.Ended() && l.Outbox.Empty() //mutant:closes-with-letters-out
+}
+
+// Floor is the highest ack floor that the log claims.
+func (l *LogReader) Floor() uint64 { return l.floor }
+
+// UnfinishedStarts counts the activations at the end of a log that began, but never wrote a
+// Checkpoint or ended in order; from StartsMax on, the node parks the actor without stepping
+// its log.
+func UnfinishedStarts(log []mailbox.Message) int {
+	n, last := 0, ""
+	for _, m := range log {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || len(e.Items) == 0 {
+			continue
+		}
+		switch e.Items[0].Kind {
+		case "resumed":
+			if e.Start != last { // an activation that claims twice has more to report
+				n++
+			}
+			last = e.Start
+		case "checkpoint", "released":
+			n = 0
+		case "closed": // the next activation reads that, and stops
+			return 0
+		}
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package activation
+
+import (
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+)
+
+// Pauses of an activation.
+const (
+	SettleHold = 20 * time.Millisecond // how long a settlement may wait to share an entry (PROTOCOL P21)
+	RetryPause = time.Second           // before the next attempt if there was no room, or no leader
+	AskPause   = time.Second           // before a passivated supervisor that must ask its members is reactivated
+)
+
+// ArrivedEvery is the number of tail entries after which the activation reports to the
+// router.
+const ArrivedEvery = 16
+
+// step is one call of Step in progress.
+type step struct {
+	State
+	now     int64
+	held    bool
+	under   uint64 // the lease, if held
+	actions []Action
+}
+
+// Step takes a fact and returns the new state and the actions that follow. It is
+// deterministic and has no effects of its own: the caller carries the actions out, in order.
+// A State is stepped once: see State.
+func Step(state State, e Event) (State, []Action) {
+	s := &step{State: state, now: e.Now, held: e.Held, under: e.Lease}
+	if s.stage == Draining || s.stage == Passivating {
+		s.stepDraining(e.Fact)
+	} else {
+		s.stepFollowing(e.Fact)
+	}
+	return s.State, s.actions
+}
+
+func (s *step) add(actions ...Action) { s.actions = append(s.actions, actions...) }
+
+// later delivers a fact after the pause before the next attempt.
+func (s *step) later(fact any) { s.add(Later{RetryPause, fact}) }
+
+func (s *step) stepFollowing(fact any) {
+	switch f := fact.(type) {
+	case Activate, ClaimAgain:
+		appendClaim(s)
+	case ClaimAppended:
+		claimAppended(s, f)
+	case LogRead:
+		replayLog(s, f)
+	case EntryArrived:
+		entryArrived(s, f.Message)
+	case EntryRead:
+		readEntry(s, f.Message)
+		sendOrClose(s)
+	case TailRead:
+		tailRead(s, f)
+	case Detached:
+		catchUp(s, f.Through)
+	case OwnFailed:
+		ownFailed(s, f)
+	case AppendAgain:
+		appendOwn(s, f.Own)
+	case MessagesSent:
+		messagesSent(s, f)
+	case SendAgain:
+		if s.Reader.Phase == Active {
+			sendEntry(s, f.To, f.Messages)
+		}
+	case HoldOver:
+		s.holding = false
+		sendReady(s, true)
+	case AnswerSent:
+		answerSent(s, f)
+	case AnswerAgain:
+		sendOrClose(s)
+	case Drain:
+		beginDraining(s)
+	case Passivate:
+		beginPassivation(s, f.Early)
+	default:
+		s.stepWork(fact)
+	}
+}
+
+// stepWork steps facts about work under way.
+func (s *step) stepWork(fact any) {
+	switch f := fact.(type) {
+	case WorkDone:
+		workEnded(s, f.Own.Start, f.Own.Key)
+		appendOwn(s, f.Own)
+		sendOrClose(s)
+	case WorkPosted:
+		workEnded(s, f.Start, f.Key)
+		sendOrClose(s)
+	case WorkNotBegun:
+		if workEnded(s, f.Start, f.Key) {
+			postponeEffects(s, f.Effect)
+		}
+		sendOrClose(s)
+	case ProveLease:
+		proveLease(s)
+	case TimerFired:
+		if !awaitsSign(s, f) {
+			appendOwn(s, s.Own("woke", f.Timer, agent.Woke{Timer: f.Timer}))
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package event
+
+import "github.com/troupe-run/troupe/agent/spec"
+
+// ResumeUnsafe is checkpoint.resume_unsafe: the agent does not continue by itself
+// after an activation, because only a person can permit that. Call is the side
+// effect of unknown outcome; otherwise Differs lists how the node differs from the
+// record.
+type ResumeUnsafe struct {
+	Query   string   `json:"query"`
+	Call    string   `json:"call,omitempty"`
+	Differs []string `json:"differs,omitempty"`
+}
+
+// AgentSaid is message.agent: a message from another agent of the run to this one.
+type AgentSaid struct {
+	From  spec.ID `json:"from"`
+	Name  string  `json:"name,omitempty"`
+	Text  string  `json:"text,omitempty"`
+	Bytes int     `json:"bytes"`
+}
+
+// AgentWaiting is agent.waiting: the agent has claimed completion and waits for
+// its background children.
+type AgentWaiting struct {
+	Children []spec.ID `json:"children"`
+}

@@ -1,0 +1,44 @@
+package event
+
+// JournalState is the data of journal.unavailable, journal.available and journal.low:
+// whether a node can write the logs that it acts on.
+type JournalState struct {
+	// WaitedMS is how long the oldest entry has waited to be written.
+	WaitedMS int64 `json:"waited_ms"`
+	// Waiting is how many entries wait, and Why the server's error.
+	Waiting int    `json:"waiting,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Path is the directory whose disk fails or is nearly full, FreeBytes its free
+	// space (-1: unknown), Remedy the action to take.
+	Path      string `json:"path,omitempty"`
+	FreeBytes int64  `json:"free_bytes,omitempty"`
+	Remedy    string `json:"remedy,omitempty"`
+}
+
+// ShardMoved is the data of shard.taken and shard.released.
+type ShardMoved struct {
+	Pool  string `json:"pool"`
+	Shard int    `json:"shard"`
+	// Why is started, expired, rebalanced or drained.
+	Why   string `json:"why"`
+	Epoch uint64 `json:"epoch"`
+	// Other is the node that held the shard before, or that will hold it.
+	Other string `json:"other,omitempty"`
+}
+
+// ShardUnreadable is the data of shard.unreadable and shard.readable.
+type ShardUnreadable struct {
+	Pool  string `json:"pool"`
+	Shard int    `json:"shard"`
+	// Why is the error of reading the shard.
+	Why string `json:"why,omitempty"`
+}
+
+// RunQueued is the data of run.queued: a node reports that a run waits until fewer
+// runs are live there. The event is in no log.
+type RunQueued struct {
+	// Position is the run's place in the queue of the node when it was queued, from 1.
+	Position int `json:"position"`
+	// MaxLive is how many runs may be live on the node.
+	MaxLive int `json:"max_live"`
+}

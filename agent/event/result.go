@@ -1,0 +1,114 @@
+package event
+
+import (
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Result is the one result of a run, as `run -o json` prints it.
+type Result struct {
+	Type         string        `json:"type"` // "result"
+	Subtype      string        `json:"subtype"`
+	IsError      bool          `json:"is_error"`
+	Run          string        `json:"run_id"`
+	Conversation string        `json:"conversation_id"`
+	Reason       spec.Reason   `json:"stop_reason"`
+	Partial      bool          `json:"partial"`
+	Text         string        `json:"result"`
+	Detail       string        `json:"detail,omitempty"`
+	Journal      string        `json:"journal,omitempty"` // the root's, of a run that did not complete
+	Turns        int           `json:"num_turns"`
+	DurationMS   int64         `json:"duration_ms"`
+	CostUSD      float64       `json:"total_cost_usd"`
+	CostKnown    bool          `json:"cost_known"`
+	ModelMS      int64         `json:"model_ms"` // time that models took, summed over the tree
+	ToolMS       int64         `json:"tool_ms"`  // time that tools took, summed over the tree
+	Usage        model.Usage   `json:"usage"`
+	Budget       BudgetResult  `json:"budget"`
+	Agents       []AgentResult `json:"agents"`
+	Cancel       *CancelResult `json:"cancel,omitempty"`
+}
+
+// BudgetResult is the pool at the end, in tokens.
+type BudgetResult struct {
+	Limit    int64 `json:"limit"`
+	Used     int64 `json:"used"`
+	Reserved int64 `json:"reserved"`
+	Unknown  int64 `json:"charged_unknown"`
+	Overrun  int64 `json:"overrun"`
+	Frozen   bool  `json:"frozen,omitempty"`
+}
+
+// AgentResult is one agent of the tree.
+type AgentResult struct {
+	ID      spec.ID     `json:"id"`
+	Name    string      `json:"name"`
+	Parent  *spec.ID    `json:"parent"`
+	Node    string      `json:"node"`
+	Pool    string      `json:"pool,omitempty"` // "" is the default one
+	Turns   int         `json:"turns"`
+	Calls   int         `json:"tool_calls"`
+	Tokens  int64       `json:"tokens"`
+	CostUSD float64     `json:"cost_usd"`
+	Usage   model.Usage `json:"usage"`
+	ModelMS int64       `json:"model_ms"` // known once it has ended
+	ToolMS  int64       `json:"tool_ms"`
+	Reason  spec.Reason `json:"stop_reason"`
+	Phase   string      `json:"phase"` // live, parked, done
+	Query   *OpenQuery  `json:"query,omitempty"`
+}
+
+// OpenQuery is a question that waits for a person.
+type OpenQuery struct {
+	Query    string      `json:"query"`
+	Question string      `json:"question"`
+	Reason   spec.Reason `json:"reason"`
+	Call     string      `json:"call,omitempty"`
+}
+
+// Subtype is the word that scripts read (CONTRACT, table of stop reasons).
+func Subtype(r spec.Reason) string {
+	switch r {
+	case spec.Completed, spec.DiminishingReturns:
+		return "success"
+	case spec.TokenBudget:
+		return "error_max_tokens"
+	case spec.CostBudget:
+		return "error_max_budget_usd"
+	case spec.MaxTurns:
+		return "error_max_turns"
+	case spec.MaxToolCalls:
+		return "error_max_tool_calls"
+	case spec.Timeout:
+		return "error_timeout"
+	case spec.NeedsHuman, spec.ResumeUnsafe, spec.EvidenceMissing:
+		return "error_needs_human"
+	case spec.ModelError, spec.PromptTooLong, spec.Malformed, spec.MaxOutputTokens:
+		return "error_provider"
+	case spec.Refused, spec.Guardrail, spec.Vetoed, spec.StopHookPrevented, spec.PolicyBlocked:
+		return "error_refused"
+	case spec.ByCancel, spec.AbortedStreaming, spec.AbortedTools:
+		return "error_cancelled"
+	}
+	return "error_during_execution"
+}
+
+// CancelResult reports how far a run's cancel has come: how many agents were told to
+// stop, which have confirmed their end, which have not yet, and which were given up.
+type CancelResult struct {
+	Why     string      `json:"why,omitempty"`
+	Now     bool        `json:"now,omitempty"`
+	Agents  int         `json:"agents"`  // that were live when the cancel came
+	Stopped int         `json:"stopped"` // that have confirmed their end since
+	Pending []Straggler `json:"pending"` // that have not confirmed it yet
+	Orphans []Straggler `json:"orphans"` // that were given up: their state is unknown
+	TookMS  int64       `json:"took_ms"` // until now, or until the last of them
+	Text    string      `json:"text"`    // 17 of 17 stopped, 0 orphans
+}
+
+// Straggler is an agent that has not confirmed its end, and the node that it last
+// reported from.
+type Straggler struct {
+	ID   spec.ID `json:"id"`
+	Node string  `json:"node,omitempty"`
+}

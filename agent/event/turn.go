@@ -1,0 +1,124 @@
+package event
+
+import (
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// AgentStarted is agent.started.
+type AgentStarted struct {
+	Name    string  `json:"name"`
+	Parent  spec.ID `json:"parent,omitempty"`
+	Model   string  `json:"model"`
+	Goal    string  `json:"goal,omitempty"`
+	Tools   int     `json:"tools"`
+	MaxTurn int     `json:"max_turns"`
+	// Recalled is how many messages of an earlier history it begins with.
+	Recalled int `json:"recalled,omitempty"`
+}
+
+// AgentResumed is agent.resumed.
+type AgentResumed struct {
+	Phase string `json:"phase"`
+	Life  string `json:"life"`
+}
+
+// AgentParked is agent.parked and query.asked.
+type AgentParked struct {
+	Query    string      `json:"query"`
+	Question string      `json:"question,omitempty"`
+	Reason   spec.Reason `json:"reason"`
+	Call     string      `json:"call,omitempty"`
+}
+
+// QueryAnswered is query.answered.
+type QueryAnswered struct {
+	Query    string `json:"query"`
+	Decision string `json:"decision"`
+}
+
+// AgentFinished is agent.finished.
+type AgentFinished struct {
+	Name    string      `json:"name"`
+	Reason  spec.Reason `json:"stop_reason"`
+	Partial bool        `json:"partial"`
+	Detail  string      `json:"detail,omitempty"`
+	Text    string      `json:"text,omitempty"`
+	Turns   int         `json:"turns"`
+	Calls   int         `json:"tool_calls"`
+	Journal string      `json:"journal,omitempty"` // of an agent that did not complete
+	Usage   model.Usage `json:"usage"`
+}
+
+// TurnStarted is turn.started.
+type TurnStarted struct {
+	Transition spec.Transition `json:"transition,omitempty"`
+	Lease      int             `json:"lease"`
+	MaxOutput  int64           `json:"max_output_tokens"`
+}
+
+// TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.
+type TurnFinished struct {
+	Transition spec.Transition `json:"transition,omitempty"`
+	Phase      string          `json:"phase"`
+}
+
+// ModelStarted is model.started.
+type ModelStarted struct {
+	Model   string `json:"model"`
+	Lease   int    `json:"lease"`
+	Purpose string `json:"purpose,omitempty"` // summary, or empty for a turn
+}
+
+// ModelFinished is model.finished, model.retry and error.raised of a model.
+type ModelFinished struct {
+	Model      string           `json:"model"`
+	Purpose    string           `json:"purpose,omitempty"`
+	Stop       model.Stop       `json:"stop,omitempty"`
+	Usage      model.Usage      `json:"usage"`
+	UsageKnown bool             `json:"usage_known"`
+	TookMS     int64            `json:"took_ms"`
+	Error      model.ErrorClass `json:"error,omitempty"`
+	Detail     string           `json:"detail,omitempty"`
+}
+
+// Said is message.user, message.assistant and message.tombstoned.
+type Said struct {
+	Text  string `json:"text,omitempty"`
+	Bytes int    `json:"bytes"`
+	Calls int    `json:"calls,omitempty"`
+	// Interrupted: the stream was cut here by a cancel.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// ToolCall is tool.proposed, tool.validated, tool.started and tool.finished, and the
+// delegation kinds, where Child is set.
+type ToolCall struct {
+	Call    string      `json:"call"`
+	Tool    string      `json:"tool"`
+	Class   model.Class `json:"class,omitempty"`
+	Child   spec.ID     `json:"child,omitempty"`
+	Attempt int         `json:"attempt,omitempty"`
+	Args    string      `json:"args,omitempty"`
+	Error   bool        `json:"error,omitempty"`
+	Bytes   int         `json:"bytes,omitempty"`
+	Text    string      `json:"text,omitempty"`
+	TookMS  int64       `json:"took_ms,omitempty"`
+	// Ref names the whole result if Text is only a part of it; Size is the bytes of the whole.
+	Ref  string `json:"ref,omitempty"`
+	Size int64  `json:"size,omitempty"`
+}
+
+// Stop is stop.proposed, stop.allowed and stop.vetoed.
+type Stop struct {
+	Proposal int    `json:"proposal"`
+	Why      string `json:"why,omitempty"`
+	Final    bool   `json:"final,omitempty"`
+}
+
+// LimitReached is limit.soft.
+type LimitReached struct {
+	What string        `json:"what"`
+	Used budget.Amount `json:"used,omitzero"`
+}

@@ -1,0 +1,21 @@
+package event
+
+// Warning is warning.raised: a problem that an operator may want to investigate,
+// and after which the run continues.
+type Warning struct {
+	What    string `json:"what"`
+	Why     string `json:"why,omitempty"`
+	Call    string `json:"call,omitempty"`    // that it is about
+	Now     bool   `json:"now,omitempty"`     // of a cancel
+	Live    int    `json:"live,omitempty"`    // agents, at a cancel
+	Stopped int    `json:"stopped,omitempty"` // agents, after a cancel
+}
+
+// LoopDetected is loop.detected: the agent repeats itself. Level 1 is a nudge, 2 a
+// directive, 3 a question to a person.
+type LoopDetected struct {
+	Tier  string `json:"tier"`
+	Tool  string `json:"tool"`
+	Level int    `json:"level"`
+	Times int    `json:"times"`
+}

@@ -1,0 +1,95 @@
+package history
+
+import (
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// EstimateTokens guesses how many tokens messages have.
+func EstimateTokens(list []model.Message) int64 {
+	var n int64
+	for _, m := range list {
+		n += budget.Guess(m)
+	}
+	return n
+}
+
+// Size is the space that messages take in an entry: their bytes, and their nested
+// values, whose number the codec limits in proportion to the bytes.
+type Size struct{ Bytes, nested int }
+
+const (
+	valueBytes    = 24  // bytes of a value within a value
+	nestedCost    = 720 // what the codec counts for one at most, with its fields
+	nestedBase    = 112 << 10
+	nestedPerByte = 2
+)
+
+// SizeOf measures messages.
+func SizeOf(messages ...model.Message) Size {
+	var w Size
+	add := func(sizes ...int) {
+		w.nested++
+		w.Bytes += valueBytes
+		for _, n := range sizes {
+			w.Bytes += n
+		}
+	}
+	for _, m := range messages {
+		add(len(m.Role), len(m.Text))
+		for _, d := range m.Media {
+			add(len(d.Kind), len(d.Type), len(d.Name), len(d.Ref), 3*valueBytes)
+		}
+		for _, c := range m.Calls {
+			add(len(c.ID), len(c.Name), len(c.Args))
+		}
+		for _, r := range m.Results {
+			add(len(r.Call), len(r.Text))
+		}
+		for _, o := range m.Opaque {
+			add(len(o.Issuer), len(o.Kind), len(o.Data))
+		}
+		if m.Usage != nil {
+			add()
+		}
+	}
+	return w
+}
+
+func (w Size) plus(v Size) Size { return Size{w.Bytes + v.Bytes, w.nested + v.nested} }
+
+// Fits reports whether an entry can hold the messages.
+func (w Size) Fits() bool {
+	return w.Bytes <= PartBytesMax && w.nested*nestedCost <= nestedBase+nestedPerByte*w.Bytes
+}
+
+// pieces splits a message so that parts can hold it: it may have many large results.
+func pieces(m model.Message) []model.Message {
+	if m.Role != model.ToolRole || len(m.Results) < 2 || m.Tombstone {
+		return []model.Message{m}
+	}
+	list := make([]model.Message, len(m.Results))
+	for i, r := range m.Results {
+		list[i] = model.Message{Role: model.ToolRole, Results: []model.ToolResult{r}}
+	}
+	list[0].Tokens = m.Tokens
+	return list
+}
+
+// entryBytes is the most bytes of a single piece: an entry has room for little more.
+const entryBytes = 200 << 10
+
+// BytesOf is how many bytes a message has.
+func BytesOf(m model.Message) int {
+	n := len(m.Text)
+	for _, c := range m.Calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	for _, r := range m.Results {
+		n += len(r.Text)
+	}
+	for _, o := range m.Opaque {
+		n += len(o.Data)
+	}
+	return n
+}

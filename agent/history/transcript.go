@@ -1,0 +1,96 @@
+// Package history handles an agent's messages without its loop: transcripts
+// outside of a log, their validation and repair, their size in an entry and in
+// tokens, and the texts that compactions make of them. Two checks decide whether a
+// provider would accept messages: Check is for a transcript, whose small faults
+// Mend repairs, and Sendable is for messages that are sent as they are.
+package history
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Form is the form of an exported transcript.
+const Form = 1
+
+// Transcript is the history of an agent outside of its log, with everything that its own
+// loop knows of it: the format of an export, and the beginning of a fork or an import.
+type Transcript struct {
+	Form  int     `json:"form"`
+	Run   string  `json:"run,omitempty"`
+	Agent spec.ID `json:"agent,omitempty"`
+	Name  string  `json:"name,omitempty"`
+	Goal  string  `json:"goal,omitempty"`
+	// System and Model are those with which the history was made. An agent that
+	// recalls it has its own.
+	System   string          `json:"system,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Turn     int             `json:"turn"`
+	Usage    model.Usage     `json:"usage"`
+	Messages []model.Message `json:"messages"`
+	Fold     *Summary        `json:"fold,omitempty"`
+	// Journal is the run journal, for people: an agent that recalls the history
+	// rebuilds its journal from the calls that edited it.
+	Journal string `json:"journal,omitempty"`
+}
+
+// Summary replaces the first Upto messages of a transcript in prompts.
+type Summary struct {
+	Upto int    `msgpack:"u" json:"upto"`
+	Text string `msgpack:"t" json:"text"`
+	Deep bool   `msgpack:"d,omitempty" json:"deep,omitempty"`
+}
+
+// Bounds of a recalled history.
+const (
+	MessagesMax = 4096
+	BytesMax    = 8 << 20
+	// PartBytesMax is the most bytes of one part, and of what is handed to a child: it must fit an entry, and as JSON a request.
+	PartBytesMax = 128 << 10
+	// PartsMax is how many parts a history may take: an agent accepts a
+	// bounded number of commands in its life.
+	PartsMax = 512
+)
+
+// Part is a part of a transcript that fits an entry.
+type Part struct {
+	Messages []model.Message
+	Fold     *Summary // Upto counts the messages of all parts
+}
+
+// Split divides a transcript into parts.
+func (p Transcript) Split() ([]Part, error) {
+	var list []Part
+	piece, sum, upto := Part{}, Size{}, 0
+	fold := p.Fold
+	for i, m := range p.Messages {
+		if p.Fold != nil && i == p.Fold.Upto {
+			fold = &Summary{Upto: upto, Text: p.Fold.Text, Deep: p.Fold.Deep}
+		}
+		for _, part := range pieces(m) {
+			w := SizeOf(part)
+			if !(Size{nested: w.nested, Bytes: min(w.Bytes, PartBytesMax)}).Fits() || w.Bytes > entryBytes {
+				return nil, &Error{fmt.Sprintf("message %d", i), "it is too large for an entry of a log", "shorten it"}
+			}
+			if both := sum.plus(w); len(piece.Messages) > 0 && !both.Fits() {
+				list = append(list, piece)
+				piece, sum = Part{}, Size{}
+			}
+			piece.Messages, sum, upto = append(piece.Messages, part), sum.plus(w), upto+1
+		}
+	}
+	if p.Fold != nil && p.Fold.Upto == len(p.Messages) {
+		fold = &Summary{Upto: upto, Text: p.Fold.Text, Deep: p.Fold.Deep}
+	}
+	list = append(list, piece)
+	if fold != nil {
+		list = append(list, Part{Fold: fold})
+	}
+	if len(list) > PartsMax || upto > MessagesMax {
+		return nil, &Error{"messages", fmt.Sprintf("there are too many: %d in %d parts, at most %d in %d can be recalled",
+			upto, len(list), MessagesMax, PartsMax), "leave the oldest out"}
+	}
+	return list, nil
+}

@@ -1,0 +1,103 @@
+// Package spec defines the instructions of a run to an agent, as plain data: its
+// task, its limits, its loop options and hooks, and the words for why a loop
+// continued or ended. Package agent has the loop that follows them. Logs record
+// all of these types: the keys of the msgpack tags never change.
+package spec
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// ID names an agent within its run: "root", or "<parent>-<turn>-<index>".
+type ID string
+
+// Root is the first agent of a run.
+const Root ID = "root"
+
+// Above are the ancestors of an agent, its parent first, as its id names them.
+func (id ID) Above() (list []ID) {
+	for {
+		i := strings.LastIndexByte(string(id), '-') // "<parent>-<turn>-<index>"
+		if i > 0 {
+			i = strings.LastIndexByte(string(id[:i]), '-')
+		}
+		if i <= 0 {
+			return list
+		}
+		id = id[:i]
+		list = append(list, id)
+	}
+}
+
+// Rules is the newest version of Step's behaviour. It is recorded in Submitted;
+// a change of behaviour gets a new number and a branch on Task.Rules.
+const Rules = 2
+
+// Task is everything an agent's loop needs to know, recorded in its Submitted:
+// Step reads the log and nothing else.
+type Task struct {
+	Rules       int               `msgpack:"v"`
+	Run         string            `msgpack:"r"`
+	ID          ID                `msgpack:"i"`
+	Parent      ID                `msgpack:"p,omitempty"`
+	Depth       int               `msgpack:"h,omitempty"`
+	Name        string            `msgpack:"n"` // of the definition
+	Goal        string            `msgpack:"g"`
+	Media       []model.Media     `msgpack:"md,omitempty"` // that come with the goal
+	System      string            `msgpack:"s"`
+	Model       Model             `msgpack:"m"`
+	Tools       []model.ToolSpec  `msgpack:"t,omitempty"` // offered to the model
+	Limits      Limits            `msgpack:"l"`
+	Caller      string            `msgpack:"c,omitempty"`
+	Constraints []string          `msgpack:"k,omitempty"`
+	Criteria    []string          `msgpack:"q,omitempty"`
+	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
+	Workspace   string            `msgpack:"d,omitempty"`
+	Source      string            `msgpack:"b,omitempty"`  // the file that defines its prompt; "": built in
+	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions at the start of the run, for F4: see drift.go
+	Writable    []string          `msgpack:"u,omitempty"`  // paths that may be written without approval
+	Commands    []Command         `msgpack:"z,omitempty"`  // tools of an agent file that the shell runs
+	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that provide the other tools
+	LoopOptions LoopOptions       `msgpack:"a,omitempty"`
+	Forbidden   []string          `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+}
+
+// Command is a tool that is a command line. Its spec is among Task.Tools.
+type Command struct {
+	Name string `msgpack:"n" json:"name"`
+	Line string `msgpack:"l" json:"command"`
+}
+
+// Server is an MCP server whose tools are among Task.Tools. Its address is only in
+// the file, with its secrets; the hash shows whether the server is still the same.
+type Server struct {
+	Name   string `msgpack:"n" json:"name"`
+	Source string `msgpack:"s" json:"source"`
+	Hash   string `msgpack:"h" json:"hash"`
+	// Own: on the node where the run began, the operator defined the server. Another
+	// node may have other roots, and must not trust the server for that reason.
+	Own bool `msgpack:"o,omitempty" json:"own,omitempty"`
+}
+
+// Has reports whether the server provides a tool, by the tool's name.
+func (s Server) Has(tool string) bool { return strings.HasPrefix(tool, "mcp__"+s.Name+"__") }
+
+// Model is a model route with the facts that the pool needs about it.
+type Model struct {
+	Name        string       `msgpack:"n" json:"name"` // "provider/model"
+	Window      int64        `msgpack:"w,omitempty" json:"window,omitempty"`
+	Price       budget.Price `msgpack:"p,omitempty" json:"price"`
+	Temperature *float64     `msgpack:"t,omitempty" json:"temperature,omitempty"`
+	Effort      string       `msgpack:"e,omitempty" json:"effort,omitempty"`
+	// Output is the most output tokens of one call; 0: not known.
+	Output int64 `msgpack:"o,omitempty" json:"output,omitempty"`
+	// Frame is the most tokens that its provider adds to a prompt that lists tools.
+	Frame int64 `msgpack:"f,omitempty" json:"frame,omitempty"`
+}
+
+// WorkRules are the first rules under which limits count time at work, and under
+// which actors ask each other for lost messages.
+const WorkRules = 2

@@ -1,0 +1,112 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/schema"
+)
+
+// Bounds of loop options. Minus one is "off" where a number would
+// otherwise mean the default.
+const (
+	EvidenceMax      = 16      // results that one answer may require
+	EvidenceBytesMax = 1 << 10 // of the text that a result must contain
+	TriesMax         = 8       // how often an answer may be sent back
+	UseTokensMax     = 1 << 40 // to be used up
+	RoundsMax        = 100     // small continuations in a row
+	WatchMax         = 100     // calls that are watched
+	PollingMax       = 64      // tools that are made for polling
+	TailMax          = 1000    // messages, or turns of the ladder
+	SummaryMax       = 8192    // tokens of a summary
+	Off              = -1
+)
+
+// ErrLoopOptions is the error of options that a loop cannot follow.
+var ErrLoopOptions = errors.New("agent: bad manners")
+
+// Validate reports the first option that a loop could not follow as it is written.
+// It is for the entry points: the loop itself accepts whatever its task says.
+func (m LoopOptions) Validate() error {
+	if len(m.Fallbacks) > FallbacksMax {
+		return fmt.Errorf("%w: %d fallbacks, at most %d are tried", ErrLoopOptions, len(m.Fallbacks), FallbacksMax)
+	}
+	if len(m.Watch.Polling) > PollingMax {
+		return fmt.Errorf("%w: %d polling tools, at most %d", ErrLoopOptions, len(m.Watch.Polling), PollingMax)
+	}
+	if len(m.Hooks) > HooksMax {
+		return fmt.Errorf("%w: %d hooks, at most %d", ErrLoopOptions, len(m.Hooks), HooksMax)
+	}
+	for _, h := range m.Hooks {
+		if err := h.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", ErrLoopOptions, err)
+		}
+	}
+	for _, n := range m.numbers() {
+		if n.is < n.low || n.is > n.high {
+			return fmt.Errorf("%w: %s is %d, it may be %d to %d", ErrLoopOptions, strings.TrimPrefix(n.of+"."+n.name, "."), n.is, n.low, n.high)
+		}
+	}
+	return m.Require.Validate()
+}
+
+// Filled sets the defaults explicitly: the log records the options of a run, and a
+// later default must not change them.
+func (m LoopOptions) Filled() LoopOptions {
+	if c := &m.Continue; c.Tokens > 0 {
+		c.Percent, c.Small, c.Rounds = cmp.Or(c.Percent, ContinuePercent), cmp.Or(c.Small, ContinueSmall), cmp.Or(c.Rounds, ContinueRounds)
+	}
+	if r := &m.Require; r.Schema != "" || len(r.Evidence) > 0 {
+		r.Tries = cmp.Or(r.Tries, RequireTries)
+	}
+	if c := &m.Context; c.Percent > 0 {
+		c.Tail, c.PruneTail = cmp.Or(c.Tail, CompactTail), cmp.Or(c.PruneTail, PruneTail)
+		c.Within, c.Summary = cmp.Or(c.Within, LadderTurns), cmp.Or(c.Summary, SummaryTokens)
+	}
+	return m
+}
+
+// Validate reports a requirement that could never be met.
+func (r Require) Validate() error {
+	if len(r.Evidence) > EvidenceMax {
+		return fmt.Errorf("%w: %d results are required, at most %d may be", ErrLoopOptions, len(r.Evidence), EvidenceMax)
+	}
+	for _, e := range r.Evidence {
+		if e.Tool == "" {
+			return fmt.Errorf("%w: require.evidence has no tool", ErrLoopOptions)
+		}
+		if len(e.Contains) > EvidenceBytesMax {
+			return fmt.Errorf("%w: what a result of %s must contain has %d bytes, at most %d are allowed", ErrLoopOptions, e.Tool, len(e.Contains), EvidenceBytesMax)
+		}
+	}
+	if r.Schema == "" {
+		return nil
+	}
+	if _, err := schema.Compile(r.Schema); err != nil {
+		return fmt.Errorf("%w: the schema of the answer: %w", ErrLoopOptions, err)
+	}
+	return nil
+}
+
+type bounded struct {
+	of, name      string
+	is, low, high int64
+}
+
+func (m LoopOptions) numbers() []bounded {
+	c, w, b, n := m.Context, m.Watch, m.Breaker, m.Continue
+	return []bounded{
+		{"require", "tries", int64(m.Require.Tries), 0, TriesMax},
+		{"continue", "tokens", n.Tokens, Off, UseTokensMax}, {"continue", "percent", int64(n.Percent), 0, 100},
+		{"continue", "small", n.Small, 0, UseTokensMax}, {"continue", "rounds", int64(n.Rounds), 0, RoundsMax},
+		{"watch", "of", int64(w.Of), Off, WatchMax}, {"watch", "identical", int64(w.Identical), 0, WatchMax},
+		{"watch", "pattern", int64(w.Pattern), 0, WatchMax}, {"watch", "stuck", int64(w.Stuck), 0, WatchMax},
+		{"breaker", "failures", int64(b.Failures), Off, WatchMax}, {"breaker", "forbidden", int64(b.Forbidden), Off, WatchMax},
+		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, TailMax},
+		{"context", "prune_tail", int64(c.PruneTail), 0, TailMax}, {"context", "within", int64(c.Within), 0, TailMax},
+		{"context", "summary_tokens", c.Summary, 0, SummaryMax},
+		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax}, {"", "patience_ms", m.PatienceMS, Off, PatienceMax},
+	}
+}

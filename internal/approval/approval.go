@@ -1,0 +1,168 @@
+// Package approval asks the user before a command runs, and before any call that cannot be
+// undone. It is a hook of the tasks: the rules are data, and Decide applies them on the
+// node where the call would run.
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent/spec"
+
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// HookName names the hook that asks the user before a command runs, and before any call
+// that cannot be undone. Like all hooks, it is data of the task; a node that does not know
+// it refuses the call.
+const HookName = "approval"
+
+// AskedBytesMax is the maximum size of a command in a question: the user cannot approve
+// text that is not shown.
+const AskedBytesMax = 1400
+
+// Rules are the rules of a task about calls that need no approval.
+type Rules struct {
+	Allow []string `json:"allow,omitempty"` // rules of shell: the operator's, and of trusted files
+	// Request are rules of shell that the request brought: like Yes, they count only where the
+	// sandbox confines commands, because nothing proves who wrote them.
+	Request []string `json:"request,omitempty"`
+	Deny    []string `json:"deny,omitempty"`  // commands of shell that never run
+	Yes     bool     `json:"yes,omitempty"`   // any command that the sandbox confines
+	Asked   []string `json:"asked,omitempty"` // tools that always need approval
+	// DenyOnly: the agent may only pass the shell on, so only Deny applies.
+	DenyOnly bool `json:"deny_only,omitempty"`
+}
+
+// HooksOf returns the hook of a definition that names the shell with rules.
+func HooksOf(d agentfile.Definition) []spec.Hook {
+	l := Rules{Allow: AllowedCommands(d.Tools)}
+	l.Deny, _ = agentfile.DeniedCommands(d.DisallowedTools)
+	if l.Allow == nil && l.Deny == nil {
+		return nil
+	}
+	return []spec.Hook{l.Hook(shell.Name)}
+}
+
+// AllowedCommands returns the rules of shell among refs.
+func AllowedCommands(refs []agentfile.ToolRef) (rules []string) {
+	for _, r := range refs {
+		if r.Name == shell.Name && r.Args != "" {
+			rules = append(rules, r.Args)
+		}
+	}
+	return rules
+}
+
+// Hook returns the hook with these rules before calls of some tools.
+func (l Rules) Hook(tools ...string) spec.Hook {
+	for i, name := range tools {
+		tools[i] = regexp.QuoteMeta(name)
+	}
+	rules, err := json.Marshal(l)
+	if err != nil {
+		rules = nil // strings always marshal; without rules nothing is allowed
+	}
+	return spec.Hook{Name: HookName, Point: spec.HookPreTool, Tools: strings.Join(tools, "|"), Failing: spec.HookDeny, Rules: string(rules)}
+}
+
+// Decide decides whether a call needs approval: it is the function of the hook.
+func Decide(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
+	return DecideWhere(ctx, c, Unconfined)
+}
+
+// DecideWhere is Decide with a function that reports which sandbox protections this system lacks. It runs on
+// the node that would execute the call, and the question to the user names what the system does not enforce.
+// If another node lacks other protections, the user is asked again (spec.LoopOptions.Reask).
+func DecideWhere(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
+	var l Rules
+	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {
+		return spec.HookAnswer{}, fmt.Errorf("its rules cannot be read: %w", err)
+	}
+	ask := func(why string) (spec.HookAnswer, error) {
+		if len(c.Data.Args) > AskedBytesMax {
+			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), AskedBytesMax)}, nil
+		}
+		if c.Data.Tool == shell.Name {
+			if missing := confined(ctx); missing != "" {
+				why += "; this system does not enforce: " + missing
+			}
+		}
+		return spec.HookAnswer{Decision: spec.HookAsk, Text: why}, nil
+	}
+	var args struct {
+		Command string `json:"command"`
+	}
+	found := shell.Clear
+	if c.Data.Tool == shell.Name {
+		if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
+			return spec.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
+		}
+		found = shell.Find(l.Deny, args.Command)
+	}
+	switch {
+	case found == shell.Denied:
+		return spec.HookAnswer{Decision: spec.HookDeny, Text: "a rule denies a command of it; the rules deny: " + strings.Join(l.Deny, ", ")}, nil
+	case slices.Contains(l.Asked, c.Data.Tool):
+		return ask("what it does cannot be undone")
+	case found == shell.Unclear:
+		return ask("it is decided only when it runs whether a rule denies a command of it")
+	case l.DenyOnly:
+		return spec.HookAnswer{}, nil
+	}
+	if shell.Allowed(l.Allow, args.Command) {
+		return spec.HookAnswer{}, nil
+	}
+	return approveWhereConfined(l, args.Command, func() bool { return confined(ctx) == "" }, ask)
+}
+
+// approveWhereConfined applies the rules that count only where the sandbox confines a
+// command.
+func approveWhereConfined(l Rules, command string, isConfined func() bool, ask func(string) (spec.HookAnswer, error)) (spec.HookAnswer, error) {
+	ruled := shell.Allowed(slices.Concat(l.Allow, l.Request), command)
+	switch {
+	case !ruled && !l.Yes:
+		return ask("no rule allows this command")
+	case isConfined():
+		return spec.HookAnswer{}, nil
+	case l.Yes:
+		return ask("--yes does not count for commands here")
+	}
+	return ask("rules of the request do not count for commands here")
+}
+
+var probed struct {
+	sync.Mutex
+	missing *string
+}
+
+// Unconfined returns the protections that this system lacks for confining a command to its
+// directory; "" if it lacks none. It probes the sandbox once per process.
+func Unconfined(ctx context.Context) string {
+	probed.Lock()
+	defer probed.Unlock()
+	if probed.missing != nil {
+		return *probed.missing
+	}
+	report, err := sandbox.Probe(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var missing sandbox.Report
+	for _, f := range report.Missing() {
+		if f.What == sandbox.Files || f.What == sandbox.Git || f.What == sandbox.Network {
+			missing = append(missing, f)
+		}
+	}
+	text := missing.String()
+	probed.missing = &text
+	return text
+}

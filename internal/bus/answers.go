@@ -1,0 +1,54 @@
+package bus
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// gone lists the errors of the client library that say that no server answered.
+var gone = []error{
+	context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrNoServers,
+	nats.ErrDisconnected, nats.ErrStaleConnection, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+}
+
+// Unavailable reports whether an error says only that no server could answer now: a stream
+// whose leader died has none for some seconds, and a server that starts is not ready. The
+// request may have taken effect; a retry may succeed.
+func Unavailable(err error) bool {
+	for _, g := range gone {
+		if errors.Is(err, g) {
+			return true
+		}
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeNoLeader, codeNotClustered, codeOffline, codeConsumerOffline, codeSequenceUnread:
+		return true
+	}
+	return false
+}
+
+// The codes of the JetStream API for conditions that pass without intervention.
+const (
+	codeNoLeader        = 10008 // "JetStream system temporarily unavailable"
+	codeNotClustered    = 10009 // "JetStream cluster can not handle request"
+	codeOffline         = 10118 // the stream's servers are offline
+	codeConsumerOffline = 10119
+	codeSequenceUnread  = 10163 // "expected last sequence per subject temporarily unavailable"
+)
+
+// Conflict reports whether a write was refused because the key has another
+// revision than the one expected, or another write to it is under way.
+func Conflict(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, ErrRevision)
+	}
+	return api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeSequenceInProcess
+}

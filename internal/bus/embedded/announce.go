@@ -1,0 +1,27 @@
+package embedded
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+)
+
+// announce writes node.json atomically.
+func (e *Server) announce() error {
+	user, password := e.Credential(bus.RoleClient)
+	data, err := json.Marshal(statedir.NodeFile{
+		Address: e.URL(), Socket: e.socket.listener.(*statedir.Socket).Path, User: user, Password: password, PID: os.Getpid(),
+		Prefix: e.cfg.Names.Prefix(), Watch: e.Watch(), Durability: statedir.DurabilityOf(e.cfg.Lazy), Version: server.VERSION,
+	})
+	if err == nil {
+		err = statedir.ReplaceFile(statedir.NodeFilePath(e.cfg.StateDir), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("bus: write %s: %w", statedir.NodeFileName, err)
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+// Package embedded runs a NATS server in this process: its store in a state directory that
+// the process owns, the permissions of its clients, and the disk below the store.
+package embedded
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+)
+
+const (
+	// DefaultPort is where the embedded server listens if the port is free.
+	DefaultPort = 4222
+	// FreePort asks for any free port.
+	FreePort = -1
+	// DefaultStoreMax is the most bytes JetStream may keep, if the disk has them.
+	DefaultStoreMax = 16 << 30
+	// DiskMargin is the free space to leave on the disk: a full disk shows as publishes
+	// without an answer, a full stream as a clear error.
+	DiskMargin = 1 << 30
+	// StoreMin is the least that JetStream must be able to store; with less, a node could not
+	// even end its runs in order.
+	StoreMin = 96 << 20
+	// MemoryMax bounds streams in memory (only the state of consumers is in memory).
+	MemoryMax = 256 << 20
+	// PayloadMax is the largest message that the embedded server accepts.
+	PayloadMax = 1 << 20
+	// PendingMax is how many bytes may wait in the server for one connection before the server
+	// closes it: more than all readers of a node together may have in flight. For connections
+	// of the port, PortPendingMax is the bound.
+	PendingMax = 512 << 20
+	// ControlLineMax is the most bytes of one line of the protocol, and SubjectsMax
+	// how many subscriptions one connection may have.
+	ControlLineMax = 4 << 10
+	SubjectsMax    = 64 << 10
+	// AuthTimeout is how long a connection may take to present its credential.
+	AuthTimeout = 2 * time.Second
+
+	readyTimeout = 30 * time.Second
+	// inProcessWait is how often a connection inside the process checks for the server while
+	// it restarts.
+	inProcessWait = 50 * time.Millisecond
+)
+
+var (
+	// ErrStart says that the embedded server did not start.
+	ErrStart = errors.New("bus: the embedded server did not start")
+)
+
+// Config is the configuration of an embedded server.
+type Config struct {
+	// DontListen omits the port, the socket and node.json: only this process can connect.
+	DontListen bool
+	// NoPort omits the port for observers. Commands of the same user connect by the socket in
+	// the state directory.
+	NoPort bool
+	// ConfigHome is the directory of the user's configuration: the nats CLI context
+	// of observers is written below it. Default: StateDir.
+	ConfigHome string
+	// Disk is called when the disk of StateDir becomes low or fails, and when it has
+	// recovered: by then the server has been restarted. It must not block. Default: no calls.
+	Disk func(statedir.Disk)
+	// Lazy syncs writes every two minutes instead of before each acknowledgement. Acknowledged
+	// writes survive the death of the process, but not of the machine.
+	Lazy bool
+	// Logger receives the server's log. Default: discard.
+	Logger *slog.Logger
+	// Names builds the subjects of the permissions. Default: prefix "troupe".
+	Names names.Names
+	// Port is a port on loopback. Default 0: DefaultPort, or a free one if that is taken.
+	// FreePort: a free one. Any other must be free.
+	Port int
+	// StateDir is the directory to own; it is created if missing. Required.
+	StateDir string
+	// StoreMax is the most bytes that JetStream may store. Default DefaultStoreMax; never more
+	// than the disk has, less DiskMargin.
+	StoreMax int64
+	// OpenWatch lets connections without a credential read events. OpenControl also lets them
+	// use every verb but delete and prune. Without either they are refused.
+	OpenWatch, OpenControl bool
+}
+
+// Server is a NATS server in this process, together with the ownership of its directory.
+type Server struct {
+	cfg      Config
+	server   atomic.Pointer[server.Server] // replaced after its disk failed
+	lock     *statedir.Lock
+	secrets  map[bus.Role]string
+	storeMax int64
+	lowAt    int64 // free bytes below which the disk is low
+	disk     *diskWatch
+	watching bool   // watchDisk runs
+	port     *front // observers; nil without a port
+	socket   *front // commands of the same user; nil without a socket
+	watch    watchContext
+
+	closing sync.Once
+	closed  error
+}
+
+// Start acquires the state directory (ErrOwned if another process owns it) and starts a
+// server in it. The caller must Close it.
+func Start(cfg Config) (*Server, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.StateDir == "" {
+		return nil, fmt.Errorf("%w: no state directory given", ErrStart)
+	}
+	if err := statedir.CheckForm(cfg.StateDir); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	if err := statedir.ClaimDir(cfg.StateDir, cfg.Logger); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	// The lock is taken before any other access to the directory: two servers in one directory
+	// lose acknowledged entries.
+	lock, err := statedir.TakeLock(filepath.Join(cfg.StateDir, statedir.LockName))
+	if err != nil {
+		return nil, err
+	}
+	e := &Server{cfg: cfg, lock: lock, secrets: map[bus.Role]string{}, disk: newDiskWatch()}
+	for _, role := range roles {
+		e.secrets[role] = rand.Text()
+	}
+	if err = statedir.WriteForm(cfg.StateDir); err != nil {
+		err = fmt.Errorf("%w: %w", ErrStart, err)
+	} else {
+		err = e.start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Server) start() error {
+	var err error
+	e.storeMax, err = storeMax(e.cfg.StateDir, e.cfg.StoreMax)
+	if err == nil {
+		e.lowAt, err = lowAt(e.cfg.StateDir)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	if e.storeMax < StoreMin {
+		return fmt.Errorf("%w: there is room for %d MiB in %s, %d MiB are needed: free some disk space or choose another directory",
+			ErrStart, e.storeMax>>20, e.cfg.StateDir, StoreMin>>20)
+	}
+	if err := e.listen(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	if err := e.serve(); err != nil {
+		return err
+	}
+	e.watching = true
+	go e.watchDisk()
+	if e.cfg.DontListen {
+		return nil
+	}
+	for _, f := range []*front{e.port, e.socket} {
+		if f != nil {
+			f.open(e.InProcessConn)
+		}
+	}
+	if e.port != nil {
+		e.watch = e.writeContext()
+	}
+	return e.announce()
+}
+
+// listen opens the socket and the port. Connections wait until the server runs.
+func (e *Server) listen() error {
+	if e.cfg.DontListen {
+		return nil
+	}
+	l, err := statedir.ListenSocket(e.cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	portMax, socketMax := e.connections()
+	e.socket = newFront(l, socketMax, 0)
+	if e.cfg.NoPort {
+		return nil
+	}
+	port := e.cfg.Port
+	if port == 0 {
+		port = DefaultPort
+	}
+	tcp, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(max(port, 0))))
+	if err != nil && e.cfg.Port == 0 {
+		tcp, err = net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	}
+	if err != nil {
+		return fmt.Errorf("bus: cannot listen: %w", err)
+	}
+	e.port = newFront(tcp, portMax, PortPendingMax)
+	return nil
+}
+
+// serve starts the server. The server has no listener of its own, so after a restart its
+// replacement is reachable at the same addresses.
+func (e *Server) serve() error {
+	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.suspect}
+	options, err := e.options()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	s.SetLogger(log, false, false)
+	s.Start()
+	switch {
+	case log.fatal() != "":
+		err = errors.New(log.fatal())
+	case !s.ReadyForConnections(readyTimeout):
+		err = errors.New("not ready in time")
+	case !s.JetStreamEnabled():
+		err = errors.New("JetStream is off")
+	default:
+		err = e.separate(s)
+	}
+	if err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	e.server.Store(s)
+	return nil
+}
+
+const loopback = "127.0.0.1"
+
+func (e *Server) options() (*server.Options, error) {
+	watchers, err := watcherAccount()
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName:             e.cfg.Names.Prefix(),
+		Host:                   loopback,
+		DontListen:             true,
+		NoSigs:                 true,
+		NoSystemAccount:        true,
+		JetStream:              true,
+		StoreDir:               e.cfg.StateDir,
+		SyncAlways:             !e.cfg.Lazy,
+		JetStreamMaxStore:      e.storeMax,
+		JetStreamMaxMemory:     MemoryMax,
+		DisableJetStreamBanner: true,
+		MaxPayload:             PayloadMax,
+		MaxPending:             PendingMax,
+		MaxControlLine:         ControlLineMax,
+		MaxSubs:                SubjectsMax,
+		AuthTimeout:            AuthTimeout.Seconds(),
+		Accounts:               []*server.Account{watchers},
+		Users:                  e.users(watchers),
+	}
+	if e.cfg.OpenWatch || e.cfg.OpenControl {
+		o.NoAuthUser = string(bus.RoleAnyone)
+	}
+	return o, nil
+}
+
+// URL is the address where the server listens, "" without a port.
+func (e *Server) URL() string {
+	if e.port == nil {
+		return ""
+	}
+	return "nats://" + e.port.listener.Addr().String()
+}
+
+// Watch is the nats command line that connects to this server as an observer, without a
+// subcommand: for example nats --context troupe. It is "" without a port.
+func (e *Server) Watch() string { return e.watch.command }
+
+// Options are the options by which another process of this user connects in a role: by the
+// socket.
+func (e *Server) Options(role bus.Role) bus.Options {
+	user, password := e.Credential(role)
+	return bus.Options{Owner: e.cfg.StateDir, User: user, Password: password}
+}
+
+// StoreMax is the most bytes that JetStream may store here; streams reserve their limits from
+// it.
+func (e *Server) StoreMax() int64 { return e.storeMax }
+
+// Shares divides StoreMax: how much the logs and the blobs may reserve next to the buckets,
+// each at most its default.
+func (e *Server) Shares() (logs, blobs int64) {
+	const buckets = 3
+	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.GateBytesMax) / 2
+	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)
+}
+
+// StateDir is the directory that is owned.
+func (e *Server) StateDir() string { return e.cfg.StateDir }
+
+// Credential returns the user and password of a role, valid as long as this server runs.
+func (e *Server) Credential(role bus.Role) (user, password string) {
+	return string(role), e.secrets[role]
+}
+
+// running returns the current server.
+func (e *Server) running() *server.Server { return e.server.Load() }
+
+// InProcessConn connects to the current server.
+func (e *Server) InProcessConn() (net.Conn, error) { return e.running().InProcessConn() }
+
+// Connect opens a connection inside the process in a role. Only RoleNode may access logs and
+// leases; a connection that answers requests from outside must use RoleService.
+func (e *Server) Connect(role bus.Role, options ...nats.Option) (*nats.Conn, error) {
+	user, password := e.Credential(role)
+	all := append([]nats.Option{
+		nats.InProcessServer(e),
+		nats.UserInfo(user, password),
+		bus.PrivateInbox(bus.InboxPrefix(role)),
+		nats.MaxReconnects(-1), nats.ReconnectWait(inProcessWait), nats.ReconnectJitter(0, 0),
+		nats.Name(e.cfg.Names.Prefix() + " " + user),
+	}, options...)
+	nc, err := nats.Connect("", all...)
+	if err != nil {
+		return nil, fmt.Errorf("bus: connect as %s: %w", role, err)
+	}
+	return nc, nil
+}
+
+// Close stops the server and releases the directory. Connections should be closed before.
+func (e *Server) Close() error {
+	e.closing.Do(func() {
+		var errs []error
+		if !e.cfg.DontListen {
+			errs = append(errs, statedir.RemoveNodeFile(e.cfg.StateDir), e.watch.remove())
+		}
+		for _, f := range []*front{e.port, e.socket} {
+			if f != nil {
+				errs = append(errs, f.refuse())
+			}
+		}
+		if e.watching {
+			e.disk.close()
+		}
+		if s := e.running(); s != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+		for _, f := range []*front{e.port, e.socket} {
+			if f != nil {
+				f.end()
+			}
+		}
+		e.closed = errors.Join(append(errs, e.lock.Release())...)
+	})
+	return e.closed
+}
+
+// storeMax is how much JetStream may store in dir: what it stores now plus the free space of
+// the disk, less a margin, but at most want.
+func storeMax(dir string, want int64) (int64, error) {
+	if want == 0 {
+		want = DefaultStoreMax
+	}
+	free, err := statedir.DiskFree(dir)
+	if err != nil {
+		return 0, err
+	}
+	var used int64
+	err = filepath.WalkDir(filepath.Join(dir, "jetstream"), func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // The file is not there yet, or is being removed: it takes no space.
+		}
+		if info, err := d.Info(); err == nil {
+			used += info.Size()
+		}
+		return nil
+	})
+	return min(want, used+free-min(DiskMargin, free/2)), err
+}

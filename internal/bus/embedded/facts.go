@@ -1,0 +1,20 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// Seen implements Witness: the server is in this process.
+func (e *Server) Seen() string { return "in this process" }
+
+// Look implements Witness.
+func (e *Server) Look(context.Context, []string) ([]bus.ServerFacts, error) {
+	f := bus.ServerFacts{Name: e.running().Name(), Version: server.VERSION}
+	if c := e.running().JetStreamConfig(); c != nil {
+		f.JetStream, f.Synced, f.SyncEvery = true, c.SyncAlways, c.SyncInterval
+	}
+	return []bus.ServerFacts{f}, nil
+}

@@ -1,0 +1,137 @@
+package embedded
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+var roles = []bus.Role{bus.RoleNode, bus.RoleService, bus.RoleClient, bus.RoleObserver}
+
+// WatcherSubsMax is how many subscriptions one connection of an observer may have.
+const WatcherSubsMax = 64
+
+// watchers is the account of observers and of connections without a credential. Only events
+// and heartbeats are imported into it, so it is isolated from all other subjects whatever the
+// permissions say. With open control, the verbs are imported, too: the server then makes the
+// reply subjects (bus.ServerInbox) itself, so a request without a credential cannot
+// impersonate another client.
+const watchers = "WATCHERS"
+
+func inbox(role bus.Role) string { return bus.InboxPrefix(role) + ".>" }
+
+// watcherAccount makes the account of observers. The library accepts its limits only in the
+// form of a configuration file.
+func watcherAccount() (*server.Account, error) {
+	var o server.Options
+	err := o.ProcessConfigString(fmt.Sprintf("accounts { %s { limits { max_subscriptions: %d } } }", watchers, WatcherSubsMax))
+	if err != nil {
+		return nil, fmt.Errorf("account of observers: %w", err)
+	}
+	if len(o.Accounts) != 1 {
+		return nil, fmt.Errorf("account of observers: the configuration makes %d accounts", len(o.Accounts))
+	}
+	return o.Accounts[0], nil
+}
+
+// separate gives the account of observers its imports, and the other account JetStream: with
+// several accounts the server enables JetStream in none of them by itself.
+func (e *Server) separate(s *server.Server) error {
+	own := s.GlobalAccount()
+	if err := own.EnableJetStream(nil, nil); err != nil {
+		return fmt.Errorf("enable JetStream: %w", err)
+	}
+	apart, err := s.LookupAccount(watchers)
+	if err != nil {
+		return fmt.Errorf("account of observers: %w", err)
+	}
+	for _, subject := range e.watched() {
+		if err := own.AddStreamExport(subject, nil); err != nil {
+			return fmt.Errorf("export %s: %w", subject, err)
+		}
+		if err := apart.AddStreamImport(own, subject, ""); err != nil {
+			return fmt.Errorf("import %s: %w", subject, err)
+		}
+	}
+	if !e.cfg.OpenControl {
+		return nil
+	}
+	for subject, answers := range map[string]server.ServiceRespType{
+		e.cfg.Names.Cmds(): server.Singleton, names.AgentsSubjects: server.Streamed, names.DiscoverySubjects: server.Streamed,
+	} {
+		if err := own.AddServiceExportWithResponse(subject, answers, nil); err != nil {
+			return fmt.Errorf("export %s: %w", subject, err)
+		}
+		if err := apart.AddServiceImport(own, subject, subject); err != nil {
+			return fmt.Errorf("import %s: %w", subject, err)
+		}
+	}
+	return nil
+}
+
+// watched lists the subjects that observers may subscribe to.
+func (e *Server) watched() []string { return []string{e.cfg.Names.Events(), names.HeartbeatSubjects} }
+
+// users lists the roles with their permissions. Everything not allowed is refused.
+func (e *Server) users(apart *server.Account) []*server.User {
+	var users []*server.User
+	for _, role := range append(roles[:len(roles):len(roles)], bus.RoleAnyone) {
+		u := &server.User{Username: string(role), Password: e.secrets[role], Permissions: e.permissions(role)}
+		if role == bus.RoleObserver || role == bus.RoleAnyone {
+			u.Account = apart
+		}
+		if role != bus.RoleAnyone || e.cfg.OpenWatch || e.cfg.OpenControl {
+			users = append(users, u)
+		}
+	}
+	return users
+}
+
+func (e *Server) permissions(role bus.Role) *server.Permissions {
+	subjects := e.cfg.Names
+	publish := server.SubjectPermission{Deny: []string{">"}}
+	subscribe := server.SubjectPermission{Allow: e.watched()}
+	ask := func() {
+		publish = server.SubjectPermission{
+			Allow: []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects},
+			Deny:  []string{names.HeartbeatSubjects}, // only nodes send them
+		}
+		subscribe.Allow = append(subscribe.Allow, inbox(role))
+	}
+	switch {
+	case role == bus.RoleNode:
+		return nil
+	case role == bus.RoleService:
+		publish = server.SubjectPermission{Allow: []string{inbox(bus.RoleClient), bus.NodeClientInbox + ".>", names.HeartbeatSubjects}}
+		if e.cfg.OpenControl {
+			publish.Allow = append(publish.Allow, bus.ServerInbox+">")
+		}
+		subscribe.Allow = []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects, inbox(bus.RoleService)}
+	case role == bus.RoleClient:
+		ask()
+	case role == bus.RoleAnyone && e.cfg.OpenControl:
+		ask()
+		// Deletion is irreversible, so it requires the user's own credential.
+		publish.Deny = append(publish.Deny, subjects.CmdGroup()+".delete", subjects.CmdGroup()+".prune")
+	}
+	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
+}
+
+// Usage texts of the flags that open access, and the warnings while they are in use.
+const (
+	OpenWatchUsage   = "whoever can connect to the port may read the events of all runs, without a credential"
+	OpenControlUsage = "whoever can connect to the port may use every verb but delete and prune as this user, without a credential: start, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
+)
+
+// OpenWarning describes what is open to connections without a credential; "" if nothing is.
+func OpenWarning(watch, control bool) string {
+	switch {
+	case control:
+		return "--open-control: " + OpenControlUsage
+	case watch:
+		return "--open-watch: " + OpenWatchUsage
+	}
+	return ""
+}

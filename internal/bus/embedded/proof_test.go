@@ -1,0 +1,317 @@
+package embedded_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+)
+
+const (
+	patience = 60 * time.Second
+	pause    = 10 * time.Millisecond // between two looks at what a test waits for
+)
+
+// estate is servers with an account for troupe and one for the system.
+type estate struct {
+	t       *testing.T
+	servers []*server.Server
+}
+
+// found starts as many servers as there are words on whether each syncs. More
+// than one are a cluster. Somebody else may get a port before its server has it:
+// then others are tried.
+func found(t *testing.T, synced ...bool) *estate {
+	t.Helper()
+	for range 5 {
+		e := &estate{t: t, servers: gather(t, synced)}
+		t.Cleanup(e.end)
+		if slices.ContainsFunc(e.servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
+			e.end()
+			continue
+		}
+		for _, s := range e.servers {
+			account, err := s.LookupAccount("APP")
+			if err == nil {
+				err = account.EnableJetStream(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1}}, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e
+	}
+	t.Fatal("the servers never come up")
+	return nil
+}
+
+// end shuts the servers down, which may be so already.
+func (e *estate) end() {
+	for _, s := range e.servers {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// gather starts servers that are to be a cluster.
+func gather(t *testing.T, synced []bool) (servers []*server.Server) {
+	t.Helper()
+	var routes []*url.URL
+	var ports []int
+	for range synced {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // a second time, if the test fails in between
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range synced {
+		app, sys := server.NewAccount("APP"), server.NewAccount("SYS")
+		o := &server.Options{ServerName: fmt.Sprintf("s%d", n), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+			HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), SyncAlways: synced[n],
+			Accounts: []*server.Account{app, sys}, SystemAccount: "SYS",
+			Users: []*server.User{{Username: "app", Password: "app", Account: app}, {Username: "sys", Password: "sys", Account: sys}}}
+		if len(synced) > 1 {
+			o.Routes, o.Cluster = routes, server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: ports[n]}
+		}
+		s, err := server.NewServer(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		servers = append(servers, s)
+	}
+	return servers
+}
+
+func (e *estate) as(user string) *nats.Conn {
+	e.t.Helper()
+	nc, err := bus.Connect(bus.Options{Servers: e.servers[0].ClientURL(), User: user, Password: user})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(nc.Close)
+	return nc
+}
+
+func (e *estate) monitors() bus.Monitors {
+	var m bus.Monitors
+	for _, s := range e.servers {
+		m = append(m, "http://"+s.MonitorAddr().String())
+	}
+	return m
+}
+
+// furnish makes the buckets and one stream of logs, as soon as there is a leader.
+func (e *estate) furnish(replicas int, change func(*jetstream.StreamConfig)) *nats.Conn {
+	e.t.Helper()
+	nc := e.as("app")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	log := jetstream.StreamConfig{Name: "TROUPE_BOX_DEFAULT_0", Subjects: []string{"troupe.box.default.0.>"}, Discard: jetstream.DiscardNew,
+		DenyDelete: true, Replicas: replicas, MaxBytes: 1 << 20}
+	if change != nil {
+		change(&log)
+	}
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
+		_, err := bus.OpenBuckets(e.t.Context(), js, bus.BucketConfig{Replicas: replicas})
+		if err == nil {
+			_, err = js.CreateOrUpdateStream(e.t.Context(), log)
+		}
+		if err == nil {
+			return nc
+		}
+		if time.Now().After(until) {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+func prove(t *testing.T, cfg bus.ProofConfig) bus.Proof {
+	t.Helper()
+	cfg.Streams = 1
+	p, err := bus.Prove(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// is reports what was found of one check.
+func is(t *testing.T, p bus.Proof, check string, status bus.Status, says string) {
+	t.Helper()
+	i := slices.IndexFunc(p.Findings, func(f bus.Finding) bool { return f.Check == check })
+	if i < 0 {
+		t.Fatalf("%s was not looked at: %+v", check, p.Findings)
+	}
+	if f := p.Findings[i]; f.Status != status || !strings.Contains(f.Detail, says) || f.Status != bus.Proven && f.Remedy == "" {
+		t.Errorf("%+v, want %s with %q and a remedy", f, status, says)
+	}
+}
+
+// TestAnEmbeddedServerProvesWhatItWasStartedWith: what lazy gives up is said.
+func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
+	for lazy, profile := range map[bool]bus.Profile{false: bus.EmbeddedSync, true: bus.EmbeddedLazy} {
+		e := start(t, embedded.Config{DontListen: true, Lazy: lazy})
+		nc := dial(t, e, bus.RoleNode)
+		if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		p, err := bus.Prove(t.Context(), bus.ProofConfig{Conn: nc, Lazy: lazy, Witness: e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Profile != profile || p.Err() != nil || len(p.Open()) > 0 {
+			t.Errorf("%+v", p)
+		}
+		says := "sync: each write"
+		if lazy {
+			says = "lazy, as asked"
+		}
+		is(t, p, "durability", bus.Proven, says)
+	}
+	e := start(t, embedded.Config{DontListen: true, Lazy: true})
+	nc := dial(t, e, bus.RoleNode)
+	if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := bus.Prove(t.Context(), bus.ProofConfig{Conn: nc, Witness: e}) // it claims more than it does
+	if err != nil || !errors.Is(p.Err(), bus.ErrUnfit) {
+		t.Errorf("%v %v", p.Err(), err)
+	}
+	is(t, p, "durability", bus.Failed, "syncs every 2m0s")
+}
+
+// TestAServerElsewhereIsBelievedOnlyWhatWasSeen: without a witness it is not
+// proven that it syncs; with one it is proven, or refused.
+func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
+	for _, synced := range []bool{true, false} {
+		e := found(t, synced)
+		nc := e.furnish(1, nil)
+		blind := prove(t, bus.ProofConfig{Conn: nc})
+		is(t, blind, "durability", bus.Unproven, "a client cannot see it")
+		is(t, blind, "server version", bus.Proven, "2.")
+		if blind.Profile != bus.ServerSync || blind.Err() != nil {
+			t.Errorf("%+v", blind)
+		}
+		for how, w := range map[string]bus.Witness{"the system account": bus.System{Conn: e.as("sys")}, "monitoring ports": e.monitors()} {
+			p := prove(t, bus.ProofConfig{Conn: nc, Witness: w})
+			if synced {
+				is(t, p, "durability", bus.Proven, how)
+				continue
+			}
+			is(t, p, "durability", bus.Failed, "s0 syncs every 2m0s")
+			if err := p.Err(); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), "sync_interval") {
+				t.Errorf("%s: %v", how, err)
+			}
+			if lazy := prove(t, bus.ProofConfig{Conn: nc, Witness: w, Lazy: true}); lazy.Profile != bus.ServerLazy || lazy.Err() != nil {
+				t.Errorf("%+v", lazy)
+			}
+		}
+		wrong := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.as("app")}})
+		is(t, wrong, "durability", bus.Unproven, "not of the system account")
+		nobody := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.Monitors{"http://127.0.0.1:1"}})
+		is(t, nobody, "durability", bus.Unproven, "no server said how it stores")
+		other := prove(t, bus.ProofConfig{Conn: nc, Want: bus.ClusterSync})
+		is(t, other, "profile", bus.Failed, "cluster was asked for")
+	}
+}
+
+// TestAClusterIsAsGoodAsItsWorstServer: three copies, of which one is not
+// synced, are refused by name; with one more copy of some streams than of others
+// the least counts.
+func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	e := found(t, true, true, false)
+	nc := e.furnish(3, nil)
+	p := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.as("sys")}, Want: bus.ClusterSync})
+	if p.Profile != bus.ClusterSync {
+		t.Errorf("%+v", p)
+	}
+	is(t, p, "durability", bus.Failed, "s2 syncs every 2m0s")
+	is(t, p, "server version", bus.Proven, "2.")
+	some := prove(t, bus.ProofConfig{Conn: nc, Witness: e.monitors()[:2]})
+	is(t, some, "durability", bus.Unproven, "whether s2 sync each write")
+	is(t, some, "server version", bus.Unproven, "not known of s2")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "TROUPE_BOX_DEFAULT_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	cfg.Replicas = 1
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	uneven := prove(t, bus.ProofConfig{Conn: nc})
+	is(t, uneven, "replicas", bus.Failed, "have more copies than the others")
+	if uneven.Profile != bus.ServerSync || uneven.Err() == nil {
+		t.Errorf("%+v", uneven)
+	}
+}
+
+// TestStreamsThatWouldLoseEntriesAreRefused: each setting by name.
+func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
+	e := found(t, true)
+	for says, change := range map[string]func(*jetstream.StreamConfig){
+		"allows direct reads":      func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"drops what is old":        func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
+		"lets entries be deleted":  func(c *jetstream.StreamConfig) { c.DenyDelete = false },
+		"drops entries by age":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"is not stored in files":   func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"0 of 0":                   nil,
+		"persists asynchronously":  func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"TROUPE_BOX_DEFAULT_0 hol": func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 10 },
+	} {
+		nc := e.furnish(1, change)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(says, "hol") {
+			if _, err := js.Publish(t.Context(), "troupe.box.default.0.x", make([]byte, 900)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := prove(t, bus.ProofConfig{Conn: nc, Witness: e.monitors()})
+		switch {
+		case change == nil:
+			if p.Err() != nil || len(p.Open()) > 0 {
+				t.Errorf("%+v", p)
+			}
+		case strings.HasSuffix(says, "hol"): // its runs must be ended by somebody
+			is(t, p, "room", bus.Failed, says)
+			if p.Err() != nil {
+				t.Error(p.Err())
+			}
+		default:
+			if err := p.Err(); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", says, err)
+			}
+		}
+		if err := js.DeleteStream(t.Context(), "TROUPE_BOX_DEFAULT_0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+// Package names builds every subject, stream, bucket and consumer name of troupe on NATS, and
+// parses them. No other package builds one.
+package names
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// DefaultPrefix is the first token of every subject and name, unless set otherwise.
+const DefaultPrefix = "troupe"
+
+// TokenBytesMax is the most bytes a token of a subject may have.
+const TokenBytesMax = 63
+
+// DefaultPool is the pool of runs that are not bound to a machine.
+const DefaultPool = "default"
+
+// What the metadata of a box stream must contain; compared whenever a pool is opened.
+const (
+	MetaShards  = "troupe-shards"
+	MetaStreams = "troupe-streams"
+)
+
+// AgentsSubjects matches the whole Synadia Agent Protocol, DiscoverySubjects the discovery of
+// NATS services. Neither has our prefix.
+const (
+	AgentsSubjects     = "agents.>"
+	HeartbeatSubjects  = "agents.hb.>"
+	DiscoverySubjects  = "$SRV.>"
+	boxToken           = "box"
+	eventToken         = "evt"
+	commandToken       = "cmd"
+	boxSubjectTokens   = 6
+	eventSubjectTokens = 6
+)
+
+var (
+	// ErrToken says that a name cannot be a token of a subject. Tokens are 1 to 63 of a-z,
+	// 0-9, '-' and '_', so that no wildcard, dot or space gets into a subject, and no two
+	// tokens differ only in case.
+	ErrToken = errors.New("bus: not a token of [a-z0-9_-]{1,63}")
+	// ErrSubject says that a subject does not have the expected form.
+	ErrSubject = errors.New("bus: unexpected subject")
+)
+
+// Token reports whether s can be one token of a subject.
+func Token(s string) error {
+	if len(s) == 0 || len(s) > TokenBytesMax {
+		return fmt.Errorf("%w: %.80q", ErrToken, s)
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return fmt.Errorf("%w: %q", ErrToken, s)
+		}
+	}
+	return nil
+}
+
+func tokens(names ...string) error {
+	for _, s := range names {
+		if err := Token(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names builds and reads every subject, stream and bucket name of one
+// installation. The zero value has the default prefix.
+type Names struct{ prefix string }
+
+// NewNames makes names with a prefix; an empty one is DefaultPrefix.
+func NewNames(prefix string) (Names, error) {
+	if prefix == "" {
+		return Names{}, nil
+	}
+	return Names{prefix}, Token(prefix)
+}
+
+// Prefix is the first token of all subjects.
+func (n Names) Prefix() string {
+	if n.prefix == "" {
+		return DefaultPrefix
+	}
+	return n.prefix
+}
+
+// Box is the log subject of an address.
+func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
+	at = at.Bare()
+	run, agent, _ := strings.Cut(string(at), ".")
+	if err := tokens(pool, run, agent); err != nil {
+		return "", fmt.Errorf("box of %q: %w", at, err)
+	}
+	return n.Prefix() + "." + boxToken + "." + pool + "." + strconv.Itoa(shard) + "." + string(at), nil
+}
+
+// BoxShard matches all logs of one shard. The pool must be a token.
+func (n Names) BoxShard(pool string, shard int) string {
+	return n.Prefix() + "." + boxToken + "." + pool + "." + strconv.Itoa(shard) + ".*.*"
+}
+
+// BoxRun matches all logs of one run, whatever their pool and shard.
+func (n Names) BoxRun(run string) (string, error) {
+	if err := Token(run); err != nil {
+		return "", fmt.Errorf("boxes of run %q: %w", run, err)
+	}
+	return n.Prefix() + "." + boxToken + ".*.*." + run + ".*", nil
+}
+
+// Boxes matches every log.
+func (n Names) Boxes() string { return n.Prefix() + "." + boxToken + ".>" }
+
+// BoxStream is the name of the n-th stream of a pool.
+func (n Names) BoxStream(pool string, stream int) string {
+	return strings.ToUpper(n.Prefix()+"_"+boxToken+"_"+pool) + "_" + strconv.Itoa(stream)
+}
+
+// ParseBoxStream reads the name of a box stream.
+func (n Names) ParseBoxStream(name string) (pool string, stream int, ok bool) {
+	rest, ours := strings.CutPrefix(name, strings.ToUpper(n.Prefix()+"_"+boxToken+"_"))
+	under := strings.LastIndexByte(rest, '_')
+	if !ours || under < 0 {
+		return "", 0, false
+	}
+	pool = strings.ToLower(rest[:under])
+	stream, err := strconv.Atoi(rest[under+1:])
+	return pool, stream, err == nil && n.BoxStream(pool, stream) == name && Token(pool) == nil
+}
+
+// ParseBox reads a log subject. The address is without the pool.
+func (n Names) ParseBox(subject string) (pool string, shard int, at mailbox.Address, err error) {
+	rest, ok := strings.CutPrefix(subject, n.Prefix()+"."+boxToken+".")
+	if !ok || strings.Count(rest, ".") != boxSubjectTokens-3 {
+		return "", 0, "", fmt.Errorf("%w: %q is no log", ErrSubject, subject)
+	}
+	pool, rest, _ = strings.Cut(rest, ".")
+	number, address, _ := strings.Cut(rest, ".")
+	shard, err = strconv.Atoi(number)
+	if err != nil || shard < 0 {
+		return "", 0, "", fmt.Errorf("%w: %q has no shard", ErrSubject, subject)
+	}
+	return pool, shard, mailbox.Address(address), nil
+}
+
+// Event is the subject of an event. A kind is two tokens: "turn.started".
+func (n Names) Event(run, agent, kind string) (string, error) {
+	noun, verb, _ := strings.Cut(kind, ".")
+	if err := tokens(run, agent, noun, verb); err != nil {
+		return "", fmt.Errorf("event %q of %s.%s: %w", kind, run, agent, err)
+	}
+	return n.Prefix() + "." + eventToken + "." + run + "." + agent + "." + kind, nil
+}
+
+// RunEvents matches all events of one run.
+func (n Names) RunEvents(run string) (string, error) {
+	if err := Token(run); err != nil {
+		return "", fmt.Errorf("events of run %q: %w", run, err)
+	}
+	return n.Prefix() + "." + eventToken + "." + run + ".>", nil
+}
+
+// Events matches every event.
+func (n Names) Events() string { return n.Prefix() + "." + eventToken + ".>" }
+
+// ParseEvent reads an event subject.
+func (n Names) ParseEvent(subject string) (run, agent, kind string, err error) {
+	rest, ok := strings.CutPrefix(subject, n.Prefix()+"."+eventToken+".")
+	if !ok || strings.Count(rest, ".") != eventSubjectTokens-3 {
+		return "", "", "", fmt.Errorf("%w: %q is no event", ErrSubject, subject)
+	}
+	run, rest, _ = strings.Cut(rest, ".")
+	agent, kind, _ = strings.Cut(rest, ".")
+	return run, agent, kind, nil
+}
+
+// Cmd is the subject of a verb of the control service.
+func (n Names) Cmd(verb string) (string, error) {
+	if err := Token(verb); err != nil {
+		return "", fmt.Errorf("verb %q: %w", verb, err)
+	}
+	return n.Prefix() + "." + commandToken + "." + verb, nil
+}
+
+// CmdGroup is the common prefix of the endpoints of the control service.
+func (n Names) CmdGroup() string { return n.Prefix() + "." + commandToken }
+
+// Cmds matches every verb.
+func (n Names) Cmds() string { return n.Prefix() + "." + commandToken + ".>" }
+
+// The verbs of the Synadia Agent Protocol.
+const (
+	AgentPrompt    = "prompt"
+	AgentStatus    = "status"
+	AgentHeartbeat = "hb"
+)
+
+// Agent is a subject of the Synadia Agent Protocol for one exported agent.
+func (n Names) Agent(verb, owner, name string) (string, error) {
+	if err := tokens(verb, owner, name); err != nil {
+		return "", fmt.Errorf("agent %q of %q: %w", name, owner, err)
+	}
+	return "agents." + verb + "." + n.Prefix() + "." + owner + "." + name, nil
+}
+
+// ShardBucket, NodeBucket and RunBucket are key-value buckets: shard leases,
+// live nodes, and the index of runs.
+func (n Names) ShardBucket() string { return n.Prefix() + "_shards" }
+
+// NodeBucket: see ShardBucket.
+func (n Names) NodeBucket() string { return n.Prefix() + "_nodes" }
+
+// GateBucket holds the notices that model providers gave to nodes.
+func (n Names) GateBucket() string { return n.Prefix() + "_gates" }
+
+// RunBucket: see ShardBucket.
+func (n Names) RunBucket() string { return n.Prefix() + "_runs" }
+
+// BlobStore is the object store for payloads too large for an entry.
+func (n Names) BlobStore() string { return n.Prefix() + "_blobs" }
+
+// BlobStream is the stream behind BlobStore, as the client library names it.
+func (n Names) BlobStream() string { return "OBJ_" + n.BlobStore() }
+
+// BlobMeta is the subject of the metadata of one object in BlobStore, as the client library
+// names it: the metadata remains after the object is deleted.
+func (n Names) BlobMeta(name string) string {
+	return "$O." + n.BlobStore() + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}
+
+// BlobChunks is the subject of the chunks of one object of BlobStore, as the
+// client library forms it; id may be of several tokens.
+func (n Names) BlobChunks(id string) string { return "$O." + n.BlobStore() + ".C." + id }
+
+// KVSubject is the subject behind a key of a bucket. A lease is renewed by
+// publishing to it with the expected last sequence and Nats-TTL: the Update of
+// the client library drops the TTL.
+func KVSubject(bucket, key string) (string, error) {
+	for part := range strings.SplitSeq(key, ".") {
+		if err := Token(part); err != nil {
+			return "", fmt.Errorf("key %q of %s: %w", key, bucket, err)
+		}
+	}
+	return "$KV." + bucket + "." + key, nil
+}

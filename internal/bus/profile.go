@@ -1,0 +1,163 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// Profile names the durability that a server promises for acknowledged writes.
+type Profile string
+
+// The profiles. The embedded ones are chosen when the server starts; for a server elsewhere
+// the profile follows from the number of copies that it keeps, and from whether it must sync
+// each write.
+const (
+	EmbeddedSync Profile = "embedded-sync"
+	EmbeddedLazy Profile = "embedded-lazy"
+	ServerSync   Profile = "server"
+	ServerLazy   Profile = "server-lazy"
+	ClusterSync  Profile = "cluster"
+	ClusterLazy  Profile = "cluster-lazy"
+)
+
+// Profiles lists them all.
+func Profiles() []Profile {
+	return []Profile{EmbeddedSync, EmbeddedLazy, ServerSync, ServerLazy, ClusterSync, ClusterLazy}
+}
+
+// ClusterCopies is the least number of copies of each log in a cluster.
+const ClusterCopies = 3
+
+var promises = map[Profile]string{
+	EmbeddedSync: "what was acknowledged survives kill -9, and the loss of power where the disk keeps its word; not the loss of the disk",
+	EmbeddedLazy: "what was acknowledged survives kill -9 only: a loss of power takes up to two minutes of it",
+	ServerSync:   "what was acknowledged survives the end of the server and the loss of its power; not the loss of its disk",
+	ServerLazy:   "what was acknowledged survives the end of the server's process only",
+	ClusterSync:  "what was acknowledged survives the loss of any one server with its disk, and the loss of power of all of them",
+	ClusterLazy:  "what was acknowledged survives the loss of any one server, not the loss of power of several",
+}
+
+// Promise describes the promise of a profile in a sentence.
+func (p Profile) Promise() string { return promises[p] }
+
+// Lazy reports whether writes may be acknowledged before they are on a disk.
+func (p Profile) Lazy() bool { return p == EmbeddedLazy || p == ServerLazy || p == ClusterLazy }
+
+func profileOf(embedded, lazy bool, copies int) Profile {
+	switch {
+	case embedded && lazy:
+		return EmbeddedLazy
+	case embedded:
+		return EmbeddedSync
+	case copies >= ClusterCopies && lazy:
+		return ClusterLazy
+	case copies >= ClusterCopies:
+		return ClusterSync
+	case lazy:
+		return ServerLazy
+	}
+	return ServerSync
+}
+
+// Status of a Finding.
+type Status string
+
+// A finding was verified, cannot be verified from here, or does not hold.
+const (
+	Proven   Status = "proven"
+	Unproven Status = "unproven"
+	Failed   Status = "failed"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+	// Refuses says that no node starts if the check fails.
+	Refuses bool `json:"-"`
+}
+
+// Proof is what was verified of a profile's promise.
+type Proof struct {
+	Profile  Profile   `json:"profile"`
+	Promise  string    `json:"promise"`
+	Findings []Finding `json:"findings"`
+}
+
+// ErrUnfit says that the server does not keep what its profile promises.
+var ErrUnfit = errors.New("bus: the server does not keep what is promised")
+
+// Err reports the findings that prevent a node from starting, each with its remedy; nil if
+// there are none.
+func (p Proof) Err() error {
+	var wrong []string
+	for _, f := range p.Findings {
+		if f.Refuses && f.Status == Failed {
+			wrong = append(wrong, f.Detail+" ("+f.Remedy+")")
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: profile %s: %s", ErrUnfit, p.Profile, strings.Join(wrong, "; "))
+}
+
+// Open names the checks that are not proven.
+func (p Proof) Open() []string {
+	var open []string
+	for _, f := range p.Findings {
+		if f.Status != Proven {
+			open = append(open, f.Check)
+		}
+	}
+	return open
+}
+
+// String describes the profile in a few words, for a line of a log or a table.
+func (p Proof) String() string {
+	if open := p.Open(); len(open) > 0 {
+		return fmt.Sprintf("%s (not proven: %s)", p.Profile, strings.Join(open, ", "))
+	}
+	return string(p.Profile)
+}
+
+// advisories are the reasons why a server is too old: on the network of an unpatched server,
+// any client may harm what the roles protect. The newest fix of each release line counts.
+var advisories = []struct {
+	fixed []string // first releases with the fix, oldest first
+	what  string
+}{
+	{[]string{"v2.12.7", "v2.14.0"}, "before it whoever reaches the port of the routes may pass as a server of the cluster (NATS advisory 2026-16)"},
+}
+
+// ServerMin is the oldest release of nats-server that a node accepts.
+const ServerMin = "2.12.7"
+
+// tooOld says why a release is rejected; "" if it is accepted.
+func tooOld(version string) string {
+	v := "v" + strings.TrimPrefix(version, "v")
+	if !semver.IsValid(v) {
+		return fmt.Sprintf("version %q is none that is known; at least %s is needed", version, ServerMin)
+	}
+	for _, a := range advisories {
+		if semver.Compare(v, fixIn(v, a.fixed)) < 0 {
+			return fmt.Sprintf("version %s is too old, at least %s is needed: %s", strings.TrimPrefix(v, "v"), strings.TrimPrefix(fixIn(v, a.fixed), "v"), a.what)
+		}
+	}
+	return ""
+}
+
+// fixIn is the release that has the fix for users of v.
+func fixIn(v string, fixed []string) string {
+	i := slices.IndexFunc(fixed, func(f string) bool { return semver.Compare(semver.MajorMinor(f), semver.MajorMinor(v)) >= 0 })
+	if i < 0 {
+		return fixed[len(fixed)-1]
+	}
+	return fixed[i]
+}

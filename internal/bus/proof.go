@@ -1,0 +1,300 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+// Limits within which a server must stay.
+const (
+	// SkewMax is how far the server's clock, which stamps all logs, may differ from the node's
+	// clock, whose timers depend on the stamps.
+	SkewMax = 30 * time.Second
+	// RoomPercent is how full a stream may be, in percent of its limit, before new runs and
+	// children are refused.
+	RoomPercent = 80
+)
+
+// ProofConfig says what to check.
+type ProofConfig struct {
+	// Conn is a connection that may request stream information. Required.
+	Conn *nats.Conn
+	// Names builds the names of what is checked. Default: prefix "troupe".
+	Names names.Names
+	// Pool and Streams are the logs. Default: DefaultPool, none.
+	Pool    string
+	Streams int
+	// Lazy skips the check whether writes are synced.
+	Lazy bool
+	// Witness reports how servers store, if there is one.
+	Witness Witness
+	// Want is the profile that the server must have. Default: any.
+	Want Profile
+}
+
+// seen holds what was found about the streams.
+type seen struct {
+	streams map[string]*jetstream.StreamInfo
+	names   []string // of streams, sorted
+	peers   []string // servers with a copy, sorted
+	away    []string // the ones in peers that lag or cannot be reached
+	copies  int      // of the stream with the fewest
+	skew    time.Duration
+	room    string // of the fullest stream beyond RoomPercent
+	facts   map[string]ServerFacts
+	how     string // how the facts were obtained, or why they were not
+}
+
+// Prove checks what can be verified of a server's promise. The error says that the check
+// itself failed, never that a promise does not hold.
+func Prove(ctx context.Context, cfg ProofConfig) (Proof, error) {
+	s, err := cfg.look(ctx)
+	if err != nil {
+		return Proof{}, fmt.Errorf("bus: prove: %w", err)
+	}
+	_, embedded := cfg.Witness.(nats.InProcessConnProvider) // the server is in this process
+	p := Proof{Profile: profileOf(embedded, cfg.Lazy, s.copies)}
+	p.Promise = p.Profile.Promise()
+	p.Findings = append(p.Findings, cfg.profile(p.Profile, s), cfg.versions(s), cfg.synced(p.Profile, s))
+	if !embedded {
+		p.Findings = append(p.Findings, cfg.replicas(s))
+	}
+	p.Findings = append(p.Findings, cfg.layout(s), clock(s), cfg.space(ctx, s))
+	return p, nil
+}
+
+// look asks for all streams, and asks the witness for all servers that store one.
+func (c *ProofConfig) look(ctx context.Context) (seen, error) {
+	s := seen{streams: map[string]*jetstream.StreamInfo{}, facts: map[string]ServerFacts{}}
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		return s, err
+	}
+	if c.Pool == "" {
+		c.Pool = names.DefaultPool
+	}
+	for n := range c.Streams {
+		s.names = append(s.names, c.Names.BoxStream(c.Pool, n))
+	}
+	s.names = append(s.names, "KV_"+c.Names.ShardBucket(), "KV_"+c.Names.NodeBucket(), "KV_"+c.Names.RunBucket(), c.Names.BlobStream())
+	peers, away := map[string]bool{}, map[string]bool{}
+	for _, name := range s.names {
+		began := time.Now()
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			return s, fmt.Errorf("stream %s: %w", name, err)
+		}
+		info := stream.CachedInfo()
+		s.add(name, info, peers, away)
+		if !info.TimeStamp.IsZero() { // taken between the request and the reply
+			s.skew = max(began.Sub(info.TimeStamp), time.Until(info.TimeStamp), s.skew)
+		}
+	}
+	if len(peers) == 0 {
+		peers[c.Conn.ConnectedServerName()] = true
+	}
+	s.peers, s.away = slices.Sorted(maps.Keys(peers)), slices.Sorted(maps.Keys(away))
+	c.ask(ctx, &s)
+	return s, nil
+}
+
+func (s *seen) add(name string, info *jetstream.StreamInfo, peers, away map[string]bool) {
+	s.streams[name] = info
+	if n := max(info.Config.Replicas, 1); s.copies == 0 || n < s.copies {
+		s.copies = n
+	}
+	if used, most := info.State.Bytes, info.Config.MaxBytes; s.room == "" && most > 0 && used/RoomPercent >= uint64(most)/100 {
+		s.room = fmt.Sprintf("%s holds %d of %d MiB", name, used>>20, most>>20)
+	}
+	if info.Cluster == nil {
+		return
+	}
+	if info.Cluster.Leader != "" {
+		peers[info.Cluster.Leader] = true
+	}
+	for _, r := range info.Cluster.Replicas {
+		peers[r.Name] = true
+		if r.Offline || !r.Current {
+			away[r.Name] = true
+		}
+	}
+}
+
+// ask has the witness report what it knows.
+func (c *ProofConfig) ask(ctx context.Context, s *seen) {
+	at := c.Conn.ConnectedServerName()
+	s.facts[at] = ServerFacts{Name: at, Version: c.Conn.ConnectedServerVersion()}
+	if c.Witness == nil {
+		s.how = "a client cannot see it"
+		return
+	}
+	list, err := c.Witness.Look(ctx, s.peers)
+	for _, f := range list {
+		s.facts[f.Name] = f
+	}
+	s.how = "seen " + c.Witness.Seen()
+	if err != nil {
+		s.how = strings.Join(strings.Fields(err.Error()), " ")
+	}
+}
+
+const askSystem = "give the node a credential of the system account (--system-creds, --system-nkey, --system-user) or the servers' --monitor addresses"
+
+func (c *ProofConfig) profile(p Profile, s seen) Finding {
+	f := Finding{Check: "profile", Status: Proven, Detail: fmt.Sprintf("%s: %s", p, p.Promise())}
+	if c.Want != "" && c.Want != p {
+		return Finding{Check: f.Check, Status: Failed, Refuses: true, Remedy: "see docs/profiles.md",
+			Detail: fmt.Sprintf("%s was asked for, and this is %s with %d copies of each log", c.Want, p, s.copies)}
+	}
+	return f
+}
+
+func (c *ProofConfig) versions(s seen) Finding {
+	f := Finding{Check: "server version", Status: Proven, Refuses: true}
+	var known, unknown, old []string
+	for _, name := range s.peers {
+		v := s.facts[name].Version
+		if v == "" {
+			unknown = append(unknown, name)
+			continue
+		}
+		known = append(known, v)
+		if why := tooOld(v); why != "" {
+			old = append(old, name+": "+why)
+		}
+	}
+	at := c.Conn.ConnectedServerName()
+	if why := tooOld(s.facts[at].Version); why != "" && !slices.Contains(s.peers, at) { // it relays what the others store
+		old = append(old, at+": "+why)
+	}
+	switch {
+	case len(old) > 0:
+		f.Status, f.Detail, f.Remedy = Failed, strings.Join(old, "; "), "upgrade nats-server"
+	case len(unknown) > 0:
+		f.Status, f.Detail, f.Remedy = Unproven, "not known of "+listed(unknown), askSystem
+	default:
+		slices.Sort(known)
+		f.Detail = listed(slices.Compact(known)) + ", at least " + ServerMin + " is needed"
+	}
+	return f
+}
+
+func (c *ProofConfig) synced(p Profile, s seen) Finding {
+	f := Finding{Check: "durability", Status: Proven, Refuses: true}
+	if p.Lazy() {
+		f.Detail, f.Remedy = "lazy, as asked: writes are acknowledged before they are on the disk", "--durability sync"
+		return f
+	}
+	var lax, unknown []string
+	for _, name := range s.peers {
+		switch facts := s.facts[name]; {
+		case !facts.JetStream:
+			unknown = append(unknown, name)
+		case !facts.Synced:
+			lax = append(lax, fmt.Sprintf("%s syncs every %s", name, facts.SyncEvery))
+		}
+	}
+	for _, name := range s.names {
+		if s.streams[name].Config.PersistMode == jetstream.AsyncPersistMode {
+			lax = append(lax, "stream "+name+" persists asynchronously")
+		}
+	}
+	switch {
+	case len(lax) > 0:
+		f.Status, f.Detail = Failed, "what was acknowledged may be lost with the power: "+listed(lax)
+		f.Remedy = "set jetstream.sync_interval to always there; or --durability lazy, which promises less"
+	case len(unknown) > 0:
+		f.Status, f.Detail, f.Remedy = Unproven, fmt.Sprintf("whether %s sync each write: %s", listed(unknown), s.how), askSystem
+	default:
+		f.Detail = fmt.Sprintf("sync: each write is on the disk before it is acknowledged, %s", s.how)
+	}
+	return f
+}
+
+func (c *ProofConfig) replicas(s seen) Finding {
+	f := Finding{Check: "replicas", Status: Proven, Refuses: true, Detail: fmt.Sprintf("%d of each stream, bucket and store, on %s", s.copies, listed(s.peers))}
+	var more []string
+	for _, name := range s.names {
+		if max(s.streams[name].Config.Replicas, 1) > s.copies {
+			more = append(more, name)
+		}
+	}
+	switch {
+	case len(more) > 0:
+		f.Status = Failed
+		f.Detail = fmt.Sprintf("%s have more copies than the others, of which there are only %d: what counts is the least", listed(more), s.copies)
+		f.Remedy = "nats stream edit NAME --replicas=3 for each, or make them by troupe-node --setup --replicas 3"
+	case len(s.away) > 0: // a node starts despite this: tolerating it is the purpose of copies
+		f.Status, f.Refuses, f.Remedy = Unproven, false, "bring it back, or wait until it has caught up"
+		f.Detail = fmt.Sprintf("%d of each, but %s cannot be reached or is behind", s.copies, listed(s.away))
+	}
+	return f
+}
+
+// layout checks for settings under which entries would be lost or read stale.
+func (c *ProofConfig) layout(s seen) Finding {
+	f := Finding{Check: "streams", Status: Proven, Refuses: true,
+		Detail: fmt.Sprintf("%d: in files, full ones refuse instead of dropping, reads go to the leader, nobody deletes from logs", len(s.names))}
+	var wrong []string
+	for _, name := range s.names {
+		cfg := s.streams[name].Config
+		box := !strings.HasPrefix(name, "KV_") && !strings.HasPrefix(name, "OBJ_")
+		for what, is := range map[string]bool{
+			"is not stored in files":                   cfg.Storage != jetstream.FileStorage,
+			"drops what is old when it is full":        cfg.Discard != jetstream.DiscardNew,
+			"allows direct reads, which may be stale":  cfg.AllowDirect || cfg.MirrorDirect,
+			"lets entries be deleted":                  box && !cfg.DenyDelete,
+			"drops entries by age":                     cfg.MaxAge != 0,
+			"keeps no marks of keys that have expired": strings.HasPrefix(name, "KV_") && cfg.SubjectDeleteMarkerTTL == 0,
+		} {
+			if is {
+				wrong = append(wrong, name+" "+what)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		f.Status, f.Detail, f.Remedy = Failed, strings.Join(wrong, "; "), "nats stream edit NAME, or move it away and let troupe-node --setup make it"
+	}
+	return f
+}
+
+func clock(s seen) Finding {
+	f := Finding{Check: "server clock", Status: Proven, Refuses: true,
+		Detail: "no further from ours than " + max(s.skew, time.Millisecond).Round(time.Millisecond).String()}
+	if s.skew > SkewMax {
+		f.Status, f.Detail = Failed, fmt.Sprintf("it is %s from ours, at most %s may be: its stamps are the time of all limits and timers", s.skew.Round(time.Second), SkewMax)
+		f.Remedy = "let both follow a time server"
+	}
+	return f
+}
+
+// space checks the free room. It never prevents a node from starting, because the node has
+// runs to end.
+func (c *ProofConfig) space(ctx context.Context, s seen) Finding {
+	f := Finding{Check: "room", Status: Proven, Detail: fmt.Sprintf("no stream has more than %d %% of its limit", RoomPercent)}
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		f.Status, f.Detail = Unproven, err.Error()
+		return f
+	}
+	account, err := js.AccountInfo(ctx)
+	switch {
+	case s.room != "":
+		f.Status, f.Detail, f.Remedy = Failed, s.room+": new runs are refused", "troupe prune, or a larger limit: nats stream edit NAME --max-bytes"
+	case err != nil:
+		f.Status, f.Detail, f.Remedy = Unproven, "the limits of the account are not told: "+err.Error(), "allow $JS.API.INFO"
+	case account.Limits.MaxStore > 0 && account.Store/RoomPercent >= uint64(account.Limits.MaxStore)/100:
+		f.Status, f.Remedy = Failed, "give the account more max_file"
+		f.Detail = fmt.Sprintf("the account holds %d of %d MiB", account.Store>>20, account.Limits.MaxStore>>20)
+	}
+	return f
+}

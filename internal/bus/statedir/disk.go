@@ -1,0 +1,104 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// diskProbe is how many bytes must be written and synced successfully before a server
+	// whose store has failed is restarted.
+	diskProbe = 1 << 20
+)
+
+// ErrDisk says that the directory of the embedded server cannot be written.
+var ErrDisk = errors.New("bus: the state directory cannot be written")
+
+// Disk is the state of the disk of a state directory.
+type Disk struct {
+	// Path is the directory, Free how many bytes may still be written; -1: unknown.
+	Path string
+	Free int64
+	// Failed is the time since which writes fail; zero: they do not. The server's store is off
+	// until a probe of the disk succeeds and the server has been restarted.
+	Failed time.Time
+	// Why explains the state to a user, Remedy says what to do; both are "" while writes
+	// succeed.
+	Why, Remedy string
+	// Low says that there is little room left. Live runs continue, new ones should not begin.
+	Low bool
+}
+
+// diskTrouble lists the errors of a disk, and what to do about them.
+var diskTrouble = []struct {
+	err         error
+	why, remedy string
+}{
+	{syscall.ENOSPC, "the disk of %s is full", "free some space on the disk of %s"},
+	{syscall.EDQUOT, "the quota of the disk of %s is used up", "free some space on the disk of %s, or raise the quota"},
+	{syscall.EROFS, "the disk of %s is mounted read-only", "mount the disk of %s writable again"},
+	{syscall.EFBIG, "the disk of %s takes no larger files", "raise the limit on the size of files (ulimit -f) that holds for %s"},
+	{syscall.EIO, "the disk of %s returns input/output errors", "look at the disk of %s: the system's log says more"},
+	{syscall.EACCES, "%s may not be written by this user", "make %s writable again"},
+	{syscall.EPERM, "%s may not be written by this user", "make %s writable again"},
+}
+
+// explainDisk turns a disk error, or the server's log line about one, into the sentences of a
+// Disk.
+func explainDisk(dir string, err error) (why, remedy string) {
+	for _, t := range diskTrouble {
+		if errors.Is(err, t.err) || strings.Contains(err.Error(), t.err.Error()) {
+			return fmt.Sprintf(t.why, dir), fmt.Sprintf(t.remedy, dir)
+		}
+	}
+	return fmt.Sprintf("%s cannot be written: %v", dir, err), "look at the disk of " + dir
+}
+
+// FailedDisk describes a failed disk.
+func FailedDisk(dir string, since time.Time, err error) Disk {
+	d := Disk{Path: dir, Failed: since, Free: -1}
+	d.Why, d.Remedy = explainDisk(dir, err)
+	if free, err := diskFree(dir); err == nil {
+		d.Free = free
+		d.Why += fmt.Sprintf(" (%s free)", Size(free))
+	}
+	return d
+}
+
+// Size formats a number of bytes for users.
+func Size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// ProbeDisk writes a file into a directory, syncs it and removes it. The error wraps ErrDisk
+// and says what failed.
+func ProbeDisk(dir string) error {
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err == nil {
+		_, err = f.Write(make([]byte, diskProbe))
+		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		why, _ := explainDisk(dir, err)
+		return fmt.Errorf("%w: %s: %w", ErrDisk, why, err)
+	}
+	return nil
+}
+
+// DiskRemedy is what to do about an error of ProbeDisk.
+func DiskRemedy(dir string, err error) string {
+	_, remedy := explainDisk(dir, err)
+	return remedy
+}

@@ -1,0 +1,54 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The durability that the owner of a state directory declares in NodeFile.
+const (
+	DurabilitySync = "sync" // on the disk before they are acknowledged
+	DurabilityLazy = "lazy" // on the disk after LazySync at most
+
+	LazySync = 2 * time.Minute
+)
+
+func DurabilityOf(lazy bool) string {
+	if lazy {
+		return DurabilityLazy
+	}
+	return DurabilitySync
+}
+
+// Owned reports whether a process owns a state directory now. It changes nothing; a process
+// that starts at the same moment retries.
+func Owned(dir string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("bus: %w", err)
+	}
+	held, err := tryLock(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return held, fmt.Errorf("bus: lock of %s: %w", dir, err)
+	}
+	return held, nil
+}
+
+// DiskFree is how many bytes this user may still write in a directory.
+func DiskFree(dir string) (int64, error) {
+	free, err := diskFree(dir)
+	if err != nil {
+		return 0, fmt.Errorf("bus: free disk space of %s: %w", dir, err)
+	}
+	return free, nil
+}
+
+// NodeFilePath is where the owner of a state directory writes its NodeFile.
+func NodeFilePath(dir string) string { return filepath.Join(dir, NodeFileName) }

@@ -1,0 +1,177 @@
+// Package statedir is the state directory of troupe: its ownership and lock, the socket by
+// which later commands of the same user reach the owner, node.json, its form, and the disk
+// below it. It does not depend on NATS.
+package statedir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/adrg/xdg"
+)
+
+const (
+	// LockName is the file that the owner keeps locked.
+	LockName = "owner.lock"
+	// NodeFileName is the file that says how to join the owner.
+	NodeFileName = "node.json"
+	// nodeFileMax is the most bytes of a node.json that are read.
+	nodeFileMax = 64 << 10
+)
+
+// ErrNoServer says that no server answers at the address.
+var ErrNoServer = errors.New("bus: no NATS server")
+
+// ErrOwned says that another process owns the state directory. Join it instead.
+var ErrOwned = errors.New("bus: the state directory is in use by another process")
+
+// ErrNodeFile says that this user's troupe did not write a node.json. The file decides where
+// prompts are sent, so it is not followed.
+var ErrNodeFile = errors.New("bus: node.json cannot be trusted")
+
+// StateDir is the directory in which troupe keeps its state: dir if it is given, otherwise
+// XDG_STATE_HOME/troupe.
+func StateDir(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	return filepath.Join(xdg.StateHome, "troupe")
+}
+
+// NodeFile is node.json: how a later command of the same user joins the owner
+// of a state directory.
+type NodeFile struct {
+	// Address is where observers connect; "" without a port. Commands of the same
+	// user connect by Socket.
+	Address  string `json:"address"`
+	Socket   string `json:"socket"`
+	User     string `json:"user"`
+	Password string `json:"password"`
+	PID      int    `json:"pid"`
+	Prefix   string `json:"prefix,omitempty"`
+	// Watch is Embedded.Watch.
+	Watch string `json:"watch,omitempty"`
+	// Durability is DurabilitySync or DurabilityLazy, as set when the owner started.
+	Durability string `json:"durability,omitempty"`
+	// Version is the release of nats-server.
+	Version string `json:"version,omitempty"`
+}
+
+// ReadNodeFile reads node.json of a state directory. If it is missing the error is
+// ErrNoServer; an existing one may be left from a process that died. If the file fails the
+// check of ours, the error is ErrNodeFile.
+func ReadNodeFile(dir string) (NodeFile, error) {
+	var n NodeFile
+	path := filepath.Join(dir, NodeFileName)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, fmt.Errorf("%w: there is no %s", ErrNoServer, path)
+	}
+	if err != nil {
+		return n, fmt.Errorf("bus: %w", err)
+	}
+	if err := ours(info); err != nil {
+		return n, fmt.Errorf("%w: %s %w", ErrNodeFile, path, err)
+	}
+	if err := CheckPrivate(dir); err != nil {
+		return n, fmt.Errorf("%w: %w: chmod 700 %s", ErrNodeFile, err, dir)
+	}
+	if info.Size() > nodeFileMax {
+		return n, fmt.Errorf("bus: %s has %d bytes", path, info.Size())
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return n, fmt.Errorf("bus: %w", err)
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return n, fmt.Errorf("bus: %s: %w", path, err)
+	}
+	if n.Address != "" && !here(n.Address) {
+		return n, fmt.Errorf("%w: %s names the address %.200q, which is not one of this machine alone (nats://127.0.0.1:PORT)", ErrNodeFile, path, n.Address)
+	}
+	if n.Socket == "" {
+		return n, fmt.Errorf("%w: %s names no socket", ErrNoServer, path)
+	}
+	return n, nil
+}
+
+// ErrIrregular says that a path is a link, a directory or a pipe instead of a file.
+var ErrIrregular = errors.New("is no regular file")
+
+// ours checks that this user has written a node.json and that no other user can read it, as
+// announce creates it.
+func ours(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return ErrIrregular
+	}
+	return private(info)
+}
+
+// here reports whether an address is on loopback, as that of an embedded server is.
+func here(address string) bool {
+	host, ok := strings.CutPrefix(address, "nats://")
+	at, err := netip.ParseAddrPort(host)
+	return ok && err == nil && at.Addr().IsLoopback()
+}
+
+// ReplaceFile atomically writes a file that only this user can read.
+func ReplaceFile(path string, data []byte) error {
+	// CreateTemp makes it 0600.
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// RemoveNodeFile removes node.json, if it is there.
+func RemoveNodeFile(dir string) error {
+	err := os.Remove(filepath.Join(dir, NodeFileName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("bus: %w", err)
+	}
+	return nil
+}
+
+// Lock is a lock of the operating system: it ends with the process, however the process ends.
+// The file stays, because after removing it two processes could lock two files.
+type Lock struct{ f *os.File }
+
+// TakeLock takes the lock of a file, which it creates if missing. ErrOwned: another process
+// holds it.
+func TakeLock(path string) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	held, err := tryLock(f)
+	if err != nil {
+		return nil, fmt.Errorf("bus: lock %s: %w", path, errors.Join(err, f.Close()))
+	}
+	if held {
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOwned, filepath.Dir(path)), f.Close())
+	}
+	return &Lock{f}, nil
+}
+
+// Release releases the lock.
+func (l *Lock) Release() error {
+	if err := errors.Join(unlock(l.f), l.f.Close()); err != nil {
+		return fmt.Errorf("bus: unlock: %w", err)
+	}
+	return nil
+}

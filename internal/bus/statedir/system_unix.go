@@ -1,0 +1,76 @@
+//go:build unix
+
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock locks f without waiting; held says that another process has the lock.
+func tryLock(f *os.File) (held bool, err error) {
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return true, nil
+		}
+		return false, err
+	}
+}
+
+// unlock releases the lock. Closing alone would not release it while a child that was forked
+// just now still has the descriptor.
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
+// diskFree is how many bytes an ordinary user may still write under dir.
+func diskFree(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // their types differ between systems
+}
+
+// OpenFilesMax is how many descriptors this process may have.
+func OpenFilesMax() uint64 {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return math.MaxUint64 // unknown: the defaults
+	}
+	return uint64(l.Cur) //nolint:unconvert // its type differs between systems
+}
+
+// ownedBySelf checks that a file or directory belongs to this user.
+func ownedBySelf(info fs.FileInfo) error {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("is of another user (%d)", s.Uid)
+	}
+	return nil
+}
+
+// private checks that a file belongs to this user, and that no other user may read or write
+// it.
+func private(info fs.FileInfo) error {
+	if err := ownedBySelf(info); err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&^0o600 != 0 {
+		return fmt.Errorf("has the mode %#o: others may have a hand in it", mode)
+	}
+	return nil
+}
+
+// opened reports whether others may enter a directory.
+func opened(info fs.FileInfo) (mode fs.FileMode, open bool) {
+	mode = info.Mode().Perm()
+	return mode, mode&0o077 != 0
+}

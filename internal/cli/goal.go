@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model"
+)
+
+// goalFlags are the flags of run and start about the goal: requirements of the answer,
+// the budget to use up, and the fallback models.
+type goalFlags struct{ schema string }
+
+func (r *runFlags) addGoal(f *pflag.FlagSet) {
+	q := &r.request
+	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models that take over when the one before has failed, at most %d", spec.FallbacksMax))
+	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "result that the answer needs, NAME or NAME=TEXT in it; may be repeated")
+	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
+	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens to use up before the first agent may stop")
+}
+
+// completeGoal reads the files behind the flags and the settings.
+func (r *runFlags) completeGoal(a *app) error {
+	q := &r.request
+	for i, name := range q.Fallback {
+		route, err := absolute(name)
+		if err != nil {
+			return err
+		}
+		q.Fallback = slices.Clone(q.Fallback)
+		q.Fallback[i] = route
+	}
+	if r.goal.schema != "" {
+		text, err := readSchema(a.schemaBelow, r.goal.schema)
+		if err != nil {
+			return usage("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, err)
+		}
+		q.JSONSchema = text
+	}
+	m, err := mannersOf(q.Dir)
+	if err != nil {
+		return &failure{code: exitUsage, err: err, hint: "see docs/manners.md"}
+	}
+	if !reflect.ValueOf(m).IsZero() {
+		q.LoopOptions = &m
+	}
+	return nil
+}
+
+// mannersOf returns the loop options of the settings: the file of the directory
+// takes precedence over the user's.
+func mannersOf(dir string) (spec.LoopOptions, error) {
+	user, err := agentfile.Share(config.UserFile())
+	if err != nil {
+		return user.LoopOptions, err
+	}
+	local, err := agentfile.ShareOf(cmp.Or(dir, "."), config.FileName)
+	return local.LoopOptions.Merge(user.LoopOptions), err
+}
+
+// readSchema reads a file, below a directory if a file of that directory names it.
+func readSchema(below, path string) ([]byte, error) {
+	var text []byte
+	var err error
+	if below == "" {
+		text, err = safefile.Read(path, model.SchemaBytesMax)
+	} else {
+		text, err = safefile.ReadBelow(below, path, model.SchemaBytesMax)
+	}
+	if err != nil {
+		return nil, safefile.Reason(err)
+	}
+	return text, spec.Require{Schema: string(text)}.Validate()
+}
+
+// absolute makes the path of a script one: the node may have another directory.
+func absolute(route string) (string, error) {
+	path, ok := strings.CutPrefix(route, scriptPrefix)
+	if !ok || path == "" {
+		return route, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("model %s: %w", route, err)
+	}
+	return scriptPrefix + abs, nil
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+func (a *app) mcpAllow() *cobra.Command {
+	var g mcpPlaces
+	var yes bool
+	c := g.add(&cobra.Command{
+		Use: "allow SERVER", Args: exactly("SERVER"),
+		Short: "Allow an MCP server of a directory to be used, and its tools as they are now",
+		Long: `Allow an MCP server that .mcp.json of a directory names to be used, and pin its tools
+as they are now: also those that have changed since they were pinned, and are off.
+What would run is shown first. On a terminal you are asked, unless --yes is given;
+elsewhere --yes is needed.`,
+		Example:     "  troupe mcp allow files\n  troupe mcp allow files --yes -o json",
+		Annotations: map[string]string{formats: dataFormats},
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := g.one(a, args[0])
+			if err != nil {
+				return err
+			}
+			return a.allowServer(c.Context(), g, s, yes)
+		},
+	})
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+func (a *app) allowServer(ctx context.Context, g mcpPlaces, s node.Server, yes bool) error {
+	state, err := a.lock().State(s.Server)
+	if err != nil {
+		return err
+	}
+	if state != mcp.Allowed || !s.Trusted && s.Off != "" {
+		for _, line := range consent(s) {
+			a.say(line)
+		}
+		if err := a.agree(yes, "allow it to be used"); err != nil {
+			return err
+		}
+	}
+	now, err := a.askServer(ctx, s)
+	if err != nil {
+		return err
+	}
+	v, err := a.lock().Compare(s.Server, now)
+	if err != nil {
+		return err
+	}
+	if len(v.Off()) > 0 && !v.First {
+		if a.output == "table" {
+			if err := a.showServer(s, now, v); err != nil {
+				return err
+			}
+		}
+		if err := a.agree(yes, "allow these tools as they are now"); err != nil {
+			return err
+		}
+	}
+	if err := a.lock().Allow(s.Server, now); err != nil {
+		return err
+	}
+	s.Off = ""
+	if v, err = a.lock().Compare(s.Server, now); err != nil {
+		return err
+	}
+	return a.showServer(s, now, v)
+}
+
+// consent is exactly what would be used, with nothing hidden in it.
+func consent(s node.Server) []string {
+	lines := []string{"the MCP server " + term.Line(s.Name) + " of " + term.Line(s.Source)}
+	if s.URL != "" {
+		lines = append(lines, "  asks  "+term.Line(s.Line()))
+	} else {
+		lines = append(lines, "  runs  "+words(append([]string{s.Command}, s.Args...)), "  in    "+term.Line(cmp.Or(s.Dir, node.ServerDir(s.Source))))
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
+		lines = append(lines, "  file  "+term.Line(path)+"  sha256 "+s.Files[path])
+	}
+	i := serverInfo(s, mcp.Verdict{})
+	for _, name := range i.Env {
+		lines = append(lines, "  env   "+term.Line(name)+"="+word(s.Env[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		lines = append(lines, "  sends "+term.Line(name)+": "+word(s.Headers[name]))
+	}
+	if len(i.Variables) > 0 {
+		lines = append(lines, "  reads "+strings.Join(i.Variables, ", ")+" of your environment")
+	}
+	return lines
+}
+
+// words are the arguments of a command, each for itself.
+func words(argv []string) string {
+	list := make([]string, len(argv))
+	for i, w := range argv {
+		list[i] = word(w)
+	}
+	return strings.Join(list, " ")
+}
+
+// word renders a text so that no part of it can be mistaken for something else: a text that
+// is not plain ASCII, or has a space, is quoted with escapes.
+func word(text string) string {
+	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\\' && r != '\'' && r != '`' }
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// agree asks a person for what can be taken back.
+func (a *app) agree(yes bool, what string) error {
+	if yes {
+		return nil
+	}
+	if !term.IsTTY(a.in) {
+		return usage("--yes says that it is meant", "to %s it must be confirmed", what)
+	}
+	_, _ = fmt.Fprint(a.err, a.errors.Yellow("? ")+what+"? y/N: ") // an answer on the same line
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil && word == "" || word != "y" && word != "yes" {
+		return usage("nothing was allowed", "not confirmed")
+	}
+	return nil
+}

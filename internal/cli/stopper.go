@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// stopper stops a run step by step after the first Ctrl-C: at its boundary,
+// then now, then it is given up.
+type stopper struct {
+	f      *follower
+	seat   *seat
+	signal <-chan struct{} // nil once it was taken
+	timer  <-chan time.Time
+	clock  *time.Timer
+	steps  int
+}
+
+func newStopper(f *follower, s *seat) *stopper {
+	return &stopper{f: f, seat: s, signal: f.sig.first}
+}
+
+func (st *stopper) next() error {
+	st.signal = nil
+	st.steps++
+	why := "interrupted"
+	if st.f.sig.terminated.Load() {
+		why = "terminated"
+	}
+	switch st.steps {
+	case 1:
+		st.f.note("stopping at the next safe boundary; again to kill")
+		st.clock = time.NewTimer(cancelWait)
+		st.timer = st.clock.C
+		_, err := st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
+		return err
+	case 2:
+		st.f.note("stopping now")
+		st.clock.Reset(endWait)
+		_, err := st.seat.Cancel(st.seat.ctx, client.CancelRequest{RunID: st.f.run, Why: why, Now: true, WaitMS: -1})
+		return err
+	}
+	return errNoResult
+}
+
+func (st *stopper) close() {
+	if st.clock != nil {
+		st.clock.Stop()
+	}
+}

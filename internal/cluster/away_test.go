@@ -1,0 +1,24 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// TestANodeThatSeesNobodyDoesNotSayWhoIsAway: such a node does not see itself either, so
+// its view proves nothing about pools.
+func TestANodeThatSeesNobodyDoesNotSayWhoIsAway(t *testing.T) {
+	t.Parallel()
+	nodes := []shard.Seen{{Node: shard.Node{ID: "a", Pools: []string{"gpu"}}}}
+	if served, known := servedPools(nodes, "a"); !known || !served["gpu"] || !served[names.DefaultPool] {
+		t.Errorf("%v, known %v", served, known)
+	}
+	if served, known := servedPools(nodes, "b"); known || !served["gpu"] {
+		t.Errorf("%v, known %v", served, known)
+	}
+	if served, known := servedPools(nil, "a"); known || served["gpu"] {
+		t.Errorf("%v, known %v", served, known)
+	}
+}

@@ -1,0 +1,145 @@
+// Package cluster decides on which logs a node acts, and takes up the runs that it finds there.
+//
+// With an embedded server the lock of the state directory is the lease of all logs, so after a
+// kill the next process on the machine does not wait for a TTL. On a shared server each shard
+// has a lease of its own (package shard). An Owner holds shards, reads the streams that contain
+// them, takes up the unfinished runs of a shard that it gained, bounds how many runs are live,
+// and gives up the agents of node pools that no node serves.
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// openTimeout bounds one pass over pools, leases or the runs of a shard.
+const openTimeout = 30 * time.Second
+
+// Config of an Owner.
+type Config struct {
+	Name, Machine string
+	// Pools are the node pools that this node serves.
+	Pools []string
+	// PoolPatience is how long a pool may be without a node until its agents are given up.
+	PoolPatience time.Duration
+	// LeaseTTL of a shard. Default shard.TTLDefault.
+	LeaseTTL time.Duration
+	// Rules are the newest that this node knows.
+	Rules int
+	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
+	MaxLiveRuns, MaxQueuedRuns int
+	// Alone: this node owns all logs of the server, or runs nothing.
+	Alone bool
+	Names names.Names
+	// Leases is a separate connection: a renewal must not queue behind appends.
+	Leases *nats.Conn
+	Post   *jetstream.Post
+	Logs   redact.Store // Post with secrets redacted, for writers
+	Runs   *control.Runs
+	// Node holds the actors, once they are started.
+	Node func() *actors.Node
+	// Publish publishes one event to observers.
+	Publish func(activation.Published)
+	// Proof is the result of the checks of the server, Journal whether the logs can be
+	// written.
+	Proof   *bus.Proof
+	Journal func() *client.JournalInfo
+	Mask    *redact.Masker
+	// Life ends when the node is closed; Work is the group of goroutines that Close then waits
+	// for.
+	Life   context.Context
+	Work   *sync.WaitGroup
+	Logger *slog.Logger
+}
+
+// Owner is the part of a node that owns logs.
+type Owner struct {
+	cfg       Config
+	keeper    atomic.Pointer[shard.Keeper]
+	pools     pools
+	busy      []atomic.Int64 // work in progress, by slot
+	reading   *reading
+	taking    *takeUps
+	buckets   *bus.Buckets // nil: the node is alone
+	admission admission
+	census    census
+}
+
+// New returns an Owner that owns nothing yet: see Hold and KeepShards.
+func New(cfg Config) *Owner { return &Owner{cfg: cfg} }
+
+// IsShared reports whether the logs are on a server that others share.
+func (o *Owner) IsShared() bool { return o.buckets != nil }
+
+// Queue is the queue of runs as clients see it.
+func (o *Owner) Queue() control.Queue { return o.admission.queueView() }
+
+// Counts sets the numbers of actors and runs on this node.
+func (o *Owner) Counts(i *client.NodeInfo) {
+	i.Live, i.Resting = o.census.count()
+	i.LiveRuns, i.QueuedRuns = o.admission.count()
+}
+
+// Listen subscribes to the status reports of the actors, and bounds the live runs.
+func (o *Owner) Listen(cfg *actors.Config) {
+	o.census.hear(cfg)
+	o.limitRuns(cfg)
+}
+
+// StopQueue closes the queue: no more runs begin.
+func (o *Owner) StopQueue() { o.admission.close() }
+
+// Sharers returns how many nodes share the rate limits of a provider key.
+func (o *Owner) Sharers() int {
+	k := o.keeper.Load()
+	if k == nil {
+		return 1
+	}
+	n := 0
+	for _, node := range k.Nodes() {
+		if !node.Leaving {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// Inspection describes the state of an Owner, for tests of whole nodes.
+type Inspection struct {
+	Keeper  *shard.Keeper // nil: it does not hold shards
+	Pools   []shard.Pool
+	Slots   int    // shards of all pools
+	Busy    int64  // work in progress
+	Reads   []bool // by slot, whether the shard is read
+	Readers int    // of the first pool
+}
+
+// Inspect returns the current state of the Owner of a shared server.
+func (o *Owner) Inspect() Inspection {
+	in := Inspection{Keeper: o.keeper.Load(), Pools: o.pools, Slots: o.pools.slots()}
+	for s := range o.busy {
+		in.Busy += o.busy[s].Load()
+	}
+	for s := range o.reading.open {
+		in.Reads = append(in.Reads, o.reading.open[s].Load())
+	}
+	if tails := o.reading.tails.Load(); tails != nil {
+		in.Readers = (*tails)[0].Readers()
+	}
+	return in
+}

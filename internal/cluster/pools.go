@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// Size is the number of shards and streams with which a pool is made.
+type Size struct{ Shards, Streams int }
+
+// SizeOf returns the size of a pool. The pool of one machine has one stream, because it has
+// few nodes and there may be many machines.
+func SizeOf(pool string) Size {
+	if strings.HasPrefix(pool, names.MachinePrefix) {
+		return Size{Shards: 16, Streams: 1}
+	}
+	return Size{Shards: jetstream.DefaultShards, Streams: jetstream.DefaultStreams}
+}
+
+// HasPool reports whether a pool exists.
+func (o *Owner) HasPool(ctx context.Context, pool string) (bool, error) {
+	_, err := o.cfg.Post.Pool(ctx, pool)
+	if errors.Is(err, jetstream.ErrNoPool) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Serving lists the live nodes that are not leaving and take shards of a pool.
+func (o *Owner) Serving(pool string) (ids []string) {
+	k := o.keeper.Load()
+	if k == nil { // it is about to begin
+		return nil
+	}
+	for _, n := range k.Nodes() {
+		if n.Serves(pool) && !n.Leaving {
+			ids = append(ids, n.ID)
+		}
+	}
+	return ids
+}

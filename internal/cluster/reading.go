@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// reading is the part of the logs that a node on a shared server reads: the shards that it
+// holds, and those in which it still has shells (PROTOCOL P17). A shell whose lease is lost
+// must continue to read, or it would never learn that another process has claimed its log;
+// and it must not act again on a log that it read with a gap.
+type reading struct {
+	pools pools
+	tails atomic.Pointer[[]*jetstream.Part] // by pool
+	open  []atomic.Bool                     // slots that are read; the node holds no others
+	alive []atomic.Int64                    // shells by slot, including those that are about to start
+	lines []*line                           // by slot; there are as many different lines as streams
+	index roll
+
+	mu sync.Mutex // of what each line has gained
+}
+
+// line is one stream of a pool and its shards. Each line has its own goroutine, so that a
+// stream without a leader, whose server is down, does not delay the others.
+type line struct {
+	pool   int
+	first  int // slot of the pool's first shard
+	slots  []int
+	moved  chan struct{} // shards were gained or lost
+	gained []int         // and not processed yet
+}
+
+func newReading(p pools) *reading {
+	return &reading{pools: p, open: make([]atomic.Bool, p.slots()), alive: make([]atomic.Int64, p.slots())}
+}
+
+// shards are the numbers of some slots in their pool.
+func (l *line) shards(slots []int) []int {
+	list := make([]int, len(slots))
+	for i, s := range slots {
+		list[i] = s - l.first
+	}
+	return list
+}
+
+// draw creates the lines of all streams, once there are tails, and returns them.
+func (r *reading) draw() (all []*line) {
+	first := 0
+	for i, pool := range r.pools {
+		of := make([]*line, (*r.tails.Load())[i].Streams())
+		for n := range of {
+			of[n] = &line{pool: i, first: first, moved: make(chan struct{}, 1)}
+		}
+		for n := range pool.Shards {
+			l := of[n%len(of)]
+			l.slots = append(l.slots, first+n)
+			r.lines = append(r.lines, l)
+		}
+		first += pool.Shards
+		all = append(all, of...)
+	}
+	return all
+}
+
+// ours is the logs, with a tail that reads the shards of this node.
+type ours struct {
+	redact.Store
+	post    *jetstream.Post
+	reading *reading
+}
+
+// Tail begins with no shards: they come and go with the leases.
+func (o ours) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop func(), err error) {
+	var tails []*jetstream.Part
+	stop = func() {
+		for _, t := range tails {
+			t.Close()
+		}
+	}
+	for _, pool := range o.reading.pools {
+		t, err := o.post.Part(ctx, pool.Name, deliver)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		tails = append(tails, t)
+	}
+	o.reading.tails.Store(&tails)
+	return stop, nil
+}
+
+// streamReader reads the streams of the shards that an Owner holds.
+type streamReader struct{ *Owner }
+
+// changed applies gained and lost leases.
+func (o streamReader) changed(gained, lost []int) {
+	r := o.reading
+	r.mu.Lock()
+	for _, s := range gained {
+		r.lines[s].gained = append(r.lines[s].gained, s)
+	}
+	r.mu.Unlock()
+	for _, s := range slices.Concat(gained, lost) {
+		r.lines[s].look()
+	}
+	for _, s := range lost {
+		o.unreadable(s, nil)
+	}
+}
+
+// lookAgain has the runs of all shards that are read taken up again.
+func (r *reading) lookAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s, l := range r.lines {
+		if r.open[s].Load() {
+			l.gained = append(l.gained, s)
+			l.look()
+		}
+	}
+}
+
+func (l *line) look() {
+	select {
+	case l.moved <- struct{}{}:
+	default: // a wake-up is already pending
+	}
+}
+
+const (
+	followPause   = time.Second
+	attachTimeout = 5 * time.Second // of one attempt to read shards of a stream
+)
+
+// follow reads the gained shards of a stream and then has their unfinished runs taken up,
+// with retries; it stops reading lost shards once they have no shell left.
+func (o streamReader) follow(l *line) {
+	due := map[int]struct{}{} // gained, and not passed on to takeUps yet
+	var again <-chan time.Time
+	for {
+		select {
+		case <-o.cfg.Life.Done():
+			return
+		case <-l.moved:
+		case <-again:
+		}
+		err := o.attach(l, due)
+		for s := range due {
+			if o.reading.open[s].Load() {
+				o.taking.gained(s)
+				delete(due, s)
+			}
+		}
+		if err != nil && o.cfg.Life.Err() == nil {
+			o.cfg.Logger.Warn("shards were not attached; it is tried again", "pool", o.pools[l.pool].Name,
+				"shards", l.shards(l.slots), "error", err)
+		}
+		again = nil
+		if o.detach(l) || err != nil {
+			again = time.After(followPause)
+		}
+	}
+}
+
+// attach reads all shards of a stream that are held and adds to due those that are
+// newly held. The tail comes first, then the claims of the shells (PROTOCOL P17).
+func (o streamReader) attach(l *line, due map[int]struct{}) error {
+	r := o.reading
+	r.mu.Lock()
+	for _, s := range l.gained {
+		due[s] = struct{}{}
+	}
+	l.gained = nil
+	r.mu.Unlock()
+	held := o.keeper.Load().Held()
+	var fresh []int
+	for _, s := range l.slots {
+		if !r.open[s].Load() && slices.Contains(held, s) {
+			fresh = append(fresh, s)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(o.cfg.Life, attachTimeout)
+	defer cancel()
+	err := (*r.tails.Load())[l.pool].Add(ctx, l.shards(fresh)...)
+	for _, s := range fresh {
+		if err != nil { // their stream has no leader
+			o.unreadable(s, err)
+			continue
+		}
+		r.open[s].Store(true)
+		o.unreadable(s, nil)
+		due[s] = struct{}{}
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// detach stops reading the shards of a stream that this node no longer holds and that have
+// no shell left; more reports whether some of them still have one.
+func (o streamReader) detach(l *line) (more bool) {
+	held, r := o.keeper.Load().Held(), o.reading
+	var over []int
+	for _, s := range l.slots {
+		if !r.open[s].Load() || slices.Contains(held, s) {
+			continue
+		}
+		// In this order: a shell that is about to start is counted before it asks
+		// whether the shard is held.
+		r.open[s].Store(false)
+		if r.alive[s].Load() > 0 {
+			r.open[s].Store(true)
+			more = true
+			continue
+		}
+		over = append(over, s)
+	}
+	(*r.tails.Load())[l.pool].Remove(l.shards(over)...)
+	return more
+}

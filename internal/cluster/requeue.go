@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// requeue is one pass over logs that another node, or process, owned: it queues the runs
+// that have not begun and wakes the actors of the others.
+type requeue struct {
+	t     takeover
+	doubt []mailbox.Address // the newest entry is a request: the run may be queued
+}
+
+// newRequeue begins a pass. If whole is set, the pass covers all logs of the node, and the
+// queue does not move until settle, so that runs that have begun are counted first.
+func (o takeover) newRequeue(whole bool) *requeue {
+	a := &o.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if whole {
+		a.counting++
+	}
+	return &requeue{t: o}
+}
+
+// look decides by the newest entry of a log. A request, such as a steer, does not show
+// whether its run has begun: settle decides.
+func (r *requeue) look(d mailbox.Message) {
+	switch kind, from := activation.InspectEntry(d.Data); {
+	case from != activation.OriginClient:
+		r.wake(d.To)
+	case d.To.Agent() == mailbox.Super && kind == supervisor.Opened{}.Kind():
+		r.t.admission.queueAgain(queuedRun{d.To, d.At})
+	default:
+		r.doubt = append(r.doubt, d.To)
+	}
+}
+
+// settle ends a pass: the supervisors in doubt first, because the queue then shows
+// whether their agents wait.
+func (r *requeue) settle(ctx context.Context, whole bool) {
+	a := &r.t.admission
+	for _, at := range r.doubt {
+		if at.Agent() != mailbox.Super {
+			continue
+		}
+		if q, waits := r.t.unbegun(ctx, at); waits {
+			a.queueAgain(q)
+		} else {
+			r.wake(at)
+		}
+	}
+	for _, at := range r.doubt {
+		if at.Agent() != mailbox.Super && !a.waits(at.Run()) {
+			r.wake(at)
+		}
+	}
+	if whole {
+		a.mu.Lock()
+		a.counting--
+		a.mu.Unlock()
+	}
+	a.goOn()
+}
+
+// wake activates an actor of a run that has begun, or whose state is in doubt.
+func (r *requeue) wake(at mailbox.Address) {
+	a := &r.t.admission
+	a.mu.Lock()
+	run := at.Run()
+	a.dequeue(run)
+	if _, ok := a.starting[run]; !ok && a.live[run].actors == 0 {
+		a.starting[run] = starting{since: time.Now()}
+		a.pressLater()
+	}
+	a.mu.Unlock()
+	r.t.cfg.Node().Wake(at)
+}
+
+// queueAgain queues a run that was opened and has not begun, unless it is here already.
+func (a *admission) queueAgain(q queuedRun) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	run := q.at.Run()
+	if !a.queued[run] && a.live[run].supervisors == 0 {
+		delete(a.starting, run)
+		a.put(q)
+	}
+}
+
+// waits reports whether a run is queued.
+func (a *admission) waits(run string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.queued[run]
+}
+
+// unbegun reads whether the log of a supervisor holds nothing but requests, and no
+// cancel. A log that cannot be read is not queued: its supervisor is woken, and says why.
+func (o takeover) unbegun(ctx context.Context, at mailbox.Address) (q queuedRun, waits bool) {
+	begun := false
+	err := o.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		kind, from := activation.InspectEntry(m.Data)
+		begun = begun || from != activation.OriginClient || kind == agent.Canceled{}.Kind()
+		if q.at == "" {
+			q = queuedRun{at, m.At}
+		}
+		return nil
+	})
+	return q, err == nil && !begun && q.at != ""
+}
+
+// owned returns a function that reports whether this node's queue covers a log: those of
+// its shards, even while a lease is in doubt.
+func (o *Owner) owned() func(mailbox.Address) bool {
+	k := o.keeper.Load()
+	if k == nil {
+		return func(mailbox.Address) bool { return true }
+	}
+	held := k.Held()
+	return func(at mailbox.Address) bool {
+		slot, ok := o.pools.slot(at)
+		return ok && slices.Contains(held, slot)
+	}
+}

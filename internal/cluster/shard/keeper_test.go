@@ -1,0 +1,329 @@
+package shard_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+const (
+	patience = 2 * time.Minute
+	shards   = 16
+	// TTLs of leases: short where a test waits for the end of one, long where none may
+	// end by itself, however slow the machine is.
+	short, long = shard.TTLMin, 5 * shard.TTLMin
+)
+
+// server starts NATS in the process.
+func server(t *testing.T) *embedded.Server {
+	t.Helper()
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// member is a node that keeps leases, and nothing else.
+type member struct {
+	*shard.Keeper
+	nc   *nats.Conn
+	mu   sync.Mutex
+	busy map[int]bool
+	rest map[int]func() // of busy shards that are to be quiet
+	took map[int]bool   // shards that were gained
+	gave func()         // is called when some are lost
+}
+
+func (m *member) changed(gained, lost []int) {
+	m.mu.Lock()
+	gave := m.gave
+	for _, s := range gained {
+		m.took[s] = true
+	}
+	m.mu.Unlock()
+	if len(lost) > 0 && gave != nil {
+		gave()
+	}
+}
+
+// quiet calls done immediately for an idle shard, and later for a busy one.
+func (m *member) quiet(s int, _ uint64, done func()) {
+	m.mu.Lock()
+	busy := m.busy[s]
+	if busy {
+		m.rest[s] = done
+	}
+	m.mu.Unlock()
+	if !busy {
+		done()
+	}
+}
+
+// finish ends all work in progress.
+func (m *member) finish() {
+	m.mu.Lock()
+	rest := m.rest
+	m.rest = map[int]func(){}
+	clear(m.busy)
+	m.mu.Unlock()
+	for _, done := range rest {
+		done()
+	}
+}
+
+func (m *member) isBusy(s int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.busy[s]
+}
+
+func join(t *testing.T, e *embedded.Server, name string, ttl time.Duration, busy ...int) *member {
+	t.Helper()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return enter(t, nc, name, ttl, busy...)
+}
+
+// buckets opens the buckets, and creates missing ones.
+func buckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
+	t.Helper()
+	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// enter is join over a connection.
+func enter(t *testing.T, nc *nats.Conn, name string, ttl time.Duration, busy ...int) *member {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := names.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
+	for _, s := range busy {
+		m.busy[s] = true
+	}
+	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: buckets(t, nc), Names: names, Node: shard.Node{Name: name},
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *member) leave(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m.Close(ctx)
+}
+
+// until waits for a condition that the cluster reaches without help.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+// sole reports whether each shard is held by the node that ranks first for it, and by no
+// other. A node may have no shards: the ranking depends on the ids, which are random.
+func sole(members ...*member) func() bool {
+	ids := make([]string, len(members))
+	for i, m := range members {
+		ids[i] = m.ID()
+	}
+	return func() bool {
+		for s := range shards {
+			best := shard.Best("default", s, ids)
+			for _, m := range members {
+				if _, ok := m.Holds(s); ok != (m.ID() == best) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+}
+
+// TestNodesShareTheShards: who comes gets a share, who leaves gives it back.
+func TestNodesShareTheShards(t *testing.T) { bustest.Bubble(t, nodesShareTheShards) }
+
+func nodesShareTheShards(t *testing.T) {
+	e := server(t)
+	a := join(t, e, "a", long)
+	until(t, "the first node holds all", sole(a))
+	b, c := join(t, e, "b", long), join(t, e, "c", long)
+	until(t, "three nodes hold a part each", sole(a, b, c))
+	until(t, "each knows of all three", func() bool { return len(a.Nodes()) == 3 && len(b.Nodes()) == 3 && len(c.Nodes()) == 3 })
+	b.leave(t)
+	until(t, "two nodes hold all", sole(a, c))
+	a.leave(t)
+	c.leave(t)
+}
+
+// TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: when its leases expire, without
+// intervention (F2); and the dead node stops by its own clock.
+//
+//behaviour:shows F2
+func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
+	bustest.Bubble(t, theShardsOfADeadNodeAreTakenUnderAHigherEpoch)
+}
+
+func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
+	e := server(t)
+	a := join(t, e, "a", short)
+	until(t, "the first node holds all", sole(a))
+	before := map[int]uint64{}
+	for _, s := range a.Held() {
+		before[s], _ = a.Holds(s)
+	}
+	a.nc.Close() // it is cut off, and does not know why
+	b := join(t, e, "b", short)
+	until(t, "the other node holds all", sole(b))
+	for s := range shards {
+		if epoch, _ := b.Holds(s); epoch <= before[s] {
+			t.Errorf("shard %d: epoch %d after %d", s, epoch, before[s])
+		}
+		if _, ok := a.Holds(s); ok {
+			t.Errorf("shard %d: the node that was cut off still believes in its lease", s)
+		}
+	}
+	b.leave(t)
+	a.leave(t)
+}
+
+// TestWhatIsBusyStays: a shard moves only while no work is in progress in it.
+func TestWhatIsBusyStays(t *testing.T) { bustest.Bubble(t, whatIsBusyStays) }
+
+func whatIsBusyStays(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", long, busy...)
+	until(t, "the first node holds all", sole(a))
+	b := join(t, e, "b", long)
+	until(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
+	if n := len(b.Held()); n != 0 {
+		t.Errorf("the second node holds %d shards that were busy", n)
+	}
+	a.finish()
+	until(t, "what became idle moved", sole(a, b))
+	if err := b.Ask(t.Context(), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the node that was asked to leave has given all", sole(b))
+	if err := b.Ask(t.Context(), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the node that may stay has a part again", sole(a, b))
+	a.Leave()
+	until(t, "the node that leaves has given all", sole(b))
+	b.leave(t)
+	a.leave(t)
+}
+
+// TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
+// the shard has come to its end.
+func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
+	bustest.Bubble(t, aNodeThatLeavesWaitsForWhatIsBusy)
+}
+
+func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", long, busy...)
+	until(t, "the first node holds all", sole(a))
+	b := join(t, e, "b", long)
+	a.Leave()
+	until(t, "the others see it leave", func() bool {
+		for _, n := range b.Nodes() {
+			if n.Name == "a" && n.Leaving {
+				return true
+			}
+		}
+		return false
+	})
+	if n := len(a.Held()); n != shards {
+		t.Errorf("it gave %d shards that were busy", shards-n)
+	}
+	until(t, "all of them are asked to come to rest", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.rest) == shards
+	})
+	a.finish()
+	until(t, "the other one has all", sole(b))
+	b.leave(t)
+	a.leave(t)
+}
+
+// TestANodeThatGoesLeavesNoLeaseBehind: its keeper is closed while it gives shards away. No
+// other node has to wait for a lease to expire.
+func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
+	bustest.Bubble(t, aNodeThatGoesLeavesNoLeaseBehind)
+}
+
+func aNodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
+	e := server(t)
+	a, b := join(t, e, "a", long), join(t, e, "b", long)
+	until(t, "both hold a part", sole(a, b))
+	ended := make(chan struct{})
+	a.mu.Lock()
+	a.gave = sync.OnceFunc(func() {
+		go func() {
+			defer close(ended)
+			a.leave(t)
+		}()
+		<-time.After(20 * time.Millisecond) // the keeper has been told
+	})
+	a.mu.Unlock()
+	a.Leave()
+	<-ended
+	leases := buckets(t, b.nc).Shards
+	for s := range shards {
+		held, err := leases.Get(t.Context(), fmt.Sprintf("default.%d", s))
+		if err == nil && strings.Contains(string(held.Value()), a.ID()) {
+			t.Errorf("the lease of %d is left behind", s)
+		}
+	}
+	b.leave(t)
+}

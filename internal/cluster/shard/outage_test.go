@@ -1,0 +1,358 @@
+package shard_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// wire is the connection between nodes and the server, and can be cut.
+type wire struct {
+	e     *embedded.Server
+	mu    sync.Mutex
+	cut   bool
+	flow  chan struct{} // closed while bytes come through
+	conns map[net.Conn]struct{}
+	wait  sync.WaitGroup
+}
+
+// errCut is the error of a connection through a wire that is cut.
+var errCut = errors.New("the wire is cut")
+
+// lay lays a wire to a server.
+func lay(t *testing.T, e *embedded.Server) *wire {
+	t.Helper()
+	w := &wire{e: e, flow: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	close(w.flow)
+	t.Cleanup(func() {
+		w.set(true)
+		w.wait.Wait()
+	})
+	return w
+}
+
+// InProcessConn connects to the server through the wire.
+func (w *wire) InProcessConn() (net.Conn, error) {
+	far, err := w.e.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	client, near := net.Pipe()
+	if !w.keep(near, far) {
+		return nil, errCut
+	}
+	w.carry(near, far)
+	w.carry(far, near)
+	return client, nil
+}
+
+// queued is how many writes a wire holds back, like the buffers of a real one.
+const queued = 10_000
+
+// carry is one direction. Data that is sent while the wire is held waits in it.
+func (w *wire) carry(to, from net.Conn) {
+	queue := make(chan []byte, queued)
+	w.wait.Go(func() {
+		defer close(queue)
+		for {
+			data := make([]byte, 32<<10)
+			n, err := from.Read(data)
+			if n > 0 {
+				queue <- data[:n]
+			}
+			if err != nil { // the end of the connection
+				return
+			}
+		}
+	})
+	w.wait.Go(func() {
+		for data := range queue {
+			<-w.flowing()
+			if _, err := to.Write(data); err != nil {
+				_, _ = to.Close(), from.Close() // ends the other goroutine
+			}
+		}
+		_ = to.Close()
+	})
+}
+
+func (w *wire) flowing() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flow
+}
+
+// hold delays all data from now on, without an error; let releases it.
+func (w *wire) hold() (let func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flow = make(chan struct{})
+	return sync.OnceFunc(func() { close(w.flow) })
+}
+
+// keep notes two ends, unless the wire is cut.
+func (w *wire) keep(ends ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range ends {
+		if w.cut {
+			_ = c.Close()
+		} else {
+			w.conns[c] = struct{}{}
+		}
+	}
+	return !w.cut
+}
+
+// set cuts the wire, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for c := range w.conns {
+			_ = c.Close()
+		}
+		clear(w.conns)
+	}
+}
+
+// over connects through a wire, as to a server elsewhere.
+func (w *wire) over(t *testing.T) *nats.Conn {
+	t.Helper()
+	user, password := w.e.Credential(bus.RoleNode)
+	nc, err := bus.Connect(bus.Options{User: user, Password: password,
+		Extra: []nats.Option{nats.InProcessServer(w), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// whose says who holds each shard.
+func whose(members ...*member) map[int]string {
+	holders := map[int]string{}
+	for _, m := range members {
+		for _, s := range m.Held() {
+			if _, ok := m.Holds(s); ok {
+				holders[s] = m.ID()
+			}
+		}
+	}
+	return holders
+}
+
+// TestAfterAnOutageEveryNodeHasWhatItHad: no node could be reached for longer than the TTL,
+// so none is known to be dead. The node that returns first does not take the shards of the
+// other.
+//
+//behaviour:shows F2
+func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+	bustest.Bubble(t, afterAnOutageEveryNodeHasWhatItHad)
+}
+
+func afterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+	e := server(t)
+	first, second := lay(t, e), lay(t, e)
+	a, b := enter(t, first.over(t), "a", short), enter(t, second.over(t), "b", short)
+	until(t, "both hold a part", sole(a, b))
+	before := whose(a, b)
+	first.set(true)
+	second.set(true)
+	until(t, "nobody believes in a lease", func() bool { return len(whose(a, b)) == 0 })
+	watcher, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	until(t, "the sessions of the nodes have ended, and with them their leases", func() bool { return len(keys(t, watcher)) == 0 })
+	a.mu.Lock()
+	clear(a.took)
+	a.mu.Unlock()
+	first.set(false)
+	until(t, "the first one has its part again", func() bool { return maps.Equal(whose(a), only(before, a.ID())) })
+	second.set(false)
+	until(t, "both hold a part again", sole(a, b))
+	if after := whose(a, b); !maps.Equal(after, before) {
+		t.Errorf("shards moved:\n%v\n%v", before, after)
+	}
+	a.mu.Lock()
+	for s := range a.took {
+		if before[s] != a.ID() {
+			t.Errorf("shard %d was taken from a node that lives", s)
+		}
+	}
+	a.mu.Unlock()
+	a.leave(t)
+	b.leave(t)
+}
+
+// only is the part of one holder.
+func only(holders map[int]string, id string) map[int]string {
+	part := map[int]string{}
+	for s, holder := range holders {
+		if holder == id {
+			part[s] = holder
+		}
+	}
+	return part
+}
+
+// keys are those of the nodes.
+func keys(t *testing.T, nc *nats.Conn) []string {
+	t.Helper()
+	found, err := buckets(t, nc).Nodes.ListKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(each(found.Keys()))
+}
+
+func each[T any](c <-chan T) func(func(T) bool) {
+	return func(yield func(T) bool) {
+		for v := range c {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// TestAnAnswerThatNeverComesHoldsUpNoLease: a request is lost with its connection, and the
+// server is back long before the leases expire. No lease is lost, because no node waits
+// longer for a reply than until the next renewal.
+func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+	bustest.Bubble(t, anAnswerThatNeverComesHoldsUpNoLease)
+}
+
+func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+	e := server(t)
+	w := lay(t, e)
+	a := enter(t, w.over(t), "a", long)
+	until(t, "it holds all", sole(a))
+	epochs := map[int]uint64{}
+	for _, s := range a.Held() {
+		epochs[s], _ = a.Holds(s)
+	}
+	let := w.hold()
+	<-time.After(long * 3 / 10) // all leases were to be renewed meanwhile
+	w.set(true)
+	let()
+	w.set(false)
+	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		for s, epoch := range epochs {
+			if now, ok := a.Holds(s); !ok || now != epoch {
+				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+			}
+		}
+	}
+	a.leave(t)
+}
+
+// TestBucketsThatAreMadeAnewAreSeen: an operator removed the buckets of leases and nodes,
+// they start at revision 1 again, and no event reports that a node has died meanwhile. The
+// other nodes regain their own shards, and take those of the dead node (PROTOCOL P5).
+func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
+	bustest.Bubble(t, bucketsThatAreMadeAnewAreSeen)
+}
+
+func bucketsThatAreMadeAnewAreSeen(t *testing.T) {
+	e := server(t)
+	a, b, dead := join(t, e, "a", short), join(t, e, "b", short), join(t, e, "dead", short)
+	until(t, "all hold a part", sole(a, b, dead))
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := names.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.nc.Close()
+	for _, bucket := range []string{names.ShardBucket(), names.NodeBucket()} {
+		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buckets(t, nc)
+	until(t, "two hold all", sole(a, b))
+	c := join(t, e, "c", short)
+	until(t, "the one that came has a part too", sole(a, b, c))
+	for _, m := range []*member{a, b, c, dead} {
+		m.leave(t)
+	}
+}
+
+// TestAShardThatWasTakenAgainIsNotGivenForAnOldReason: a shard was to be given away, its
+// lease was lost before its work ended, and it was taken again. The end of the old work
+// must not release the new lease.
+func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
+	bustest.Bubble(t, aShardThatWasTakenAgainIsNotGivenForAnOldReason)
+}
+
+func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
+	e := server(t)
+	busy := make([]int, shards)
+	for s := range shards {
+		busy[s] = s
+	}
+	a := join(t, e, "a", long, busy...)
+	until(t, "it holds all", sole(a))
+	b := join(t, e, "b", long)
+	if err := b.Ask(t.Context(), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "all are to come to rest", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.rest) == shards
+	})
+	b.leave(t)
+	if err := a.Ask(t.Context(), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	leases := buckets(t, a.nc).Shards
+	before := map[int]uint64{}
+	for s := range shards {
+		before[s], _ = a.Holds(s)
+		if err := leases.Delete(t.Context(), fmt.Sprintf("default.%d", s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := map[int]uint64{}
+	until(t, "it holds all again", func() bool {
+		for s := range shards {
+			taken[s], _ = a.Holds(s)
+		}
+		return sole(a)() && !slices.ContainsFunc(busy, func(s int) bool { return taken[s] == before[s] })
+	})
+	a.finish()
+	for end := time.Now().Add(shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		for s, epoch := range taken {
+			if now, ok := a.Holds(s); !ok || now != epoch {
+				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+			}
+		}
+	}
+	a.leave(t)
+}

@@ -1,0 +1,133 @@
+package shard_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// written is how many writes a bucket has taken.
+func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
+	t.Helper()
+	s, err := js.Stream(t.Context(), "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
+// TestRenewingAllLeasesIsOneWrite: however many shards a node holds, so that a slow disk
+// does not take the leases away (FM9). The epochs stay.
+//
+//behaviour:shows F2
+func TestRenewingAllLeasesIsOneWrite(t *testing.T) { bustest.Bubble(t, renewingAllLeasesIsOneWrite) }
+
+func renewingAllLeasesIsOneWrite(t *testing.T) {
+	a := join(t, server(t), "a", long)
+	until(t, "it holds all", sole(a))
+	js, err := jetstream.New(a.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	epochs := map[int]uint64{}
+	for _, s := range a.Held() {
+		epochs[s], _ = a.Holds(s)
+	}
+	nodes, leases := defaultNames(t).NodeBucket(), defaultNames(t).ShardBucket()
+	renewals, taken := written(t, js, nodes), written(t, js, leases)
+	until(t, "all leases have been renewed for two TTLs", func() bool { return written(t, js, nodes) >= renewals+8 })
+	if more := written(t, js, leases) - taken; more != 0 {
+		t.Errorf("%d leases were written", more)
+	}
+	for s, epoch := range epochs {
+		if now, ok := a.Holds(s); !ok || now != epoch {
+			t.Errorf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+		}
+	}
+	a.leave(t)
+}
+
+// TestANodeWhoseKeyExpiredTakesItsShardsAgain: its leases name a session that has ended,
+// so another node might have taken them. It holds none of them until it has taken it
+// again, under a higher epoch.
+//
+//behaviour:shows F2
+func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
+	bustest.Bubble(t, aNodeWhoseKeyExpiredTakesItsShardsAgain)
+}
+
+func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
+	e := server(t)
+	w := lay(t, e)
+	a := enter(t, w.over(t), "a", short)
+	until(t, "it holds all", sole(a))
+	before := map[int]uint64{}
+	for _, s := range a.Held() {
+		before[s], _ = a.Holds(s)
+	}
+	watcher, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	w.set(true)
+	until(t, "it does not believe in its leases", func() bool { return len(whose(a)) == 0 })
+	until(t, "its session has ended", func() bool { return len(keys(t, watcher)) == 0 })
+	w.set(false)
+	until(t, "it holds all again", sole(a))
+	for s, epoch := range before {
+		if now, _ := a.Holds(s); now <= epoch {
+			t.Errorf("shard %d: epoch %d after %d", s, now, epoch)
+		}
+	}
+	a.leave(t)
+}
+
+// TestALeaseOfANewerFormIsNotTouched: this program cannot tell whether the lease has
+// expired. A node does not start beside such a lease, or such a node.
+func TestALeaseOfANewerFormIsNotTouched(t *testing.T) {
+	bustest.Bubble(t, aLeaseOfANewerFormIsNotTouched)
+}
+
+func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
+	e := server(t)
+	a := join(t, e, "a", short)
+	until(t, "it holds all", sole(a))
+	b := buckets(t, a.nc)
+	newer := []byte(fmt.Sprintf(`{"form":%d,"holder":{"node":"young"}}`, shard.Form+1))
+	revision, err := b.Shards.Put(t.Context(), "default.3", newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it knows that it has lost the shard", func() bool { return len(a.Held()) == shards-1 })
+	for end := time.Now().Add(2 * short); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		if _, ok := a.Holds(3); ok {
+			t.Fatal("it holds a shard whose lease it cannot read")
+		}
+	}
+	if found, err := b.Shards.Get(t.Context(), "default.3"); err != nil || found.Revision() != revision {
+		t.Errorf("the lease was written: %v", err)
+	}
+	js, err := jetstream.New(a.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: defaultNames(t), Node: shard.Node{Name: "old"}, TTL: short,
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: a.isBusy, Quiet: a.quiet, Changed: a.changed})
+	if !errors.Is(err, statedir.ErrNewer) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
+		t.Errorf("it begins beside a newer node: %v", err)
+	}
+	if len(keys(t, a.nc)) != 1 {
+		t.Error("the node that did not begin is listed")
+	}
+	a.leave(t)
+}

@@ -1,0 +1,86 @@
+package shard_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/bustest"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// stuck is a bucket of leases in which, once it is shut, nothing can be taken until
+// it is released.
+type stuck struct {
+	jetstream.KeyValue
+	shut    atomic.Bool
+	asked   chan struct{}
+	release chan struct{}
+}
+
+func (s *stuck) Create(ctx context.Context, key string, value []byte, opts ...jetstream.KVCreateOpt) (uint64, error) {
+	if s.shut.Load() {
+		select {
+		case s.asked <- struct{}{}:
+		default: // it was told
+		}
+		<-s.release
+	}
+	return s.KeyValue.Create(ctx, key, value, opts...)
+}
+
+// TestWhatIsHeldIsRenewedWhileOthersAreTaken: however long it takes to take a shard,
+// as in a storm, the leases of the others do not end meanwhile.
+//
+//behaviour:shows F2
+func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
+	bustest.Bubble(t, whatIsHeldIsRenewedWhileOthersAreTaken)
+}
+
+func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
+	e := server(t)
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := buckets(t, nc)
+	leases := b.Shards
+	slow := &stuck{KeyValue: leases, asked: make(chan struct{}, 1), release: make(chan struct{})}
+	b.Shards = slow
+	const ttl = 3 * shard.TTLMin // the machine may have other work
+	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
+	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Node: shard.Node{Name: "a"},
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it holds all", sole(m))
+	epochs := map[int]uint64{}
+	for s := 1; s < shards; s++ {
+		epochs[s], _ = m.Holds(s)
+	}
+	slow.shut.Store(true)
+	if err := leases.Delete(t.Context(), "default.0"); err != nil {
+		t.Fatal(err)
+	}
+	<-slow.asked
+	for end := time.Now().Add(2 * ttl); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		for s, epoch := range epochs {
+			if now, ok := m.Holds(s); !ok || now != epoch {
+				t.Fatalf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
+			}
+		}
+	}
+	close(slow.release)
+	until(t, "it holds all again", sole(m))
+	m.leave(t)
+}

@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// pools are the pools of which this node takes shards. A slot is the number of a shard
+// among the shards of all of them.
+type pools []shard.Pool
+
+// slot returns the slot of an address; not ok if its pool is not served here.
+func (p pools) slot(at mailbox.Address) (slot int, ok bool) {
+	name := cmp.Or(at.Pool(), names.DefaultPool)
+	for _, pool := range p {
+		if pool.Name == name {
+			return slot + mailbox.Shard(at, pool.Shards), true
+		}
+		slot += pool.Shards
+	}
+	return 0, false
+}
+
+func (p pools) slots() (n int) {
+	for _, pool := range p {
+		n += pool.Shards
+	}
+	return n
+}
+
+// Hold sets the functions of cfg that decide where this node acts. In a cluster the node
+// begins to hold shards only in keepShards, once its actors can act on them.
+func (o *Owner) Hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
+	if o.cfg.Alone {
+		lease, err := control.Own(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
+		if err != nil {
+			return err
+		}
+		cfg.Lease = lease
+		cfg.Serves = func(string) bool { return true } // this node is all pools
+		return nil
+	}
+	if err := o.openPools(ctx); err != nil {
+		return err
+	}
+	l := o
+	l.buckets = b
+	l.busy, l.reading = make([]atomic.Int64, l.pools.slots()), newReading(l.pools)
+	cfg.Post = ours{o.cfg.Logs, o.cfg.Post, l.reading}
+	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
+		k := l.keeper.Load()
+		s, ok := l.pools.slot(at)
+		if k == nil || !ok || !l.reading.open[s].Load() {
+			return 0, false
+		}
+		return k.Holds(s)
+	}
+	count := func(of []atomic.Int64) func(mailbox.Address, int) {
+		return func(at mailbox.Address, change int) {
+			if s, ok := l.pools.slot(at); ok {
+				of[s].Add(int64(change))
+			}
+		}
+	}
+	cfg.Alive, cfg.Busy = count(l.reading.alive), count(l.busy)
+	cfg.Serves = func(pool string) bool { return len(o.Serving(pool)) > 0 }
+	return nil
+}
+
+// openPools opens the pools that this node serves, and creates missing ones.
+func (o *Owner) openPools(ctx context.Context) error {
+	for _, name := range o.cfg.Pools {
+		size := SizeOf(name)
+		shards, err := o.cfg.Post.Make(ctx, name, size.Shards, size.Streams)
+		if err != nil {
+			return err
+		}
+		o.pools = append(o.pools, shard.Pool{Name: name, Shards: shards})
+	}
+	return nil
+}
+
+// KeepShards begins to hold shards, if there are other nodes to share them with.
+func (o *Owner) KeepShards(ctx context.Context) error {
+	if o.buckets == nil {
+		return nil
+	}
+	js, err := jetstream.New(o.cfg.Leases)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	buckets, err := o.buckets.Over(ctx, js, o.cfg.Names)
+	if err != nil {
+		return err
+	}
+	lines := o.reading.draw()
+	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: o.cfg.Names, Pools: o.pools, TTL: o.cfg.LeaseTTL,
+		Node: shard.Node{Name: cmp.Or(o.cfg.Name, o.cfg.Machine, "node"), Host: o.cfg.Machine, PID: os.Getpid(), Version: control.Version(),
+			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.Open(), ", "), Rules: o.cfg.Rules},
+		Load: o.load, Moved: o.movedShard,
+		Busy: func(s int) bool { return o.busy[s].Load() > 0 },
+		Quiet: func(s int, epoch uint64, done func()) {
+			o.cfg.Node().HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
+				slot, ok := o.pools.slot(at)
+				return ok && lease == epoch && slot == s
+			}, done)
+		},
+		Changed: streamReader{o}.changed, Logger: o.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	o.keeper.Store(k)
+	o.taking = takeover{o}.newTakeUps()
+	for _, l := range lines {
+		l.look() // for shards gained before there was an actor to act on them
+		o.cfg.Work.Go(func() { streamReader{o}.follow(l) })
+	}
+	o.cfg.Work.Go(poolWatch{o}.run)
+	return nil
+}
+
+// Drain finishes the work in progress and gives up all logs: to other nodes, if there are
+// any, or to the next owner of the state directory. After Drain only Close makes sense.
+// Drain returns early when ctx ends; the next owner then loses the work that was still in
+// progress.
+func (o *Owner) Drain(ctx context.Context) error {
+	done := make(chan struct{})
+	if k := o.keeper.Load(); k != nil {
+		k.Leave() // so that others take over as shards become quiet
+	}
+	o.cfg.Node().HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cluster: drain: %w", ctx.Err())
+	}
+}
+
+// View is what the control service knows about the nodes; nil if there is only this one.
+func (o *Owner) View() *control.Cluster {
+	k := o.keeper.Load()
+	if k == nil {
+		return nil
+	}
+	return &control.Cluster{Ask: k.Ask, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
+		list := []client.NodeInfo{}
+		for _, n := range k.Nodes() {
+			i := tellNode(n)
+			if n.ID == k.ID() {
+				i.Proof, i.Journal = o.cfg.Proof, o.cfg.Journal()
+				i.Live, i.Resting = o.census.count()
+				i.LiveRuns, i.QueuedRuns = o.admission.count()
+			}
+			list = append(list, i)
+		}
+		return list
+	}}
+}
+
+// tellNode converts a node to the form that clients see.
+func tellNode(n shard.Seen) client.NodeInfo {
+	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
+		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
+	if n.Leaving {
+		i.State = "leaving"
+	}
+	for _, name := range n.Pools {
+		i.Pools[name] = []int{}
+	}
+	for _, s := range n.Holds {
+		i.Pools[s.Pool] = append(i.Pools[s.Pool], s.N)
+		if s.Pool == names.DefaultPool {
+			i.Shards = append(i.Shards, s.N)
+		}
+	}
+	return i
+}
+
+// load sets the load that this node reports about itself.
+func (o *Owner) load(n *shard.Node) {
+	n.Live, n.Resting = o.census.count()
+	n.Busy = 0
+	for s := range o.busy {
+		n.Busy += o.busy[s].Load()
+	}
+}
+
+// Close releases the leases, so that other nodes need not wait for them to expire.
+func (o *Owner) Close() {
+	k := o.keeper.Load()
+	if k == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	k.Close(ctx)
+}
+
+// movedShard logs which shard this node gained or lost, and why.
+func (o *Owner) movedShard(node string, m shard.Move) {
+	data := event.ShardMoved{Pool: m.Pool, Shard: m.N, Why: string(m.Why), Epoch: m.Epoch, Other: m.Other}
+	o.cfg.Publish(control.Moved(node, o.cfg.Name, m.Taken, data, time.Now()))
+}

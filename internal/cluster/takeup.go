@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+// takeUps takes up the unfinished runs of gained shards, each shard separately: an
+// unreadable shard does not block others. It is retried after a growing pause, its lease is
+// kept, and it is reported until it can be read or another node has it.
+type takeUps struct {
+	ctx    context.Context
+	try    func(ctx context.Context, slot int) error
+	holds  func(slot int) bool
+	report func(slot int, err error) // nil: it can be read again
+	first  time.Duration             // of one attempt: see attempts
+	pause  time.Duration             // before the second attempt
+
+	mu    sync.Mutex
+	state map[int]*takeUp
+	turn  chan struct{}
+	wait  *sync.WaitGroup
+}
+
+// takeUp is one shard whose runs are being taken up.
+type takeUp struct {
+	again   bool // it was gained again meanwhile
+	running bool
+}
+
+const (
+	takeUpsAtOnce = 16               // attempts at once, not counting those that take long
+	takeUpTurn    = 5 * time.Second  // after which an attempt counts as one of these
+	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
+)
+
+// gained starts a goroutine that takes up the runs of a shard.
+func (u *takeUps) gained(slot int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.state[slot]
+	if t == nil {
+		t = &takeUp{}
+		u.state[slot] = t
+	}
+	if t.running {
+		t.again = true
+		return
+	}
+	t.running = true
+	u.wait.Go(func() { u.run(slot) })
+}
+
+// run tries until the runs of a shard are taken up, or the shard is lost.
+func (u *takeUps) run(slot int) {
+	taking := attempts{first: u.first, most: takeUpMost}
+	pause, failed := u.pause, false
+	for {
+		err := taking.try(u.ctx, func(ctx context.Context) error { return u.inTurn(ctx, slot) })
+		switch {
+		case u.ctx.Err() != nil:
+			return
+		case err == nil, !u.holds(slot):
+			if failed {
+				u.report(slot, nil)
+			}
+			if u.isOver(slot) {
+				return
+			}
+			taking, pause, failed = attempts{first: u.first, most: takeUpMost}, u.pause, false
+			continue
+		}
+		failed = true
+		u.report(slot, err)
+		select {
+		case <-u.ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, pauseMax)
+	}
+}
+
+// isOver ends the work at a shard, unless it was gained again meanwhile.
+func (u *takeUps) isOver(slot int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.state[slot]
+	t.running, t.again = t.again, false
+	return !t.running
+}
+
+// inTurn makes one attempt. An attempt that takes long yields its turn to another shard.
+func (u *takeUps) inTurn(ctx context.Context, slot int) error {
+	select {
+	case u.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var once sync.Once
+	leave := func() { once.Do(func() { <-u.turn }) }
+	defer leave()
+	late := time.AfterFunc(takeUpTurn, leave)
+	defer late.Stop()
+	return u.try(ctx, slot)
+}
+
+// takeover finds and wakes the unfinished runs of logs that an Owner has gained.
+type takeover struct{ *Owner }
+
+// newTakeUps makes the take-ups of a node.
+func (o takeover) newTakeUps() *takeUps {
+	return &takeUps{ctx: o.cfg.Life, try: o.takeUpShard, report: o.unreadable, first: openTimeout, pause: followPause, state: map[int]*takeUp{},
+		turn: make(chan struct{}, takeUpsAtOnce), wait: o.cfg.Work,
+		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
+}
+
+// takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, except
+// passivated ones: see takeUp.
+func (o takeover) takeUpShard(ctx context.Context, slot int) error {
+	s := o.keeper.Load().Shard(slot)
+	list, err := o.reading.index.read(ctx, o.cfg.Runs.List)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	logs, err := o.cfg.Post.AddressesIn(ctx, s.Pool, s.N)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	open, found, err := o.unfinished(ctx, list, logs)
+	if found > 0 {
+		o.reading.lookAgain() // reads skipped their logs, because their runs were unknown
+	}
+	if err != nil {
+		return err
+	}
+	pass := o.newRequeue(false)
+	defer pass.settle(ctx, false)
+	if err := o.cfg.Post.HeadsOf(ctx, s.Pool, []int{s.N}, o.wakes(open, pass)); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// unreadable logs that a shard cannot be read, or can be read again.
+func (o *Owner) unreadable(slot int, err error) {
+	k := o.keeper.Load()
+	if k == nil {
+		return
+	}
+	s := k.Shard(slot)
+	news := k.CannotRead(slot, err != nil)
+	if err != nil {
+		o.cfg.Logger.Error("a shard cannot be read: its runs stand still; it is tried again", "pool", s.Pool, "shard", s.N, "error", err)
+	}
+	if !news {
+		return
+	}
+	why := ""
+	if err != nil {
+		why = string(o.cfg.Mask.Bytes([]byte(err.Error())))
+	} else {
+		o.cfg.Logger.Info("a shard can be read again", "pool", s.Pool, "shard", s.N)
+	}
+	o.cfg.Publish(control.Unreadable(k.ID(), o.cfg.Name, err != nil, event.ShardUnreadable{Pool: s.Pool, Shard: s.N, Why: why}, time.Now()))
+}

@@ -1,0 +1,298 @@
+// Package agentfile reads agent definitions: Markdown files with YAML front
+// matter, in the form that other agent tools already use. The body is the
+// system prompt; all keys that are troupe's alone are below the one key x-troupe.
+//
+// A file that another tool accepts is accepted here: unknown keys become
+// notes. A known key with a value of the wrong type is an error, because
+// ignoring it would give the agent other limits than its author wrote.
+package agentfile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits of one file.
+const (
+	FileBytesMax        = 1 << 20
+	FrontMatterBytesMax = 128 << 10
+	depthMax            = 32 // of nested YAML
+	problemsMax         = 20 // reported for one file
+)
+
+// Errors. A message names the file, the line, and what to write instead.
+var (
+	ErrTooLarge    = errors.New("agentfile: too large")
+	ErrFrontMatter = errors.New("agentfile: bad front matter")
+	// ErrNoFrontMatter is the error for a Markdown file that is not an agent definition.
+	ErrNoFrontMatter = errors.New("agentfile: no front matter")
+	ErrField         = errors.New("agentfile: bad field")
+)
+
+// Definition is one agent as its file describes it. A field has its zero value if the file
+// does not set it.
+type Definition struct {
+	Path        string // of the file
+	Digest      string // of its bytes, see Digest; "" for one that was made in Go
+	Name        string // [a-z0-9_-]{1,64}; default: the file's name without .md
+	Description string
+	Prompt      string // the body, without leading and trailing blank lines
+
+	// Tools are the tools that the agent may use: nil for all that its parent has, empty for
+	// none.
+	Tools           []ToolRef
+	DisallowedTools []ToolRef
+	Model           string // "" and "inherit" both come as ""
+	PermissionMode  Mode
+	MaxTurns        int
+	Skills          []string
+	MCPServers      []MCPServer
+	Effort          string
+	Disabled        bool // Load leaves it out
+	// At is the line of each key of the front matter; nil for one that was made in Go.
+	At map[string]int
+
+	Budget      Budget
+	Delegates   []string // names of agents it may call; nil: not said, empty: none
+	Timeout     time.Duration
+	Fallback    []string // models, "provider/model", tried in this order
+	Temperature *float64
+	Placement   Placement
+	// OutputSchema is a path relative to the file, or JSON text that begins with "{".
+	OutputSchema string
+	Export       bool
+	// Policy is JSON text; the supervisor's package reads it.
+	Policy string
+	// LoopOptions are the loop options that differ from the run's; models in them have only
+	// names.
+	LoopOptions spec.LoopOptions
+	// Commands are tools of its own. The caller sets Dir and Env.
+	Commands []tool.CommandConfig
+
+	// Hooks are the agent's own hooks, by hook point.
+	Hooks []spec.Hook
+
+	// Other holds known keys that troupe keeps and does not act on:
+	// memory, color and the like.
+	Other map[string]any
+}
+
+// Budget limits an agent. Zero: no limit of its own.
+type Budget struct {
+	Tokens int64
+	USD    float64
+	Share  float64 // of the run's budget, above 0 up to 1
+}
+
+// Placement says which nodes may run an agent.
+type Placement struct {
+	Pool string
+}
+
+// MCPServer is a server that is named, or defined in the file.
+type MCPServer struct {
+	Name   string
+	Config map[string]any // nil: by its name in .mcp.json
+}
+
+// Mode decides about calls that need permission.
+type Mode string
+
+// Modes.
+const (
+	ModeDefault     Mode = "default"
+	ModeAcceptEdits Mode = "acceptEdits"
+	ModeDontAsk     Mode = "dontAsk"
+	ModeBypass      Mode = "bypassPermissions"
+	ModePlan        Mode = "plan"
+)
+
+var modes = map[string]Mode{
+	"default": ModeDefault, "acceptedits": ModeAcceptEdits, "accept-edits": ModeAcceptEdits, "dontask": ModeDontAsk,
+	"dont-ask": ModeDontAsk, "bypasspermissions": ModeBypass, "bypass": ModeBypass, "plan": ModePlan,
+}
+
+// Note is a remark for the author of a file that stops nothing.
+type Note struct {
+	Path string
+	Line int // 0: the file as a whole
+	Text string
+}
+
+func (n Note) String() string {
+	if n.Line == 0 {
+		return n.Path + ": " + n.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", n.Path, n.Line, n.Text)
+}
+
+var (
+	fence    = regexp.MustCompile(`^---[ \t]*\r?$`)
+	nameForm = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+)
+
+// Parse parses one file. path is used for messages and for the default name. On error the
+// Definition holds the parts that could be read.
+func Parse(path string, data []byte) (Definition, []Note, error) {
+	def := Definition{Path: path}
+	if len(data) > FileBytesMax {
+		return def, nil, &Problem{Path: path, Err: fmt.Errorf("%w: it has %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, len(data), FileBytesMax)}
+	}
+	front, body, err := cut(data)
+	if err != nil {
+		return def, nil, &Problem{Path: path, Err: err}
+	}
+	d := &decoder{path: path, def: &def}
+	def.Prompt = d.prompt(body)
+	root, err := d.parse(front)
+	if err != nil {
+		def.Name = fileName(path)
+		return def, d.notes, err
+	}
+	d.fields(root, "", topFields)
+	def.At = d.lines
+	d.complete()
+	return def, d.notes, errors.Join(d.problems...)
+}
+
+// cut separates the front matter of a file that may begin with a mark.
+func cut(data []byte) (front, body []byte, err error) {
+	if utf16(data) {
+		return nil, nil, fmt.Errorf("%w: it is UTF-16; save it as UTF-8", ErrFrontMatter)
+	}
+	return split(bytes.TrimPrefix(data, []byte("\uFEFF")))
+}
+
+// split separates the front matter, which must begin in the first line.
+func split(data []byte) (front, body []byte, err error) {
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if !fence.Match(first) {
+		return nil, nil, fmt.Errorf("%w: the first line must be ---", ErrNoFrontMatter)
+	}
+	for at := 0; at < len(rest); {
+		line := rest[at:]
+		end := bytes.IndexByte(line, '\n')
+		if end >= 0 {
+			line = line[:end]
+		} else {
+			end = len(line)
+		}
+		if fence.Match(line) {
+			if at > FrontMatterBytesMax {
+				return nil, nil, fmt.Errorf("%w: the front matter is %d bytes, at most %d are read", ErrTooLarge, at, FrontMatterBytesMax)
+			}
+			return rest[:at], rest[min(at+end+1, len(rest)):], nil
+		}
+		at += end + 1
+	}
+	return nil, nil, fmt.Errorf("%w: it is not closed; end it with a line ---", ErrFrontMatter)
+}
+
+// prompt is the body as text.
+func (d *decoder) prompt(body []byte) string {
+	text := strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n")
+	if clean := strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"); clean != text {
+		d.note(0, "the body has bytes that are no text; they are shown as \uFFFD")
+		return clean
+	}
+	return text
+}
+
+// complete sets defaults and checks rules that involve several keys.
+func (d *decoder) complete() {
+	d.name()
+	if strings.TrimSpace(d.def.Description) == "" {
+		d.problem(0, "description is missing; say in a sentence when to call this agent")
+	}
+	if d.def.Prompt == "" {
+		d.note(0, "the body is empty: the agent has no system prompt of its own")
+	}
+	d.callees()
+	d.soundManners(d.lines[ownKey])
+	d.tellKept()
+	d.tellTools()
+	d.tellParts()
+}
+
+// name defaults to the file's name, and converts a display name to one that can be part of
+// a subject.
+func (d *decoder) name() {
+	said := d.def.Name
+	if said == "" {
+		said = fileName(d.path)
+	}
+	if d.def.Name = said; nameForm.MatchString(said) {
+		return
+	}
+	for _, name := range []string{said, fileName(d.path)} {
+		if d.def.Name = proper(name); d.def.Name != "" {
+			d.note(d.lines["name"], "the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
+			return
+		}
+	}
+	d.def.Name = said
+	d.problem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
+}
+
+// tellKept adds one note that names the keys that are read and have no effect.
+func (d *decoder) tellKept() {
+	names := slices.SortedFunc(maps.Keys(d.def.Other), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.lines[a], d.lines[b]), strings.Compare(a, b))
+	})
+	switch len(names) {
+	case 0:
+	case 1:
+		d.note(d.lines[names[0]], "%s is kept and has no effect here", names[0])
+	default:
+		d.note(d.lines[names[0]], "%s are kept and have no effect here", strings.Join(names, ", "))
+	}
+}
+
+// tellTools adds notes about the tools that troupe does not have: those that other programs
+// have, and unknown names.
+func (d *decoder) tellTools() {
+	own := map[string]bool{}
+	for _, c := range d.def.Commands {
+		own[c.Name] = true
+	}
+	var foreign []string
+	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
+		switch {
+		case ref.known() || own[ref.Name]:
+		case ref.foreign():
+			if !slices.Contains(foreign, ref.Name) {
+				foreign = append(foreign, ref.Name)
+			}
+		default:
+			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, Meant(ref.Name))
+		}
+	}
+	if len(foreign) > 0 {
+		d.note(d.lines["tools"], "troupe has no %s; the agent goes without", strings.Join(foreign, ", "))
+	}
+}
+
+// fileName returns the name of an agent whose file does not set one.
+func fileName(path string) string {
+	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), ".agent")
+	return strings.ToLower(strings.ReplaceAll(stem, " ", "-"))
+}
+
+var improper = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// proper returns the nearest allowed name, "" if there is none.
+func proper(name string) string {
+	name = strings.Trim(improper.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	return name[:min(len(name), 64)]
+}

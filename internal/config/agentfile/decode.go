@@ -1,0 +1,255 @@
+package agentfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder walks the front matter and collects its problems.
+type decoder struct {
+	path     string
+	def      *Definition
+	strict   bool           // an unknown key is an error
+	shared   bool           // the file is about all agents, not one
+	lines    map[string]int // of top-level keys
+	notes    []Note
+	problems []error
+}
+
+// The front matter begins after the fence, so its first line is line 2 of the file.
+
+func (d *decoder) note(line int, format string, args ...any) {
+	if len(d.notes) < problemsMax {
+		d.notes = append(d.notes, Note{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (d *decoder) problem(line int, format string, args ...any) {
+	if len(d.problems) >= problemsMax {
+		return
+	}
+	d.problems = append(d.problems, &Problem{d.path, max(0, line), fmt.Errorf("%w: %s", ErrField, fmt.Sprintf(format, args...))})
+}
+
+// document parses YAML text to its one root node.
+func document(text []byte) (root *yaml.Node, err error) {
+	defer func() { // the parser might panic on untrusted text
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errYAML, p)
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return &yaml.Node{Kind: yaml.MappingNode}, nil
+	}
+	return doc.Content[0], nil
+}
+
+var errYAML = errors.New("the YAML parser failed")
+
+// forbidden finds constructs that a definition does not need and an attacker does: aliases,
+// which make small files large, and deep nesting.
+func forbidden(n *yaml.Node, depth int) (line int, what string) {
+	if n.Kind == yaml.AliasNode {
+		return n.Line, "YAML aliases (*name) are not allowed; write the value again"
+	}
+	if depth > depthMax {
+		return n.Line, fmt.Sprintf("nested more than %d levels deep", depthMax)
+	}
+	for _, c := range n.Content {
+		if line, what := forbidden(c, depth+1); what != "" {
+			return line, what
+		}
+	}
+	return 0, ""
+}
+
+// field reads one value.
+type field func(d *decoder, key string, n *yaml.Node)
+
+// fields reads a mapping with the readers of its known keys.
+func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, strings.TrimSuffix(within, "."), "a mapping, such as {key: value}")
+		return
+	}
+	if d.lines == nil {
+		d.lines = map[string]int{}
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := strings.ToValidUTF8(key.Value, "\uFFFD")
+		if key.Kind != yaml.ScalarNode || seen[name] {
+			d.problem(key.Line+1, "key %.60q is used twice or is no text; keep one", name)
+			continue
+		}
+		seen[name] = true
+		if within == "" {
+			d.lines[name] = key.Line + 1
+		}
+		read := known[name]
+		if read == nil && (d.strict || strings.HasPrefix(within, ownKey+".")) {
+			d.problem(key.Line+1, "unknown key %.60q%s", within+name, didYouMean(name, keysOf(known)))
+			continue
+		}
+		if read == nil {
+			d.note(key.Line+1, "unknown key %.60q is ignored%s", within+name, didYouMean(name, keysOf(known)))
+			continue
+		}
+		if value.Tag == "!!null" {
+			continue // a key without a value has no effect
+		}
+		read(d, within+name, value)
+	}
+}
+
+func keysOf(known map[string]field) []string {
+	names := make([]string, 0, len(known))
+	for name := range known {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (d *decoder) wrong(n *yaml.Node, key, remedy string) {
+	d.problem(n.Line+1, "%s is %s; write %s", key, kindOf(n), remedy)
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.Tag {
+	case "!!int", "!!float":
+		return "the number " + n.Value
+	case "!!bool":
+		return "the word " + n.Value
+	}
+	return fmt.Sprintf("%.60q", n.Value)
+}
+
+func (d *decoder) text(n *yaml.Node, key string) string {
+	if n.Kind != yaml.ScalarNode {
+		d.wrong(n, key, "a text")
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(n.Value, "\uFFFD"))
+}
+
+// list reads a list of texts, or a text with commas.
+func (d *decoder) list(n *yaml.Node, key string) []string {
+	items := []string{}
+	switch {
+	case n.Kind == yaml.ScalarNode:
+		return append(items, commas(d.text(n, key))...)
+	case n.Kind != yaml.SequenceNode:
+		d.wrong(n, key, "a list, such as [a, b]")
+		return items
+	}
+	for _, c := range n.Content {
+		if s := d.text(c, key); s != "" {
+			items = append(items, s)
+		}
+	}
+	return items
+}
+
+// commas splits a text at commas that are not inside parentheses.
+func commas(s string) []string {
+	var items []string
+	depth, from := 0, 0
+	add := func(item string) {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	for i, r := range s {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth = max(0, depth-1)
+		case r == ',' && depth == 0:
+			add(s[from:i])
+			from = i + 1
+		}
+	}
+	add(s[from:])
+	return items
+}
+
+func (d *decoder) number(n *yaml.Node, key string, low, high float64, remedy string) float64 {
+	v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || v < low || v > high {
+		d.wrong(n, key, remedy)
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) integer(n *yaml.Node, key string, remedy string) int64 {
+	v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
+	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
+		d.wrong(n, key, remedy)
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) duration(n *yaml.Node, key string) time.Duration {
+	v, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
+		d.wrong(n, key, "a duration, such as 90s or 3m")
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) boolean(n *yaml.Node, key string) bool {
+	v, err := strconv.ParseBool(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.wrong(n, key, "true or false")
+		return false
+	}
+	return v
+}
+
+// anything decodes a value of any form; it is bounded because there are no aliases.
+func (d *decoder) anything(n *yaml.Node, key string) any {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		d.wrong(n, key, "valid YAML without special tags")
+		return nil
+	}
+	return v
+}
+
+// json returns a mapping as JSON text.
+func (d *decoder) json(n *yaml.Node, key string) string {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, key, "a mapping, such as {key: value}")
+		return ""
+	}
+	text, err := json.Marshal(d.anything(n, key))
+	if err != nil {
+		d.wrong(n, key, "a mapping whose keys are texts")
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,209 @@
+package agentfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// filesMax bounds the files that one Load reads.
+const filesMax = 1000
+
+// Dirs returns the places of agent definitions in order of precedence: the given places
+// (--agents), then .troupe/agents, .agents/agents, .claude/agents, .opencode/agent and
+// .opencode/agents of the workspace, then those of the user. It does not check that they
+// exist.
+func Dirs(workspace string, given ...string) []string {
+	dirs := append([]string{}, given...)
+	if workspace != "" {
+		for _, name := range localDirs {
+			dirs = append(dirs, filepath.Join(workspace, filepath.FromSlash(name)))
+		}
+	}
+	return append(dirs, UserDirs()...)
+}
+
+// localDirs are the places of a working directory.
+var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
+
+// UserDirs are the places of the user.
+func UserDirs() (dirs []string) {
+	if config, err := os.UserConfigDir(); err == nil {
+		dirs = append(dirs, filepath.Join(config, "troupe", "agents"))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		dirs = append(dirs, filepath.Join(home, ".claude", "agents"))
+	}
+	return dirs
+}
+
+// Load reads all definitions of the places, in this order; each place is a file, or a
+// directory in which Load finds every *.md file at any depth. If two agents have one name,
+// the first takes precedence and a note names the other. Load skips places that do not
+// exist; it skips Markdown files without front matter and adds a note.
+//
+// The error joins the errors of all files that could not be read; Load returns the other
+// definitions all the same. A broken definition keeps its name: a definition of that name
+// with lower precedence does not replace it.
+func Load(dirs ...string) ([]Definition, []Note, error) {
+	l := &loader{first: map[string]string{}}
+	for _, dir := range dirs {
+		l.place(dir)
+	}
+	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
+// Find is Load for the places of Dirs. Files in the workspace may come from anyone: Find
+// follows no link that leads out of it.
+func Find(workspace string, given ...string) ([]Definition, []Note, error) {
+	l := &loader{first: map[string]string{}}
+	for _, dir := range given {
+		l.place(dir)
+	}
+	if workspace != "" {
+		l.below(workspace, localDirs...)
+	}
+	for _, dir := range UserDirs() {
+		l.place(dir)
+	}
+	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
+// LoadBelow is Load for one place below a directory: it follows no link that leads out of
+// that directory.
+func LoadBelow(dir, place string) ([]Definition, []Note, error) {
+	l := &loader{first: map[string]string{}}
+	rel, err := filepath.Rel(dir, place)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, nil, &Problem{Path: place, Err: safefile.ErrOutside}
+	}
+	l.below(dir, rel)
+	return l.defs, l.notes, errors.Join(l.problems...)
+}
+
+type loader struct {
+	root     *os.Root // that files are read below; nil: anywhere
+	top      string   // its path
+	defs     []Definition
+	notes    []Note
+	problems []error
+	first    map[string]string // name → path of the definition that counts
+	files    int
+}
+
+// below reads the places of a directory.
+func (l *loader) below(dir string, places ...string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
+		}
+		return
+	}
+	defer func() { _ = root.Close() }()
+	l.root, l.top = root, dir
+	for _, place := range places {
+		place = filepath.FromSlash(place)
+		l.walked(filepath.Join(dir, place), fs.WalkDir(root.FS(), filepath.ToSlash(place), func(path string, e fs.DirEntry, err error) error {
+			return l.visit(place, filepath.FromSlash(path), e, err)
+		}))
+	}
+	l.root, l.top = nil, ""
+}
+
+func (l *loader) place(dir string) {
+	l.walked(dir, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { return l.visit(dir, path, e, err) }))
+}
+
+// walked records why a place could not be read completely.
+func (l *loader) walked(dir string, err error) {
+	if err != nil {
+		l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
+	}
+}
+
+// visit reads a file of a place; the place itself may be a file.
+func (l *loader) visit(place, path string, e fs.DirEntry, err error) error {
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if e.IsDir() || path != place && !strings.EqualFold(filepath.Ext(path), ".md") {
+		return nil
+	}
+	if l.files++; l.files > filesMax {
+		return fmt.Errorf("%w: more than %d files", ErrTooLarge, filesMax)
+	}
+	l.file(path)
+	return nil
+}
+
+// read reads a file and returns the path by which messages name it.
+func (l *loader) read(path string) (data []byte, known string, err error) {
+	if l.root == nil {
+		data, err = read(path)
+		return data, path, err
+	}
+	data, err = safefile.ReadIn(l.root, path, FileBytesMax)
+	return data, filepath.Join(l.top, path), err
+}
+
+func (l *loader) file(path string) {
+	data, path, err := l.read(path)
+	if err != nil {
+		l.problems = append(l.problems, &Problem{Path: path, Err: reason(err)})
+		return
+	}
+	def, notes, err := Parse(path, data)
+	def.Digest = Digest(data)
+	if errors.Is(err, ErrNoFrontMatter) {
+		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is no agent definition"})
+		return
+	}
+	l.notes = append(l.notes, notes...)
+	if first, taken := l.first[def.Name]; taken {
+		l.notes = append(l.notes, Note{Path: path, Text: fmt.Sprintf("skipped: agent %q is defined by %s", def.Name, first)})
+		return
+	}
+	l.first[def.Name] = path
+	if err != nil {
+		l.problems = append(l.problems, err)
+		return
+	}
+	if def.Disabled {
+		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
+		return
+	}
+	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.Line(schemaKey, ownKey), def.OutputSchema); err != nil {
+		l.problems = append(l.problems, err)
+		return
+	}
+	l.defs = append(l.defs, def)
+}
+
+// read reads a file that Parse may accept.
+func read(path string) ([]byte, error) { return safefile.Read(path, FileBytesMax) }
+
+// reason returns why a file is not read, without its path, which a Problem contains.
+func reason(err error) error {
+	err = safefile.Reason(err)
+	if errors.Is(err, safefile.ErrTooLarge) {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return err
+}
+
+// Digest returns the identity of a file's content.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,389 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Shared holds the settings of a file (troupe.yaml) that apply to all agents.
+type Shared struct {
+	LoopOptions spec.LoopOptions
+	Tools       []ToolRule // sorted by name
+	// OutputSchema is as in a Definition; Share reads it into LoopOptions.
+	OutputSchema string
+}
+
+// ToolRule is an operator's rule about a tool, whichever source the tool comes from.
+type ToolRule struct {
+	Name  string      // ours: see ToolName
+	Class model.Class // "": the tool's own class
+	Poll  bool        // the tool is meant to be called repeatedly
+	Line  int
+	// Allow lists what the tool may do without approval: hosts for http_get, commands for
+	// shell. If Allow is set, even to an empty list, every agent that may have all tools has
+	// this one.
+	Allow []string
+	// Deny are commands of shell that never run, even if a rule allows them.
+	Deny []string
+	// Private are addresses that http_get may reach although they are not public.
+	Private []string
+	// Read are files and directories that commands of shell may read.
+	Read []string
+	// Git lets commands of shell write git directories.
+	Git bool
+	// Timeout of a call; 0 is the tool's own.
+	Timeout time.Duration
+}
+
+// SharedKeys returns the keys of a settings file that Share reads; other packages read the
+// rest.
+func SharedKeys() []string { return append(slices.Sorted(maps.Keys(mannerFields())), "tools") }
+
+// Share reads a settings file. A missing file is an empty one.
+func Share(file string) (Shared, error) {
+	data, err := read(file)
+	return share(file, data, err)
+}
+
+// ScriptPrefix begins the route of a model that is a file of this machine.
+const ScriptPrefix = "script/"
+
+// ShareOf reads the settings file of a directory, which may come from anyone: it follows no
+// link that leads out of the directory, and the file names no script as a model.
+func ShareOf(dir, name string) (Shared, error) {
+	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
+	return shareOf(filepath.Join(dir, name), data, err)
+}
+
+func shareOf(file string, data []byte, err error) (Shared, error) {
+	out, err := share(file, data, err)
+	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
+		return Shared{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
+	}
+	return out, err
+}
+
+func share(file string, data []byte, err error) (Shared, error) {
+	var none Shared
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("agentfile: %w", err)
+	}
+	out, err := ParseShared(file, data)
+	if err != nil {
+		return none, err
+	}
+	out.LoopOptions.Require.Schema, err = answerSchema(file, 0, out.OutputSchema)
+	return out, err
+}
+
+// answerSchema returns the text of a schema that a file contains, or names by a path:
+// relative to the file, and below its directory.
+func answerSchema(file string, line int, ref string) (string, error) {
+	if ref == "" || strings.HasPrefix(ref, "{") {
+		return ref, nil
+	}
+	fail := func(err error) (string, error) {
+		var at *fs.PathError // which says it in the words of a call of the system
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file beside this one: %w", ErrField, ref, err)}
+	}
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = dir.Close() }()
+	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
+	if err != nil {
+		return fail(reason(err))
+	}
+	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
+		return fail(err)
+	}
+	return string(text), nil
+}
+
+// ParseShared reads the text of a file of settings; path is for messages.
+func ParseShared(path string, data []byte) (Shared, error) {
+	var out Shared
+	if len(data) > FileBytesMax {
+		return out, fmt.Errorf("%w: %s is %d bytes, at most %d are read", ErrTooLarge, path, len(data), FileBytesMax)
+	}
+	root, err := document(data)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w: %w", path, ErrField, err)
+	}
+	if root.Kind != yaml.MappingNode {
+		return out, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", path, root.Line, ErrField)
+	}
+	d, known := &decoder{path: path, def: &Definition{}, strict: true}, mannerFields()
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		read := known[key.Value]
+		if key.Value == "tools" {
+			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.toolRules(k, n) }
+		}
+		if read == nil || value.Tag == "!!null" {
+			continue
+		}
+		if line, what := forbidden(value, 0); what != "" {
+			return out, fmt.Errorf("%s:%d: %w: %s", path, line, ErrField, what)
+		}
+		raise(value)
+		read(d, key.Value, value)
+	}
+	d.soundManners(0)
+	out.LoopOptions, out.OutputSchema = d.def.LoopOptions, d.def.OutputSchema
+	return out, errors.Join(d.problems...)
+}
+
+// mannerFields are the keys below x-troupe, and at the top of a settings file.
+func mannerFields() map[string]field {
+	return map[string]field{
+		"require": readRequire, "criteria": readRequire,
+		"continue":     readContinue,
+		"watch":        readWatch,
+		"breaker":      readBreaker,
+		"context":      readContext,
+		"polling":      func(d *decoder, k string, n *yaml.Node) { d.def.LoopOptions.Watch.Polling = ourNames(d.list(n, k)) },
+		"tool_retries": readToolRetries,
+	}
+}
+
+// soundManners checks rules that involve several keys.
+func (d *decoder) soundManners(line int) {
+	if len(d.problems) > 0 {
+		return
+	}
+	m := d.def.LoopOptions
+	if strings.HasPrefix(d.def.OutputSchema, "{") {
+		m.Require.Schema = d.def.OutputSchema
+	}
+	if err := m.Validate(); err != nil {
+		d.problem(line, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+	}
+	if n := len(d.def.Fallback); n > spec.FallbacksMax {
+		d.problem(line, "fallback names %d models, at most %d are tried", n, spec.FallbacksMax)
+	}
+}
+
+func ourNames(names []string) []string {
+	for i, name := range names {
+		names[i] = ToolName(name)
+	}
+	return names
+}
+
+// count reads a whole number; 0 means none.
+func (d *decoder) count(n *yaml.Node, key, remedy string) int {
+	return int(d.number(n, key, 0, 1<<30, remedy))
+}
+
+// isOff recognizes `off` and false, which other parsers take for the same word.
+func isOff(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && slices.Contains([]string{"off", "false", "no"}, strings.ToLower(n.Value))
+}
+
+// readRequire takes {evidence: [grep, {tool: read_file, contains: refund}], schema: {…}, tries: 2}.
+func readRequire(d *decoder, key string, n *yaml.Node) {
+	r := &d.def.LoopOptions.Require
+	d.fields(n, key+".", map[string]field{
+		"evidence": func(d *decoder, k string, n *yaml.Node) {
+			if n.Kind != yaml.SequenceNode {
+				d.wrong(n, k, "a list, such as [grep, {tool: read_file, contains: refund}]")
+				return
+			}
+			for _, c := range n.Content {
+				r.Evidence = append(r.Evidence, d.evidence(k, c))
+			}
+		},
+		"schema": readSchema,
+		"tries":  func(d *decoder, k string, n *yaml.Node) { r.Tries = d.count(n, k, "a number, such as 2") },
+	})
+}
+
+func (d *decoder) evidence(key string, n *yaml.Node) (e spec.Evidence) {
+	if n.Kind == yaml.ScalarNode {
+		return Evidence(d.text(n, key))
+	}
+	d.fields(n, key+".", map[string]field{
+		"tool":     func(d *decoder, k string, n *yaml.Node) { e.Tool = ToolName(d.text(n, k)) },
+		"contains": func(d *decoder, k string, n *yaml.Node) { e.Contains = d.text(n, k) },
+	})
+	return e
+}
+
+// Evidence reads NAME or NAME=TEXT: a successful result of that tool, with that
+// text in it.
+func Evidence(text string) spec.Evidence {
+	name, contains, _ := strings.Cut(text, "=")
+	return spec.Evidence{Tool: ToolName(strings.TrimSpace(name)), Contains: contains}
+}
+
+// readContinue takes a number of tokens, or {tokens: 50000, percent: 90, small: 500, rounds: 3}.
+func readContinue(d *decoder, key string, n *yaml.Node) {
+	c := &d.def.LoopOptions.Continue
+	tokens := func(d *decoder, k string, n *yaml.Node) {
+		c.Tokens = d.integer(n, k, "a number of output tokens to use up, such as 50000")
+	}
+	switch {
+	case isOff(n):
+		c.Tokens = spec.Off
+	case n.Kind == yaml.ScalarNode:
+		tokens(d, key, n)
+	default:
+		d.fields(n, key+".", map[string]field{
+			"tokens":  tokens,
+			"percent": func(d *decoder, k string, n *yaml.Node) { c.Percent = d.count(n, k, "a percentage, such as 90") },
+			"small": func(d *decoder, k string, n *yaml.Node) {
+				c.Small = int64(d.count(n, k, "a number of tokens, such as 500"))
+			},
+			"rounds": func(d *decoder, k string, n *yaml.Node) { c.Rounds = d.count(n, k, "a number, such as 3") },
+		})
+	}
+}
+
+// readWatch reads off, or {of: 6, identical: 3, pattern: 4, stuck: 3}: missing keys keep
+// their defaults.
+func readWatch(d *decoder, key string, n *yaml.Node) {
+	w := &d.def.LoopOptions.Watch
+	polling := w.Polling
+	if isOff(n) {
+		w.Of = spec.Off
+		return
+	}
+	*w = spec.DefaultLoopOptions().Watch
+	w.Polling = polling
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number of calls, such as 6") }
+	}
+	d.fields(n, key+".", map[string]field{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck)})
+	if w.Of == 0 {
+		w.Of = spec.Off
+	}
+}
+
+// readBreaker takes off, or {failures: 2, forbidden: 3}; 0 is off.
+func readBreaker(d *decoder, key string, n *yaml.Node) {
+	b := &d.def.LoopOptions.Breaker
+	if isOff(n) {
+		*b = spec.Breaker{Failures: spec.Off, Forbidden: spec.Off}
+		return
+	}
+	*b = spec.DefaultLoopOptions().Breaker
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) {
+			if *into = d.count(n, k, "a number, such as 2"); *into == 0 {
+				*into = spec.Off
+			}
+		}
+	}
+	d.fields(n, key+".", map[string]field{"failures": number(&b.Failures), "forbidden": number(&b.Forbidden)})
+}
+
+// readContext takes off, or {percent: 70, tail: 10, prune_tail: 4, within: 20, summary_tokens: 1024, model: provider/model}.
+func readContext(d *decoder, key string, n *yaml.Node) {
+	c := &d.def.LoopOptions.Context
+	if isOff(n) {
+		c.Percent = spec.Off
+		return
+	}
+	number := func(into *int) field {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number, such as 10") }
+	}
+	d.fields(n, key+".", map[string]field{
+		"percent": number(&c.Percent), "tail": number(&c.Tail), "prune_tail": number(&c.PruneTail), "within": number(&c.Within),
+		"summary_tokens": func(d *decoder, k string, n *yaml.Node) {
+			c.Summary = int64(d.count(n, k, "a number of tokens, such as 1024"))
+		},
+		"model": func(d *decoder, k string, n *yaml.Node) {
+			if name := d.text(n, k); name != "" && name != "inherit" {
+				c.Model = &spec.Model{Name: name}
+			}
+		},
+	})
+}
+
+func readToolRetries(d *decoder, key string, n *yaml.Node) {
+	m := &d.def.LoopOptions
+	if isOff(n) {
+		m.ToolRetries = spec.Off
+		return
+	}
+	if m.ToolRetries = d.count(n, key, "a number from 0 to 3"); m.ToolRetries == 0 {
+		m.ToolRetries = spec.Off
+	}
+}
+
+// paths reads absolute paths; ~ expands to the home directory of the user whose process
+// reads them.
+func (d *decoder) paths(n *yaml.Node, key string) []string {
+	list := d.list(n, key)
+	for i, p := range list {
+		if rest, ok := strings.CutPrefix(p, "~/"); ok || p == "~" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				d.problem(n.Line, "%s: %q: %v", key, p, err)
+				continue
+			}
+			p = filepath.Join(home, rest)
+			if list[i] == "~" {
+				p = home
+			}
+		}
+		if !filepath.IsAbs(p) {
+			d.wrong(n, key, "absolute paths, such as /opt/go or ~/go")
+		}
+		list[i] = p
+	}
+	return list
+}
+
+// toolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
+func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, key, "a mapping of tools, such as {shell: {class: irreversible}}")
+		return nil
+	}
+	rules := map[string]ToolRule{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := ToolName(n.Content[i].Value)
+		r := ToolRule{Name: name, Line: n.Content[i].Line + 1}
+		d.fields(n.Content[i+1], key+"."+name+".", map[string]field{
+			"class": func(d *decoder, k string, n *yaml.Node) {
+				if r.Class = model.Class(d.text(n, k)); r.Class.Risk() < 0 {
+					d.wrong(n, k, "read, idempotent, effect or irreversible")
+				}
+			},
+			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
+			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.list(n, k) },
+			"deny":    func(d *decoder, k string, n *yaml.Node) { r.Deny = d.list(n, k) },
+			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.list(n, k) },
+			"git":     func(d *decoder, k string, n *yaml.Node) { r.Git = d.boolean(n, k) },
+			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.paths(n, k) },
+			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.duration(n, k) },
+		})
+		if _, twice := rules[name]; twice {
+			d.problem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)
+		}
+		rules[name] = r
+	}
+	return slices.SortedFunc(maps.Values(rules), func(a, b ToolRule) int { return strings.Compare(a.Name, b.Name) })
+}

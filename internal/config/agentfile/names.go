@@ -1,0 +1,137 @@
+package agentfile
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/suggest"
+)
+
+// ToolRef is a tool as a definition names it, with the part in parentheses:
+// "Bash(git log:*)" is {shell, "git log:*"}.
+type ToolRef struct {
+	Name string // ours: see ToolName
+	Args string // "" : any arguments
+}
+
+// builtinTools are the names that troupe knows.
+var builtinTools = []string{"append_run_journal_entry", "ask_human", "delegate", "edit_file", "get_run_journal", "git_blame", "git_log",
+	"git_numstat", "git_show", "glob", "grep", "http_get", "list_dir", "read_file", "read_result", "send_message", "shell", "skill",
+	"update_run_journal", "write_file"}
+
+// aliases are the names that other tools use, in lower case.
+var aliases = map[string]string{
+	"read": "read_file", "write": "write_file", "edit": "edit_file", "multiedit": "edit_file", "bash": "shell", "exec": "shell",
+	"glob": "glob", "grep": "grep", "ls": "list_dir", "list": "list_dir", "webfetch": "http_get", "http": "http_get", "task": "delegate", "agent": "delegate",
+	"skill": "skill", "askuserquestion": "ask_human", "question": "ask_human", "sendmessage": "send_message", "execute": "shell",
+	"search": "grep", "web": "http_get", "custom-agent": "delegate",
+}
+
+// toolWords are all words for tools that are known.
+func toolWords() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(aliases)), builtinTools)
+}
+
+// Meant returns the end of a message about an unknown tool: a suggestion of a similar name,
+// or "" if none is similar.
+func Meant(name string) string { return didYouMean(name, toolWords()) }
+
+// foreign are tools of other programs, in lower case, that have no equivalent here.
+var foreign = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
+	"exitplanmode", "exitworktree", "external_directory", "killbash", "killshell", "listmcpresourcestool", "lsp", "monitor", "multiedit", "notebookedit",
+	"notebookread", "patch", "readmcpresourcetool", "slashcommand", "taskcreate", "taskget", "tasklist", "taskoutput", "taskstop",
+	"taskupdate", "teamcreate", "teamdelete", "todo", "todoread", "todowrite", "toolsearch", "websearch", "workflow"}
+
+// ToolName returns troupe's name of a tool that other programs may call otherwise: Read is
+// read_file. An unknown name stays as it is.
+func ToolName(name string) string {
+	lower := strings.ToLower(name)
+	if ours, ok := aliases[lower]; ok {
+		return ours
+	}
+	if slices.Contains(builtinTools, lower) {
+		return lower
+	}
+	return name
+}
+
+// Refs reads the names of tools as a definition has them.
+func Refs(items []string) []ToolRef { return refs(items) }
+
+var refForm = regexp.MustCompile(`^([^()\s]+)\s*(?:\((.*)\))?$`)
+
+// refs is never nil: an empty list of tools means none.
+func refs(items []string) []ToolRef {
+	list := []ToolRef{}
+	for _, item := range items {
+		ref := ToolRef{Name: item}
+		if m := refForm.FindStringSubmatch(item); m != nil {
+			ref = ToolRef{Name: ToolName(m[1]), Args: m[2]}
+			if server, tool, ok := strings.Cut(ref.Name, "/"); ok { // Copilot's notation
+				ref.Name = "mcp__" + server + "__" + tool
+			}
+		}
+		list = append(list, ref)
+	}
+	return list
+}
+
+func (r ToolRef) foreign() bool { return slices.Contains(foreign, strings.ToLower(r.Name)) }
+
+func (r ToolRef) known() bool {
+	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, "mcp__") || strings.ContainsRune(r.Name, '*')
+}
+
+// names reports whether a reference matches a tool. "mcp__server" matches all tools of that
+// server, and * matches any text.
+func (r ToolRef) names(tool string) bool {
+	if before, after, ok := strings.Cut(r.Name, "*"); ok {
+		return len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
+	}
+	return r.Name == tool || strings.HasPrefix(r.Name, "mcp__") && strings.HasPrefix(tool, r.Name+"__")
+}
+
+// Allows reports whether the definition lets its agent have a tool at all, under
+// some arguments at least. A tool of its own is allowed unless it is disallowed;
+// a ref in DisallowedTools that names arguments forbids only those, so it does
+// not count here.
+func (d Definition) Allows(tool string) bool {
+	for _, r := range d.DisallowedTools {
+		if r.Args == "" && r.names(tool) {
+			return false
+		}
+	}
+	if d.Tools == nil {
+		return true
+	}
+	for _, c := range d.Commands {
+		if c.Name == tool {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.Tools, func(r ToolRef) bool { return r.names(tool) })
+}
+
+// suggestDistance is the maximum number of letters in which a suggested name may differ.
+const suggestDistance = 2
+
+// didYouMean suggests the nearest known word, "" if there is none.
+func didYouMean(name string, known []string) string {
+	if len(name) == 0 || len(name) > suggest.WordMax {
+		return ""
+	}
+	best, nearest := suggestDistance+1, ""
+	for _, k := range known {
+		n, half := suggest.Distance(suggest.Plain(name), suggest.Plain(k)), len(k)/2
+		closer := n < best || n == best && len(k) == len(name) && len(nearest) != len(name) // modle is model, not mode
+		if closer && (n < half || n == half && strings.EqualFold(name[:1], k[:1])) {
+			best, nearest = n, k
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return "; did you mean " + nearest + "?"
+}

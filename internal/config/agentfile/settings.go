@@ -1,0 +1,27 @@
+package agentfile
+
+import (
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// DirectorySettings is the content of a directory's settings file, read once. Each part has
+// its own error: a broken one does not hide the other.
+type DirectorySettings struct {
+	File      string
+	Shared    Shared
+	SharedErr error
+	Hooks     []spec.Hook
+	HooksErr  error
+}
+
+// SettingsOf reads the file of settings of a directory: see ShareOf.
+func SettingsOf(dir, name string) DirectorySettings {
+	s := DirectorySettings{File: filepath.Join(dir, name)}
+	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
+	s.Shared, s.SharedErr = shareOf(s.File, data, err)
+	s.Hooks, _, s.HooksErr = hooks(s.File, data, err)
+	return s
+}

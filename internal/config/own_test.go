@@ -1,0 +1,141 @@
+package config
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/adrg/xdg"
+)
+
+// looked loads the settings of a directory that brings a file.
+func looked(t *testing.T, theirs, mine string, env map[string]string, given ...string) (map[string]Setting, error) {
+	t.Helper()
+	dir, user := t.TempDir(), filepath.Join(t.TempDir(), FileName)
+	write(t, filepath.Join(dir, FileName), theirs)
+	write(t, user, mine)
+	return Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] },
+		Settled: func(flag string) bool { return strings.Contains(strings.Join(given, " "), flag) }})
+}
+
+// A cloned repository must not choose the location of the state (which decides where
+// requests go and which programs are approved) or what models cost.
+//
+//behaviour:shows C2
+func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
+	for key, value := range map[string]string{"store_dir": "s", "pricing_file": "free.json", "allow_unpriced": "[openai/o3]", "allow_unbounded": "openai/o3"} {
+		flag, variable := Setting{Key: key}.Flag(), "TROUPE_"+strings.ToUpper(key)
+		line := key + ": " + value + "\n"
+		_, err := looked(t, "model: a/b\n"+line, "", nil)
+		if !errors.Is(err, ErrSetting) {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		for _, want := range []string{FileName + ":2: " + key, "write it in /", "set " + variable, "give --" + flag} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+		if _, err := looked(t, line, line, nil); err == nil {
+			t.Errorf("%s: the directory's goes before the user's", key)
+		}
+		if got, err := looked(t, line, "", map[string]string{variable: "mine"}); err != nil || got[key].Value != "mine" {
+			t.Errorf("%s: %v %v", key, got, err)
+		}
+		if _, err := looked(t, line, "", nil, flag); err != nil {
+			t.Errorf("%s: what a flag says goes before it: %v", key, err)
+		}
+		if got, err := looked(t, "", line, nil); err != nil || got[key].Value == "" {
+			t.Errorf("%s: the user may: %v %v", key, got, err)
+		}
+	}
+}
+
+// In the directory of the user's own file, that file remains the user's. A link to it is
+// not another file, and does not change its path.
+func TestTheUsersOwnFileIsNoDirectorys(t *testing.T) {
+	mine, dir := t.TempDir(), t.TempDir()
+	user := filepath.Join(mine, FileName)
+	write(t, user, "store_dir: s\nmax_budget_usd: 7\n")
+	if err := os.Symlink(user, filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{mine, dir} {
+		got, err := Load(Places{Dir: at, User: user, Getenv: func(string) string { return "" }})
+		if err != nil || got["store_dir"].Value != filepath.Join(mine, "s") || got["max_budget_usd"].Value != "7" {
+			t.Errorf("%v %v", got, err)
+		}
+	}
+}
+
+// The directory's limit in money counts where it is lower than the user's.
+//
+//behaviour:shows G4
+func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
+	const key = "max_budget_usd"
+	for _, c := range []struct{ theirs, mine, counts string }{
+		{"0.5", "", "0.5"}, {"1", "", "1"}, {"1.01", "", ""}, {"5000", "", ""}, {"0", "", "0"},
+		{"4", "5", "4"}, {"6", "5", ""}, {"0.9", "0.2", ""}, {"0", "0.2", ""}, {"3", "0", ""}, {"0.3", "0", "0.3"},
+	} {
+		mine := ""
+		if c.mine != "" {
+			mine = key + ": " + c.mine + "\n"
+		}
+		got, err := looked(t, key+": "+c.theirs+"\n", mine, nil)
+		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: "+key+": the directory that is looked at may not raise the limit in money")) ||
+			c.counts != "" && (err != nil || got[key].Value != c.counts) {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+	if got, err := looked(t, key+": 9\n", "", map[string]string{"TROUPE_MAX_BUDGET_USD": "8"}); err != nil || got[key].Value != "8" {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+// A limit on tokens is the user's word as far as the user's own file says it.
+func TestALimitThatTheDirectoryRaisesIsNoWordOfTheUsers(t *testing.T) {
+	for _, c := range []struct {
+		theirs, mine string
+		env          map[string]string
+		raised       bool
+	}{
+		{"9000", "", nil, true}, {"9000", "max_tokens: 8000\n", nil, true}, {"9000", "max_tokens: 9000\n", nil, false},
+		{"9000", "", map[string]string{"TROUPE_MAX_TOKENS": "9000"}, false},
+	} {
+		got, err := looked(t, "max_tokens: "+c.theirs+"\n", c.mine, c.env)
+		if err != nil || got["max_tokens"].Raised != c.raised {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+}
+
+// Validate reports the same errors about a directory's file as Load.
+func TestValidateKnowsWhoseFileItIs(t *testing.T) {
+	text := "store_dir: s\nmax_budget_usd: 50\nmodel: a/b\n"
+	whose := map[string]int{filepath.Join(t.TempDir(), FileName): 2, filepath.Join(t.TempDir(), "draft.yaml"): 0}
+	for file := range maps.Keys(whose) {
+		write(t, file, text)
+		if problems := Validate(file); len(problems) != whose[file] {
+			t.Errorf("%s: %v", file, problems)
+		}
+	}
+}
+
+// A user's file that cannot be read gives a directory no additional rights.
+func TestValidateRefusesWhatIsTheUsersAlsoBesideABrokenUsersFile(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	xdg.Reload()
+	t.Cleanup(xdg.Reload)
+	if err := os.MkdirAll(filepath.Dir(UserFile()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, UserFile(), "{")
+	file := filepath.Join(t.TempDir(), FileName)
+	write(t, file, "store_dir: s\nmax_budget_usd: 50\n")
+	if problems := Validate(file); len(problems) != 2 {
+		t.Errorf("%v", problems)
+	}
+}

@@ -1,0 +1,262 @@
+// Package config finds settings that a command did not get by a flag: in the environment
+// (TROUPE_*), in troupe.yaml of the directory, in the user's file, in this order. Only the
+// user can change settings that protect the user's money and state: see protected. Package
+// config refuses unknown keys, with their position and a suggestion.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+const (
+	// FileName is the file in the directory, and in the user's directory.
+	FileName = "troupe.yaml"
+	// FileBytesMax is the most that is read of a file.
+	FileBytesMax = 1 << 20
+	envPrefix    = "TROUPE_"
+)
+
+// ErrSetting is wrapped by every error about the value of a setting.
+var ErrSetting = errors.New("setting")
+
+// kind is the type of a setting's value.
+type kind int
+
+const (
+	text kind = iota
+	path
+	whole
+	number
+	duration
+	list
+	tree // other packages read it: it has no flag, and no variable
+)
+
+// keys are the settings, named as the long flags with underscores.
+var keys = map[string]kind{
+	"model": text, "store_dir": path, "color": text, "output": text,
+	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole, "max_messages": whole,
+	"max_agents": whole, "max_budget_usd": number, "allow_unpriced": list, "allow_unbounded": list, "pricing_file": path, "timeout": duration, "journal_patience": duration, "max_live_runs": whole,
+	"fallback": list, "json_schema": path, "use_tokens": whole,
+	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,
+	"context": tree, "polling": tree, "tool_retries": tree, "tools": tree, "hooks": tree,
+}
+
+// Setting is one value and where it was found.
+type Setting struct {
+	Key   string
+	Value string
+	From  string // TROUPE_MODEL, or troupe.yaml:3
+	// Raised: the directory's file sets more than the user's own does, if that sets the key at
+	// all. It is not the user's decision.
+	Raised bool
+	// Below is the directory that the file Value must be in, because that directory names the
+	// file: a caller reads it with safefile.ReadBelow(Below).
+	Below string
+
+	absolute bool // the file says an absolute path
+}
+
+// Flag returns the name of the flag that takes precedence over the setting.
+func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
+
+// Error returns the error of an invalid value, with its position.
+func (s Setting) Error(why string) error {
+	return fmt.Errorf("%w %s: %s: %s", ErrSetting, s.From, s.Key, why)
+}
+
+// Places say where to look.
+type Places struct {
+	// Dir holds troupe.yaml; "" looks in none.
+	Dir string
+	// User is the user's file. Default: XDG_CONFIG_HOME/troupe/troupe.yaml.
+	User string
+	// Getenv reads the environment. Default os.Getenv.
+	Getenv func(string) string
+	// Settled reports whether a key needs no value, because its flag (Setting.Flag) was given
+	// or does not exist. Default: every key needs one.
+	Settled func(flag string) bool
+}
+
+// UserFile is the file of settings that is the user's own, whatever the directory.
+func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
+
+// Load returns the settings by key. The first place that has a key takes precedence.
+func Load(p Places) (map[string]Setting, error) {
+	if p.Getenv == nil {
+		p.Getenv = os.Getenv
+	}
+	if p.User == "" {
+		p.User = UserFile()
+	}
+	all := map[string]Setting{}
+	for key, form := range keys {
+		if form == tree {
+			continue
+		}
+		name := envPrefix + strings.ToUpper(key)
+		if v := p.Getenv(name); v != "" {
+			all[key] = Setting{Key: key, Value: v, From: name}
+		}
+	}
+	if err := p.files(all); err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// files adds the settings of the files, unless an earlier place has the key.
+func (p Places) files(all map[string]Setting) error {
+	mine, err := read(p.User)
+	if err != nil {
+		return err
+	}
+	var theirs []Setting
+	if dir := filepath.Join(p.Dir, FileName); p.Dir != "" && !sameFile(dir, p.User) {
+		if theirs, err = readOf(p.Dir); err != nil {
+			return err
+		}
+	}
+	user := map[string]Setting{}
+	for _, s := range mine {
+		user[s.Key] = s
+	}
+	for _, s := range theirs {
+		if _, ok := all[s.Key]; ok {
+			continue
+		}
+		own, known := user[s.Key]
+		if err := s.own(p.Dir, p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
+			return err
+		}
+		s.Raised = s.above(own, known, 0)
+		if keys[s.Key] == path {
+			s.Below = p.Dir
+		}
+		all[s.Key] = s
+	}
+	for _, s := range mine {
+		if _, ok := all[s.Key]; !ok {
+			all[s.Key] = s
+		}
+	}
+	return nil
+}
+
+// read reads one file; a missing file has no settings.
+func read(file string) ([]Setting, error) {
+	data, err := safefile.Read(file, FileBytesMax)
+	return parse(file, data, err)
+}
+
+// readOf reads the file of a directory that may come from anyone: it follows no link that
+// leads out of the directory.
+func readOf(dir string) ([]Setting, error) {
+	data, err := safefile.ReadBelow(dir, FileName, FileBytesMax)
+	return parse(filepath.Join(dir, FileName), data, err)
+}
+
+func parse(file string, data []byte, err error) ([]Setting, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w file %w", ErrSetting, err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%w file %s: %w", ErrSetting, file, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return mapping(file, doc.Content[0])
+}
+
+func mapping(file string, n *yaml.Node) ([]Setting, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%w %s:%d: expected `key: value` lines", ErrSetting, file, n.Line)
+	}
+	var found []Setting
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		where := fmt.Sprintf("%s:%d", file, key.Line)
+		form, known := keys[key.Value]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
+		case seen[key.Value]:
+			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
+		case form == tree:
+			seen[key.Value] = true
+			continue
+		case form == list && value.Kind == yaml.SequenceNode:
+			items, ok := texts(value)
+			if !ok {
+				return nil, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
+			}
+			value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
+		case value.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
+		}
+		seen[key.Value] = true
+		if value.Value == "" || value.Tag == "!!null" {
+			continue
+		}
+		s := Setting{Key: key.Value, Value: value.Value, From: where}
+		if s.absolute = form == path && filepath.IsAbs(s.Value); form == path && !s.absolute {
+			s.Value = filepath.Join(filepath.Dir(file), s.Value)
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+// texts joins a list of texts with commas.
+func texts(n *yaml.Node) (joined string, ok bool) {
+	items := make([]string, len(n.Content))
+	for i, c := range n.Content {
+		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
+			return "", false
+		}
+	}
+	return strings.Join(items, ","), true
+}
+
+// check reports a value that is not of its kind.
+func (s Setting) check() error {
+	switch keys[s.Key] {
+	case whole:
+		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
+			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
+		}
+	case number:
+		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
+			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
+		}
+	case duration:
+		if d, err := time.ParseDuration(s.Value); err != nil || d < 0 {
+			return s.Error(fmt.Sprintf("%q is not a duration such as 90s or 5m", s.Value))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// attach stores a part of a file that will be attached to the prompt of a run, before the
+// run exists. It is idempotent: a client may send the same part again.
+func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error) {
+	if err := names.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("run_id: %v", err), Hint: "choose a lower-case ULID"}
+	}
+	if n := len(r.Data); n == 0 || n > client.AttachPartBytes {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a part of %d bytes", n), Hint: fmt.Sprintf("send 1 to %d bytes at once", client.AttachPartBytes)}
+	}
+	if c.cfg.Blobs == nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "this node keeps no blobs", Hint: "ask a node that runs agents"}
+	}
+	done, err := c.opening.only(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := c.attachable(ctx, r); err != nil {
+		return nil, err
+	}
+	ref, err := c.cfg.Blobs.Put(ctx, r.RunID, r.Data)
+	switch {
+	case errors.Is(err, mailbox.ErrBlobRoom):
+		return nil, &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "attach less"}
+	case err != nil:
+		return nil, fmt.Errorf("gateway: attach: %w", err)
+	}
+	// Another node may have deleted the run meanwhile, before or after these blobs were
+	// stored. Only if the run is gone are they orphaned: a read error proves nothing about the
+	// run.
+	err = c.missing(ctx, r.RunID)
+	switch {
+	case isGone(err):
+		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
+	case !isNotFound(err):
+		return nil, err
+	}
+	return client.Attached{Ref: ref, Size: int64(len(r.Data))}, nil
+}
+
+// attachable rejects parts that no run would read or remove: parts for a run that was
+// deleted, or that exists without them, and parts for which there is no room (PROTOCOL
+// P16).
+func (c *opener) attachable(ctx context.Context, r client.AttachRequest) error {
+	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	if listed {
+		_, _, err := c.cfg.Blobs.Get(ctx, r.RunID, mailbox.BlobRef(r.Data), 0, 1)
+		if errors.Is(err, mailbox.ErrNoBlob) {
+			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", r.RunID), Hint: "choose another run_id"}
+		}
+		return err
+	}
+	if err := c.missing(ctx, r.RunID); !isNotFound(err) {
+		return err
+	}
+	return c.room(ctx)
+}

@@ -1,0 +1,305 @@
+// Package control holds the entry points of a node: the control service on NATS
+// (`troupe.cmd.<verb>`), the index of runs, and the queries that read logs for clients. It
+// decides nothing about runs: it appends commands to logs and replays logs.
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Config of the control service. All but Logger and ReadOnly are required.
+type Config struct {
+	// Conn answers requests. It must not be allowed to write logs: a request
+	// names the subject of its own answer.
+	Conn  *nats.Conn
+	Names names.Names
+	Post  mailbox.Store
+	Node  *actors.Node
+	Runs  *Runs
+	Blobs mailbox.Blobs
+	// Build makes the first entry of a run from a request, or refuses with a *client.Error.
+	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
+	// Cluster is the nodes that share the logs. nil: this node owns them alone.
+	Cluster *Cluster
+	// Self returns what a node that owns all logs reports about itself, besides its name.
+	Self func() client.NodeInfo
+	// Name of the node, and of the machine: runs are also opened by requests to the
+	// nodes of one machine.
+	Name, Machine string
+	// Journal describes why the node cannot write its logs: nil while it can, and has room.
+	// Default: it can.
+	Journal func() *client.JournalInfo
+	// Queue describes the runs that are queued on this node. Default: none.
+	Queue Queue
+	// Bare omits the texts of people, models and tools from events.
+	Bare bool
+	// Clean redacts secrets in requests and replies. Default: nothing is redacted.
+	Clean  func([]byte) []byte
+	Logger *slog.Logger // default: discard
+}
+
+// Control is the running service.
+type Control struct {
+	cfg   *Config
+	runs  *opener
+	views *viewer
+	svc   micro.Service
+
+	ctx  context.Context // of all requests
+	end  context.CancelFunc
+	open sync.WaitGroup // requests
+
+	mu sync.Mutex // orders begin and Close
+}
+
+// requestTimeout bounds one request.
+const requestTimeout = 12 * time.Second
+
+// verb serves one endpoint: a request's bytes to a reply, or an error.
+type verb func(context.Context, []byte) (any, error)
+
+func (c *Control) verbs() map[string]verb {
+	return map[string]verb{
+		"run": handle(c.runs.run), "get": handle(c.views.get), "list": handle(c.views.list), "cancel": handle(c.runs.cancel),
+		"steer": handle(c.runs.steer), "answer": handle(c.runs.answer), "events": handle(c.views.events),
+		"policy": handle(c.runs.policy), "budget": handle(c.runs.budget), "questions": handle(c.views.questions), "transcript": handle(c.views.transcript),
+		"nodes": handle(c.views.nodes), "drain": handle(c.views.drain), "export": handle(c.views.export), "recall": handle(c.runs.recall),
+		"attach": handle(c.runs.attach), "delete": handle(c.runs.delete), "prune": handle(c.runs.prune),
+	}
+}
+
+func newControl(cfg Config) *Control {
+	runs := newOpener(&cfg)
+	return &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}}
+}
+
+// Serve answers `troupe.cmd.<verb>` until Close.
+func Serve(cfg Config) (*Control, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clean == nil {
+		cfg.Clean = func(data []byte) []byte { return data }
+	}
+	c := newControl(cfg)
+	c.ctx, c.end = context.WithCancel(context.Background())
+	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
+		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	c.svc = svc
+	handlers := map[string]micro.HandlerFunc{}
+	for verb, serve := range c.verbs() {
+		handlers[verb] = c.respond(verb, serve)
+		subject, err := cfg.Names.Cmd(verb)
+		if err == nil {
+			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), c.Close())
+		}
+	}
+	here, err := cfg.Names.CmdAt("run", cfg.Machine)
+	if err == nil {
+		err = svc.AddEndpoint("run-here", handlers["run"], micro.WithEndpointSubject(here))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("gateway: run: %w", err), c.Close())
+	}
+	// The server must know the endpoints before the node reports that it is up.
+	if err := cfg.Conn.Flush(); err != nil {
+		return nil, errors.Join(fmt.Errorf("gateway: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// Close stops answering requests, and cancels those in progress.
+func (c *Control) Close() error {
+	err := c.svc.Stop() // which drains: requests may still come
+	c.end()
+	// A caller that holds the lock may begin, and a later one sees the end: no request begins
+	// during the wait.
+	c.mu.Lock()
+	c.mu.Unlock() //nolint:staticcheck // empty on purpose, see above
+	c.open.Wait()
+	return err
+}
+
+// Version is that of this program.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && len(info.Main.Version) > 1 && info.Main.Version[0] == 'v' {
+		return info.Main.Version[1:]
+	}
+	return "0.1.0"
+}
+
+// handle decodes a request strictly: an unknown field is a mistake of the
+// client, and the answer names it.
+func handle[R any](serve func(context.Context, R) (any, error)) verb {
+	return func(ctx context.Context, data []byte) (any, error) {
+		var r R
+		if err := strict(data, &r); err != nil {
+			return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "send a JSON object with the fields of docs/control.md"}
+		}
+		return serve(ctx, r)
+	}
+}
+
+// respond answers each request in its own goroutine, so that a slow request delays no
+// other. lane decides the order of the requests.
+func (c *Control) respond(verb string, serve verb) func(micro.Request) {
+	requests := newLane()
+	return func(r micro.Request) {
+		if r.Reply() != "" && !bus.Answerable(r.Reply()) {
+			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", fmt.Errorf("%w: %.200q", errReply, r.Reply()))
+			return
+		}
+		var t *ticket
+		t = newTicket(r.Reply(), len(r.Data()), func() {
+			if !c.begin(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
+				requests.leave(t)
+				c.refuse(verb, r, errClosing)
+			}
+		}, func() { c.refuse(verb, r, errBusy) })
+		requests.enter(t)
+	}
+}
+
+// serveOne serves one request and sends its reply.
+func (c *Control) serveOne(verb string, serve verb, r micro.Request) {
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	defer cancel()
+	reply, err := c.guard(ctx, verb, serve, c.cfg.Clean(r.Data()))
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(reply)
+	}
+	if err == nil {
+		err = c.reply(r, nil, data)
+	}
+	if err != nil {
+		c.refuse(verb, r, c.truly(err))
+	}
+}
+
+var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
+
+var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
+
+// begin runs work in a goroutine; it returns false once Close has been called.
+func (c *Control) begin(work func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.open.Go(work)
+	return true
+}
+
+var errPanic = errors.New("gateway: the request met a bug; the node's log has it")
+
+// guard turns a panic into an error: a request must not end the node.
+func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byte) (reply any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.cfg.Logger.Error("a request met a bug", "verb", verb, "panic", p, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return serve(ctx, data)
+}
+
+func (c *Control) refuse(verb string, r micro.Request, err error) {
+	told := *refusal(err)
+	known := &told
+	known.Text, known.Hint = string(c.cfg.Clean([]byte(known.Text))), string(c.cfg.Clean([]byte(known.Hint)))
+	known.Text = cut(known.Text, errorBytesMax)
+	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
+	if known.Hint != "" {
+		header[client.HintHeader] = []string{known.Hint}
+	}
+	if known.Retry > 0 {
+		header[client.RetryHeader] = []string{strconv.FormatInt(known.Retry.Milliseconds(), 10)}
+	}
+	// The headers are for programs; `nats req --raw` shows the body only.
+	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})
+	if err == nil {
+		err = c.reply(r, header, body)
+	}
+	if err != nil {
+		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
+	}
+}
+
+// reply answers without the library's help: the library's own function may only be called
+// before its handler has returned.
+func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error {
+	if r.Reply() == "" {
+		return nil // the client wants no reply
+	}
+	if !bus.Answerable(r.Reply()) {
+		return fmt.Errorf("%w: %q", errReply, r.Reply())
+	}
+	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Clean(data)})
+}
+
+// errReply: a request wants its reply at a subject that is not a client's inbox.
+var errReply = errors.New("gateway: answers go to the inboxes of clients and observers only")
+
+// errorBytesMax is the maximum size of an error's text in a reply: the text may quote the
+// request.
+const errorBytesMax = 4 << 10
+
+// refusal finds the code of an error: what the client can do about it.
+func refusal(err error) *client.Error {
+	var known *client.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
+	case errors.Is(err, mailbox.ErrFull):
+		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
+	case bus.Unavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
+	}
+	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
+}
+
+func strict(data []byte, into any) error {
+	if len(data) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("something follows the object")
+	}
+	if err != nil {
+		return fmt.Errorf("the request does not decode: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,348 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A supervisor cancels its agents. If its log is lost, cannot be read or does
+// not name all agents, the control service appends the cancel to the log of each agent
+// itself: cancel and delete must work on any run, however damaged.
+
+const (
+	noLogLeft = "no log of the run is left"
+	superGone = "the log of its supervisor is gone"
+	superLeft = "its supervisor was given up"
+)
+
+// runView is a run according to its row and its supervisor's log.
+type runView struct {
+	info  client.RunInfo
+	state supervisor.State
+	// lost returns why the supervisor cancels no agent; "" if it does.
+	lost string
+}
+
+// inspectRun reads the state of a run. It refuses a log of a newer form unless the user asks
+// for an immediate end: a node of the newer release can stop such a run in order.
+func (c *lookup) inspectRun(ctx context.Context, info client.RunInfo, now bool) (runView, error) {
+	s, damage, err := foldDamage(ctx, c.cfg.Post, info.RunID)
+	v := runView{info: info, state: s}
+	switch {
+	case isNewer(err) && now:
+		v.lost = "the log of its supervisor was " + statedir.ErrNewer.Error()
+	case err != nil:
+		return v, err
+	case s.Phase == "":
+		v.lost = cmp.Or(damage, superGone)
+	case s.Phase == supervisor.Over && s.Outcome.Reason == spec.LogDamaged:
+		v.lost = s.Outcome.Detail
+	case s.Phase != supervisor.Over && info.State == Finished:
+		v.lost = superLeft
+	}
+	return v, nil
+}
+
+// unlisted returns the row of a run that the index does not have: its opener died before it
+// wrote one, or the row was lost. ok is false if the run has no log.
+func (c *lookup) unlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
+	ends, err := c.endings(ctx, run)
+	if err != nil {
+		return info, false, err
+	}
+	info = client.RunInfo{RunID: run, State: Live, Node: c.cfg.Name}
+	for _, e := range ends {
+		switch {
+		case e.life.Deleted:
+			return info, false, nil
+		case e.super != nil:
+			s := e.super.State
+			info.Title, info.Model = title(s.Run.Goal), s.Run.Model.Name
+			if s.Began > 0 {
+				info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
+			}
+			ok = true
+		case e.hasBegun():
+			ok = true
+		}
+	}
+	return info, ok, nil
+}
+
+// canceled returns the cancel in the log of an agent; nil if there is none.
+func (e *ending) canceled() *agent.Canceled {
+	if e.agent == nil {
+		return nil
+	}
+	return e.agent.State.Cancel
+}
+
+// isStopped reports whether an agent has appended its end.
+func (e *ending) isStopped() bool { return e.closed > 0 || e.agent.State.Phase == agent.Done }
+
+// hasBegun reports whether an agent has its task, or may have had it before its log was
+// damaged. A log that holds only a history for a future run is not an agent yet.
+func (e *ending) hasBegun() bool {
+	return e.super == nil && (e.agent.State.Phase != "" || e.life.Damage != "" || e.life.Garbage > 0)
+}
+
+// isOrphaned reports whether no activation of this program can get through a log.
+func (e *ending) isOrphaned() bool { return e.newer || e.starts > activation.StartsMax }
+
+// needsCancel reports whether an agent is still live and its log does not have the cancel.
+func (e *ending) needsCancel(f agent.Canceled) bool {
+	if !e.hasBegun() || e.isStopped() {
+		return false
+	}
+	earlier := e.canceled()
+	return earlier == nil || f.Now && !earlier.Now
+}
+
+// cancelLogs appends a cancel to the logs of agents that need it.
+func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Canceled, ends map[mailbox.Address]*ending) error {
+	of := f.Of
+	f.Of = ""
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if !isCanceled(of, spec.ID(at.Agent())) || !ends[at].needsCancel(f) {
+			continue
+		}
+		if err := c.cfg.Node.Command(ctx, at, request, f.Kind(), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelAgents stops the agents of a run whose supervisor cannot, and ends its row. The
+// row is final unless the supervisor comes back and writes another result.
+func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelRequest, f agent.Canceled) (any, error) {
+	if err := names.Token(r.Request); err != nil {
+		return nil, badRequestID(err)
+	}
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if f.Of != "" && ends[agentLog(ends, r.RunID, f.Of)] == nil {
+		return nil, noAgent(f.Of, r.RunID)
+	}
+	if len(ends) == 0 {
+		v.lost = noLogLeft
+	}
+	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
+		return nil, err
+	}
+	if v.info.State != Finished && (f.Of == "" || f.Of == spec.Root) {
+		if err := c.endRow(ctx, v.info, v.lost+"; its agents were canceled without it"); err != nil {
+			return nil, err
+		}
+	}
+	ends = c.awaitEnds(ctx, ends, r, f.Of)
+	reply := c.accountOf(ends, f.Of)
+	reply.Text += "; " + v.lost
+	return reply, nil
+}
+
+// agentLog finds the log of an agent in any pool.
+func agentLog(ends map[mailbox.Address]*ending, run string, id spec.ID) mailbox.Address {
+	for at := range ends {
+		if at.Bare() == mailbox.At(run, string(id)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// awaitEnds waits until the agents have stopped by their own logs, for as long as the
+// request says.
+func (c *canceler) awaitEnds(ctx context.Context, ends map[mailbox.Address]*ending, r client.CancelRequest, of spec.ID) map[mailbox.Address]*ending {
+	wait := r.Wait()
+	ctx, enough := context.WithTimeout(ctx, wait)
+	defer enough()
+	for pause := cancelLookMin; wait > 0 && len(working(ends, of)) > 0; pause = min(2*pause, cancelLookMax) {
+		select {
+		case <-ctx.Done():
+			return ends
+		case <-time.After(pause):
+		}
+		if now, err := c.endings(ctx, r.RunID); err == nil { // else the account is of the previous check
+			ends = now
+		}
+	}
+	return ends
+}
+
+// working returns the agents that have begun and have not appended that they stopped.
+func working(ends map[mailbox.Address]*ending, of spec.ID) []mailbox.Address {
+	var list []mailbox.Address
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if e := ends[at]; e.hasBegun() && !e.isStopped() && !e.isOrphaned() && isCanceled(of, spec.ID(at.Agent())) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// accountOf is account according to the logs of the agents. Agents that ended before the
+// cancel do not count.
+func (c *canceler) accountOf(ends map[mailbox.Address]*ending, of spec.ID) client.CancelReply {
+	r := client.CancelReply{Pending: []client.PendingOn{}}
+	on := map[string]int{}
+	for at, e := range ends {
+		if !e.hasBegun() || !isCanceled(of, spec.ID(at.Agent())) {
+			continue
+		}
+		switch {
+		case e.isStopped() && e.canceled() == nil:
+			continue
+		case e.isStopped():
+			r.Stopped++
+		case e.isOrphaned():
+			r.GivenUp++
+		default:
+			on[e.agent.State.Node]++
+		}
+		r.Agents++
+	}
+	c.pendingNodes(&r, on)
+	return r
+}
+
+// cancelStrays stops agents that the supervisor's log does not name: it lost entries.
+func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
+	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
+	if err != nil {
+		return client.CancelReply{}, fmt.Errorf("gateway: cancel %s: %w", r.RunID, err)
+	}
+	isStray := func(at mailbox.Address) bool {
+		_, member := s.Member(spec.ID(at.Agent()))
+		return !member && at.Agent() != mailbox.Super
+	}
+	if !slices.ContainsFunc(logs, isStray) {
+		return client.CancelReply{}, nil
+	}
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return client.CancelReply{}, err
+	}
+	maps.DeleteFunc(ends, func(at mailbox.Address, _ *ending) bool { return !isStray(at) })
+	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
+		return client.CancelReply{}, err
+	}
+	return c.accountOf(ends, f.Of), nil
+}
+
+// giveUpSilent marks members as given up whose end the supervisor cannot learn: those whose
+// logs are newer than this program, and those that have ended while the supervisor's log
+// lost the entry about it. If a newer node activates one of the former, it reads the cancel
+// first. Members in a pool without a node stay pending: a node that joins stops them, and
+// their run ends in order.
+func (c *canceler) giveUpSilent(ctx context.Context, s supervisor.State, r client.CancelRequest, of spec.ID) error {
+	ends, err := c.endings(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	super := mailbox.At(r.RunID, mailbox.Super)
+	s.Members(func(m supervisor.Member) {
+		why := ends[mailbox.At(r.RunID, string(m.ID)).In(m.Pool)].whySilent()
+		if !m.Done && isCanceled(of, m.ID) && why != "" {
+			f := supervisor.GivenUp{Agent: m.ID, Why: "canceled: " + why}
+			err = errors.Join(err, c.cfg.Node.Command(ctx, super, "cancel_gave_up."+string(m.ID), f.Kind(), f))
+		}
+	})
+	return err
+}
+
+// whySilent returns why the supervisor cannot learn that an agent has stopped; "" if it
+// may.
+func (e *ending) whySilent() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.newer:
+		return "this node cannot stop it: its log was " + statedir.ErrNewer.Error()
+	case e.isStopped():
+		return "its log says that it has ended, and the log of its supervisor lost that"
+	}
+	return ""
+}
+
+// endRow records in the index that a run has ended, if its supervisor cannot.
+func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) error {
+	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: info.RunID},
+		Outcome: spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: why}}.Result()
+	err := c.cfg.Runs.Change(ctx, info.RunID, func(i *client.RunInfo) {
+		if i.RunID == "" {
+			*i = info
+		}
+		if i.State != Finished {
+			now := time.Now()
+			if began, err := time.Parse(time.RFC3339, i.Started); err == nil {
+				result.DurationMS = max(0, now.Sub(began).Milliseconds())
+			}
+			FinishRow(i, result, now)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	buried, err := Buried(ctx, c.cfg.Post, info.RunID)
+	if err == nil && buried { // it was deleted meanwhile
+		err = c.cfg.Runs.Remove(ctx, info.RunID)
+	}
+	return err
+}
+
+const (
+	// stopWait is how long one delete request waits for agents to stop.
+	stopWait = 2 * time.Second
+	// stopGrace is how long a delete waits for a canceled agent that appends nothing, before
+	// it removes the agent's log anyway: the agent's work in progress was aborted.
+	stopGrace = 10 * time.Second
+	// deleteRequest names the cancel of a delete. It has a dot, which no name of a client has:
+	// an agent reads only the first request of a name.
+	deleteRequest = "delete.now"
+)
+
+// isGraceOver reports whether an agent was canceled with now so long ago that its log may be
+// removed. If the logs of a run could not be read since then, the time is unknown.
+func (e *ending) isGraceOver(now time.Time) bool {
+	return e.canceledNow && now.Sub(e.canceledAt) >= stopGrace
+}
+
+// stopAgents cancels agents that are still live although their run has ended, before their
+// logs are removed: an activation whose log is gone would not read the cancel.
+func (c *canceler) stopAgents(ctx context.Context, run string, ends map[mailbox.Address]*ending) (map[mailbox.Address]*ending, error) {
+	f := agent.Canceled{Why: "the run is deleted", Now: true}
+	if err := c.cancelLogs(ctx, deleteRequest, f, ends); err != nil {
+		return nil, err
+	}
+	ends = c.awaitEnds(ctx, ends, client.CancelRequest{RunID: run, WaitMS: stopWait.Milliseconds()}, "")
+	var names []string
+	for _, at := range working(ends, "") {
+		p := c.pendingOn(ends[at].agent.State.Node, 1)
+		if !ends[at].isGraceOver(time.Now()) || p.Unreachable && p.LeaseMS > 0 {
+			names = append(names, fmt.Sprintf("%s on %s", at.Agent(), cmp.Or(p.Node, "no node")))
+		}
+	}
+	if len(names) > 0 {
+		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, and agents were canceled and have not said that they stopped: %s", run, strings.Join(names, ", ")),
+			Hint: fmt.Sprintf("ask again: after %v their logs are removed all the same", stopGrace)}
+	}
+	return ends, nil
+}

@@ -1,0 +1,380 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// closeWait is how long a run that is over may take to close its logs: less than the time
+// after which a client retries.
+const closeWait = 2 * time.Second
+
+// ending describes how far a log of a run is from its end.
+type ending struct {
+	life   *activation.LogReader
+	super  *activation.Supervisor // nil: an agent's
+	agent  *activation.Agent      // nil: a supervisor's
+	closed uint64                 // index of the entry that closed it; 0: it is open
+	newer  bool                   // it has an entry of a newer form
+	starts int                    // activations in a row, at its end, that did not get through it
+	start  string                 // the newest of them
+	// canceledAt is when the agent was canceled, the first time or the first time with now.
+	canceledAt  time.Time
+	canceledNow bool // that was with now
+}
+
+func newEnding(at mailbox.Address) *ending {
+	e := &ending{}
+	if at.Agent() == mailbox.Super {
+		e.super = &activation.Supervisor{Addr: at}
+		e.life = activation.NewLogReader(at, "", mailbox.Epoch{}, e.super)
+		return e
+	}
+	e.agent = &activation.Agent{Addr: at}
+	e.life = activation.NewLogReader(at, "", mailbox.Epoch{}, e.agent)
+	return e
+}
+
+func (e *ending) next(m mailbox.Message) {
+	r := e.life.Next(m)
+	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
+	if e.closed == 0 && e.life.Phase == activation.Closed {
+		e.closed = m.Place
+	}
+	if c := e.canceled(); c != nil {
+		e.noteCancel(m.At, *c)
+	}
+	entry, err := mailbox.Decode(m.Data)
+	if err != nil || len(entry.Items) == 0 {
+		return
+	}
+	for _, item := range entry.Items { // an agent that takes no more requests skips it; its log is removed anyway
+		var f agent.Canceled
+		if item.Kind == f.Kind() && mailbox.Unmarshal(item.Body, &f) == nil {
+			e.noteCancel(m.At, f)
+		}
+	}
+	switch entry.Items[0].Kind { // as activation.UnfinishedStarts counts
+	case agent.Resumed{}.Kind():
+		if entry.Start != e.start {
+			e.starts++
+		}
+		e.start = entry.Start
+	case agent.Checkpoint{}.Kind(), agent.Released{}.Kind():
+		e.starts = 0
+	}
+}
+
+func (e *ending) noteCancel(stamp int64, f agent.Canceled) {
+	if e.canceledAt.IsZero() || f.Now && !e.canceledNow {
+		e.canceledAt, e.canceledNow = time.UnixMilli(stamp), f.Now
+	}
+}
+
+// endings reads every log of a run.
+func (c *lookup) endings(ctx context.Context, run string) (map[mailbox.Address]*ending, error) {
+	all := map[mailbox.Address]*ending{}
+	err := c.cfg.Post.ReadRun(ctx, run, func(m mailbox.Message) error {
+		e := all[m.To]
+		if e == nil {
+			e = newEnding(m.To)
+			all[m.To] = e
+		}
+		e.next(m)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gateway: read %s: %w", run, err)
+	}
+	return all, nil
+}
+
+// open returns the agents whose logs are not closed.
+func open(ends map[mailbox.Address]*ending) []string {
+	var list []string
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if ends[at].closed == 0 && ends[at].super == nil {
+			list = append(list, at.Agent())
+		}
+	}
+	return list
+}
+
+// delete removes a run that has ended: its logs, its blobs and its row. Of each log the
+// closing entry stays as a tombstone, so that a late outbox message does not create the
+// actor again (PROTOCOL P14). If the process dies during a delete, the next delete request
+// finishes it.
+func (c *remover) delete(ctx context.Context, r client.DeleteRequest) (any, error) {
+	if err := names.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
+	}
+	done, err := c.opening.only(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	row, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := c.ended(ctx, r.RunID, row.State)
+	if err != nil {
+		return nil, err
+	}
+	super := mailbox.At(r.RunID, mailbox.Super)
+	if r.Unopened && (listed || ends[super] != nil && !ends[super].life.Deleted) {
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there", r.RunID), Hint: "leave unopened out to delete the run"}
+	}
+	if !listed && ends[super] != nil && ends[super].life.Deleted {
+		return client.Deleted{RunID: r.RunID, Already: true}, nil
+	}
+	if !listed && len(ends) == 0 { // a run that was refused may still have attachments
+		if err := c.cfg.Blobs.Drop(ctx, r.RunID); err != nil {
+			return nil, err
+		}
+		if r.Unopened {
+			return client.Deleted{RunID: r.RunID}, nil
+		}
+		return nil, notFound(r.RunID)
+	}
+	if ends, err = c.stopAgents(ctx, r.RunID, ends); err != nil {
+		return nil, err
+	}
+	reply := client.Deleted{RunID: r.RunID}
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		if at != super {
+			reply.Agents++
+			err = errors.Join(err, c.bury(ctx, at, ends[at]))
+		}
+	}
+	if err == nil {
+		err = c.bury(ctx, super, ends[super])
+	}
+	if err == nil {
+		err = c.cfg.Blobs.Drop(ctx, r.RunID)
+	}
+	if err == nil {
+		err = c.cfg.Runs.Remove(ctx, r.RunID)
+	}
+	return reply, err
+}
+
+// ended reads the logs of a run once they are all closed. It wakes the actors of a run that
+// is over so that they close their logs: the process that ended the run may have died
+// before that. A run whose supervisor was given up is never closed: its row says that it
+// has ended, and its log does not. Of a run of a newer release only the row gives the
+// state.
+func (c *remover) ended(ctx context.Context, run, row string) (map[mailbox.Address]*ending, error) {
+	woken := time.Time{}
+	for pause := cancelLookMin; ; pause = min(2*pause, cancelLookMax) {
+		ends, err := c.endings(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		super := ends[mailbox.At(run, mailbox.Super)]
+		switch {
+		case super != nil && super.newer && super.closed == 0 && row != Finished:
+			return nil, newerLog(mailbox.At(run, mailbox.Super))
+		case super == nil, super.life.Deleted, super.super.State.Phase == "" && super.closed == 0:
+			return ends, nil // deleted already, or never opened
+		case super.closed > 0 && len(open(ends)) == 0:
+			return ends, nil
+		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == Finished:
+			return ends, nil
+		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
+			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "`troupe cancel " + run + "` ends it first"}
+		case woken.IsZero():
+			woken = time.Now()
+			if err := c.cfg.Node.Resume(ctx, run); err != nil {
+				return nil, err
+			}
+		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.life.Garbage > 0 || super.life.Damage != ""):
+			return ends, nil // no actor closes it, or its closing entry cannot be read
+		case time.Since(woken) > closeWait:
+			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: %s", run, strings.Join(append([]string{mailbox.Super}, open(ends)...), ", ")), Hint: "ask again"}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// bury removes the entries before the end of a log. It appends an end to a log without one:
+// the log of a run that was never opened, or of an agent that no activation can read.
+func (c *remover) bury(ctx context.Context, at mailbox.Address, e *ending) error {
+	place := uint64(0)
+	switch {
+	case e != nil && e.life.Deleted:
+		return nil
+	case e != nil && e.closed > 0:
+		place = e.closed
+	default:
+		data, err := activation.Tombstone(at)
+		if err == nil {
+			place, err = mailbox.Put(ctx, c.cfg.Post, at, data)
+		}
+		if err != nil {
+			return fmt.Errorf("gateway: close %s: %w", at, err)
+		}
+	}
+	if err := c.cfg.Post.Purge(ctx, at, place); err != nil {
+		return fmt.Errorf("gateway: delete: %w", err)
+	}
+	return nil
+}
+
+// Buried reports whether a run was deleted: its supervisor's log then holds only the
+// tombstone.
+func Buried(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
+	_, buried, err = grave(ctx, post, mailbox.At(run, mailbox.Super))
+	return buried, err
+}
+
+// grave reads the first entry of a log.
+func grave(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
+	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		stamp, buried = m.At, activation.IsTombstone([]mailbox.Message{m})
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return 0, false, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return stamp, buried, nil
+}
+
+// missing returns the error that explains why a run does not exist.
+func (c *lookup) missing(ctx context.Context, run string) error {
+	if names.Token(run) != nil {
+		return notFound(run)
+	}
+	buried, err := Buried(ctx, c.cfg.Post, run)
+	switch {
+	case err != nil:
+		return err
+	case buried:
+		return gone(run)
+	}
+	return notFound(run)
+}
+
+func gone(run string) error {
+	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs that are there"}
+}
+
+// Limits of one request to prune.
+const (
+	pruneAtOnce = 100
+	// pruneSpare is the request time that must be left to begin another delete.
+	pruneSpare = closeWait + stopWait + 2*time.Second
+	// tombstoneWork is how long one request removes tombstones: less than the time after which
+	// a client retries.
+	tombstoneWork = 2 * time.Second
+)
+
+// tombstoneAge is how long the tombstones of deleted logs stay.
+const tombstoneAge = 30 * 24 * time.Hour
+
+// prune deletes the runs that ended long ago (OlderThanMS), and the tombstones of runs that
+// were deleted long ago (tombstoneAge). A reply may cover only a part of them: if More is
+// set, the client asks again.
+func (c *remover) prune(ctx context.Context, r client.PruneRequest) (any, error) {
+	if r.OlderThanMS < 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
+	}
+	now := time.Now()
+	list, err := c.cfg.Runs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply := client.Pruned{Runs: []string{}, Kept: []client.Kept{}}
+	deadline, bounded := ctx.Deadline()
+	listed := map[string]bool{}
+	for _, info := range list {
+		listed[info.RunID] = true
+	}
+	for _, info := range slices.Backward(list) { // the oldest first
+		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID <= r.After {
+			continue
+		}
+		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {
+			reply.More = true
+			return reply, nil
+		}
+		if reply.Last = info.RunID; r.DryRun {
+			reply.Runs = append(reply.Runs, info.RunID)
+			continue
+		}
+		_, err := c.delete(ctx, client.DeleteRequest{RunID: info.RunID})
+		if refused := (*client.Error)(nil); errors.As(err, &refused) {
+			reply.Kept = append(reply.Kept, client.Kept{RunID: info.RunID, Why: refused.Text})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		reply.Runs = append(reply.Runs, info.RunID)
+	}
+	if !r.DryRun {
+		reply.Tombstones, reply.TombstonesLast, err = c.removeTombstones(ctx, listed, r.TombstonesAfter, now)
+		reply.More = reply.TombstonesLast != ""
+	}
+	return reply, err
+}
+
+// endOf returns when a run ended, according to the index.
+func endOf(info client.RunInfo) (time.Time, bool) {
+	end, err := time.Parse(time.RFC3339, info.Started)
+	if err != nil || info.State != Finished {
+		return time.Time{}, false
+	}
+	if info.Result != nil {
+		end = end.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
+	}
+	return end, true
+}
+
+// removeTombstones removes the tombstones of logs that were deleted long ago. No message to
+// them is in flight any more. It checks the logs after an address, in order, and at least
+// one. last is where it stopped; "": it checked them all.
+func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, after string, now time.Time) (n int, last string, err error) {
+	logs, err := c.cfg.Post.Addresses(ctx, "")
+	if err != nil {
+		return 0, "", fmt.Errorf("gateway: prune: %w", err)
+	}
+	slices.Sort(logs)
+	until := time.Now().Add(tombstoneWork)
+	for _, at := range logs {
+		if listed[at.Run()] || string(at) <= after {
+			continue
+		}
+		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
+			return n, last, nil
+		}
+		stamp, buried, err := grave(ctx, c.cfg.Post, at)
+		if err != nil {
+			return n, "", err
+		}
+		if buried && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
+			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
+				return n, "", fmt.Errorf("gateway: prune: %w", err)
+			}
+			n++
+		}
+		last = string(at)
+	}
+	return n, "", nil
+}

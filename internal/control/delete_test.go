@@ -1,0 +1,140 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// The log of a run whose supervisor was given up never says that the run is over: only its
+// row does. Such a run can be deleted; a run that is live according to its row cannot.
+//
+//behaviour:shows G7
+func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
+	post := memory.New(memory.Config{})
+	at := mailbox.At("r", mailbox.Super)
+	body, err := mailbox.Marshal(supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "q", Kind: supervisor.Opened{}.Kind(), Body: body}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mailbox.Put(t.Context(), post, at, data); err != nil {
+		t.Fatal(err)
+	}
+	c := newOpener(&Config{Post: post})
+	if _, err := c.ended(t.Context(), "r", Live); !hasCode(err, client.CodeConflict) {
+		t.Errorf("a live run: %v", err)
+	}
+	ends, err := c.ended(t.Context(), "r", Finished)
+	if err != nil || ends[at] == nil {
+		t.Fatalf("a run that was given up: %v", err)
+	}
+	if err := c.bury(t.Context(), at, ends[at]); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := Buried(t.Context(), post, "r"); err != nil || !gone {
+		t.Errorf("after the delete: buried %t, %v", gone, err)
+	}
+}
+
+// putEntry appends an entry with one item to a log, in the form after this program's if newer.
+func putEntry(t *testing.T, post mailbox.Store, at, from mailbox.Address, f agent.Fact, newer bool) {
+	t.Helper()
+	body, err := mailbox.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := mailbox.Item{ID: "q-" + f.Kind(), Kind: f.Kind(), Body: body}
+	if from != "" {
+		item.ID, item.N = "", 2
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: from, Items: []mailbox.Item{item}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newer {
+		data[bytes.Index(data, []byte{'v', mailbox.Form})+1]++
+	}
+	if _, err := mailbox.Put(t.Context(), post, at, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node of an older release cannot read the state of a run of a newer one. It must assume
+// that the run is live, and not that it was never opened or is over.
+func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
+	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
+	for name, fill := range map[string]func(mailbox.Store){
+		"its first entry is newer": func(post mailbox.Store) {
+			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+		},
+		"a message follows": func(post mailbox.Store) { // which ends a run that was never opened
+			putEntry(t, post, super, "", supervisor.Opened{Run: "r"}, true)
+			putEntry(t, post, super, root, agent.Reserve{}, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			post := memory.New(memory.Config{})
+			fill(post)
+			node, err := actors.Start(t.Context(), actors.Config{Post: post, Model: noModel, Holds: holdsNothing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer node.Stop()
+			c := newOpener(&Config{Post: post, Node: node})
+			for _, row := range []string{Live, Queued, Parked, ""} {
+				if _, err := c.ended(t.Context(), "r", row); !isNewer(err) {
+					t.Errorf("a run that is %q by its row: %v", row, err)
+				}
+			}
+			if ends, err := c.ended(t.Context(), "r", Finished); err != nil || ends[super] == nil {
+				t.Errorf("a run that has ended by its row: %v", err)
+			}
+		})
+	}
+}
+
+func noModel(string) (model.Client, string, error) { return nil, "", errors.New("no model here") }
+
+func holdsNothing(mailbox.Address) (uint64, bool) { return 0, false }
+
+// counted counts how often a run is read.
+type counted struct {
+	mailbox.Store
+	looks *int
+}
+
+func (c counted) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	*c.looks++
+	return c.Store.ReadRun(ctx, run, each)
+}
+
+// A look at whether a run has closed its logs reads all of them, so looks become rare.
+func TestADeleteThatWaitsLooksLessAndLessOften(t *testing.T) {
+	const patience, looksMax = 600 * time.Millisecond, 8
+	c, looks := workingRun(t), 0
+	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed
+	c.cfg.Post = counted{c.cfg.Post, &looks}
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	if _, err := c.ended(ctx, "r", Live); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if looks > looksMax {
+		t.Errorf("%d looks in %v, want %d at most", looks, patience, looksMax)
+	}
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
+	info, err := c.known(ctx, r.RunID)
+	if err != nil {
+		return info, err
+	}
+	s, err := Fold(ctx, c.cfg.Post, info.RunID)
+	if isNewer(err) && info.State == Finished {
+		return info, nil // only the row can be shown
+	}
+	if err != nil {
+		return info, err
+	}
+	if info = stand(info, s); info.State == Parked {
+		if info, err = c.unlessAnswered(ctx, info); err != nil {
+			return info, err
+		}
+	}
+	info = placed(info, c.cfg.Queue.place(info.RunID))
+	if !r.Describe || s.Phase == "" {
+		return info, nil
+	}
+	d := describe(s)
+	m, _ := s.Member(spec.Root)
+	root, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.Pool))
+	if err != nil {
+		return info, err
+	}
+	if root.Task.ID != "" { // it has read its task
+		d.RootTurns = root.Task.Limits.WithDefaults(0).Turns
+	}
+	if d.Journal, err = journal(root); err != nil {
+		return info, err
+	}
+	info.Description = &d
+	return info, nil
+}
+
+// journal is the run journal of an agent; nil if it kept none.
+func journal(s agent.State) (json.RawMessage, error) {
+	raw, err := json.Marshal(s.Journal)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: journal of %s: %w", s.Task.ID, err)
+	}
+	if empty := string(raw); empty == "{}" || empty == "null" {
+		return nil, nil
+	}
+	return raw, nil
+}
+
+// describe returns the configuration of a run, from its first entry, and the state of its
+// budget.
+func describe(s supervisor.State) client.Description {
+	r := s.Run
+	d := client.Description{
+		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, Workspace: r.Workspace,
+		Constraints: list(r.Constraints), Criteria: list(r.Criteria), Writable: list(r.Writable),
+		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(bound(r.Model.Name)),
+			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
+		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
+		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
+		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept,
+			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
+	}
+	for _, def := range r.Definitions {
+		d.Definitions = append(d.Definitions, definition(def))
+	}
+	for _, toolSpec := range r.Tools {
+		t := client.ToolInfo{Name: toolSpec.Name, Class: toolSpec.Class, Description: toolSpec.Description}
+		if i := slices.IndexFunc(r.Commands, func(c spec.Command) bool { return c.Name == toolSpec.Name }); i >= 0 {
+			t.Command = r.Commands[i].Line
+		}
+		d.Tools = append(d.Tools, t)
+	}
+	s.Members(func(m supervisor.Member) {
+		a := s.Pool.Account(string(m.ID))
+		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: list(m.Rights),
+			Limit: a.Limit, Used: a.Spent, Reserved: a.Held, Kept: a.Kept})
+	})
+	return d
+}
+
+// bound returns the bound of the model's provider.
+func bound(route string) provider.Bound {
+	name, _, _ := strings.Cut(route, "/")
+	return provider.BoundOf(name)
+}
+
+func definition(def supervisor.Definition) client.DefinitionInfo {
+	hash := sha256.Sum256([]byte(def.System))
+	i := client.DefinitionInfo{Name: def.Name, Description: def.Description, PromptBytes: len(def.System), PromptHash: hex.EncodeToString(hash[:]),
+		Tools: def.Tools, Deny: def.Deny, Delegates: def.Delegates, Limits: def.Limits}
+	if def.Model != nil {
+		i.Model = def.Model.Name
+	}
+	if !reflect.DeepEqual(def.LoopOptions, spec.LoopOptions{}) {
+		i.LoopOptions = &def.LoopOptions
+	}
+	return i
+}
+
+// list is never null in JSON.
+func list(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}

@@ -1,0 +1,41 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A row that the gateway ends has ended now, whenever the run began and whether or not its
+// row says when: prune goes by it.
+func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
+	begun := time.Now().Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second)
+	post := memory.New(memory.Config{Now: begun.UnixMilli})
+	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
+	c := newOpener(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
+	lost, ok, err := c.unlisted(t.Context(), "lost")
+	if err != nil || !ok {
+		t.Fatalf("the run without a row: %t, %v", ok, err)
+	}
+	listed := client.RunInfo{RunID: "listed", State: Live, Started: begun.Format(time.RFC3339)}
+	if _, err := c.cfg.Runs.Add(t.Context(), listed); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []client.RunInfo{listed, lost, {RunID: "unknown", State: Live}} {
+		if err := c.endRow(t.Context(), row, "its log is gone"); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := c.cfg.Runs.Get(t.Context(), row.RunID)
+		end, ok := endOf(got)
+		if ago := time.Since(end); err != nil || !ok || ago < -time.Second || ago > time.Minute {
+			t.Errorf("%s ended %v (%t, %v): %+v", row.RunID, end, ok, err, got)
+		}
+		if row.RunID != "unknown" && got.Started != listed.Started {
+			t.Errorf("%s began %s, want %s", row.RunID, got.Started, listed.Started)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+)
+
+// replyBytes is the maximum size of a list or a transcript: half the maximum size of a
+// message.
+const replyBytes = 512 << 10
+
+// fitList keeps the newest runs that fit a reply.
+func fitList(list []client.RunInfo) ([]client.RunInfo, error) {
+	size := 0
+	for i, info := range list {
+		raw, err := json.Marshal(info)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: list: %w", err)
+		}
+		if size += len(raw); size > replyBytes {
+			return list[:i], nil
+		}
+	}
+	return list, nil
+}
+
+// textBytesMin is the length to which the texts of a transcript are cut before it is
+// refused.
+const textBytesMin = 64
+
+// fitTranscript cuts long texts, the longest first, until it fits a reply.
+func fitTranscript(t Transcript) (Transcript, error) {
+	for most := replyBytes / 4; ; most /= 4 {
+		raw, err := json.Marshal(t)
+		if err != nil {
+			return t, fmt.Errorf("gateway: transcript: %w", err)
+		}
+		if len(raw) <= replyBytes {
+			return t, nil
+		}
+		if most < textBytesMin {
+			return t, &client.Error{Code: client.CodeLimit, Text: "the transcript is too long for one reply", Hint: "`troupe events` tells it in pages"}
+		}
+		messages := make([]model.Message, len(t.Messages))
+		for i, m := range t.Messages {
+			m.Text = cut(m.Text, most)
+			m.Opaque = nil
+			m.Calls, m.Results = append([]model.ToolCall{}, m.Calls...), append([]model.ToolResult{}, m.Results...)
+			for j := range m.Calls {
+				m.Calls[j].Args = cut(m.Calls[j].Args, most)
+			}
+			for j := range m.Results {
+				m.Results[j].Text = cut(m.Results[j].Text, most)
+			}
+			messages[i] = m
+		}
+		t.Messages = messages
+		t.Folds = slices.Clone(t.Folds)
+		for i := range t.Folds {
+			t.Folds[i].Text = cut(t.Folds[i].Text, most)
+		}
+	}
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes in all)", len(s))
+}

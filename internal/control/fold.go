@@ -1,0 +1,180 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Fold replays the current log of a run's supervisor.
+func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
+	s, _, err := foldDamage(ctx, post, run)
+	return s, err
+}
+
+// foldDamage is Fold; damage describes the damage of the log, if there is any.
+func foldDamage(ctx context.Context, post mailbox.Store, run string) (s supervisor.State, damage string, err error) {
+	at := mailbox.At(run, mailbox.Super)
+	m := &activation.Supervisor{Addr: at}
+	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	err = post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		return readable(at, l.Next(e))
+	})
+	if err != nil {
+		return supervisor.State{}, "", fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, l.Damage, nil
+}
+
+// readable returns an error for an entry of a newer form: this program cannot know its
+// effect, so it reports nothing about the log and appends nothing to it.
+func readable(at mailbox.Address, r activation.Read) error {
+	if !errors.Is(r.Err, mailbox.ErrForm) {
+		return nil
+	}
+	return newerLog(at)
+}
+
+// newerLog returns the error for a request that needs a log newer than this program.
+func newerLog(at mailbox.Address) error {
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
+}
+
+// isNewer reports whether a log could not be read because it is newer than this program.
+func isNewer(err error) bool { return hasCode(err, client.CodeConflict) }
+
+// FoldAgent reads one agent from its log.
+func FoldAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (agent.State, error) {
+	m := &activation.Agent{Addr: at}
+	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		return readable(at, l.Next(e))
+	})
+	if err != nil {
+		return agent.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, nil
+}
+
+// pageBytes is the maximum size of the events in one reply.
+const pageBytes = 512 << 10
+
+// past is one event with its sort keys.
+type past struct {
+	at    string
+	stamp int64
+	n     uint64
+	raw   json.RawMessage
+}
+
+// events returns the events of a run after a cursor again, from its logs: in order within a
+// log, and by time between logs.
+func (c *viewer) events(ctx context.Context, r client.EventsRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	t := teller{cfg: c.cfg, from: r.From, lives: map[mailbox.Address]*told{}}
+	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.next); err != nil {
+		return nil, fmt.Errorf("gateway: read %s: %w", r.RunID, err)
+	}
+	return t.page(), nil
+}
+
+type teller struct {
+	cfg   *Config
+	from  client.Cursor
+	lives map[mailbox.Address]*told
+	list  []past
+}
+
+// told is a log that is replayed for its events.
+type told struct {
+	life  *activation.LogReader
+	agent *activation.Agent // nil for a supervisor
+}
+
+func (t *teller) next(m mailbox.Message) error {
+	l := t.lives[m.To]
+	if l == nil {
+		l = &told{}
+		if m.To.Agent() == mailbox.Super {
+			l.life = activation.NewLogReader(m.To, "", mailbox.Epoch{}, &activation.Supervisor{Addr: m.To, Watch: true})
+		} else {
+			l.agent = &activation.Agent{Addr: m.To, Watch: true}
+			l.life = activation.NewLogReader(m.To, "", mailbox.Epoch{}, l.agent)
+		}
+		t.lives[m.To] = l
+	}
+	r := l.life.Next(m)
+	at := string(m.To.Bare())
+	if r.N <= t.from[at] {
+		return nil
+	}
+	parent := ""
+	if l.agent != nil {
+		parent = string(l.agent.State.Task.Parent)
+	}
+	for _, e := range activation.Tell(m.To, parent, t.cfg.Name, r.N, l.life.At, r.Notes) {
+		raw, err := Encode(e, t.cfg.Bare)
+		if err != nil {
+			return err
+		}
+		t.list = append(t.list, past{at: at, stamp: l.life.At, n: r.N, raw: raw})
+	}
+	return nil
+}
+
+// page cuts the list of events to the size of a reply, at the end of an entry.
+func (t *teller) page() client.EventsPage {
+	slices.SortStableFunc(t.list, func(a, b past) int {
+		return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.at, b.at))
+	})
+	page := client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}}
+	size := 0
+	for i, p := range t.list {
+		size += len(p.raw)
+		whole := i == 0 || t.list[i-1].at != p.at || t.list[i-1].n != p.n
+		if size > pageBytes && whole && i > 0 {
+			page.More = true
+			break
+		}
+		page.Events = append(page.Events, p.raw)
+		page.Cursor[p.at] = p.n
+	}
+	return page
+}
+
+// Encode returns the document of an event, cut to fit a message.
+func Encode(e activation.Published, bare bool) ([]byte, error) {
+	if bare {
+		e.Data = event.WithoutContent(e.Data)
+		if _, delta := e.Data.(event.Delta); delta {
+			e.Data = event.Delta{} // nothing but text
+		}
+		if p, ok := e.Data.(event.Progress); ok {
+			p.Message = ""
+			e.Data = p
+		}
+	}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: event %s: %w", e.ID, err)
+	}
+	if len(raw) > eventBytesMax && !bare {
+		return Encode(e, true)
+	}
+	return raw, nil
+}
+
+const eventBytesMax = 400 << 10

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Journal returns the event of a node whose entries no server stores, whose entries a
+// server stores again, or whose disk is nearly full.
+func Journal(node, kind string, s event.JournalState, at time.Time) activation.Published {
+	id := strings.ToLower(node)
+	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: activation.Stamp(at.UnixMilli()),
+		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
+}
+
+// QueuedRun returns the event of a run that waits until fewer runs are live.
+func QueuedRun(at mailbox.Address, node string, q event.RunQueued, now time.Time) activation.Published {
+	return activation.Published{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: activation.Stamp(now.UnixMilli()),
+		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
+}
+
+// unwritable returns the refusal of a request that needs an entry which cannot be stored
+// now; nil while the logs can be written.
+func (c *lookup) unwritable() error {
+	i := c.journal()
+	if i == nil || i.Low {
+		return nil
+	}
+	return refuseJournal(i)
+}
+
+func (c *lookup) journal() *client.JournalInfo {
+	if c.cfg.Journal == nil {
+		return nil
+	}
+	return c.cfg.Journal()
+}
+
+func refuseJournal(i *client.JournalInfo) error {
+	return &client.Error{Code: client.CodeJournal, Text: i.Why, Hint: i.Remedy}
+}
+
+// truly returns the true reason of an error: if the logs cannot be written, a mere timeout
+// becomes that refusal.
+func (c *Control) truly(err error) error {
+	var known *client.Error
+	if i := c.runs.journal(); i != nil && !i.Low && !errors.As(err, &known) && (bus.Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
+		return refuseJournal(i)
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+// slots is a lane whose requests end when the test ends them.
+type slots struct {
+	*lane
+	served, refused []string
+	running         []*ticket
+}
+
+func (s *slots) ask(reply string, size int) {
+	var t *ticket
+	t = newTicket(reply, size, func() { s.served, s.running = append(s.served, reply), append(s.running, t) },
+		func() { s.refused = append(s.refused, reply) })
+	s.enter(t)
+}
+
+func (s *slots) end() {
+	t := s.running[0]
+	s.running = s.running[1:]
+	s.leave(t)
+}
+
+// TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn: all senders without a credential,
+// or that want no reply, have one share of a verb.
+func TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range requestsAtOnce {
+		s.ask("", 10)
+		s.ask("_R_.hhpMYV.1", 10)
+		s.ask("_R_.other.1", 10)
+	}
+	if s.lane.running != sourceAtOnce {
+		t.Errorf("they have %d slots, want %d", s.lane.running, sourceAtOnce)
+	}
+	s.ask("_INBOX_client.a.1", 10)
+	if got := s.served[len(s.served)-1]; got != "_INBOX_client.a.1" {
+		t.Errorf("the user's own command waits behind %q", got)
+	}
+	for len(s.running) > 0 { // who still waits would be refused after the test
+		s.end()
+	}
+}
+
+// TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the
+// next turn, and places in the queue to others.
+func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range 3 * waitingMax {
+		s.ask("_INBOX_client.hog.1", 10)
+	}
+	if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
+		t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
+	}
+	s.ask("_INBOX_client.other.1", 10)
+	s.ask("_INBOX.watcher.1", 10)
+	if got := s.served[sourceAtOnce:]; fmt.Sprint(got) != "[_INBOX_client.other.1 _INBOX.watcher.1]" {
+		t.Errorf("at once beside a hog: %v", got)
+	}
+	// Invented inboxes take the share of their group only.
+	for i := range 200 {
+		s.ask(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
+	}
+	if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
+		t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
+	}
+	for i := range 20 { // all slots
+		s.ask("_INBOX.w"+fmt.Sprint(i)+".1", 10)
+	}
+	if s.lane.running != requestsAtOnce {
+		t.Errorf("%d run, want %d", s.lane.running, requestsAtOnce)
+	}
+	s.ask("_INBOX_client_alice.a.1", 10)
+	s.end()
+	if got := s.served[len(s.served)-1]; got != "_INBOX_client_alice.a.1" {
+		t.Errorf("the next turn went to %s", got)
+	}
+	s.ask("_INBOX.big.1", waitingBytesMax+1)
+	if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
+		t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
+	}
+	for len(s.running) > 0 {
+		s.end()
+	}
+	if len(s.waiting) != 0 || s.bytes != 0 || s.lane.running != 0 || len(s.shares) != 0 {
+		t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.lane.running, len(s.shares))
+	}
+}
+
+func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
+	l := newLane()
+	for range sourceAtOnce {
+		l.enter(newTicket("_INBOX.a.1", 0, func() {}, func() {}))
+	}
+	served, refused := 0, 0
+	late := newTicket("_INBOX.a.1", 0, func() { served++ }, func() { refused++ })
+	l.enter(late)
+	l.expire(late)
+	l.expire(late)
+	l.leave(newTicket("_INBOX.a.1", 0, nil, nil))
+	if served != 0 || refused != 1 || len(l.waiting) != 0 {
+		t.Errorf("served %d, refused %d", served, refused)
+	}
+}
+
+// TestAttackAHogDoesNotKeepOthersFromAnAnswer: 1,000 requests at once by one
+// connection, to a verb that takes 50 ms; another one gets its answer within two
+// seconds, and the hog's requests end as answers or as refusals that say when to
+// come again.
+func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
+	const requests, bound = 1000, 2 * time.Second
+	e := startEmbedded(t)
+	slow := func() client.NodeInfo {
+		<-time.After(50 * time.Millisecond)
+		return client.NodeInfo{}
+	}
+	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	hog, inbox := dial(t, e, bus.RoleClient), ""
+	inbox = hog.NewInbox()
+	answers, err := hog.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range requests {
+		if err := hog.PublishRequest("troupe.cmd.nodes", inbox, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hog.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	asks := client.New(dial(t, e, bus.RoleClient), names.Names{})
+	for range 3 {
+		began := time.Now()
+		if _, err := asks.Nodes(t.Context()); err != nil || time.Since(began) > bound {
+			t.Errorf("beside a hog: %v after %v", err, time.Since(began))
+		}
+	}
+	for i := range requests {
+		m, err := answers.NextMsg(time.Minute)
+		if err != nil {
+			t.Fatalf("%d of %d requests have no answer: %v", requests-i, requests, err)
+		}
+		if m.Header.Get("Nats-Service-Error-Code") != "" && m.Header.Get(client.RetryHeader) == "" {
+			t.Fatalf("a refusal does not say when to come again: %v", m.Header)
+		}
+	}
+}
+
+// TestABusyNodeIsAskedAgain: a client that is refused for its number of requests
+// comes again, and many at once all get their answer.
+func TestABusyNodeIsAskedAgain(t *testing.T) {
+	e := startEmbedded(t)
+	nc := dial(t, e, bus.RoleService)
+	calls := 0
+	_, err := nc.Subscribe("troupe.cmd.list", func(m *nats.Msg) {
+		calls++
+		answer := &nats.Msg{Subject: m.Reply, Data: []byte("[]")}
+		if calls < 3 {
+			answer = &nats.Msg{Subject: m.Reply, Header: nats.Header{"Nats-Service-Error-Code": {"429"}, client.RetryHeader: {"10"}}}
+		}
+		if err := nc.PublishMsg(answer); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	asks := client.New(dial(t, e, bus.RoleClient), names.Names{})
+	if _, err := asks.List(t.Context()); err != nil || calls != 3 {
+		t.Errorf("after %d calls: %v", calls, err)
+	}
+	var refused *client.Error
+	if full := error(&client.Error{Code: client.CodeLimit}); client.Busy(full) || !errors.As(full, &refused) {
+		t.Error("logs that are full are not busy")
+	}
+}
+
+// TestAttackInventedInboxesTakeNoTurns: with --open-control, a connection without a
+// credential invents inboxes, its own and those of others. The server names where its
+// replies go, so it has one share, and a client gets a reply immediately.
+func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
+	e := embeddedAs(t, embedded.Config{Port: embedded.FreePort, OpenControl: true})
+	full, done := make(chan struct{}, 10*requestsAtOnce), make(chan struct{})
+	slow := func() client.NodeInfo {
+		select {
+		case full <- struct{}{}:
+		case <-done:
+		}
+		<-done
+		return client.NodeInfo{}
+	}
+	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	hog, err := bus.Connect(bus.Options{Servers: e.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hog.Close)
+	for i := range 4 * requestsAtOnce {
+		for _, inbox := range []string{"_INBOX_client_x%d.a.1", "_INBOX_client.x%d.1", "_INBOX.x%d.1"} {
+			if err := hog.PublishRequest("troupe.cmd.nodes", fmt.Sprintf(inbox, i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := hog.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for range sourceAtOnce {
+		<-full
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := client.New(dial(t, e, bus.RoleClient), names.Names{}).Nodes(t.Context())
+		asked <- err
+	}()
+	<-full // the client's, or one more of the hog
+	if n := len(full); n > 0 {
+		t.Errorf("the hog has %d and more requests under way, want %d", sourceAtOnce+n, sourceAtOnce)
+	}
+	close(done)
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAttackBigRequestsCostTheirSenderOnly: one source fills the bytes that may wait with a
+// few requests. The many small requests of other sources would free nothing, so they stay.
+func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
+	const big = 1 << 20
+	s := &slots{lane: newLane()}
+	for i := range requestsAtOnce {
+		s.ask(fmt.Sprintf("_INBOX_%d.a.1", i), 0)
+	}
+	for i := range 100 {
+		s.ask(fmt.Sprintf("_INBOX_client.c%d.1", i%4), 10)
+	}
+	for range waitingBytesMax/big + 4 {
+		s.ask("_INBOX.hog.1", big)
+	}
+	for _, reply := range s.refused {
+		if reply != "_INBOX.hog.1" {
+			t.Errorf("%s is refused for the bytes of another", reply)
+		}
+	}
+	if s.bytes > waitingBytesMax || len(s.refused) == 0 {
+		t.Errorf("%d bytes wait, %d are refused", s.bytes, len(s.refused))
+	}
+	for range requestsAtOnce {
+		s.end()
+	}
+	for len(s.running) > 0 {
+		s.end()
+	}
+	if len(s.shares) != 0 || s.bytes != 0 {
+		t.Errorf("left: %d shares, %d bytes", len(s.shares), s.bytes)
+	}
+}
+
+// TestAttackRefusedRequestsKeepNoMemory: the lane holds no request that it gave away.
+func TestAttackRefusedRequestsKeepNoMemory(t *testing.T) {
+	s := &slots{lane: newLane()}
+	for range sourceAtOnce + waitingMax {
+		s.ask("_INBOX.hog.1", 10)
+	}
+	for len(s.waiting) > 0 {
+		s.drop(len(s.waiting) / 2)
+	}
+	for i, held := range s.waiting[:cap(s.waiting)] {
+		if held != nil {
+			t.Fatalf("place %d of %d holds a request that does not wait", i, cap(s.waiting))
+		}
+	}
+}

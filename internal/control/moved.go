@@ -1,0 +1,36 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// ClusterRun takes the place of the run ID in events of nodes.
+const ClusterRun = "_cluster"
+
+// Moved returns the event of a shard that a node took or released.
+func Moved(node, name string, taken bool, m event.ShardMoved, at time.Time) activation.Published {
+	kind := event.KindShardReleased
+	if taken {
+		kind = event.KindShardTaken
+	}
+	id := strings.ToLower(node)
+	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind), TS: activation.Stamp(at.UnixMilli()),
+		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m}
+}
+
+// Unreadable returns the event of a shard that a node holds and cannot read, or can read
+// again.
+func Unreadable(node, name string, is bool, u event.ShardUnreadable, at time.Time) activation.Published {
+	kind := event.KindShardReadable
+	if is {
+		kind = event.KindShardUnreadable
+	}
+	id := strings.ToLower(node)
+	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind), TS: activation.Stamp(at.UnixMilli()),
+		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u}
+}

@@ -1,0 +1,78 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// Cluster describes the nodes that share the logs.
+type Cluster struct {
+	// Nodes lists the live nodes.
+	Nodes func() []client.NodeInfo
+	// TTL is how long a lease lasts after it was renewed.
+	TTL time.Duration
+	// Ask asks the nodes of a name to leave, or to stay.
+	Ask func(ctx context.Context, name string, leave bool) error
+}
+
+// NodesRequest has no fields.
+type NodesRequest struct{}
+
+func (c *viewer) nodes(context.Context, NodesRequest) (any, error) {
+	if c.cfg.Cluster == nil {
+		var self client.NodeInfo
+		if c.cfg.Self != nil {
+			self = c.cfg.Self()
+		}
+		self.ID, self.Name, self.State, self.Shards = c.cfg.Name, c.cfg.Name, "alone", []int{}
+		return []client.NodeInfo{self}, nil
+	}
+	return c.cfg.Cluster.Nodes(), nil
+}
+
+func (c *viewer) drain(ctx context.Context, r client.DrainRequest) (any, error) {
+	if c.cfg.Cluster == nil {
+		return nil, &client.Error{Code: client.CodeConflict, Text: "this node has the logs alone, so nobody could take over what it gives",
+			Hint: "stop it; the next process that opens its state directory goes on"}
+	}
+	var named []client.NodeInfo
+	for _, n := range c.cfg.Cluster.Nodes() {
+		if n.Name == r.Node || n.ID == r.Node {
+			r.Node = n.Name
+			named = append(named, n)
+		}
+	}
+	if len(named) == 0 && !r.Undo { // a node that is gone may be allowed to join again
+		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no node %q", r.Node), Hint: "`troupe nodes list` shows the nodes"}
+	}
+	if !r.Undo {
+		warn(named, c.cfg.Cluster.Nodes())
+	}
+	return named, c.cfg.Cluster.Ask(ctx, r.Node, !r.Undo)
+}
+
+// warn warns, for each node that is asked to leave, about a pool that no other node serves.
+func warn(named, all []client.NodeInfo) {
+	stays := map[string]bool{}
+	for _, n := range all {
+		if n.State == "leaving" || slices.ContainsFunc(named, func(m client.NodeInfo) bool { return m.ID == n.ID }) {
+			continue
+		}
+		for pool := range n.Pools {
+			stays[pool] = true
+		}
+	}
+	for i, n := range named {
+		for _, pool := range slices.Sorted(maps.Keys(n.Pools)) {
+			if !stays[pool] {
+				named[i].Warning = fmt.Sprintf("nobody else serves pool %s: it keeps those shards until another node does, or it is stopped", pool)
+				break
+			}
+		}
+	}
+}

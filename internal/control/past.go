@@ -1,0 +1,291 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// errEnough ends a read that has found its result.
+var errEnough = errors.New("gateway: enough was read")
+
+// taken is a history that was taken from a log.
+type taken struct {
+	past history.Transcript
+	n    uint64 // entries that it was made from
+}
+
+// take replays an agent's log up to the end of a turn, or, with turn -1, up to entry n; 0
+// is the whole log.
+func (c *lookup) take(ctx context.Context, at mailbox.Address, turn int, n uint64) (taken, error) {
+	m := &activation.Agent{Addr: at}
+	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	found := turn < 0
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		if err := readable(at, l.Next(e)); err != nil {
+			return err
+		}
+		if !found && m.State.Turned(turn) {
+			found = true
+			return errEnough
+		}
+		if l.N == n {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return taken{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	case m.State.Task.ID == "":
+		return taken{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
+	case !found:
+		last := m.State.Turn
+		if last > 0 && !m.State.Turned(last) {
+			last-- // the turn is in progress
+		}
+		return taken{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
+			Hint: fmt.Sprintf("its turns are 0 to %d; without a turn it is taken as it stands", last)}
+	}
+	return taken{m.State.Past(), l.N}, nil
+}
+
+// exportBytes is the maximum size of an exported document in one reply: as a JSON string it
+// may become twice as long.
+const exportBytes = 384 << 10
+
+// export returns a history as a document that is cut into pages. All pages but the first
+// name the entry at which the first page was taken, so that they are pages of the same
+// document.
+func (c *viewer) export(ctx context.Context, r client.ExportRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" {
+		r.Agent = string(spec.Root)
+	}
+	if err := names.Token(r.Agent); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+	}
+	turn := -1
+	if r.Turn != nil {
+		if turn = *r.Turn; turn < 0 {
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("turn is %d", turn), Hint: "turns are counted from 0, which is before the first reply"}
+		}
+	}
+	at, err := c.at(ctx, r.RunID, spec.ID(r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.take(ctx, at, turn, r.N)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(t.past)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: export: %w", err)
+	}
+	if r.Offset < 0 || r.Offset > int64(len(doc)) || r.N > 0 && r.N != t.n {
+		return nil, &client.Error{Code: client.CodeBad, Text: "there is no such page", Hint: "send `n` and `offset` as the page before says"}
+	}
+	end := min(int(r.Offset)+exportBytes, len(doc))
+	for end < len(doc) && !utf8.RuneStart(doc[end]) {
+		end--
+	}
+	return client.ExportPage{Data: string(doc[r.Offset:end]), N: t.n, Offset: int64(end), Size: int64(len(doc))}, nil
+}
+
+// recall stores a part of an imported history before the run that begins with it.
+func (c *opener) recall(ctx context.Context, r client.RecallRequest) (any, error) {
+	if err := names.Token(r.RunID); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	}
+	if err := names.Token(r.Past); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "past: " + err.Error(), Hint: "name the history by its hash"}
+	}
+	if r.Part < 0 || r.Part >= history.PartsMax {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("part is %d", r.Part), Hint: fmt.Sprintf("a history has at most %d parts", history.PartsMax)}
+	}
+	if err := c.unopened(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	return struct{}{}, c.part(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
+}
+
+// unopened refuses requests that may only come before a run exists.
+func (c *opener) unopened(ctx context.Context, run string) error {
+	_, ok, err := c.cfg.Runs.Get(ctx, run)
+	if err == nil && ok {
+		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", run), Hint: "choose another run_id"}
+	}
+	if err == nil {
+		err = c.room(ctx)
+	}
+	return err
+}
+
+// room refuses new runs if the logs are too full for them to end.
+func (c *opener) room(ctx context.Context) error {
+	if i := c.journal(); i != nil {
+		return refuseJournal(i)
+	}
+	used, most, err := c.cfg.Post.Room(ctx)
+	if err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
+		return &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "`troupe prune` removes old runs; or give the streams more room"}
+	}
+	return nil
+}
+
+// part appends a part to the log of a root that has no task yet. The request is named by
+// the history and the part: if it is sent again, it is applied once.
+func (c *opener) part(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
+	return c.cfg.Node.Command(ctx, root, fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
+}
+
+func (c *opener) parts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
+	for _, f := range parts {
+		if err := c.part(ctx, root, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begins writes the history that a run begins with into the log of its root, or finds the
+// one that was sent there, before the run is opened.
+func (c *opener) begins(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+	switch {
+	case r.Fork != "" && r.History != nil:
+		return nil, &client.Error{Code: client.CodeBad, Text: "both fork and history are given", Hint: "a run begins with one history"}
+	case r.Fork != "":
+		return c.fork(ctx, r, root)
+	case r.History != nil:
+		return c.sent(ctx, r, root)
+	}
+	return nil, nil
+}
+
+// fork copies the history of another run's root.
+func (c *opener) fork(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+	run, turn, err := ParseFork(r.Fork)
+	if err != nil {
+		return nil, err
+	}
+	if run == r.RunID {
+		return nil, &client.Error{Code: client.CodeBad, Text: "a run cannot be a fork of itself", Hint: "choose another run_id"}
+	}
+	if _, err := c.known(ctx, run); err != nil {
+		return nil, err
+	}
+	from, err := c.at(ctx, run, spec.Root)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.take(ctx, from, turn, 0)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(t.past.Messages)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: fork: %w", err)
+	}
+	sum := sha256.Sum256(doc)
+	parts, err := agent.RecallParts(t.past, hex.EncodeToString(sum[:8]))
+	if err != nil {
+		return nil, badPast("the history of "+run, err)
+	}
+	if err := c.parts(ctx, root, parts); err != nil {
+		return nil, err
+	}
+	return &spec.HistoryOrigin{Run: run, Turn: t.past.Turn, Messages: len(t.past.Messages), Bound: agent.HistoryBound(t.past)}, nil
+}
+
+// ParseFork parses RUN or RUN@TURN; turn -1 is the current state.
+func ParseFork(text string) (run string, turn int, err error) {
+	run, number, at := strings.Cut(text, "@")
+	turn = -1
+	if at {
+		turn, err = strconv.Atoi(number)
+	}
+	if names.Token(run) != nil || err != nil || turn < -1 || at && turn < 0 {
+		return "", 0, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("fork is %.100q", text), Hint: "name a run, or RUN@TURN; `troupe list` shows the runs"}
+	}
+	return run, turn, nil
+}
+
+// sent checks a history that the client has sent in parts.
+func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+	s, err := FoldAgent(ctx, c.cfg.Post, root.Bare())
+	if err != nil {
+		return nil, err
+	}
+	got := s.Recall
+	if got.Past != r.History.Past || got.Parts != r.History.Parts || got.Parts == 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("of the history %.80q %d parts were to be there, and %d of %q are", r.History.Past, r.History.Parts, got.Parts, got.Past),
+			Hint: "send all parts with `recall`, in order from 0, before `run`"}
+	}
+	past := history.Transcript{Form: history.Form, Messages: got.Messages, Fold: got.Fold}
+	if err := past.Check(); err != nil {
+		return nil, badPast("the history", err)
+	}
+	if root != root.Bare() { // the client could not know the pool of the root
+		parts, err := agent.RecallParts(past, got.Past)
+		if err == nil {
+			err = c.parts(ctx, root, parts)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gateway: history of %s: %w", root, err)
+		}
+	}
+	return &spec.HistoryOrigin{Messages: len(got.Messages), Bound: agent.HistoryBound(past)}, nil
+}
+
+// begun describes the history that a run begins with.
+func begun(p *spec.HistoryOrigin) string {
+	if p.Run == "" {
+		return fmt.Sprintf("it begins with %d messages of an imported history", p.Messages)
+	}
+	return fmt.Sprintf("it begins with %d messages of %s, after its turn %d", p.Messages, p.Run, p.Turn)
+}
+
+// forkNotes lists what a fork does not copy from the run whose history it begins with.
+func (c *opener) forkNotes(ctx context.Context, o supervisor.Opened) (notes []string, err error) {
+	if o.Past.Run == "" {
+		return nil, nil
+	}
+	s, err := Fold(ctx, c.cfg.Post, o.Past.Run)
+	if err != nil {
+		return nil, err
+	}
+	if from := s.Run.Workspace; from != "" && o.Workspace == "" {
+		notes = append(notes, fmt.Sprintf("%s worked in %s; this run has no directory: --dir gives it one", o.Past.Run, from))
+	}
+	if from := s.Run.Model.Name; from != "" && from != o.Model.Name {
+		notes = append(notes, fmt.Sprintf("%s asked %s; this run asks %s: -m names another model", o.Past.Run, from, o.Model.Name))
+	}
+	return notes, nil
+}
+
+func badPast(whose string, err error) error {
+	refused := &client.Error{Code: client.CodeBad, Text: whose + ": " + err.Error()}
+	var known *history.Error
+	if errors.As(err, &known) {
+		refused.Hint = known.Remedy
+	}
+	return refused
+}

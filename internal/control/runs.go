@@ -1,0 +1,191 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+// Runs is the index of runs: a hint for lists, kept in a key-value bucket. The log of a run
+// is authoritative.
+type Runs struct {
+	kv jetstream.KeyValue
+	// ListQuiet is how long List waits for a row that the bucket claims to have, while the
+	// bucket answers: a corrupt row never comes. Default ListQuietDefault.
+	ListQuiet time.Duration
+}
+
+// ListQuietDefault is the default of Runs.ListQuiet.
+const ListQuietDefault = 5 * time.Second
+
+// OpenRuns opens the index.
+func OpenRuns(b *bus.Buckets) *Runs {
+	return &Runs{kv: b.Runs, ListQuiet: ListQuietDefault}
+}
+
+// Own records that this process owns the logs. The revision of that write orders its
+// activations after those of all earlier owners.
+func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
+	revision, err = b.Shards.PutString(ctx, "all", owner)
+	if err != nil {
+		return 0, fmt.Errorf("gateway: own the shards: %w", err)
+	}
+	return revision, nil
+}
+
+// States of a row.
+const (
+	Live     = "live"
+	Queued   = "queued" // it is in its log, and waits until fewer runs are live
+	Parked   = "parked" // it waits for the user
+	Finished = "finished"
+)
+
+// Add writes the row of a run that has none, and returns the current row. It does not
+// overwrite a row that another writer has added meanwhile: that row may say that the run
+// has ended.
+func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo, err error) {
+	err = r.Change(ctx, i.RunID, func(row *client.RunInfo) {
+		if row.State == "" {
+			*row = i
+		}
+		there = *row
+	})
+	return there, err
+}
+
+// Change replaces a row by the result of change, which gets the current row, or an empty
+// one if there is none. Other writers may write the same row at the same time, so change
+// may be called again.
+func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
+	for {
+		i, revision, err := r.get(ctx, run)
+		if err != nil {
+			return err
+		}
+		change(&i)
+		i.RunID = run
+		data, err := json.Marshal(summary(i))
+		if err != nil {
+			return fmt.Errorf("gateway: index %s: %w", run, err)
+		}
+		if revision == 0 {
+			_, err = r.kv.Create(ctx, run, data)
+		} else {
+			_, err = r.kv.Update(ctx, run, data, revision)
+		}
+		switch {
+		case bus.Conflict(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("gateway: index %s: %w", run, err)
+		}
+		return nil
+	}
+}
+
+// FinishRow ends a row. If the row has no start time, it takes the one of the result:
+// without one, a row would never be old enough for prune.
+func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
+	i.State, i.Result = Finished, &r
+	if i.Started == "" {
+		i.Started = now.Add(-time.Duration(r.DurationMS) * time.Millisecond).UTC().Format(time.RFC3339)
+	}
+}
+
+// Remove removes a row. Its delete marker expires.
+func (r *Runs) Remove(ctx context.Context, run string) error {
+	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return fmt.Errorf("gateway: index %s: %w", run, err)
+	}
+	return nil
+}
+
+// summary returns a row as the index has it: the answer and the agents of a run are in its
+// log, and before its end there is no result.
+func summary(i client.RunInfo) client.RunInfo {
+	if i.State != Finished {
+		i.Result = nil
+	}
+	if i.Result != nil {
+		short := *i.Result
+		short.Text, short.Agents = "", nil
+		i.Result = &short
+	}
+	return i
+}
+
+// Get reads a row; ok is false if it does not exist.
+func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
+	if names.Token(run) != nil {
+		return i, false, nil // no run has such an id
+	}
+	i, _, err = r.get(ctx, run)
+	return i, i.RunID != "", err
+}
+
+// get reads a row with its revision. A row that does not decode counts as missing.
+func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision uint64, err error) {
+	e, err := r.kv.Get(ctx, run)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return i, 0, nil
+	case err != nil:
+		return i, 0, fmt.Errorf("gateway: index %s: %w", run, err)
+	}
+	if json.Unmarshal(e.Value(), &i) != nil {
+		i = client.RunInfo{}
+	}
+	return i, e.Revision(), nil
+}
+
+// List reads all rows, newest first. It leaves out unreadable rows.
+func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
+	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, fmt.Errorf("gateway: list runs: %w", err)
+	}
+	defer func() { _ = w.Stop() }() // its consumer is ephemeral
+	list := []client.RunInfo{}
+	sorted := func() []client.RunInfo {
+		slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
+		return list
+	}
+	quiet, answered := time.NewTimer(r.ListQuiet), false
+	defer quiet.Stop()
+	for {
+		select {
+		case <-quiet.C:
+			_, err := r.kv.Status(ctx)
+			if err == nil && answered {
+				return sorted(), nil
+			}
+			answered = err == nil
+			quiet.Reset(r.ListQuiet)
+		case e := <-w.Updates():
+			if e == nil {
+				return sorted(), nil
+			}
+			answered = false
+			quiet.Reset(r.ListQuiet)
+			var i client.RunInfo
+			if json.Unmarshal(e.Value(), &i) == nil {
+				list = append(list, i)
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("gateway: list runs: %w", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package control
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// schemaFiles are the JSON Schemas of events, one for each kind, and that of
+// the envelope. They are made from the Go types: `go test ./internal/control -rewrite`.
+//
+//go:embed schemas/*.json
+var schemaFiles embed.FS
+
+// envelope is the name of the schema that every event meets.
+const envelope = "envelope"
+
+// schemaBase is the base of the schemas' ids.
+const schemaBase = "https://github.com/troupe-run/troupe/blob/main/gateway/schemas/"
+
+// ErrEvent: a document is not an event that this package publishes.
+var ErrEvent = errors.New("gateway: not a valid event")
+
+// kinds are all kinds of events, each with the zero value of its data.
+func kinds() map[string]any {
+	all := event.RunKinds()
+	maps.Copy(all, event.NodeKinds())
+	return all
+}
+
+// schemaOf makes the schema of a kind, or that of the envelope, from Go types.
+func schemaOf(kind string) (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[activation.Published](nil)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+	}
+	s.Schema, s.ID, s.Title = "https://json-schema.org/draft/2020-12/schema", schemaBase+kind+".json", kind
+	s.Properties["v"].Const = jsonschema.Ptr[any](float64(1))
+	s.Properties["ts"].Format = "date-time"
+	s.Properties["kind"].Pattern = `^[a-z]+\.[a-z_]+$`
+	// A later version may add fields, and clients of today must ignore them.
+	s.AdditionalProperties = nil
+	if kind == envelope {
+		return s, nil
+	}
+	s.Properties["kind"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](kind)}
+	data, err := jsonschema.ForType(reflect.TypeOf(kinds()[kind]), nil)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+	}
+	s.Properties["data"] = data
+	s.Required = append(s.Required, "data")
+	return s, nil
+}
+
+// schemas are the checked-in ones, ready to validate.
+var schemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
+	all := map[string]*jsonschema.Resolved{}
+	for kind := range kinds() {
+		raw, err := schemaFiles.ReadFile("schemas/" + kind + ".json")
+		if err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
+		var s jsonschema.Schema
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+		}
+		if all[kind], err = s.Resolve(nil); err != nil {
+			return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+		}
+	}
+	return all, nil
+})
+
+// ValidateEvent checks the document of an event against the schema of its
+// kind. A kind without a schema is an error.
+func ValidateEvent(raw []byte) error {
+	all, err := schemas()
+	if err != nil {
+		return err
+	}
+	var e struct {
+		Kind string `json:"kind"`
+	}
+	var document map[string]any
+	if err := errors.Join(json.Unmarshal(raw, &e), json.Unmarshal(raw, &document)); err != nil {
+		return fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	s := all[e.Kind]
+	if s == nil {
+		return fmt.Errorf("%w: no schema for kind %q", ErrEvent, e.Kind)
+	}
+	if err := s.Validate(document); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrEvent, e.Kind, err)
+	}
+	return nil
+}

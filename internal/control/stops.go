@@ -1,0 +1,208 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const (
+	// The logs are checked again after cancelLookMin, then after twice as long, up to
+	// cancelLookMax: each check reads the supervisor's log.
+	cancelLookMin = 20 * time.Millisecond
+	cancelLookMax = 500 * time.Millisecond
+	// directAfter is the time after which the control service itself cancels agents that the
+	// supervisor has not canceled: the supervisor may have no activation, or not know them.
+	directAfter = 2 * time.Second
+	// gaveUpWait is how long the supervisor may take to read that agents were given up.
+	gaveUpWait = time.Second
+)
+
+// cancel appends the request and then waits, for a bounded time, until the agents have
+// stopped. The reply says which agents have stopped. An error after the append would tell
+// the client that the cancel was not requested, so cancel returns the current account
+// instead.
+func (c *canceler) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
+	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}
+	info, err := c.known(ctx, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.inspectRun(ctx, info, r.Now)
+	if err != nil {
+		return nil, err
+	}
+	if v.lost != "" {
+		return c.cancelAgents(ctx, v, r, f)
+	}
+	if !isAsked(v.state, f) {
+		if _, err := c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
+			return nil, err
+		}
+		if v.state, err = Fold(ctx, c.cfg.Post, r.RunID); err != nil {
+			return nil, err
+		}
+	}
+	return c.awaitStops(ctx, v.state, r, f), nil
+}
+
+// isAsked reports whether the log has a cancel already: then it needs no second entry.
+func isAsked(s supervisor.State, f agent.Canceled) bool {
+	return s.Cancel != nil && (s.Cancel.Now || !f.Now)
+}
+
+// awaitStops waits until the agents have stopped, for as long as the request says. The
+// control service cancels the agents that the supervisor does not reach. awaitStops logs its
+// errors: the cancel is in the log already.
+func (c *canceler) awaitStops(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) client.CancelReply {
+	warn := func(err error) {
+		if err != nil {
+			c.cfg.Logger.Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
+		}
+	}
+	wait := r.Wait()
+	if s = c.awaitMembers(ctx, s, r, min(wait, directAfter)); wait > directAfter && !allStopped(s, f.Of) {
+		ends, err := c.endings(ctx, r.RunID)
+		if err == nil {
+			err = c.cancelLogs(ctx, r.Request, f, ends)
+		}
+		warn(err)
+		s = c.awaitMembers(ctx, s, r, wait-directAfter)
+	}
+	strays, err := c.cancelStrays(ctx, s, r, f)
+	warn(err)
+	if wait > 0 && r.Now && !allStopped(s, f.Of) {
+		warn(c.giveUpSilent(ctx, s, r, f.Of))
+		s = c.awaitMembers(ctx, s, r, gaveUpWait)
+	}
+	reply := c.account(s, f.Of)
+	if strays.Agents > 0 {
+		reply.Agents, reply.Stopped, reply.GivenUp = reply.Agents+strays.Agents, reply.Stopped+strays.Stopped, reply.GivenUp+strays.GivenUp
+		reply.Pending = append(reply.Pending, strays.Pending...)
+		reply.Text = accountText(reply)
+	}
+	return reply
+}
+
+// awaitMembers waits until the supervisor knows that the agents have stopped.
+func (c *canceler) awaitMembers(ctx context.Context, s supervisor.State, r client.CancelRequest, wait time.Duration) supervisor.State {
+	of := spec.ID(r.Agent)
+	ctx, enough := context.WithTimeout(ctx, wait)
+	defer enough()
+	for pause := cancelLookMin; wait > 0 && !allStopped(s, of); pause = min(2*pause, cancelLookMax) {
+		select {
+		case <-ctx.Done():
+			return s
+		case <-time.After(pause):
+		}
+		if now, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil {
+			s = now
+		}
+	}
+	return s
+}
+
+// isCanceled reports whether a cancel of an agent includes a member: the agent and all
+// below it; for the root, all members.
+func isCanceled(of, id spec.ID) bool {
+	return of == "" || of == spec.Root || id == of || strings.HasPrefix(string(id), string(of)+"-")
+}
+
+func allStopped(s supervisor.State, of spec.ID) bool {
+	all := true
+	s.Members(func(m supervisor.Member) { all = all && (m.Done || !isCanceled(of, m.ID)) })
+	return all || s.Phase == supervisor.Over
+}
+
+// account counts the agents that have stopped, and those that have not, by node.
+func (c *canceler) account(s supervisor.State, of spec.ID) client.CancelReply {
+	r := client.CancelReply{Pending: []client.PendingOn{}}
+	on := map[string]int{}
+	s.Members(func(m supervisor.Member) {
+		switch {
+		case !isCanceled(of, m.ID):
+		case !m.Done:
+			on[m.Node]++
+		case m.Silent:
+			r.GivenUp++
+		case m.Stopping:
+			r.Stopped++
+		}
+	})
+	pending := 0
+	for _, agents := range on {
+		pending += agents
+	}
+	if s.Cancel != nil { // then all live members were told
+		r.Stopped = max(0, s.Told-pending-r.GivenUp)
+	}
+	r.Agents = r.Stopped + r.GivenUp + pending
+	c.pendingNodes(&r, on)
+	return r
+}
+
+// pendingNodes adds the nodes with agents that have not stopped, and completes the reply.
+func (c *canceler) pendingNodes(r *client.CancelReply, on map[string]int) {
+	for node, agents := range on {
+		r.Pending = append(r.Pending, c.pendingOn(node, agents))
+	}
+	slices.SortFunc(r.Pending, func(a, b client.PendingOn) int { return strings.Compare(a.Node, b.Node) })
+	r.Text = accountText(*r)
+}
+
+// pendingOn describes a node with agents that have not stopped.
+func (c *lookup) pendingOn(node string, agents int) client.PendingOn {
+	p := client.PendingOn{Node: node, Agents: agents}
+	if c.cfg.Cluster == nil || node == "" {
+		return p
+	}
+	ttl := c.cfg.Cluster.TTL
+	listed := false
+	for _, n := range c.cfg.Cluster.Nodes() {
+		if n.Name == node { // two nodes may have one name: the silent one counts
+			listed, p.HeardMS = true, max(p.HeardMS, n.HeardMS)
+		}
+	}
+	if !listed {
+		p.HeardMS = ttl.Milliseconds()
+	}
+	p.Unreachable = time.Duration(p.HeardMS)*time.Millisecond > ttl/unreachableParts
+	p.LeaseMS = max(0, ttl.Milliseconds()-p.HeardMS)
+	return p
+}
+
+// unreachableParts: a node renews its lease four times in a TTL. A node that has been
+// silent for half a TTL has missed a renewal.
+const unreachableParts = 2
+
+func accountText(r client.CancelReply) string {
+	if r.Agents == 0 {
+		return "nothing was left to stop"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d stopped", r.Stopped, r.Agents)
+	if r.GivenUp > 0 {
+		fmt.Fprintf(&b, ", %d given up", r.GivenUp)
+	}
+	for _, p := range r.Pending {
+		switch {
+		case p.Node == "":
+			fmt.Fprintf(&b, "; %d not yet, taken up by no node", p.Agents)
+		case p.Unreachable && p.LeaseMS == 0:
+			fmt.Fprintf(&b, "; %d unreachable on %s, whose lease has ended", p.Agents, p.Node)
+		case p.Unreachable:
+			fmt.Fprintf(&b, "; %d unreachable on %s, which was last heard of %.1f s ago and whose lease ends in %.1f s", p.Agents, p.Node,
+				float64(p.HeardMS)/1000, float64(p.LeaseMS)/1000)
+		default:
+			fmt.Fprintf(&b, "; %d not yet on %s", p.Agents, p.Node)
+		}
+	}
+	return b.String()
+}

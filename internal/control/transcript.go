@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Transcript is one agent's messages.
+type Transcript struct {
+	Agent    spec.ID         `json:"agent"`
+	Name     string          `json:"name"`
+	System   string          `json:"system"`
+	Messages []model.Message `json:"messages"`
+	// Folds are the compactions, in their order.
+	Folds []client.Fold `json:"folds"`
+}
+
+func (c *viewer) transcript(ctx context.Context, r client.TranscriptRequest) (any, error) {
+	if _, err := c.known(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" {
+		r.Agent = string(spec.Root)
+	}
+	if err := names.Token(r.Agent); err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+	}
+	at, err := c.at(ctx, r.RunID, spec.ID(r.Agent))
+	if err != nil {
+		return nil, err
+	}
+	s, folds, err := c.foldTranscript(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if s.Task.ID == "" {
+		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
+	}
+	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
+}
+
+// at returns the address of an agent of a run, which its supervisor knows.
+func (c *lookup) at(ctx context.Context, run string, id spec.ID) (mailbox.Address, error) {
+	at := mailbox.At(run, string(id))
+	if c.cfg.Cluster == nil {
+		return at, nil // there is only one pool
+	}
+	s, err := Fold(ctx, c.cfg.Post, run)
+	m, _ := s.Member(id)
+	return at.In(m.Pool), err
+}
+
+// foldTranscript replays the log of an agent, and collects each compaction on the way: the
+// agent's state has only the newest.
+func (c *lookup) foldTranscript(ctx context.Context, at mailbox.Address) (agent.State, []client.Fold, error) {
+	m := &activation.Agent{Addr: at}
+	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	folds := []client.Fold{}
+	upto := 0
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		if err := readable(at, l.Next(e)); err != nil {
+			return err
+		}
+		if f := m.State.Fold; f.Upto > upto {
+			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
+		}
+		return nil
+	})
+	if err != nil {
+		return agent.State{}, nil, fmt.Errorf("gateway: read %s: %w", at, err)
+	}
+	return m.State, folds, nil
+}

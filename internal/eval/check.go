@@ -1,0 +1,270 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// finish checks a case and prepares it for a trial.
+func (d decoder) finish(c *Case, line int) error {
+	c.MockedTools, c.Tools = renamed(c.MockedTools), renamed(c.Tools)
+	c.Expected.ToolRuns = renamed(c.Expected.ToolRuns)
+	for _, names := range []*[]string{&c.Allowed, &c.Denied, &c.Expected.Forbidden, &c.Expected.FirstTools} {
+		*names = toolNames(*names)
+	}
+	if c.ID == "" {
+		return d.bad(line, "a case without a case_id")
+	}
+	if strings.TrimSpace(c.Goal) == "" {
+		return d.bad(line, "case %s has no goal", c.ID)
+	}
+	if c.FirstToolTurn && c.Expected.StopReason == "" {
+		c.Expected.StopReason = spec.Vetoed
+	}
+	for _, step := range []func(*Case, int) error{d.tools, d.models, d.cast, d.manner, d.events, d.expected} {
+		if err := step(c, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tools checks the declarations of the mocked tools.
+func (d decoder) tools(c *Case, line int) error {
+	statuses := []Status{OK, Error, Retryable, Malformed, Hangs, Crashes}
+	for _, name := range slices.Sorted(maps.Keys(c.MockedTools)) {
+		for i, a := range c.MockedTools[name] {
+			if !slices.Contains(statuses, a.Status) {
+				return d.bad(line, "case %s: answer %d of %s: status %q; it is one of %v", c.ID, i, name, a.Status, statuses)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
+		t := c.Tools[name]
+		var err error
+		if t.schema, err = schema(t.Schema); err != nil {
+			return d.bad(t.Schema.Line, "case %s: schema of %s: %v", c.ID, name, err)
+		}
+		if t.output, err = schema(t.OutputSchema); err != nil {
+			return d.bad(t.OutputSchema.Line, "case %s: output_schema of %s: %v", c.ID, name, err)
+		}
+		if t.Class == "" {
+			t.Class = model.Read
+		}
+		if !slices.Contains([]model.Class{model.Read, model.Idempotent, model.Effect, model.Irreversible}, t.Class) {
+			return d.bad(line, "case %s: class of %s is %q; it is read, idempotent, effect or irreversible", c.ID, name, t.Class)
+		}
+		c.Tools[name] = t
+	}
+	return nil
+}
+
+func schema(n yaml.Node) (string, error) {
+	if n.Kind == 0 {
+		return "", nil
+	}
+	raw, err := asJSON(n)
+	if err != nil {
+		return "", err
+	}
+	if err := model.CheckSchema(string(raw)); err != nil {
+		return "", err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", err
+	}
+	_, err = s.Resolve(nil)
+	return string(raw), err
+}
+
+// models reads the scripts.
+func (d decoder) models(c *Case, _ int) error {
+	var err error
+	if c.Model.Kind == 0 {
+		c.script = obedient(c.MockedTools)
+	} else if c.script, err = d.play(c.Model, "case "+c.ID+": model"); err != nil {
+		return err
+	}
+	c.scripts = map[string]*script.Script{}
+	for _, route := range slices.Sorted(maps.Keys(c.Models)) {
+		if c.scripts[route], err = d.play(c.Models[route], "case "+c.ID+": models: "+route); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obedient returns the model of a case that names none: it calls every mocked tool once for
+// each of its answers, one after the other.
+func obedient(tools map[string][]Answer) *script.Script {
+	s := &script.Script{}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		for range tools[name] {
+			s.Default = append(s.Default, script.Reply{Calls: []script.Call{{Name: name}}})
+		}
+	}
+	s.Default = append(s.Default, script.Reply{Text: "This is what I found: {{last}}"})
+	return s
+}
+
+// cast checks the agents.
+func (d decoder) cast(c *Case, line int) error {
+	if len(c.Agents) == 0 {
+		c.Agents = []Agent{{Name: rootName}}
+	}
+	for i := range c.Agents {
+		a := &c.Agents[i]
+		if a.Name == "" {
+			return d.bad(line, "case %s: agent %d has no name", c.ID, i)
+		}
+		rules := slices.Contains(orchestrator.Routes(), strings.TrimPrefix(a.Model, builtin))
+		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
+			return d.bad(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
+		}
+		if err := d.into(a.LoopOptions, "case "+c.ID+": manners of "+a.Name, &a.manners); err != nil {
+			return err
+		}
+		if err := a.manners.Validate(); err != nil {
+			return d.bad(line, "case %s: agent %s: %v", c.ID, a.Name, err)
+		}
+		a.Allowed, a.Denied = toolNames(a.Allowed), toolNames(a.Denied)
+	}
+	return nil
+}
+
+// manner reads the loop options, hooks and policy of the run.
+func (d decoder) manner(c *Case, line int) error {
+	c.manners = spec.DefaultLoopOptions()
+	c.manners.ToolRetries = 0 // each scripted answer answers one call
+	if err := d.into(c.LoopOptions, "case "+c.ID+": manners", &c.manners); err != nil {
+		return err
+	}
+	for _, h := range c.Hooks {
+		data := spec.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools, TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report, Of: h.Of}
+		if err := data.Validate(); err != nil {
+			return d.bad(line, "case %s: %v", c.ID, err)
+		}
+		c.manners.Hooks = append(c.manners.Hooks, data)
+	}
+	if err := c.manners.Validate(); err != nil {
+		return d.bad(line, "case %s: %v", c.ID, err)
+	}
+	if err := d.into(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
+		return err
+	}
+	if c.FirstToolTurn {
+		c.policy.Rules = append(slices.Clip(c.policy.Rules), supervisor.Rule{Name: "first-tool-turn", On: "turn",
+			When: []supervisor.Condition{{Fact: "calls", Op: ">=", Number: 1}}, Why: "only the first turn with tools is of interest"})
+	}
+	if err := c.policy.Validate(); err != nil {
+		return d.bad(line, "case %s: %v", c.ID, err)
+	}
+	return nil
+}
+
+// events checks the outside events.
+func (d decoder) events(c *Case, line int) error {
+	for i := range c.During {
+		e := &c.During[i]
+		if e.Nth == 0 {
+			e.Nth = 1
+		}
+		deeds := 0
+		for _, is := range []bool{e.Cancel != "", e.Steer != "", e.Answer != nil, e.Crash} {
+			if is {
+				deeds++
+			}
+		}
+		if err := kind(e.After); err != nil && e.After != mockCalled {
+			return d.bad(line, "case %s: during: after: %v", c.ID, err)
+		}
+		if deeds != 1 {
+			return d.bad(line, "case %s: during: after %s there must be one of cancel, steer, answer, crash", c.ID, e.After)
+		}
+		if e.Cancel != "" && e.Cancel != "boundary" && e.Cancel != "now" {
+			return d.bad(line, "case %s: during: cancel is boundary or now, not %q", c.ID, e.Cancel)
+		}
+		e.Of = strings.TrimSpace(e.Of)
+	}
+	return nil
+}
+
+// kinds are the names of all events.
+func kinds() []string {
+	return slices.Sorted(maps.Keys(event.RunKinds()))
+}
+
+func kind(word string) error {
+	all := kinds()
+	if slices.Contains(all, word) {
+		return nil
+	}
+	if near := config.Near(word, all); near != "" {
+		return fmt.Errorf("unknown event %q; did you mean %s?", word, near)
+	}
+	return fmt.Errorf("unknown event %q", word)
+}
+
+// expected checks that the expectations are valid.
+func (d decoder) expected(c *Case, line int) error {
+	x := c.Expected
+	if x.StopReason == "" {
+		return d.bad(line, "case %s: expected has no stop_reason", c.ID)
+	}
+	if !slices.Contains(spec.Reasons(), x.StopReason) {
+		return d.bad(line, "case %s: unknown stop_reason %q%s", c.ID, x.StopReason, near(string(x.StopReason), spec.Reasons()))
+	}
+	for _, t := range x.Transitions {
+		if !slices.Contains(spec.Transitions(), t) {
+			return d.bad(line, "case %s: unknown transition %q%s", c.ID, t, near(string(t), spec.Transitions()))
+		}
+	}
+	for _, word := range slices.Concat(x.Events, x.NoEvents) {
+		if _, known := words[word]; known {
+			continue
+		}
+		if err := kind(word); err != nil {
+			return d.bad(line, "case %s: %v", c.ID, err)
+		}
+	}
+	for _, name := range x.Forbidden {
+		if len(c.MockedTools[name]) == 0 && c.Tools[name].Class == "" {
+			// A forbidden tool that the case does not declare otherwise is a tool of the run all the
+			// same: it is known, and no agent may use it.
+			if c.Tools == nil {
+				c.Tools = map[string]Tool{}
+			}
+			c.Tools[name] = Tool{Class: model.Irreversible}
+			c.Denied = append(c.Denied, name)
+		}
+	}
+	return nil
+}
+
+func near[T ~string](word string, known []T) string {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	if best := config.Near(word, names); best != "" {
+		return "; did you mean " + best + "?"
+	}
+	return ""
+}
+
+func ms(d Duration) int64 { return int64(d) / 1e6 }

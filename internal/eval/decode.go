@@ -1,0 +1,267 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/model/script"
+)
+
+// ErrCase is wrapped by every error about the content of a case file.
+var ErrCase = errors.New("not a case")
+
+// BadFile says what is wrong with a file, where, and how to fix it.
+type BadFile struct {
+	Path   string
+	Line   int // 0: the whole file
+	Text   string
+	Remedy string
+}
+
+func (b *BadFile) Error() string {
+	at := b.Path
+	if b.Line > 0 {
+		at += ":" + strconv.Itoa(b.Line)
+	}
+	return at + ": " + b.Text
+}
+
+// Unwrap makes every BadFile an ErrCase.
+func (b *BadFile) Unwrap() error { return ErrCase }
+
+const remedy = "docs/evals.md shows the form of a case"
+
+// FileBytesMax bounds a file of cases.
+const FileBytesMax = script.MaxBytes
+
+// Parse reads the cases of a file: one, or a list of them, as YAML or JSON.
+func Parse(path string, data []byte) ([]Case, error) {
+	d := decoder{path: path}
+	if len(data) > FileBytesMax {
+		return nil, d.bad(0, "%d bytes, at most %d are read", len(data), FileBytesMax)
+	}
+	root, err := document(data)
+	if err != nil {
+		return nil, d.yaml(err)
+	}
+	var cases []Case
+	if root.Kind == yaml.SequenceNode {
+		if err := strict(data, &cases); err != nil {
+			return nil, d.yaml(err)
+		}
+	} else {
+		cases = make([]Case, 1)
+		if err := strict(data, &cases[0]); err != nil {
+			return nil, d.yaml(err)
+		}
+	}
+	for i := range cases {
+		line := root.Line
+		if root.Kind == yaml.SequenceNode {
+			line = root.Content[i].Line
+		}
+		cases[i].Path = fmt.Sprintf("%s:%d", path, line)
+		if err := d.finish(&cases[i], line); err != nil {
+			return nil, err
+		}
+	}
+	return cases, nil
+}
+
+// document parses text to its one root node.
+func document(data []byte) (root *yaml.Node, err error) {
+	defer guarded(&err)
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the file is empty")
+		}
+		return nil, err
+	}
+	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one document; write several cases as a list")
+	}
+	return doc.Content[0], nil
+}
+
+// guarded recovers a panic of the parser, which reads untrusted text.
+func guarded(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the YAML parser failed: %v", p)
+	}
+}
+
+func strict(data []byte, into any) (err error) {
+	defer guarded(&err)
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	return dec.Decode(into)
+}
+
+type decoder struct{ path string }
+
+func (d decoder) bad(line int, format string, args ...any) error {
+	return &BadFile{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+var (
+	yamlLine  = regexp.MustCompile(`line (\d+): `)
+	yamlField = regexp.MustCompile(`field (\S+) not found in type eval\.(\w+)`)
+)
+
+// yaml turns the parser's first error into one with a position.
+func (d decoder) yaml(err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:\n  ")
+	text, _, _ = strings.Cut(text, "\n")
+	b := &BadFile{Path: d.path, Text: text, Remedy: remedy}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		b.Line, _ = strconv.Atoi(m[1]) // digits, as the pattern says
+		b.Text = strings.Replace(text, m[0], "", 1)
+	}
+	if m := yamlField.FindStringSubmatch(text); m != nil {
+		names := keysOf[m[2]]
+		b.Text = fmt.Sprintf("unknown key %q", m[1])
+		b.Remedy = "the keys here are " + strings.Join(names, ", ")
+		if near := config.Near(m[1], names); near != "" {
+			b.Remedy = "did you mean " + near + "?"
+		}
+	}
+	return b
+}
+
+// keysOf are the keys of each type of a case, by the type's name.
+var keysOf = func() map[string][]string {
+	all := map[string][]string{}
+	for _, v := range []any{Case{}, Answer{}, Tool{}, Agent{}, Limits{}, Price{}, Hook{}, HookAnswer{}, Message{}, During{}, Reply{}, Expected{}, Child{}} {
+		t := reflect.TypeOf(v)
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			if name != "" && name != "-" {
+				all[t.Name()] = append(all[t.Name()], name)
+			}
+		}
+		slices.Sort(all[t.Name()])
+	}
+	return all
+}()
+
+// into decodes a part of a case into a type of the runtime, by its JSON names. Fields that
+// the part omits keep their values.
+func (d decoder) into(n yaml.Node, what string, into any) error {
+	if n.Kind == 0 {
+		return nil
+	}
+	raw, err := asJSON(n)
+	if err != nil {
+		return d.bad(n.Line, "%s: %v", what, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		text := strings.TrimPrefix(err.Error(), "json: ")
+		if name, ok := strings.CutPrefix(text, "unknown field "); ok {
+			key, _ := strconv.Unquote(name) // the package quotes it
+			return d.bad(lineOf(&n, key), "%s: unknown key %s", what, name)
+		}
+		return d.bad(n.Line, "%s: %s", what, text)
+	}
+	return nil
+}
+
+func asJSON(n yaml.Node) (raw []byte, err error) {
+	defer guarded(&err)
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// lineOf finds the first occurrence of a key below a node.
+func lineOf(n *yaml.Node, key string) int {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == key {
+			return c.Line
+		}
+	}
+	for _, c := range n.Content {
+		if line := lineOf(c, key); line > 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// play reads a script from its place in a case; a list is its default.
+func (d decoder) play(n yaml.Node, what string) (*script.Script, error) {
+	if n.Kind == yaml.SequenceNode {
+		list := n
+		n = yaml.Node{Kind: yaml.MappingNode, Line: list.Line,
+			Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "default"}, &list}}
+	}
+	raw, err := yaml.Marshal(&n)
+	if err != nil {
+		return nil, d.bad(n.Line, "%s: %v", what, err)
+	}
+	s, err := script.Parse(raw)
+	if err != nil {
+		text := strings.TrimPrefix(err.Error(), script.ErrScript.Error()+": ")
+		if m := yamlField.FindStringSubmatch(text); m != nil {
+			return nil, d.bad(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
+		}
+		if m := regexp.MustCompile(`field (\S+) not found`).FindStringSubmatch(text); m != nil {
+			return nil, d.bad(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
+		}
+		return nil, d.bad(n.Line, "%s: %s", what, text)
+	}
+	for _, replies := range s.Agents {
+		rename(replies)
+	}
+	rename(s.Default)
+	return s, nil
+}
+
+func rename(replies []script.Reply) {
+	for _, r := range replies {
+		for i := range r.Calls {
+			r.Calls[i].Name = toolName(r.Calls[i].Name)
+		}
+	}
+}
+
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// toolName returns a tool's name in a form that a provider accepts.
+func toolName(name string) string { return notInName.ReplaceAllString(name, "_") }
+
+func toolNames(names []string) []string {
+	if names == nil {
+		return nil
+	}
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = toolName(n)
+	}
+	return out
+}
+
+func renamed[T any](m map[string]T) map[string]T {
+	out := make(map[string]T, len(m))
+	for name, v := range m {
+		out[toolName(name)] = v
+	}
+	return out
+}

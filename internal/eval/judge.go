@@ -1,0 +1,200 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// record is everything by which a trial is judged.
+type record struct {
+	result  event.Result
+	parked  bool
+	events  []activation.Published
+	ran     map[string]int
+	excess  []string
+	runs    int
+	told    []string // requests to models
+	replay  error
+	unfired []During
+}
+
+// differences returns the deviations from the expectation, one line each.
+func (x Expected) differences(r record) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if r.result.Reason != x.StopReason {
+		detail := ""
+		if r.result.Detail != "" {
+			detail = " (" + r.result.Detail + ")"
+		}
+		add("stop_reason is %s%s, expected %s", r.result.Reason, detail, x.StopReason)
+	}
+	x.counts(r, add)
+	x.texts(r, add)
+	x.trace(r, add)
+	x.children(r, add)
+	for _, name := range r.excess {
+		add("%s ran %d times; the case has fewer answers", name, r.ran[name])
+	}
+	for _, d := range r.unfired {
+		add("during: there was no %s %s number %d", d.After, d.Of, d.Nth)
+	}
+	if r.replay != nil {
+		add("replay differs: %v", r.replay)
+	}
+	return list
+}
+
+type adder = func(format string, args ...any)
+
+// counts checks the counters.
+func (x Expected) counts(r record, add adder) {
+	if x.MaxToolCalls != nil && r.runs > *x.MaxToolCalls {
+		add("tools ran %d times, expected at most %d", r.runs, *x.MaxToolCalls)
+	}
+	for _, name := range x.Forbidden {
+		if n := r.ran[name]; n > 0 {
+			add("the forbidden tool %s ran %d times", name, n)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.ToolRuns)) {
+		if n := r.ran[name]; n != x.ToolRuns[name] {
+			add("%s ran %d times, expected %d", name, n, x.ToolRuns[name])
+		}
+	}
+	if x.Turns != nil && r.result.Turns != *x.Turns {
+		add("there were %d turns, expected %d", r.result.Turns, *x.Turns)
+	}
+	if x.MaxTurns != nil && r.result.Turns > *x.MaxTurns {
+		add("there were %d turns, expected at most %d", r.result.Turns, *x.MaxTurns)
+	}
+	if x.MaxTokens != nil && r.result.Budget.Used > *x.MaxTokens {
+		add("%d tokens were used, expected at most %d", r.result.Budget.Used, *x.MaxTokens)
+	}
+	if x.Partial != nil && r.result.Partial != *x.Partial {
+		add("partial is %t, expected %t", r.result.Partial, *x.Partial)
+	}
+	if x.Parked != nil && r.parked != *x.Parked {
+		add("parked is %t, expected %t", r.parked, *x.Parked)
+	}
+}
+
+// texts checks the texts of the answer and of the requests to the model.
+func (x Expected) texts(r record, add adder) {
+	for _, text := range x.Answer {
+		if !strings.Contains(r.result.Text, text) {
+			add("the answer lacks %q: %s", text, clip([]byte(r.result.Text)))
+		}
+	}
+	for _, text := range x.NotAnswer {
+		if strings.Contains(r.result.Text, text) {
+			add("the answer contains %q: %s", text, clip([]byte(r.result.Text)))
+		}
+	}
+	if !strings.Contains(r.result.Detail, x.Detail) {
+		add("the detail lacks %q: %s", x.Detail, clip([]byte(r.result.Detail)))
+	}
+	if x.Question != "" {
+		var asked []string
+		for _, a := range r.result.Agents {
+			if a.Query != nil {
+				asked = append(asked, a.Query.Question)
+			}
+		}
+		if !strings.Contains(strings.Join(asked, "\n"), x.Question) {
+			add("the question lacks %q: asked was %q", x.Question, asked)
+		}
+	}
+	hears := func(text string) bool {
+		return slices.ContainsFunc(r.told, func(request string) bool { return strings.Contains(request, text) })
+	}
+	for _, text := range x.Told {
+		if !hears(text) {
+			add("no model was told %q", text)
+		}
+	}
+	for _, text := range x.NotTold {
+		if hears(text) {
+			add("a model was told %q", text)
+		}
+	}
+}
+
+// trace checks the events.
+func (x Expected) trace(r record, add adder) {
+	happened := map[string]bool{}
+	for _, e := range r.events {
+		happened[e.Kind] = true
+	}
+	has := func(word string) bool {
+		if kinds, ok := words[word]; ok {
+			return slices.ContainsFunc(kinds, func(k string) bool { return happened[k] })
+		}
+		return happened[word]
+	}
+	for _, word := range x.Events {
+		if !has(word) {
+			add("the trace has no %s", word)
+		}
+	}
+	for _, word := range x.NoEvents {
+		if has(word) {
+			add("the trace has %s", word)
+		}
+	}
+	if x.Transitions != nil {
+		if why := transitions(r.events); !slices.Equal(why, x.Transitions) {
+			add("the transitions are %v, expected %v", why, x.Transitions)
+		}
+	}
+	if x.FirstTools != nil {
+		if first := firstTools(r.events); !slices.Equal(first, x.FirstTools) {
+			add("the first tools are %v, expected %v", first, x.FirstTools)
+		}
+	}
+}
+
+// transitions returns the reasons why the turns of the root followed each other.
+func transitions(events []activation.Published) []spec.Transition {
+	why := []spec.Transition{}
+	for _, e := range events {
+		if d, ok := e.Data.(event.TurnStarted); ok && e.Agent == string(spec.Root) && d.Transition != "" {
+			why = append(why, d.Transition)
+		}
+	}
+	return why
+}
+
+// firstTools are those of the root's first turn that proposed any.
+func firstTools(events []activation.Published) []string {
+	first, turn := []string{}, 0
+	for _, e := range events {
+		d, ok := e.Data.(event.ToolCall)
+		if !ok || e.Kind != event.KindToolProposed || e.Agent != string(spec.Root) || turn != 0 && e.Turn != turn {
+			continue
+		}
+		first, turn = append(first, d.Tool), e.Turn
+	}
+	return first
+}
+
+func (x Expected) children(r record, add adder) {
+	if x.Children == nil {
+		return
+	}
+	got := []Child{}
+	for _, a := range r.result.Agents {
+		if a.Parent != nil {
+			got = append(got, Child{a.Name, a.Reason})
+		}
+	}
+	if !slices.Equal(got, x.Children) {
+		add("the children are %v, expected %v", got, x.Children)
+	}
+}

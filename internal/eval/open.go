@@ -1,0 +1,119 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// opened is the first entry of the case's run.
+func (c *Case) opened() supervisor.Opened {
+	o := supervisor.Opened{Run: runName, Goal: c.Goal, Root: c.Agents[0].Name, Rules: spec.Rules, Caller: "eval",
+		Model:       spec.Model{Name: routeName, Window: c.Window, Price: c.Price.budget()},
+		Limits:      spec.RunLimits{Tokens: c.Limits.Tokens, Nano: int64(c.Limits.USD * 1e9), Calls: c.Limits.ToolCalls, Depth: c.Limits.Depth, Children: c.Limits.Children, Agents: c.Limits.Agents},
+		Agent:       c.Limits.agent(),
+		LoopOptions: c.manners, Policy: c.policy, RootTurns: c.Limits.Turns,
+	}
+	if o.Model.Window == 0 {
+		o.Model.Window = windowSize
+	}
+	if o.Limits.Tokens == 0 {
+		o.Limits.Tokens = tokensMax
+	}
+	for i, a := range c.Agents {
+		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: "agent: " + a.Name + "\n" + a.System,
+			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Limits: a.Limits.agent(), LoopOptions: a.manners}
+		d.Limits.Turns = a.Limits.Turns
+		if i == 0 {
+			d.Deny = slices.Concat(d.Deny, c.Denied)
+			if c.Allowed != nil {
+				d.Tools = c.Allowed
+			}
+		}
+		if a.Model != "" {
+			m := o.Model
+			m.Name = a.Model
+			d.Model = &m
+		}
+		o.Definitions = append(o.Definitions, d)
+	}
+	o.Tools = c.specs()
+	return o
+}
+
+func (p Price) budget() budget.Price {
+	if p == (Price{}) {
+		return budget.Price{}
+	}
+	const nanoPerToken = 1000 // a dollar for a million tokens
+	return budget.Price{Known: true, Input: int64(p.Input * nanoPerToken), Output: int64(p.Output * nanoPerToken)}
+}
+
+func (l Limits) agent() spec.Limits {
+	return spec.Limits{ReplyCalls: l.ReplyCalls, Parallel: l.Parallel, Malformed: l.Malformed, Cuts: l.Cuts,
+		Retries: l.Retries, Output: l.Output, Closing: l.Closing, SoftMS: ms(l.Soft), HardMS: ms(l.Hard)}
+}
+
+// specs returns the tools of the run: the mocked ones, and those that the loop serves.
+func (c *Case) specs() []model.ToolSpec {
+	var list []model.ToolSpec
+	for _, name := range c.toolNames() {
+		if toolSpec, ok := own[name]; ok {
+			list = append(list, toolSpec)
+			continue
+		}
+		list = append(list, c.spec(name))
+	}
+	return list
+}
+
+// toolNames returns the sorted names of the run's tools. A case with several agents
+// includes delegation.
+func (c *Case) toolNames() []string {
+	names := map[string]bool{}
+	for name := range c.MockedTools {
+		names[name] = true
+	}
+	for name := range c.Tools {
+		names[name] = true
+	}
+	if len(c.Agents) > 1 {
+		names["delegate"] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+const anyObject = `{"type":"object"}`
+
+func (c *Case) spec(name string) model.ToolSpec {
+	t := c.Tools[name]
+	toolSpec := model.ToolSpec{Name: name, Description: t.Description, Schema: t.schema, Class: t.Class, Poll: t.Poll}
+	if toolSpec.Description == "" {
+		toolSpec.Description = fmt.Sprintf("A mocked tool: %s.", name)
+	}
+	if toolSpec.Schema == "" {
+		toolSpec.Schema = anyObject
+	}
+	if toolSpec.Class == "" {
+		toolSpec.Class = model.Read
+	}
+	return toolSpec
+}
+
+// own are the tools that need no mock, by name: the loop or the supervisor
+// serves them.
+var own = func() map[string]model.ToolSpec {
+	all := map[string]model.ToolSpec{"delegate": {Name: "delegate", Class: model.Read,
+		Description: "Give a task to a child agent and wait for its answer.",
+		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"background":{"type":"boolean"},"schema":{"type":"object"}},"required":["task"]}`}}
+	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec()) {
+		all[toolSpec.Name] = toolSpec
+	}
+	return all
+}()

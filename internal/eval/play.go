@@ -1,0 +1,83 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/model"
+)
+
+// players are the scripted models of a trial. They record the requests, and live as long as
+// the trial.
+type players struct {
+	clients map[string]model.Client // by route
+
+	mu   sync.Mutex
+	told []string // the text of each request
+}
+
+func (c *Case) players() *players {
+	p := &players{clients: map[string]model.Client{routeName: c.script.Client("")}}
+	for _, route := range orchestrator.Routes() {
+		p.clients[builtin+route] = orchestrator.New(route)
+	}
+	for route, s := range c.scripts {
+		p.clients[route] = s.Client("")
+	}
+	return p
+}
+
+// client finds the script of a route.
+func (p *players) client(route string) (model.Client, string, error) {
+	c, ok := p.clients[route]
+	if !ok {
+		return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: fmt.Sprintf("the case has no model %q", route)}
+	}
+	return &player{Client: c, all: p}, route, nil
+}
+
+// builtin begins the routes of clients that are no models and need no script.
+const builtin = "builtin/"
+
+type player struct {
+	model.Client
+	all *players
+}
+
+// Complete plays the scripted reply and records the request.
+func (p *player) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	text := promptText(req)
+	p.all.mu.Lock()
+	p.all.told = append(p.all.told, text)
+	p.all.mu.Unlock()
+	return p.Client.Complete(ctx, req, emit)
+}
+
+// errorMark precedes a tool result that the model receives as an error.
+const errorMark = "[error] "
+
+// promptText returns all text of a request.
+func promptText(req model.Request) string {
+	var b strings.Builder
+	b.WriteString(req.System + "\n" + req.Dynamic)
+	for _, m := range req.Messages {
+		b.WriteString("\n" + m.Text)
+		for _, r := range m.Results {
+			b.WriteString("\n")
+			if r.Error {
+				b.WriteString(errorMark)
+			}
+			b.WriteString(r.Text)
+		}
+	}
+	return b.String()
+}
+
+func (p *players) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
+}

@@ -1,0 +1,155 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// ParallelDefault is how many cases run at once: they mostly wait.
+const ParallelDefault = 8
+
+// Run runs the cases, several at once, and reports in their order.
+func Run(ctx context.Context, cases []Case, parallel int) Report {
+	began := time.Now()
+	if parallel <= 0 {
+		parallel = ParallelDefault
+	}
+	verdicts := make([]Verdict, len(cases))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i := range cases {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			verdicts[i] = cases[i].Try(ctx)
+		})
+	}
+	all.Wait()
+	return sum(verdicts, time.Since(began))
+}
+
+// Try runs one case and judges it.
+func (c *Case) Try(ctx context.Context) Verdict {
+	v := Verdict{Case: c.ID, File: c.Path, About: c.About, Expected: c.Expected.StopReason}
+	t, err := c.play(ctx)
+	if t == nil {
+		v.Differences = []string{err.Error()}
+		return v
+	}
+	r, more := t.record()
+	v.StopReason, v.Parked, v.Turns, v.ToolRuns = r.result.Reason, r.parked, r.result.Turns, r.runs
+	v.Tokens, v.CostUSD, v.CostKnown = r.result.Budget.Used, r.result.CostUSD, r.result.CostKnown
+	v.LatencyMS, v.Replayed = t.took.Milliseconds(), r.replay == nil
+	v.count(r)
+	v.Differences = c.Expected.differences(r)
+	for _, err := range []error{err, more} {
+		if err != nil {
+			v.Differences = append([]string{err.Error()}, v.Differences...)
+		}
+	}
+	v.Pass = len(v.Differences) == 0
+	return v
+}
+
+// record gathers the data for the judgement. The events are those of the logs: all of them,
+// in the order of the entries.
+func (t *trial) record() (record, error) {
+	log, err := t.log()
+	if err != nil {
+		return record{replay: err}, fmt.Errorf("eval: %w", err)
+	}
+	f := fold(log)
+	r := record{result: f.result, parked: t.parked, events: f.events, told: t.play.heard(), replay: f.same(t.said, t.told)}
+	for _, e := range t.told {
+		if e.Seq == 0 { // a delta: it is in no log
+			r.events = append(r.events, e)
+		}
+	}
+	r.ran, r.excess, r.runs = t.mocks.runs()
+	for i, d := range t.c.During {
+		if !t.fired[i] {
+			r.unfired = append(r.unfired, d)
+		}
+	}
+	return r, nil
+}
+
+// Load reads the cases of files and of directories, in which every .yaml, .yml
+// and .json file is one of cases.
+func Load(paths ...string) ([]Case, error) {
+	var cases []Case
+	seen := map[string]string{}
+	for _, path := range paths {
+		files, err := files(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			data, err := read(file)
+			if err != nil {
+				return nil, missing(file, err)
+			}
+			more, err := Parse(file, data)
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range more {
+				if at, twice := seen[c.ID]; twice {
+					return nil, &BadFile{Path: c.Path, Text: fmt.Sprintf("case %s is in %s as well", c.ID, at), Remedy: "give each case an id of its own"}
+				}
+				seen[c.ID] = c.Path
+			}
+			cases = append(cases, more...)
+		}
+	}
+	return cases, nil
+}
+
+func read(file string) ([]byte, error) {
+	return safefile.Read(file, FileBytesMax)
+}
+
+var endings = []string{".yaml", ".yml", ".json"}
+
+// files are the files of cases at a path.
+func files(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, missing(path, err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var list []string
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && slices.Contains(endings, filepath.Ext(p)) {
+			list = append(list, p)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, missing(path, err)
+	}
+	if len(list) == 0 {
+		return nil, &BadFile{Path: path, Text: "no files of cases here", Remedy: "cases are in files that end in .yaml, .yml or .json"}
+	}
+	return list, nil
+}
+
+func missing(path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return &BadFile{Path: path, Text: strings.TrimPrefix(err.Error(), path+": "), Remedy: "name a file of cases, or a directory of them"}
+}

@@ -1,0 +1,268 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const nodeName = "eval"
+
+// Outside events.
+const (
+	canceled = "canceled"
+	crashed  = "crashed"
+)
+
+// mockCalled is the value that During accepts besides the kinds of events.
+const mockCalled = "mock.called"
+
+// called is the message that a mocked tool has begun.
+type called struct{ name string }
+
+// trial is a case that is running.
+type trial struct {
+	c     *Case
+	post  *memory.Post
+	node  *actors.Node
+	lease uint64
+	mocks *mocks
+	play  *players
+	hooks *hooks
+
+	mu     sync.Mutex // the run reports from other goroutines
+	inbox  []any      // activation.Published, supervisor.Result
+	news   chan struct{}
+	super  *activation.Supervisor
+	parked bool
+
+	told     []activation.Published
+	seen     map[string]int // events by kind, and by kind and subject
+	asked    map[string]bool
+	answered map[string]bool
+	fired    map[int]bool // of During
+	said     *event.Result
+	requests int
+	moving   string        // outside event that has yet to show: canceled, crashed
+	took     time.Duration // from Open to the end
+}
+
+var (
+	errNoEnd = errors.New("the run did not end")
+	errLoud  = errors.New("the run told more events than a trial takes")
+)
+
+// play runs the case to its end, or until it waits for the user.
+func (c *Case) play(ctx context.Context) (*trial, error) {
+	within := time.Duration(c.Within)
+	if within == 0 {
+		within = TrialMax
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	t := &trial{c: c, post: memory.New(memory.Config{}), mocks: &mocks{c: c, ran: map[string]int{}}, play: c.players(), hooks: &hooks{c: c, asked: map[string]int{}},
+		news: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
+		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
+	t.mocks.called = func(name string) { t.hear(called{name}) }
+	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
+	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
+		if m.To == t.super.Addr {
+			t.mu.Lock()
+			l.Next(m)
+			t.mu.Unlock()
+			t.wake()
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("eval: %w", err)
+	}
+	defer untail()
+	if err := t.start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { t.node.Stop() }()
+	began := time.Now()
+	if err := t.node.Open(ctx, c.opened()); err != nil {
+		return nil, fmt.Errorf("eval: %w", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			t.took = time.Since(began)
+			return t, fmt.Errorf("%w within %s", errNoEnd, within)
+		case <-t.news:
+		}
+		if done, err := t.look(ctx); done || err != nil {
+			t.took = time.Since(began)
+			return t, err
+		}
+	}
+}
+
+// start starts a node on the logs of the trial.
+func (t *trial) start(ctx context.Context) error {
+	t.lease++
+	var err error
+	t.node, err = actors.Start(context.WithoutCancel(ctx), actors.Config{Name: nodeName, Post: t.post, Lease: t.lease,
+		Model: t.play.client, Tools: t.mocks.set, Hooks: t.hooks.funcs(), Events: func(e activation.Published) { t.hear(e) },
+		Over: func(_ string, r event.Result) { t.hear(r) }})
+	if err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	return nil
+}
+
+func (t *trial) hear(what any) {
+	t.mu.Lock()
+	t.inbox = append(t.inbox, what)
+	t.mu.Unlock()
+	t.wake()
+}
+
+func (t *trial) wake() {
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
+}
+
+// look processes the new events, performs the outside events of the case, and reports
+// whether the trial is over.
+func (t *trial) look(ctx context.Context) (done bool, err error) {
+	t.mu.Lock()
+	inbox := t.inbox
+	t.inbox = nil
+	t.mu.Unlock()
+	for _, what := range inbox {
+		switch what := what.(type) {
+		case event.Result:
+			t.said = &what
+		case called:
+			if err := t.after(ctx, activation.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
+				return false, err
+			}
+		case activation.Published:
+			if t.told = append(t.told, what); len(t.told) > eventsMax {
+				return false, errLoud
+			}
+			if err := t.during(ctx, what); err != nil {
+				return false, err
+			}
+		}
+	}
+	return t.said != nil || t.waits(), nil
+}
+
+// waits reports whether the run can continue only with input from the user: every live
+// agent without live children has asked a question that the case does not answer.
+func (t *trial) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, waiting := t.super.State, 0
+	all := t.moving == ""
+	s.Members(func(m supervisor.Member) {
+		switch {
+		case m.Done || m.Children > 0:
+		case m.Query == nil:
+			all = false
+		default:
+			key := string(m.ID) + " " + m.Query.Query
+			all = all && t.asked[key] && !t.answered[key]
+			waiting++
+		}
+	})
+	t.parked = all && waiting > 0
+	return t.parked
+}
+
+// during performs the interventions of the case after an event.
+func (t *trial) during(ctx context.Context, e activation.Published) error {
+	about := []string{"", e.Agent}
+	switch d := e.Data.(type) {
+	case event.ToolCall:
+		about = append(about, d.Tool)
+	case event.AgentStarted:
+		about = append(about, d.Name)
+	case event.AgentParked:
+		t.asked[e.Agent+" "+d.Query] = true
+	case event.AgentResumed:
+		if t.moving == crashed {
+			t.moving = ""
+		}
+	}
+	return t.after(ctx, e, about)
+}
+
+// after performs the interventions of the case after an event about the named subject.
+func (t *trial) after(ctx context.Context, e activation.Published, about []string) error {
+	for _, of := range about {
+		t.seen[e.Kind+" "+of]++
+	}
+	for i, d := range t.c.During {
+		if !t.fired[i] && d.After == e.Kind && slices.Contains(about, d.Of) && t.seen[e.Kind+" "+d.Of] == d.Nth {
+			t.fired[i] = true
+			if err := t.do(ctx, d, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// do performs one intervention.
+func (t *trial) do(ctx context.Context, d During, e activation.Published) error {
+	t.requests++
+	request := fmt.Sprintf("during-%d", t.requests)
+	at := mailbox.At(e.Run, e.Agent)
+	switch {
+	case d.Cancel != "":
+		t.moving = canceled
+		f := agent.Canceled{Why: "the case says so", Now: d.Cancel == "now"}
+		return t.node.Command(ctx, t.super.Addr, request, f.Kind(), f)
+	case d.Steer != "":
+		if at == t.super.Addr {
+			at = mailbox.At(e.Run, string(spec.Root))
+		}
+		f := agent.Steered{Text: d.Steer}
+		return t.node.Command(ctx, at, request, f.Kind(), f)
+	case d.Answer != nil:
+		q, ok := e.Data.(event.AgentParked)
+		if !ok {
+			return fmt.Errorf("during: nothing was asked by %s; answer after query.asked", e.Kind)
+		}
+		f := agent.Answered{Query: q.Query, Decision: d.Answer.Decision, Text: d.Answer.Text}
+		if f.Decision == "" {
+			f.Decision = "text"
+		}
+		t.answered[e.Agent+" "+q.Query] = true
+		return t.node.Command(ctx, at, request, f.Kind(), f)
+	}
+	t.moving = crashed
+	t.node.Stop()
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	return t.node.Resume(ctx, e.Run)
+}
+
+// log returns all entries of the run.
+func (t *trial) log() ([]mailbox.Message, error) {
+	var log []mailbox.Message
+	err := t.post.ReadRun(context.Background(), runName, func(m mailbox.Message) error {
+		log = append(log, m)
+		return nil
+	})
+	return log, err
+}

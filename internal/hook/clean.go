@@ -1,0 +1,112 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// ArgsBytesMax bounds the arguments that a hook gives a call.
+const ArgsBytesMax = 64 << 10
+
+// Failures of answers.
+var (
+	errArgs   = errors.New("the arguments it gave are no JSON object")
+	errSecret = errors.New("the arguments it gave hold what looks like a secret, and arguments are kept in the log; let the tool read it from its environment")
+)
+
+// clean makes an answer fit for a log: bounded, valid text, with secrets redacted.
+func (r *Runner) clean(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
+	a.Text = clip(r.mask.Text(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
+	if a.Failed != "" {
+		return a, errors.New(a.Failed)
+	}
+	if a.Args != "" {
+		var object map[string]json.RawMessage
+		switch {
+		case len(a.Args) > ArgsBytesMax:
+			return a, fmt.Errorf("the arguments it gave have %d bytes, at most %d are allowed", len(a.Args), ArgsBytesMax)
+		case json.Unmarshal([]byte(a.Args), &object) != nil || object == nil:
+			return a, errArgs
+		case r.mask.Text(a.Args) != a.Args && r.mask.Text(c.Data.Args) == c.Data.Args:
+			return a, errSecret
+		}
+	}
+	if a.Messages == nil {
+		return a, nil
+	}
+	if c.Hook.Point != spec.HookContext {
+		return a, fmt.Errorf("it gave messages, which mean nothing at %s", c.Hook.Point)
+	}
+	if err := history.Sendable(a.Messages); err != nil {
+		return a, err
+	}
+	a.Messages = r.masked(a.Messages, c.Data.Messages)
+	return a, nil
+}
+
+// masked masks the texts that a hook has added; texts from its input stay unchanged.
+func (r *Runner) masked(list, told []model.Message) []model.Message {
+	known := map[string]bool{}
+	for _, m := range told {
+		known[m.Text] = true
+		for _, t := range m.Results {
+			known[t.Text] = true
+		}
+	}
+	text := func(s string) string {
+		if known[s] {
+			return s
+		}
+		return r.mask.Text(strings.ToValidUTF8(s, "\uFFFD"))
+	}
+	out := make([]model.Message, len(list))
+	for i, m := range list {
+		m.Text = text(m.Text)
+		results := make([]model.ToolResult, len(m.Results))
+		for j, t := range m.Results {
+			t.Text = text(t.Text)
+			results[j] = t
+		}
+		if m.Results != nil {
+			m.Results = results
+		}
+		out[i] = m
+	}
+	return out
+}
+
+// fit bounds the total size of all answers at a hook point: an answer that does not fit
+// after those before it is dropped.
+func fit(answers []spec.HookAnswer) []spec.HookAnswer {
+	room := AnswersBytesMax
+	for i, a := range answers {
+		size := len(a.Text) + len(a.Args) + len(a.Failed)
+		if a.Messages != nil {
+			data, err := json.Marshal(a.Messages)
+			if err != nil {
+				size = AnswersBytesMax + 1 // a value that cannot be encoded does not fit
+			}
+			size += len(data)
+		}
+		if room -= size; room < 0 {
+			room += size
+			answers[i] = spec.HookAnswer{Hook: a.Hook, TookMS: a.TookMS, Failed: "its answer does not fit an entry of the log"}
+		}
+	}
+	return answers
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len(cutMark)], "") + cutMark
+}
+
+const cutMark = " …"

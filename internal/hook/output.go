@@ -1,0 +1,115 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// output is what a command may print: the fields that other agent tools know, then troupe's
+// own. Unknown fields are ignored.
+type output struct {
+	Continue   *bool  `json:"continue"`
+	StopReason string `json:"stopReason"`
+	Decision   string `json:"decision"`
+	Reason     string `json:"reason"`
+	Specific   struct {
+		Permission string          `json:"permissionDecision"`
+		Reason     string          `json:"permissionDecisionReason"`
+		Input      json.RawMessage `json:"updatedInput"`
+		Context    string          `json:"additionalContext"`
+	} `json:"hookSpecificOutput"`
+
+	Text     string           `json:"text"`     // for the model
+	Result   string           `json:"result"`   // of the call, with the decision override
+	Args     json.RawMessage  `json:"args"`     // of the call, instead of its own
+	Messages *[]model.Message `json:"messages"` // that are sent instead of the prompt
+}
+
+// answer returns the meaning of an output at a hook point.
+func (o output) answer(p spec.HookPoint) (spec.HookAnswer, error) {
+	var a spec.HookAnswer
+	decision, err := o.decision(p)
+	if err != nil {
+		return a, err
+	}
+	a.Decision = decision
+	args := o.Args
+	if len(args) == 0 {
+		args = o.Specific.Input
+	}
+	if len(args) > 0 && !bytes.Equal(args, []byte("null")) {
+		var b bytes.Buffer
+		if err := json.Compact(&b, args); err != nil {
+			return a, fmt.Errorf("its arguments: %w", err)
+		}
+		a.Args = b.String()
+	}
+	if o.Messages != nil {
+		a.Messages = *o.Messages
+		if a.Messages == nil {
+			a.Messages = []model.Message{}
+		}
+	}
+	switch {
+	case o.stops():
+		a.Text = said(o.StopReason, o.Reason, o.Specific.Reason, o.Text)
+	case decision == spec.HookPass && (o.Decision == "block" || o.Decision == "deny"):
+		a.Text = said(o.Reason, o.Text, o.Specific.Context) // the hook is only notified: its text is all it can give
+	case decision == spec.HookPass, decision == spec.HookAllow:
+		a.Text = said(o.Text, o.Specific.Context) // a reason to pass is for people
+	case decision == spec.HookOverride:
+		a.Text = said(o.Result, o.Text, o.Reason)
+	default:
+		a.Text = said(o.Reason, o.Specific.Reason, o.Text, o.Specific.Context)
+	}
+	return a, nil
+}
+
+func (o output) stops() bool { return o.Continue != nil && !*o.Continue }
+
+// decision translates the decision of an output for the point.
+func (o output) decision(p spec.HookPoint) (spec.HookDecision, error) {
+	if o.stops() {
+		return halt(p), nil
+	}
+	word := o.Decision
+	if p == spec.HookPreTool && o.Specific.Permission != "" {
+		word = o.Specific.Permission
+	}
+	switch word {
+	case "", "pass":
+		return spec.HookPass, nil
+	case "approve", "allow":
+		if p == spec.HookPreTool {
+			return spec.HookAllow, nil
+		}
+		return spec.HookPass, nil
+	case "block":
+		return refusal(p), nil
+	}
+	if d := spec.HookDecision(word); p.Knows(d) {
+		return d, nil
+	}
+	if !p.Gate() {
+		return spec.HookPass, nil
+	}
+	return "", fmt.Errorf("%q is no decision at %s", clip(word, wordShown), p)
+}
+
+const wordShown = 64
+
+// said joins the texts that are not empty.
+func said(texts ...string) string {
+	var parts []string
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			parts = append(parts, t)
+		}
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,237 @@
+package investigator
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// auditor searches the source for problems that rules can find in one line.
+var auditor = job{name: "auditor", wants: auditorWants, answer: auditorAnswer, bytes: auditBytesMax}
+
+const (
+	auditBytesMax = 2600
+	// largeTree is the number of files from which frequent and harmless patterns are left out:
+	// a hundred lines of them would hide the rest.
+	largeTree  = 400
+	auditUsual = 100 // files searched at once, see probe
+	auditRoom  = 2000
+	// In a huge tree the search begins with less: a wrong estimate costs most there.
+	hugeTree, auditHuge = 2000, 30
+	manyPlaces          = 10 // places from which on a low claim is a medium one
+	// generatedRepeats of the same line indicate generated code.
+	generatedRepeats = 25
+	configGlobs      = "*.env,.env*,*.yml,*.yaml,*.properties,*.toml,*.ini,*.tf"
+)
+
+// topic is one search and the rules that read it.
+type topic struct {
+	label string
+	rules []rule
+}
+
+func topics() []topic {
+	return []topic{
+		{"secrets", secretRules},
+		{"swallowed errors", swallowRules},
+		{"risky calls", riskRules},
+		{"open markers", markerRules},
+	}
+}
+
+// applies reports whether a rule is for one of these extensions.
+func (r rule) applies(exts []string) bool {
+	return len(r.exts) == 0 || slices.ContainsFunc(exts, func(e string) bool { return slices.Contains(r.exts, e) })
+}
+
+func (tp topic) active(h hints) []rule {
+	var rules []rule
+	for _, r := range tp.rules {
+		if r.applies(h.Exts) && (!r.frequent || h.Files < largeTree) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// ask returns the one grep of a topic.
+func (tp topic) ask(h hints) (probe, bool) {
+	rules := tp.active(h)
+	if len(rules) == 0 {
+		return probe{}, false
+	}
+	var patterns, exts []string
+	for _, r := range rules {
+		patterns = append(patterns, strings.TrimPrefix(r.pattern, `\b`)) // a word boundary in front keeps RE2 from searching fast
+	}
+	for _, e := range h.Exts {
+		if slices.ContainsFunc(rules, func(r rule) bool { return len(r.exts) == 0 || slices.Contains(r.exts, e) }) {
+			exts = append(exts, e)
+		}
+	}
+	var more []string
+	if tp.label == "secrets" {
+		more = strings.Split(configGlobs, ",")
+	}
+	usual := auditUsual
+	if h.Files >= hugeTree {
+		usual = auditHuge
+	}
+	return probe{first: h.Files / usual, room: auditRoom, part: func(k int) want {
+		return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(exts, more, k)}, label: tp.label}
+	}}, true
+}
+
+// auditHints falls back to the commonest languages when the task named none.
+func auditHints(t *talk) hints {
+	h := t.hints
+	if len(h.Exts) == 0 {
+		h.Exts = []string{".go", ".py", ".js", ".ts", ".java", ".rs", ".rb", ".c"}
+	}
+	return h
+}
+
+func auditorWants(t *talk) []want {
+	var wants []want
+	for _, tp := range topics() {
+		if p, ok := tp.ask(auditHints(t)); ok {
+			wants = append(wants, p.run(t).wants...)
+		}
+	}
+	return wants
+}
+
+func auditorAnswer(t *talk) answer {
+	a := answer{}
+	h := auditHints(t)
+	seen := 0
+	for _, tp := range topics() {
+		p, ok := tp.ask(h)
+		if !ok {
+			continue
+		}
+		r := p.run(t)
+		if !r.ok {
+			continue
+		}
+		s := r.got
+		seen = max(seen, s.searched)
+		if r.k > 1 {
+			a.limit("%s: %s searched, one in %d by name", tp.label, plural(s.searched, "file"), r.k)
+		} else if s.partial {
+			a.limit("%s: the first %d of %s matching lines were read", tp.label, len(s.hits), thousands(int64(s.matches)))
+		}
+		if s.skipped > 0 {
+			a.limit("%s: %s skipped", tp.label, plural(s.skipped, "large file"))
+		}
+		if !s.whole && len(s.hits) == 0 {
+			a.limit("%s: the result could not be read", tp.label)
+		}
+		for _, r := range tp.active(h) {
+			r.judge(s, &a)
+		}
+	}
+	if h.Files >= largeTree {
+		a.limit("audit: patterns that are frequent and mostly harmless were not searched in a tree of this size")
+	}
+	a.Summary = fmt.Sprintf("auditor: %s in %s searched", plural(len(a.Findings), "claim"), plural(seen, "file"))
+	return a
+}
+
+var comment = regexp.MustCompile(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
+
+// judge turns the lines that this rule means into one finding with the best
+// few places, and one of low severity when all of them are in tests.
+func (r rule) judge(s search, a *answer) {
+	re := regexp.MustCompile(r.pattern)
+	var mine, tests []hit
+	files := map[string]bool{}
+	for _, h := range s.hits {
+		if !re.MatchString(h.text) || !r.means(h) {
+			continue
+		}
+		switch standingOf(h.path) {
+		case own:
+			mine = append(mine, h)
+			files[h.path] = true
+		case aside:
+			tests = append(tests, h)
+		}
+	}
+	f := finding{Kind: r.kind, Severity: r.severity, Detail: r.why}
+	if r.raise != nil && slices.ContainsFunc(mine, func(h hit) bool { return r.raise.MatchString(h.text) }) {
+		f.Severity = r.raised
+		slices.SortStableFunc(mine, func(x, y hit) int { return order(r.raise.MatchString(y.text)) - order(r.raise.MatchString(x.text)) })
+	}
+	switch {
+	case len(mine) > 0:
+		f.Title = r.title + " in " + plural(len(mine), "place")
+		if s.partial {
+			f.Title = r.title + " in at least " + plural(len(mine), "place")
+		}
+		if len(files) > 1 {
+			f.Title += " (" + plural(len(files), "file") + ")"
+		}
+		if f.Severity == low && len(mine) >= manyPlaces && r.kind == kindSwallowed {
+			f.Severity = medium
+		}
+	case len(tests) > 0 && r.inTests:
+		mine = tests
+		f.Severity, f.Title = low, r.title+" in "+plural(len(tests), "place")+", all in tests, examples or documents"
+	}
+	if n := sameLine(mine); n >= generatedRepeats && n*2 > len(mine) {
+		f.Severity, f.Detail = low, fmt.Sprintf("one line stands there %d times: probably generated code", n)
+	}
+	for _, h := range spread(mine) {
+		f.Evidence = append(f.Evidence, h.evidence())
+	}
+	a.add(f)
+}
+
+// sameLine returns how often the most frequent text occurs in these lines.
+func sameLine(hits []hit) (most int) {
+	n := map[string]int{}
+	for _, h := range hits {
+		text := strings.TrimSpace(h.text)
+		n[text]++
+		most = max(most, n[text])
+	}
+	return most
+}
+
+// means reports whether a rule applies to a line with its pattern.
+func (r rule) means(h hit) bool {
+	switch {
+	case len(r.exts) > 0 && !slices.Contains(r.exts, extOf(h.path)), !quotable(h.text):
+		return false
+	case r.notPath != nil && r.notPath.MatchString(h.path), r.code && comment.MatchString(h.text):
+		return false
+	case r.not != nil && r.not.MatchString(h.text), r.must != nil && !r.must.MatchString(h.text):
+		return false
+	}
+	return true
+}
+
+func order(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// spread takes the first line of each file before a second of any.
+func spread(hits []hit) []hit {
+	var first, rest []hit
+	seen := map[string]bool{}
+	for _, h := range hits {
+		if seen[h.path] {
+			rest = append(rest, h)
+			continue
+		}
+		seen[h.path] = true
+		first = append(first, h)
+	}
+	all := append(first, rest...)
+	return all[:min(len(all), repeatsMax)]
+}

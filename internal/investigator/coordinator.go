@@ -1,0 +1,342 @@
+package investigator
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	defaultReport = "report.md"
+	reportJSON    = "report.json"
+	// coordinatorWaves bounds a coordinator whose calls never fit in one reply.
+	coordinatorWaves = 12
+)
+
+// coordinate returns the coordinator's next step: look, delegate, write, answer.
+func coordinate(t *talk) move {
+	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked)}
+	look := []want{lookTop, lookTree}
+	canCall := !t.closing && t.waves < coordinatorWaves
+	if canCall {
+		if calls := t.fit(t.missing(look)); len(calls) > 0 {
+			return move{calls: calls}
+		}
+	}
+	if !t.sawAnything() {
+		return move{text: "I could see nothing here: " + strings.Join(append(t.gaps(look), "no other look was possible"), "; ") +
+			". Nothing was reported or written. " + notAnLLM + "."}
+	}
+	inv.place = readPlace(t, inv.reportName)
+	inv.limits = t.gaps(look)
+	if inv.place.tree.whole && inv.place.tree.files > 0 && len(inv.place.tree.exts) == 0 {
+		inv.limits = append(inv.limits, "languages: the list of files came without its extensions")
+	}
+	t.hints = inv.place.hints()
+	t.hints.Logs, t.hints.LogBytes = inv.place.logs, inv.place.logSize
+	if t.offered[toolDelegate] || t.delegated() {
+		team := inv.team()
+		if canCall {
+			if calls := t.fit(t.missing(team)); len(calls) > 0 {
+				return move{calls: calls}
+			}
+		}
+		inv.hear(t, team)
+	} else if calls := inv.alone(t, canCall); len(calls) > 0 {
+		return move{calls: calls}
+	}
+	inv.merge()
+	if canCall && inv.wanted {
+		if calls := inv.writes(t); len(calls) > 0 {
+			return move{calls: calls}
+		}
+	}
+	return move{text: inv.final(t)}
+}
+
+var (
+	wantsReport = regexp.MustCompile(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
+	reportFile  = regexp.MustCompile(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
+)
+
+// reportName is the file that the prompt names for the report.
+func reportName(asked string) string {
+	all := reportFile.FindAllStringSubmatch(asked, -1)
+	if len(all) == 0 {
+		return defaultReport
+	}
+	name := path.Clean(all[len(all)-1][1])
+	if strings.Contains(name, "..") || path.IsAbs(name) {
+		return defaultReport
+	}
+	return name
+}
+
+func (t *talk) delegated() bool {
+	return slices.ContainsFunc(t.exchanges, func(ex exchange) bool { return ex.name == toolDelegate })
+}
+
+// roster returns the investigators for a kind of place.
+func (p place) roster() []string {
+	switch p.kind {
+	case placeCode:
+		if p.source == 0 {
+			return []string{historian.name, surveyor.name}
+		}
+		return []string{historian.name, cartographer.name, auditor.name, dependencies.name}
+	case placeLogs:
+		return []string{clusterer.name, timeline.name, correlator.name}
+	case placeOther:
+		return []string{surveyor.name}
+	}
+	return nil
+}
+
+var taskOf = map[string]string{
+	"historian":    "Read the git history: hot spots, owners, large commits, hot files without tests.",
+	"cartographer": "Map the source: purpose, entry points, biggest files, tests.",
+	"auditor":      "Audit the source: secrets, swallowed errors, dangerous calls, open markers.",
+	"dependencies": "Read the dependency manifests: unpinned, abandoned, unlocked.",
+	"clusterer":    "Group the error lines of the logs into templates.",
+	"timeline":     "Find gaps, bursts and restarts in the logs.",
+	"correlator":   "Follow the ids of failing requests across the log files.",
+	"surveyor":     "Survey this folder: what is in it, what needs attention.",
+}
+
+// team lists the delegations, each with the hints that this child can use.
+func (inv *investigation) team() []want {
+	all := inv.place.hints()
+	var wants []want
+	for _, name := range inv.place.roster() {
+		h := hints{}
+		switch name {
+		case historian.name:
+			h.Exts = all.Exts
+		case cartographer.name:
+			h = all
+		case auditor.name:
+			h.Exts, h.Files = all.Exts, all.Files
+		case dependencies.name:
+			h.Root = all.Root
+		case clusterer.name, timeline.name, correlator.name:
+			h.Logs, h.LogBytes = inv.place.logs, inv.place.logSize
+		}
+		task := taskOf[name]
+		if line := h.line(); line != "" {
+			task += "\n" + line
+		}
+		wants = append(wants, want{name: toolDelegate, args: map[string]any{"agent": name, "task": task}, label: name})
+	}
+	return wants
+}
+
+// hear reads the answers of the children.
+func (inv *investigation) hear(t *talk, team []want) {
+	for _, w := range team {
+		ex, made := t.find(w)
+		if !made || !ex.answered || ex.failed {
+			continue
+		}
+		a := readAnswer(w.label, ex.text)
+		if len(a.Findings)+len(a.Facts)+len(a.Limits) == 0 && !strings.HasPrefix(a.Summary, w.label+": ") {
+			a.limit("%s gave no machine-readable finding", w.label)
+		}
+		inv.answers = append(inv.answers, a)
+	}
+	for _, gap := range t.gaps(team) {
+		inv.limits = append(inv.limits, strings.Replace(gap, toolDelegate+" failed", "could not be had", 1))
+	}
+}
+
+// alone does the children's work with the coordinator's own tools, in a run without
+// delegation.
+func (inv *investigation) alone(t *talk, canCall bool) []want {
+	all := jobs()
+	inv.limits = append(inv.limits, "delegation was not offered: the coordinator looked alone")
+	var wants []want
+	for _, name := range inv.place.roster() {
+		wants = append(wants, all[name].wants(t)...)
+	}
+	if canCall {
+		if calls := t.fit(t.missing(wants)); len(calls) > 0 {
+			return calls
+		}
+	}
+	for _, name := range inv.place.roster() {
+		a := all[name].answer(t)
+		for i := range a.Findings {
+			a.Findings[i].Agent = coordinatorName
+			if a.Findings[i].Detail == "" {
+				a.Findings[i].Detail = why[a.Findings[i].Kind]
+			}
+		}
+		inv.answers = append(inv.answers, a)
+	}
+	inv.limits = append(inv.limits, t.gaps(wants)...)
+	return nil
+}
+
+// investigation is the content of the report.
+type investigation struct {
+	place      place
+	answers    []answer
+	findings   []finding
+	limits     []string
+	facts      []fact
+	reportName string
+	wanted     bool // a report file, not only an answer
+}
+
+// merge joins the children's answers: each claim once, severe ones first, and among equals
+// those in files that change often.
+func (inv *investigation) merge() {
+	hot := map[string]bool{}
+	seen := map[string]bool{}
+	for _, a := range inv.answers {
+		inv.facts = append(inv.facts, a.Facts...)
+		inv.limits = append(inv.limits, a.Limits...)
+		for _, f := range a.Findings {
+			for _, e := range f.Evidence {
+				hot[e.Path] = hot[e.Path] || f.Kind == kindChurn
+			}
+			key := fmt.Sprint(f.Kind, f.Title, f.Evidence[0])
+			if f.Kind == kindLicense {
+				key = f.Kind // the file and the manifest report the same
+			}
+			if !seen[key] {
+				seen[key] = true
+				inv.findings = append(inv.findings, f)
+			}
+		}
+	}
+	for i, f := range inv.findings {
+		if f.Kind == kindChurn || f.Kind == kindUntested {
+			continue
+		}
+		if p := f.Evidence[0].Path; hot[p] && f.Evidence[0].Line > 0 {
+			inv.findings[i].Detail = strings.TrimSuffix(f.Detail, ".") + "; " + p + " is also a hot spot"
+		}
+	}
+	inv.findings = rank(inv.findings)
+	if logs := len(inv.place.logs); inv.place.kind == placeCode && logs > 0 {
+		inv.limits = append(inv.limits, plural(logs, "log file")+" beside the code: not analysed")
+	}
+	slices.Sort(inv.limits)
+	inv.limits = slices.Compact(inv.limits)
+}
+
+func (inv *investigation) factsNamed(name string) []string {
+	var all []string
+	for _, f := range inv.facts {
+		if f.name == name {
+			all = append(all, f.value)
+		}
+	}
+	return all
+}
+
+// inShort counts the findings. That there are none means little if much was not examined.
+func (inv *investigation) inShort() string {
+	if len(inv.findings) == 0 && len(inv.limits) > 0 {
+		return "No findings, and not everything was looked at: see what was not seen"
+	}
+	return counts(inv.findings)
+}
+
+// counts returns how many findings there are of each severity.
+func counts(fs []finding) string {
+	var parts []string
+	for _, s := range severities {
+		n := 0
+		for _, f := range fs {
+			if f.Severity == s {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(parts) == 0 {
+		return "No findings"
+	}
+	return plural(len(fs), "finding") + ": " + strings.Join(parts, ", ")
+}
+
+const (
+	finalTop    = 5
+	finalLimits = 4
+	finalFacts  = 8
+)
+
+// final returns the last message: the findings, the path of the report, and what was not
+// examined.
+func (inv *investigation) final(t *talk) string {
+	var b strings.Builder
+	b.WriteString(inv.place.describe() + "\n")
+	if !inv.wanted {
+		b.WriteString("I only investigate directories; this is what an investigation shows.\n")
+		for i, f := range inv.facts {
+			if i == finalFacts {
+				break
+			}
+			if f.name != factHot {
+				b.WriteString("- " + factTitle(f.name) + ": " + f.value + "\n")
+			}
+		}
+	}
+	b.WriteString(inv.inShort() + ".\n")
+	for i, f := range inv.findings {
+		if i == finalTop {
+			fmt.Fprintf(&b, "… and %d more.\n", len(inv.findings)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%d. [%s] %s (%s)\n", i+1, f.Severity, f.Title, f.Evidence[0].where())
+	}
+	if inv.wanted {
+		b.WriteString(inv.whereWritten(t) + "\n")
+	}
+	if n := len(inv.limits); n > 0 {
+		b.WriteString("Not seen: " + strings.Join(inv.limits[:min(n, finalLimits)], "; "))
+		if n > finalLimits {
+			fmt.Fprintf(&b, "; and %d more", n-finalLimits)
+		}
+		b.WriteString(".\n")
+	}
+	return b.String() + notAnLLM + "."
+}
+
+// whereWritten describes the outcome of writing the report files.
+func (inv *investigation) whereWritten(t *talk) string {
+	var written, lost []string
+	for _, name := range []string{inv.reportName, reportJSON} {
+		ex, tried := t.wrote(name)
+		switch {
+		case tried && ex.answered && !ex.failed:
+			written = append(written, name)
+		case tried:
+			lost = append(lost, name+" was not written: "+shorten(firstLine(ex.text), errorShown))
+		case t.closing:
+			lost = append(lost, name+" was not written: the run was closing")
+		case !t.offered[toolWrite]:
+			lost = append(lost, name+" was not written: "+toolWrite+" was not offered")
+		default:
+			lost = append(lost, name+" was not written: it does not fit in the output allowed")
+		}
+	}
+	if len(written) > 0 {
+		return strings.Join(append([]string{"Report: " + strings.Join(written, ", ")}, lost...), "; ") + "."
+	}
+	return strings.Join(lost, "; ") + "."
+}
+
+func (t *talk) wrote(name string) (exchange, bool) {
+	for i := len(t.exchanges) - 1; i >= 0; i-- {
+		if t.exchanges[i].name == toolWrite && t.exchanges[i].args["path"] == name {
+			return t.exchanges[i], true
+		}
+	}
+	return exchange{}, false
+}

@@ -1,0 +1,151 @@
+package investigator
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// correlator follows the ids of failing requests across log files.
+var correlator = job{name: "correlator", wants: correlatorWants, answer: correlatorAnswer}
+
+const (
+	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)[_-]?id`
+	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out`
+	idsSought = 3
+	tracesMax = 3
+
+	failuresUsual, failuresRoom = 30, 1600 // see logProbe
+)
+
+var (
+	idField = regexp.MustCompile(`(?i)\b` + idNames + `["']?\s*[=: ]\s*["']?([A-Za-z0-9][\w-]{3,63})`)
+	uuid    = regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
+)
+
+// failuresProbe finds failing lines that name a request.
+func failuresProbe(t *talk) probe {
+	const id = `(?i:` + idNames + `)`
+	return logProbe(t, `(?:`+failWords+`).*`+id, "failing lines with an id", failuresUsual, failuresRoom)
+}
+
+func correlatorWants(t *talk) []want {
+	failures := failuresProbe(t).run(t)
+	wants := slices.Concat(failures.wants, slowProbe(t).run(t).wants)
+	if ids := failingIDs(failures); len(ids) > 0 {
+		wants = append(wants, askIDs(t, ids))
+	}
+	return wants
+}
+
+func askIDs(t *talk, ids []string) want {
+	return askLogs(t, strings.Join(ids, "|"), "lines of "+plural(len(ids), "failing id"))
+}
+
+// failingIDs are the first few ids of failing lines, one a file in turn.
+func failingIDs(failures probed) []string {
+	if !failures.done {
+		return nil
+	}
+	byFile := map[string][]string{}
+	var files []string
+	for _, h := range failures.got.hits {
+		id := idOf(h.text)
+		if id == "" {
+			continue
+		}
+		if byFile[h.path] == nil {
+			files = append(files, h.path)
+		}
+		if !slices.Contains(byFile[h.path], id) {
+			byFile[h.path] = append(byFile[h.path], id)
+		}
+	}
+	// Ids that fail in several files come first: those can be traced.
+	inFiles := map[string]int{}
+	var all []string
+	for _, f := range files {
+		for _, id := range byFile[f] {
+			if inFiles[id] == 0 {
+				all = append(all, id)
+			}
+			inFiles[id]++
+		}
+	}
+	slices.SortStableFunc(all, func(x, y string) int { return inFiles[y] - inFiles[x] })
+	return all[:min(len(all), idsSought)]
+}
+
+func idOf(line string) string {
+	if m := idField.FindStringSubmatch(line); m != nil {
+		return m[len(m)-1]
+	}
+	return uuid.FindString(line)
+}
+
+func correlatorAnswer(t *talk) answer {
+	var a answer
+	slow(t, &a)
+	failures := failuresProbe(t).run(t)
+	ids := failingIDs(failures)
+	if len(ids) == 0 {
+		a.Summary = "correlator: no failing line names a request"
+		if failures.ok {
+			a.limit("correlation: no failing line with a request, trace, session or order id")
+		}
+		return a
+	}
+	followed, _ := t.result(askIDs(t, ids))
+	s := parseGrep(followed)
+	told(&a, "lines of failing ids", s)
+	if failures.k > 1 {
+		a.limit("correlation: ids of the failing lines of one second in %d were looked at", failures.k)
+	}
+	for _, id := range ids {
+		if len(a.Findings) < tracesMax {
+			follow(id, s.hits, &a)
+		}
+	}
+	a.Summary = fmt.Sprintf("correlator: %s followed", plural(len(ids), "id"))
+	return a
+}
+
+var failing = regexp.MustCompile(failWords)
+
+// follow traces one id: every file once, failing lines preferred, in order of time.
+func follow(id string, hits []hit, a *answer) {
+	best := map[string]hit{}
+	var files []string
+	n := 0
+	for _, h := range hits {
+		if !strings.Contains(h.text, id) || !quotable(h.text) {
+			continue
+		}
+		n++
+		old, ok := best[h.path]
+		if !ok {
+			files = append(files, h.path)
+		}
+		if !ok || !failing.MatchString(old.text) && failing.MatchString(h.text) {
+			best[h.path] = h
+		}
+	}
+	if len(files) < 2 {
+		return
+	}
+	slices.SortStableFunc(files, func(x, y string) int {
+		tx, okx := stampOf(best[x].text)
+		ty, oky := stampOf(best[y].text)
+		if !okx || !oky {
+			return 0
+		}
+		return tx.Compare(ty)
+	})
+	f := finding{Kind: kindTrace, Severity: medium, Title: fmt.Sprintf("%s is in %s: %s", id, plural(len(files), "file"), strings.Join(files, " → ")),
+		Detail: "a failing request, followed by its id in the order of time"}
+	for _, p := range files[:min(len(files), repeatsMax)] {
+		f.Evidence = append(f.Evidence, best[p].evidence())
+	}
+	a.add(f)
+}

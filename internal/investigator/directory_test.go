@@ -1,0 +1,55 @@
+package investigator_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/builtin"
+)
+
+// directoryTools are the real tools over a real directory.
+func directoryTools(t testing.TB, root string) map[string]toolFunc {
+	tools, err := builtin.Dir(root, builtin.Config{Writable: []string{"**"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]toolFunc{}
+	for _, one := range tools {
+		byName[one.Spec().Name] = func(args map[string]any) (string, bool) {
+			data, err := json.Marshal(args)
+			if err != nil {
+				return err.Error(), true
+			}
+			r, err := one.Call(context.Background(), tool.Call{Attempt: 1, Args: data, Metric: func(string, float64) {}})
+			if err != nil {
+				return err.Error(), true
+			}
+			return r.Text, r.Error
+		}
+	}
+	return byName
+}
+
+// specs are the real descriptions and schemas, as far as there are any: they
+// cost tokens too.
+func specs(names []string) []model.ToolSpec {
+	known := map[string]model.ToolSpec{}
+	if tools, err := builtin.Dir(".", builtin.Config{}); err == nil {
+		for _, one := range tools {
+			known[one.Spec().Name] = one.Spec()
+		}
+	}
+	var all []model.ToolSpec
+	for _, n := range names {
+		spec, ok := known[n]
+		if !ok {
+			spec = model.ToolSpec{Name: n, Class: model.Read, Description: "Give a task to a child agent and wait for its answer.",
+				Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"background":{"type":"boolean"}},"required":["task"],"additionalProperties":false}`}
+		}
+		all = append(all, spec)
+	}
+	return all
+}

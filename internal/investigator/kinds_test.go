@@ -1,0 +1,168 @@
+package investigator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	kindsMin       = 4
+	turnBytesMax   = 6 << 10
+	agentBytesMax  = 10 << 10
+	logRunTokens   = 45000
+	linesOfLogFile = 3000
+)
+
+// noise is a small generator of numbers that are the same in every run.
+type noise uint64
+
+func (n *noise) below(limit int) int {
+	*n = *n*6364136223846793005 + 1442695040888963407
+	return int(uint64(*n)>>33) % limit
+}
+
+// serviceLogs are three large logs with a gap, failures, slow queries, a start.
+func serviceLogs(t *testing.T) string {
+	dir := t.TempDir()
+	n := noise(7)
+	for _, name := range []string{"api.log", "worker.log", "db.log"} {
+		var b strings.Builder
+		at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+		for i := 1; i <= linesOfLogFile; i++ {
+			at = at.Add(time.Duration(50+n.below(2450)) * time.Millisecond)
+			if i == linesOfLogFile/2 {
+				at = at.Add(14 * time.Minute)
+			}
+			says := fmt.Sprintf("INFO handled GET /v1/items/%d in %dms", n.below(999), n.below(300))
+			switch share := n.below(100); {
+			case i == linesOfLogFile:
+				says = "INFO starting up version 1.2.3"
+			case i == linesOfLogFile/3:
+				says = "ERROR disk is failing: sector 12"
+			case share < 2:
+				says = fmt.Sprintf("ERROR connection to 10.0.0.%d:5432 refused after %dms", n.below(9), n.below(999))
+			case share < 5:
+				says = fmt.Sprintf("WARN slow query took %dms", 500+n.below(8500))
+			}
+			fmt.Fprintf(&b, "%s %s request_id=%08x\n", at.Format("2006-01-02T15:04:05.000Z"), says, n.below(4000)*7919)
+		}
+		writeFile(t, dir, name, b.String())
+	}
+	return dir
+}
+
+// hostLogs are a syslog, whose times have no year, and lines of JSON.
+func hostLogs(t *testing.T) string {
+	dir := t.TempDir()
+	n := noise(11)
+	var syslog, app strings.Builder
+	at := time.Date(2026, 11, 3, 2, 0, 0, 0, time.UTC)
+	for i := 1; i <= 2000; i++ {
+		at = at.Add(time.Duration(1+n.below(40)) * time.Second)
+		if i == 900 {
+			at = at.Add(2 * time.Hour)
+		}
+		says := fmt.Sprintf("CRON[%d]: (root) CMD (run-parts /etc/cron.hourly)", n.below(9999))
+		switch share := n.below(100); {
+		case i%500 == 0:
+			says = "systemd[1]: nginx.service: Main process exited, code=exited, status=1/FAILURE"
+		case share < 2:
+			says = fmt.Sprintf("dhclient[%d]: error: no DHCPOFFERS received", n.below(999))
+		}
+		fmt.Fprintf(&syslog, "%s host1 %s\n", at.Format(time.Stamp), says)
+		level, text := "info", "request"
+		if n.below(60) == 0 {
+			level, text = "error", "upstream timeout"
+		}
+		fmt.Fprintf(&app, `{"ts":"%s","level":"%s","msg":"%s","duration_ms":%d}`+"\n", at.Format(time.RFC3339), level, text, n.below(1200))
+	}
+	writeFile(t, dir, "syslog", syslog.String())
+	writeFile(t, dir, "app.log", app.String())
+	return dir
+}
+
+// quietLogs hold nothing that is wrong.
+func quietLogs(t *testing.T) string {
+	dir := t.TempDir()
+	var b strings.Builder
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for i := range 500 {
+		at = at.Add(time.Duration(1+i%3) * time.Second)
+		fmt.Fprintf(&b, "%s status installed package%d:amd64 1.%d\n", at.Format(time.DateTime), i, i%7)
+	}
+	writeFile(t, dir, "install.log", b.String())
+	return dir
+}
+
+func nodePackage(t *testing.T) string {
+	dir := t.TempDir()
+	writeFile(t, dir, "package.json", "{\n  \"name\": \"till\",\n  \"license\": \"MIT\",\n  \"main\": \"index.js\",\n  \"engines\": {\n    \"node\": \">= 18\"\n  }\n}\n")
+	writeFile(t, dir, "LICENSE", "(The MIT License)\n")
+	writeFile(t, dir, "index.js", "module.exports = require('./lib/till')\n")
+	writeFile(t, dir, "lib/till.js", "'use strict'\nexports.count = () => 1\n")
+	return dir
+}
+
+func javaPackage(t *testing.T) string {
+	dir := t.TempDir()
+	writeFile(t, dir, "pom.xml", "<project>\n  <artifactId>till</artifactId>\n  <name>The MIT License</name>\n  <release>17</release>\n</project>\n")
+	writeFile(t, dir, "src/main/java/Till.java", "package till;\n\npublic final class Till {\n}\n")
+	return dir
+}
+
+func pythonFiles(t *testing.T) string {
+	dir := t.TempDir()
+	for i := range 6 {
+		writeFile(t, dir, fmt.Sprintf("part%d.py", i), "import os\n\nclass Till:\n    pass\n\nif __name__ == '__main__':\n    Till()\n")
+	}
+	return dir
+}
+
+func TestEveryKindOfPlaceHasFourKindsOfFinding(t *testing.T) {
+	for name, place := range map[string]func(*testing.T) string{"service logs": serviceLogs, "host logs": hostLogs, "quiet logs": quietLogs,
+		"a Node.js package": nodePackage, "a Java package": javaPackage, "Python files": pythonFiles,
+		"a git repository": func(t *testing.T) string { return sampleRepository(t) }} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			d := newDriver(t, directoryTools(t, dir))
+			d.run("coordinator", task)
+			r := readReport(t, dir)
+			if len(r.kinds()) < kindsMin {
+				t.Errorf("kinds: %v\n%s", r.kinds(), readFile(t, dir, "report.md"))
+			}
+			d.bounded(t)
+			if d.total() > logRunTokens {
+				t.Errorf("%d tokens: %v", d.total(), d.tokens)
+			}
+		})
+	}
+}
+
+// bounded checks the bytes of tool results: a lease is reserved by them.
+func (d *driver) bounded(t *testing.T) {
+	t.Helper()
+	for name, bytes := range d.peak {
+		if name != "coordinator" && (bytes > agentBytesMax || d.turnPeak[name] > turnBytesMax) {
+			t.Errorf("%s: %d bytes of tool results, %d of them in one turn", name, bytes, d.turnPeak[name])
+		}
+	}
+}
+
+func TestLargeLogsAreSampledAndSaid(t *testing.T) {
+	dir := serviceLogs(t)
+	newDriver(t, directoryTools(t, dir)).run("coordinator", task)
+	r := readReport(t, dir)
+	for _, kind := range []string{"error-cluster", "warning-cluster", "gap", "restart", "slow"} {
+		if !r.kinds()[kind] {
+			t.Errorf("no %s in %v", kind, r.kinds())
+		}
+	}
+	md := readFile(t, dir, "report.md")
+	for _, want := range []string{"14 min", "about ", "disk is failing", "those of one second in", "## Good to know"} {
+		if !strings.Contains(md, want) {
+			t.Errorf("no %q in\n%s", want, md)
+		}
+	}
+}

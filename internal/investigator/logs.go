@@ -1,0 +1,158 @@
+package investigator
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stampForms are the timestamps that log lines begin with or hold in a field.
+var stampForms = []struct {
+	re     *regexp.Regexp
+	layout string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "2006-01-02T15:04:05"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "2006-01-02 15:04:05"},
+	{regexp.MustCompile(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d`), "2006/01/02 15:04:05"},
+	{regexp.MustCompile(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d`), "02/Jan/2006:15:04:05"},
+	{regexp.MustCompile(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "Jan _2 15:04:05"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "15:04:05"},
+}
+
+var epochForm = regexp.MustCompile(`"(?:ts|time|timestamp|t)"\s*:\s*"?(1\d{9})(?:\.\d+|\d{3})?\b`)
+
+// stampWindow is how far into a line its own timestamp may stand.
+const stampWindow = 160
+
+// stampOf reads the time of a log line. Zones are not read: times of one file
+// are compared with each other only.
+func stampOf(line string) (time.Time, bool) {
+	line = wholeRunes(line, min(len(line), stampWindow))
+	for _, f := range stampForms {
+		if s := f.re.FindString(line); s != "" {
+			if at, err := time.Parse(f.layout, s); err == nil {
+				return at, true
+			}
+		}
+	}
+	if m := epochForm.FindStringSubmatch(line); m != nil {
+		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			return time.Unix(n, 0).UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// masks replace the parts that differ between two occurrences of one message by a word. The
+// order matters: longer forms come first.
+var masks = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`\[masked\]`), "<secret>"},
+	{regexp.MustCompile(`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{regexp.MustCompile(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?`), "<time>"},
+	{regexp.MustCompile(`\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\b`), "<time>"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
+	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
+	{regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`), "<ip>"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?(ns|us|µs|ms|s|m|h|B|KB|MB|GB|KiB|MiB|GiB)\b`), "<n>$1"},
+	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<hex>"},
+	{regexp.MustCompile(`\b(?:[0-9]+[a-fA-F]|[a-fA-F]+[0-9])[0-9a-fA-F]{6,}\b`), "<hex>"},
+	{regexp.MustCompile(`" ([1-5])\d\d\b`), `" ${1}xx`}, // the status of an access log is its message
+	{regexp.MustCompile(`\b([A-Za-z]+[-_]?)\d+\b`), "$1<n>"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?\b`), "<n>"},
+	{regexp.MustCompile(`(<n>[,.:/x-]?){2,}`), "<n>"},
+}
+
+// idMask is the position of the ids among the masks: after times and addresses, before bare
+// numbers.
+const idMask = 8
+
+var (
+	mixedToken = regexp.MustCompile(`[A-Za-z0-9][\w-]{5,}`)
+	digits     = regexp.MustCompile(`\d`)
+	letters    = regexp.MustCompile(`[A-Za-z]`)
+	errorCode  = regexp.MustCompile(`^[A-Z][A-Z_]*-?\d+$`)
+)
+
+// mixedID masks a word of digits and letters, unless it has the form of an
+// error code (ORA-00942): that is the message itself.
+func mixedID(word string) string {
+	if len(digits.FindAllString(word, 2)) == 2 && letters.MatchString(word) && !errorCode.MatchString(word) {
+		return "<id>"
+	}
+	return word
+}
+
+func templateOf(line string) string {
+	for i, m := range masks {
+		if i == idMask {
+			line = idField.ReplaceAllString(line, "${1}_id=<id>")
+			line = mixedToken.ReplaceAllStringFunc(line, mixedID)
+		}
+		line = m.re.ReplaceAllString(line, m.to)
+	}
+	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "<time>"))
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// logGlob matches the logs of the task, or all files that look like logs.
+func logGlob(t *talk) string {
+	var names []string
+	for _, l := range t.hints.Logs {
+		if globSafe(l) {
+			names = append(names, l)
+		}
+	}
+	if len(names) == 0 || len(names) == logsMax { // there may be more than the task names
+		return "{**/*.log*,**/log/*,**/logs/*}"
+	}
+	return anyOf(names)
+}
+
+func anyOf(paths []string) string {
+	if len(paths) == 1 {
+		return paths[0]
+	}
+	return "{" + strings.Join(paths, ",") + "}"
+}
+
+func askLogs(t *talk, pattern, label string) want {
+	return want{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t)}, label: label}
+}
+
+// told adds the limits of a search of logs.
+func told(a *answer, label string, s search) {
+	if s.partial {
+		a.limit("%s: the first %d of %s matching lines were read, in file order", label, len(s.hits), thousands(int64(s.matches)))
+	}
+	if s.skipped > 0 {
+		a.limit("%s: %s skipped", label, plural(s.skipped, "large file"))
+	}
+}
+
+// clock formats a time with the precision of the log.
+func clock(at time.Time) string {
+	switch {
+	case at.Year() > 0:
+		return at.Format(time.DateTime)
+	case at.YearDay() > 1:
+		return at.Format(time.Stamp)
+	}
+	return at.Format(time.TimeOnly)
+}
+
+func span(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", int(d.Hours())/24)
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d s", int(d.Seconds()))
+}

@@ -1,0 +1,290 @@
+package investigator
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Readers of manifests, a line at a time: enough to name what a line declares,
+// never a full parser.
+
+var (
+	goRequire = regexp.MustCompile(`^\s*(?:require\s+)?([\w.-]+\.[\w-]+(?:/[\w.~-]+)*)\s+(v\S+)(\s*//\s*indirect)?`)
+	goPseudo  = regexp.MustCompile(`-(0\.)?\d{14}-[0-9a-f]{12}`)
+	goReplace = regexp.MustCompile(`=>\s*(\S+)`)
+	goVersion = regexp.MustCompile(`^go\s+(\d+\.\d+\S*)`)
+)
+
+func readGoMod(m manifest, a *answer) {
+	var deps []dependency
+	var pseudo, local []hit
+	indirect, version, inReplace := 0, "", false
+	for _, l := range m.lines {
+		text := strings.TrimSpace(l.text)
+		if v := goVersion.FindStringSubmatch(text); v != nil {
+			version = v[1]
+		}
+		inReplace = strings.HasPrefix(text, "replace") || inReplace && text != ")"
+		if r := goReplace.FindStringSubmatch(text); inReplace && r != nil {
+			if strings.HasPrefix(r[1], ".") || strings.HasPrefix(r[1], "/") {
+				local = append(local, l)
+			}
+			continue
+		}
+		d := goRequire.FindStringSubmatch(l.text)
+		if d == nil || strings.HasPrefix(text, "exclude") || strings.HasPrefix(text, "module") {
+			continue
+		}
+		dep := dependency{hit: l, name: d[1], version: d[2], indirect: d[3] != ""}
+		if dep.indirect {
+			indirect++
+			continue
+		}
+		deps = append(deps, dep)
+		if goPseudo.MatchString(dep.version) {
+			pseudo = append(pseudo, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: Go %s; %d direct, %d indirect", m.path, orUnknown(version), len(deps), indirect)
+	claim(a, pseudo, low, "Untagged commit instead of a release in %s", "pinned, but to a state that nobody released")
+	claim(a, local, medium, "`replace` with a directory of this machine in %s", "builds only where that directory is")
+	abandonedIn(a, deps)
+	if len(deps) > 0 {
+		crowd(a, m, len(deps), deps[0].hit)
+		if !m.locked("go.sum") {
+			claim(a, []hit{deps[0].hit}, medium, "No go.sum beside "+m.path+" (%s)", "what is downloaded is not checked")
+		}
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "(version not stated)"
+	}
+	return s
+}
+
+var (
+	jsonSection = regexp.MustCompile(`^\s*"(dependencies|devDependencies|peerDependencies|optionalDependencies|require|require-dev)"\s*:\s*\{`)
+	jsonPair    = regexp.MustCompile(`^\s*"([@\w][\w./-]*)"\s*:\s*"([^"]*)"`)
+	loose       = regexp.MustCompile(`^(\*|latest|x|next|>=?\s*[\d.]+|dev-\w+|)$`)
+	remote      = regexp.MustCompile(`^(git|http|file:|github:|link:)|^[\w-]+/[\w.-]+(#|$)`)
+	hookScript  = regexp.MustCompile(`^\s*"(preinstall|install|postinstall)"\s*:`)
+	isPrivate   = regexp.MustCompile(`^\s*"private"\s*:\s*true`)
+)
+
+func readPackageJSON(m manifest, a *answer) {
+	var deps []dependency
+	var free, elsewhere, hooks, sections []hit
+	section, private, dev, php := "", false, 0, strings.HasSuffix(m.path, "composer.json")
+	for _, l := range m.lines {
+		if s := jsonSection.FindStringSubmatch(l.text); s != nil {
+			section = s[1]
+			sections = append(sections, l)
+			if strings.Contains(l.text, "}") {
+				section = ""
+			}
+			continue
+		}
+		private = private || isPrivate.MatchString(l.text)
+		if hookScript.MatchString(l.text) && section == "" {
+			hooks = append(hooks, l)
+		}
+		if strings.HasPrefix(strings.TrimSpace(l.text), "}") {
+			section = ""
+		}
+		p := jsonPair.FindStringSubmatch(l.text)
+		if section == "" || p == nil || php && (p[1] == "php" || strings.HasPrefix(p[1], "ext-")) {
+			continue
+		}
+		d := dependency{hit: l, name: p[1], version: p[2], dev: strings.Contains(strings.ToLower(section), "dev")}
+		deps = append(deps, d)
+		switch {
+		case section == "peerDependencies":
+		case loose.MatchString(d.version):
+			free = append(free, l)
+		case remote.MatchString(d.version):
+			elsewhere = append(elsewhere, l)
+		}
+		if d.dev {
+			dev++
+		}
+	}
+	a.fact(factManifest, "`%s`: %d for production, %d for development", m.path, len(deps)-dev, dev)
+	claim(a, free, medium, "Any version accepted in %s", "")
+	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	if len(hooks) > 0 {
+		a.add(finding{Kind: kindDependency, Severity: low, Title: "A script runs at install time", Detail: "whoever installs this runs it unasked",
+			Evidence: []evidence{hooks[0].evidence()}})
+	}
+	abandonedIn(a, deps)
+	if len(deps) == 0 || len(sections) == 0 {
+		return
+	}
+	crowd(a, m, len(deps), sections[0])
+	if !m.locked("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "composer.lock") {
+		sev, note := low, "usual for a published library, not for an application"
+		if private {
+			sev, note = medium, why[kindDependency]
+		}
+		a.add(finding{Kind: kindDependency, Severity: sev, Title: "No lock file beside " + m.path, Detail: note, Evidence: []evidence{sections[0].evidence()}})
+	}
+}
+
+var (
+	pyName   = regexp.MustCompile(`^\s*"?([A-Za-z0-9][\w.-]*)(\[[^\]]*\])?\s*([=<>!~]=?[^"#;]*)?`)
+	pyOption = regexp.MustCompile(`^\s*(-|#|$|git\+|https?:)`)
+)
+
+// sideManifest is for people who work on the project, not for the product.
+var sideManifest = regexp.MustCompile(`(?i)dev|test|doc|lint|ci|example`)
+
+func readRequirements(m manifest, a *answer) {
+	var deps []dependency
+	var free, elsewhere []hit
+	for _, l := range m.lines {
+		if strings.Contains(l.text, "git+") || strings.Contains(l.text, "http://") {
+			elsewhere = append(elsewhere, l)
+			continue
+		}
+		p := pyName.FindStringSubmatch(l.text)
+		if pyOption.MatchString(l.text) || p == nil || strings.Contains(l.text, "--hash") {
+			continue
+		}
+		deps = append(deps, dependency{hit: l, name: strings.ToLower(p[1]), version: p[3]})
+		if !strings.HasPrefix(p[3], "==") {
+			free = append(free, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: %d, %d of them pinned with ==", m.path, len(deps), len(deps)-len(free))
+	sev := low
+	if len(free)*2 > len(deps) && !sideManifest.MatchString(m.path) {
+		sev = medium
+	}
+	claim(a, free, sev, "Version not pinned in %s of "+m.path, "")
+	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	abandonedIn(a, deps)
+}
+
+func readPyproject(m manifest, a *answer) {
+	var deps []dependency
+	var free []hit
+	in := false
+	for _, l := range m.lines {
+		text := strings.TrimSpace(l.text)
+		switch {
+		case strings.HasPrefix(text, "dependencies = [") || text == "[tool.poetry.dependencies]":
+			in = !strings.HasSuffix(text, "]") || text == "[tool.poetry.dependencies]"
+			continue
+		case text == "]" || strings.HasPrefix(text, "["):
+			in = false
+		}
+		p := pyName.FindStringSubmatch(strings.Trim(text, `"',`))
+		if !in || p == nil || p[1] == "python" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		deps = append(deps, dependency{hit: l, name: strings.ToLower(p[1]), version: p[3]})
+		if strings.TrimSpace(p[3]) == "" || strings.Contains(text, `"*"`) {
+			free = append(free, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
+	claim(a, free, low, "Any version accepted in %s of "+m.path, "")
+	abandonedIn(a, deps)
+	if len(deps) > 0 && !m.locked("poetry.lock", "uv.lock", "Pipfile.lock", "requirements.txt", "pdm.lock") {
+		a.add(finding{Kind: kindDependency, Severity: low, Title: "No lock file beside " + m.path,
+			Detail: "usual for a published library, not for an application", Evidence: []evidence{deps[0].evidence()}})
+	}
+}
+
+var (
+	cargoSection = regexp.MustCompile(`^\[(?:workspace\.)?(?:target\..*\.)?(dependencies|dev-dependencies|build-dependencies)\]`)
+	cargoPair    = regexp.MustCompile(`^([\w-]+)\s*=\s*(.*)$`)
+)
+
+func readCargo(m manifest, a *answer) {
+	var deps []dependency
+	var free, elsewhere []hit
+	section := false
+	for _, l := range m.lines {
+		if strings.HasPrefix(l.text, "[") {
+			section = cargoSection.MatchString(l.text)
+			continue
+		}
+		p := cargoPair.FindStringSubmatch(l.text)
+		if !section || p == nil {
+			continue
+		}
+		deps = append(deps, dependency{hit: l, name: p[1], version: p[2]})
+		switch {
+		case strings.Contains(p[2], `"*"`):
+			free = append(free, l)
+		case strings.Contains(p[2], "git ="):
+			elsewhere = append(elsewhere, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
+	claim(a, free, medium, "Any version accepted in %s", "")
+	claim(a, elsewhere, low, "Dependency from git in %s", "")
+	abandonedIn(a, deps)
+	if len(deps) > 0 && !m.locked("Cargo.lock") {
+		a.add(finding{Kind: kindDependency, Severity: low, Title: "No Cargo.lock beside " + m.path,
+			Detail: "usual for a library, not for a program", Evidence: []evidence{deps[0].evidence()}})
+	}
+}
+
+func readPom(m manifest, a *answer) {
+	count := 0
+	var free []hit
+	for _, l := range m.lines {
+		if strings.Contains(l.text, "<dependency>") {
+			count++
+		}
+		if regexp.MustCompile(`<version>\s*(LATEST|RELEASE|[\[(]|\S*-SNAPSHOT)`).MatchString(l.text) && count > 0 {
+			free = append(free, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: %d dependencies in the lines read", m.path, count)
+	claim(a, free, medium, "Version that changes under the build in %s", "")
+}
+
+var gradleDep = regexp.MustCompile(`^\s*(api|implementation|compile|compileOnly|runtimeOnly|testImplementation|kapt)\b[ (]+["'][^"']+:([^"':]*)["']`)
+
+func readGradle(m manifest, a *answer) {
+	count := 0
+	var free []hit
+	for _, l := range m.lines {
+		d := gradleDep.FindStringSubmatch(l.text)
+		if d == nil {
+			continue
+		}
+		count++
+		if strings.HasSuffix(d[2], "+") || strings.HasPrefix(d[2], "latest") || strings.HasSuffix(d[2], "-SNAPSHOT") {
+			free = append(free, l)
+		}
+	}
+	a.fact(factManifest, "`%s`: %d dependencies", m.path, count)
+	claim(a, free, medium, "Version that changes under the build in %s", "")
+}
+
+var gemLine = regexp.MustCompile(`^\s*gem\s+["']([\w-]+)["'](.*)$`)
+
+func readGemfile(m manifest, a *answer) {
+	var deps []dependency
+	var elsewhere []hit
+	for _, l := range m.lines {
+		if g := gemLine.FindStringSubmatch(l.text); g != nil {
+			deps = append(deps, dependency{hit: l, name: g[1], version: g[2]})
+			if slices.ContainsFunc([]string{"git:", "github:", ":git", "branch:"}, func(s string) bool { return strings.Contains(g[2], s) }) {
+				elsewhere = append(elsewhere, l)
+			}
+		}
+	}
+	a.fact(factManifest, "`%s`: %d gems", m.path, len(deps))
+	claim(a, elsewhere, low, "Dependency from git in %s", "")
+	if len(deps) > 0 && !m.locked("Gemfile.lock") {
+		a.add(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("No Gemfile.lock beside %s", m.path), Evidence: []evidence{deps[0].evidence()}})
+	}
+}

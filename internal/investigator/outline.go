@@ -1,0 +1,192 @@
+package investigator
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What a newcomer looks for first, as findings with the line that shows it.
+
+const (
+	apiRoom    = 1300 // bytes, see probe
+	apiUsual   = 40   // files searched at once
+	apiShown   = 5
+	headLines  = 3 // read of a file to find one that can be quoted
+	buildShown = 3
+)
+
+// apiRules match declarations that other code can use, by extension.
+var apiRules = []struct {
+	exts    []string
+	pattern string
+	name    *regexp.Regexp
+}{
+	{goExt, `^type [A-Z]\w* (?:interface|struct)|^func New\w*\(`, regexp.MustCompile(`^(?:type|func) (\w+)`)},
+	{pyExt, `^class [A-Za-z]\w*|^__all__`, regexp.MustCompile(`^class (\w+)|^(__all__)`)},
+	{jsExt, `^(?:exports\s*=\s*)?module\.exports\b|^exports\.\w+ ?=|^export (?:default|class|async function|function|const|interface|type) `,
+		regexp.MustCompile(`^exports\.(\w+)|^export (?:default )?(?:class|async function|function|const|interface|type) (\w+)|^export (default)|(module\.exports)`)},
+	{javaExt, `^public (?:\w+ )*(?:class|interface|enum|record) \w+|^(?:open |data |sealed )?(?:class|interface|object) [A-Z]`, regexp.MustCompile(`(?:class|interface|enum|record|object) (\w+)`)},
+	{rustExt, `^pub (?:struct|trait|enum|mod|fn) \w+`, regexp.MustCompile(`^pub \w+ (\w+)`)},
+	{csExt, `^\s*public (?:\w+ )*(?:class|interface|struct|record) \w+`, regexp.MustCompile(`(?:class|interface|struct|record) (\w+)`)},
+	{rubyExt, `^\s{0,2}(?:class|module) [A-Z]\w*`, regexp.MustCompile(`(?:class|module) (\w+)`)},
+	{phpExt, `^(?:abstract |final )?(?:class|interface|trait) \w+`, regexp.MustCompile(`(?:class|interface|trait) (\w+)`)},
+	{cExt, `^(?:typedef )?(?:struct|class|enum) \w+`, regexp.MustCompile(`(?:struct|class|enum) (\w+)`)},
+}
+
+// apiProbe looks for the names of the main language; ok is false when scout has
+// no rule for it.
+func apiProbe(h hints) (p probe, name *regexp.Regexp, ok bool) {
+	if len(h.Exts) == 0 {
+		return probe{}, nil, false
+	}
+	for _, r := range apiRules {
+		if !slices.Contains(r.exts, h.Exts[0]) {
+			continue
+		}
+		return probe{first: h.Files / apiUsual, room: apiRoom, part: func(k int) want {
+			return want{name: toolGrep, label: "public names", quiet: true, args: map[string]any{"pattern": r.pattern, "glob": partGlob(h.Exts[:1], nil, k)}}
+		}}, r.name, true
+	}
+	return probe{}, nil, false
+}
+
+func publicAPI(t *talk, a *answer) {
+	p, name, ok := apiProbe(t.hints)
+	if !ok {
+		return
+	}
+	found := p.run(t)
+	f := finding{Kind: kindAPI, Severity: info}
+	var names []string
+	total := 0
+	for _, h := range found.got.hits {
+		if standingOf(h.path) != own || !quotable(h.text) {
+			continue
+		}
+		total++
+		word := strings.Join(name.FindStringSubmatch(h.text)[min(1, len(name.FindStringSubmatch(h.text))):], "")
+		fresh := !slices.Contains(names, word)
+		if fresh && word != "" && len(names) < apiShown {
+			names = append(names, word)
+		}
+		if fresh && len(f.Evidence) < repeatsMax {
+			f.Evidence = append(f.Evidence, h.evidence())
+		}
+	}
+	f.Title = fmt.Sprintf("Public names, %s: %s", estimate(total, found.k), strings.Join(names, ", "))
+	if total > len(names) {
+		f.Title += ", …"
+	}
+	a.add(f)
+}
+
+func askHead(p string) want {
+	return want{name: toolRead, args: map[string]any{"path": p, "limit": headLines}, label: "beginning of " + p}
+}
+
+func askLicense(root []string) (want, bool) {
+	for _, n := range root {
+		lower := strings.ToLower(n)
+		if strings.HasPrefix(lower, "license") || strings.HasPrefix(lower, "licence") || strings.HasPrefix(lower, "copying") {
+			w := askHead(n)
+			w.quiet = true // it may be a directory
+			return w, true
+		}
+	}
+	return want{}, false
+}
+
+func license(t *talk, a *answer) {
+	w, ok := askLicense(t.hints.Root)
+	if !ok {
+		return
+	}
+	name := w.args["path"].(string)
+	if l, ok := firstQuotable(parseRead(name, firstResult(t, w))); ok {
+		a.add(finding{Kind: kindLicense, Severity: info, Title: "License: " + shorten(strings.Trim(l.text, " \t#*=()"), peekShown), Evidence: []evidence{l.evidence()}})
+	}
+}
+
+func firstQuotable(p page) (hit, bool) {
+	for _, l := range p.lines {
+		if strings.TrimSpace(l.text) != "" && quotable(l.text) {
+			return l, true
+		}
+	}
+	return hit{}, false
+}
+
+// sizes adds the longest source files, unless one is so long that it is a finding already.
+func sizes(t *talk, a *answer) {
+	if slices.ContainsFunc(a.Findings, func(f finding) bool { return f.Kind == kindBigFile }) {
+		return
+	}
+	f := finding{Kind: kindSize, Severity: info}
+	var names []string
+	for _, p := range t.hints.Largest {
+		page := parseRead(p, firstResult(t, askHead(p)))
+		if l, ok := firstQuotable(page); ok && len(names) < repeatsMax {
+			names = append(names, fmt.Sprintf("%s (%s)", p, plural(page.total, "line")))
+			f.Evidence = append(f.Evidence, l.evidence())
+		}
+	}
+	f.Title = "The largest source files by bytes: " + strings.Join(names, ", ")
+	if len(names) == 1 {
+		f.Title = "The largest source file: " + names[0]
+	}
+	a.add(f)
+}
+
+// declared are lines of manifests that say how a project is used, by kind.
+var declared = []struct {
+	kind, title string
+	files       []string
+	pattern     *regexp.Regexp
+}{
+	{kindEntry, "Where users of it begin", []string{"package.json"}, regexp.MustCompile(`^\s*"(main|module|exports|bin|browser|types)"\s*:`)},
+	{kindEntry, "Where users of it begin", []string{"pyproject.toml"}, regexp.MustCompile(`^\[(project\.scripts|tool\.poetry\.scripts|project\.entry-points.*)\]`)},
+	{kindEntry, "Where users of it begin", []string{"Cargo.toml"}, regexp.MustCompile(`^\[(lib|\[bin\])\]`)},
+	{kindEntry, "The module that others import", []string{"go.mod"}, regexp.MustCompile(`^module \S`)},
+	{kindEntry, "The artifact that others depend on", []string{"pom.xml"}, regexp.MustCompile(`^(\s{2}|\s{4}|\t)<artifactId>`)},
+	{kindToolchain, "Needs", []string{"go.mod"}, regexp.MustCompile(`^(go|toolchain) \S`)},
+	{kindToolchain, "Needs", []string{"package.json"}, regexp.MustCompile(`^\s*"(node|npm|packageManager)"\s*:\s*"[^"]*\d`)},
+	{kindToolchain, "Needs", []string{"pyproject.toml"}, regexp.MustCompile(`^(requires-python|python|build-backend)\s*=`)},
+	{kindToolchain, "Needs", []string{"Cargo.toml"}, regexp.MustCompile(`^(edition|rust-version)\s*=`)},
+	{kindToolchain, "Needs", []string{"pom.xml"}, regexp.MustCompile(`<(maven\.compiler\.\w+|java\.version|source|release)>\d`)},
+	{kindToolchain, "Needs", []string{"build.gradle", "build.gradle.kts"}, regexp.MustCompile(`(source|target)Compatibility|languageVersion|jvmTarget`)},
+	{kindToolchain, "Needs", []string{"composer.json"}, regexp.MustCompile(`^\s*"php"\s*:`)},
+	{kindToolchain, "Needs", []string{"Gemfile"}, regexp.MustCompile(`^ruby\s`)},
+	{kindLicense, "License", []string{"package.json", "composer.json"}, regexp.MustCompile(`^\s*"license"\s*:\s*"`)},
+	{kindLicense, "License", []string{"pyproject.toml", "Cargo.toml"}, regexp.MustCompile(`^license\s*=`)},
+	{kindLicense, "License", []string{"pom.xml"}, regexp.MustCompile(`(?i)<name>[^<]*(license|MIT|apache|GPL|BSD)[^<]*</name>`)},
+}
+
+// declarations reports what a manifest declares about the project itself.
+func declarations(m manifest, a *answer) {
+	said := map[string]int{}
+	for _, d := range declared {
+		if !slices.Contains(d.files, path.Base(m.path)) {
+			continue
+		}
+		f := finding{Kind: d.kind, Severity: info}
+		var words []string
+		for _, l := range m.lines {
+			if d.pattern.MatchString(l.text) && quotable(l.text) && len(words) < buildShown {
+				word := strings.Trim(strings.TrimSpace(l.text), ",{ ")
+				if slices.Contains(words, word) {
+					continue
+				}
+				words = append(words, word)
+				f.Evidence = append(f.Evidence, l.evidence())
+			}
+		}
+		f.Title = d.title + " (" + m.path + "): " + strings.Join(words, ", ")
+		if len(words) > 0 && said[d.kind] == 0 {
+			said[d.kind]++
+			a.add(f)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package investigator
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A tool result is reserved by its bytes before its tokens are known, so a search that
+// finds much can cost a child its turn. A probe therefore looks at one part of the place
+// first, estimates from it how much there is, and asks for all of it only if that is
+// little.
+type probe struct {
+	part  func(k int) want // the search in one part of k
+	first int              // the k to begin with
+	room  int              // bytes that the last result may have
+}
+
+const (
+	partsMax   = 512
+	lineGuess  = 110 // bytes of a result line when none was seen
+	linesLeast = 8   // a part with fewer lines estimates nothing
+	worthwhile = 4   // another search must yield this many times as much
+)
+
+// probed is the progress of a probe.
+type probed struct {
+	wants []want // every search so far, the missing one last
+	got   search // of the last one answered
+	k     int    // its part: 1 is everything
+	done  bool   // no further search is wanted
+	ok    bool
+}
+
+func (p probe) run(t *talk) probed {
+	r := probed{k: powerOf2(p.first)}
+	for k := r.k; ; {
+		w := p.part(k)
+		r.wants = append(r.wants, w)
+		text, ok := t.result(w)
+		if !ok {
+			return r
+		}
+		r.got, r.k, r.ok = parseGrep(text), k, true
+		if k > 1 {
+			r.got.partial = true
+		}
+		room := p.lines(r.got)
+		next := powerOf2((atMost(r.got.matches, k) + room - 1) / room)
+		// A search that finds only a little more is not worth a turn.
+		if next*worthwhile > k || k == 1 {
+			r.done = true
+			return r
+		}
+		k = next
+	}
+}
+
+// lines is how many lines like these fit in the room.
+func (p probe) lines(s search) int {
+	each := lineGuess
+	if len(s.hits) > 0 {
+		sum := 0
+		for _, h := range s.hits {
+			sum += len(h.path) + len(h.text) + len(":12345:\n")
+		}
+		each = sum / len(s.hits)
+	}
+	return max(p.room/each, linesLeast)
+}
+
+// atMost is a cautious estimate of all matches if one part in k had n.
+func atMost(n, k int) int {
+	if k <= 1 {
+		return n
+	}
+	return int(float64(k) * (float64(n) + math.Sqrt(float64(n)) + 1))
+}
+
+// powerOf2 is the smallest power of two that is not below n.
+func powerOf2(n int) int {
+	k := 1
+	for k < n && k < partsMax {
+		k *= 2
+	}
+	return k
+}
+
+// Names are divided by their last letters, which vary more than the first ones. Each set
+// covers about its share of the names in use, and of the digits.
+var letterParts = map[int]string{2: "[aehilmnopuwyAEHILMNOPUWY02468]", 4: "[nlmyoNLMYO048]", 8: "[ngNG1]"}
+
+// namesPart is a glob piece that one name in k ends in; "" for all.
+func namesPart(k int) string {
+	var b strings.Builder
+	for k > 1 {
+		step := min(k, 8)
+		b.WriteString(letterParts[step])
+		k /= step
+	}
+	return b.String()
+}
+
+// inPart limits every name of a glob to one part of k.
+func inPart(glob string, k int) string {
+	if k <= 1 {
+		return glob
+	}
+	const anyDir = "\x00"
+	glob = strings.ReplaceAll(glob, "**", anyDir)
+	glob = strings.ReplaceAll(glob, "*", "*"+namesPart(k))
+	return strings.ReplaceAll(glob, anyDir, "**")
+}
+
+// partGlob is sourceGlob for one part in k, without the pieces that only exclude tests: a
+// part has few tests, and a glob is paid for again in every turn.
+func partGlob(exts, more []string, k int) string {
+	if k <= 1 || len(exts) == 0 {
+		return inPart(sourceGlob(exts, more), k)
+	}
+	var alts []string
+	for _, e := range exts {
+		alts = append(alts, "*"+e)
+	}
+	return inPart("**/"+anyOf(append(alts, more...)), k)
+}
+
+const (
+	minute       = 60
+	secondsParts = 32 // the most parts that seconds alone make
+)
+
+// stampPart matches the time of one log line in k: lines of certain seconds, since lines of
+// one kind come at all seconds. If times have another form, nothing matches, and the probe
+// then asks for everything.
+func stampPart(k int) string {
+	clock := `\d\d:\d\d:` + twoDigits(min(k, secondsParts), minute)
+	if k > secondsParts {
+		clock = `\d\d:` + twoDigits(k/secondsParts, minute) + ":" + twoDigits(secondsParts, minute)
+	}
+	return clock
+}
+
+// twoDigits matches one number in k of those below limit.
+func twoDigits(k, limit int) string {
+	if k <= 1 {
+		return `\d\d`
+	}
+	if k == 2 {
+		return `\d[13579]`
+	}
+	var all []string
+	for n := k / 2; n < limit; n += k {
+		all = append(all, fmt.Sprintf("%02d", n))
+	}
+	return "(?:" + strings.Join(all, "|") + ")"
+}
+
+// logLineBytes is a usual length of a log line.
+const logLineBytes = 90
+
+// logProbe searches the logs; usual is how many lines are read for each expected match.
+func logProbe(t *talk, words, label string, usual, room int) probe {
+	lines := int(min(t.hints.LogBytes/logLineBytes, math.MaxInt32))
+	return probe{first: min(lines*logLineBytes/usual/room, partsMax), room: room, part: func(k int) want {
+		if k <= 1 {
+			return askLogs(t, words, label)
+		}
+		return askLogs(t, stampPart(k)+".*(?:"+words+")", label)
+	}}
+}
+
+// toldPart reports which part of the logs a probe did not read.
+func toldPart(a *answer, label string, p probed) {
+	if p.k > 1 {
+		a.limit("%s: those of one second in %d were read; the numbers are estimates", label, p.k)
+		return
+	}
+	told(a, label, p.got)
+}
+
+// estimate formats a number that was extrapolated from one part in k.
+func estimate(n, k int) string {
+	if k <= 1 {
+		return thousands(int64(n))
+	}
+	n *= k
+	for unit := 10; n >= 10*unit; unit *= 10 {
+		if n < 100*unit {
+			n = (n + unit/2) / unit * unit
+		}
+	}
+	return "about " + thousands(int64(n))
+}

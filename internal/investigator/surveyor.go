@@ -1,0 +1,157 @@
+package investigator
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// surveyor looks at a folder that is neither code nor logs.
+var surveyor = job{name: "surveyor", wants: surveyorWants, answer: surveyorAnswer}
+
+const (
+	peekLines = 6
+	peekFiles = 5
+	peekShown = 80
+	fileFacts = 6
+)
+
+var askNotes = want{name: toolGrep, label: "open points in texts", args: map[string]any{
+	"pattern": `\b(TODO|FIXME|TBD|XXX)\b|(?i:password|secret|api[_-]?key)["']?\s*[:=]\s*\S{6,}|-----BEGIN [A-Z ]*PRIVATE KEY-----`,
+	"glob":    "**/*.{md,txt,rst,adoc,csv,json,yaml,yml,toml,ini,cfg,conf,env,properties,html,xml,tex,org}"}}
+
+var textExts = []string{".md", ".txt", ".rst", ".adoc", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".tex", ".org", ".xml", ".html", ""}
+
+func surveyorWants(t *talk) []want {
+	wants := []want{lookTop, lookTree, askNotes}
+	for _, p := range peekPaths(t) {
+		wants = append(wants, askPeek(p))
+	}
+	return wants
+}
+
+func askPeek(p string) want {
+	return want{name: toolRead, args: map[string]any{"path": p, "limit": peekLines}, label: p, quiet: true}
+}
+
+// peekPaths chooses texts that describe the folder: readme files first, then those nearest
+// to the top.
+func peekPaths(t *talk) []string {
+	all, _ := t.result(lookTree)
+	var paths []string
+	for _, p := range parseGlob(all).paths {
+		if slices.Contains(textExts, extOf(p)) && !ours(p, reportName(t.asked)) && !strings.HasPrefix(path.Base(p), ".") && standingOf(p) != foreign {
+			paths = append(paths, p)
+		}
+	}
+	slices.SortStableFunc(paths, func(x, y string) int {
+		return 10*(readmeRank(x)-readmeRank(y)) + strings.Count(x, "/") - strings.Count(y, "/")
+	})
+	return paths[:min(len(paths), peekFiles)]
+}
+
+func readmeRank(p string) int {
+	if strings.HasPrefix(strings.ToLower(path.Base(p)), "readme") {
+		return 0
+	}
+	return 1
+}
+
+func surveyorAnswer(t *talk) answer {
+	var a answer
+	list, _ := t.result(lookTop)
+	all, _ := t.result(lookTree)
+	tree := parseGlob(all)
+	dirs := directories(list)
+	a.Summary = fmt.Sprintf("surveyor: %s in %d directories at the top", plural(tree.files, "file"), len(dirs))
+	if len(dirs) > 0 {
+		a.fact("Directories", "%s", strings.Join(dirs[:min(len(dirs), fileFacts)], ", "))
+	}
+	var forms []string
+	for _, e := range tree.exts {
+		if len(forms) < fileFacts {
+			forms = append(forms, fmt.Sprintf("%s %d (%s)", e.ext, e.files, size(e.bytes)))
+		}
+	}
+	if len(forms) > 0 {
+		a.fact("Forms of file", "%s", strings.Join(forms, ", "))
+	}
+	for i, f := range tree.largest {
+		if i < 3 {
+			a.fact("Largest", "`%s`, %s", f.path, size(f.size))
+		}
+	}
+	peeks(t, &a)
+	notes(t, &a)
+	return a
+}
+
+func directories(list string) []string {
+	entries, _ := parseList(list)
+	var dirs []string
+	for _, e := range entries {
+		if e.dir && e.name != ".git" {
+			dirs = append(dirs, e.name+"/")
+		}
+	}
+	return dirs
+}
+
+// peeks quotes the first informative line of a few texts.
+func peeks(t *talk, a *answer) {
+	for _, p := range peekPaths(t) {
+		text, ok := t.result(askPeek(p))
+		if !ok {
+			continue
+		}
+		page := parseRead(p, text)
+		for _, l := range page.lines {
+			if title := strings.Trim(l.text, "#=-* \t\""); len(title) > 2 && quotable(l.text) {
+				a.add(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, plural(page.total, "line"), shorten(title, peekShown)),
+					Evidence: []evidence{l.evidence()}})
+				break
+			}
+		}
+	}
+}
+
+// textKind returns the kind of a text file by its name.
+func textKind(p string) string {
+	switch extOf(p) {
+	case ".csv", ".tsv", ".json", ".xml":
+		return kindData
+	case ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf":
+		return kindConfig
+	}
+	return kindDocument
+}
+
+// notes reports secrets and open points in texts.
+func notes(t *talk, a *answer) {
+	text, ok := t.result(askNotes)
+	if !ok {
+		return
+	}
+	s := parseGrep(text)
+	told(a, "open points in texts", s)
+	var secrets, open []hit
+	for _, h := range s.hits {
+		switch {
+		case ours(h.path, reportName(t.asked)) || !quotable(h.text) || standingOf(h.path) == foreign:
+		case strings.Contains(h.text, "TODO") || strings.Contains(h.text, "FIXME") || strings.Contains(h.text, "TBD") || strings.Contains(h.text, "XXX"):
+			open = append(open, h)
+		case !placeholder.MatchString(h.text):
+			secrets = append(secrets, h)
+		}
+	}
+	note := func(kind string, sev severity, title string, hits []hit) {
+		f := finding{Kind: kind, Severity: sev, Title: title + " in " + plural(len(hits), "place")}
+		for _, h := range spread(hits) {
+			f.Evidence = append(f.Evidence, h.evidence())
+		}
+		a.add(f)
+	}
+	note(kindSecret, high, "Line that looks like a secret", secrets)
+	note(kindMarker, low, "Open point (TODO, FIXME, TBD)", open)
+}

@@ -1,0 +1,101 @@
+package investigator
+
+import (
+	"hash/maphash"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/budget/tokens"
+	"github.com/troupe-run/troupe/model"
+)
+
+const (
+	// messageOverhead is the number of tokens of a message, a tool schema or a call besides
+	// its text.
+	messageOverhead = 4
+	// countedMax is how many counts one half of the memory holds.
+	countedMax = 2048
+)
+
+// counter counts tokens and remembers counts, since a transcript is counted
+// again on every turn. Safe for concurrent use.
+type counter struct {
+	seed       maphash.Seed
+	mu         sync.Mutex
+	young, old map[counted]int64
+}
+
+// counted identifies a text without holding it, so that the cache does not keep whole
+// transcripts alive. A collision would cost a wrong count, nothing else.
+type counted struct {
+	hash   uint64
+	length int
+}
+
+func newCounter() *counter {
+	return &counter{seed: maphash.MakeSeed(), young: map[counted]int64{}}
+}
+
+// prompt counts everything that a request sends.
+func (c *counter) prompt(req model.Request) (int64, error) {
+	if err := tokens.Load(); err != nil {
+		return 0, err
+	}
+	n := c.count(req.System) + c.count(req.Dynamic)
+	for _, t := range req.Tools {
+		n += messageOverhead + c.count(t.Name) + c.count(t.Description) + c.count(t.Schema)
+	}
+	for _, m := range req.Messages {
+		if m.Tombstone {
+			continue
+		}
+		n += messageOverhead + c.count(m.Text)
+		for _, call := range m.Calls {
+			n += messageOverhead + c.count(call.Name) + c.count(call.Args)
+		}
+		for _, r := range m.Results {
+			n += messageOverhead + c.count(r.Text)
+		}
+	}
+	return n, nil
+}
+
+// count is the number of tokens of text.
+func (c *counter) count(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	key := counted{maphash.String(c.seed, text), len(text)}
+	c.mu.Lock()
+	n, ok := c.young[key]
+	if !ok {
+		n, ok = c.old[key]
+	}
+	c.mu.Unlock()
+	if ok {
+		return n
+	}
+	n = tokens.Count(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.young) >= countedMax {
+		c.young, c.old = map[counted]int64{}, c.young
+	}
+	c.young[key] = n
+	return n
+}
+
+// cut shortens text to at most limit tokens.
+func (c *counter) cut(text string, limit int64) string {
+	if c.count(text) <= limit {
+		return text
+	}
+	return tokens.Cut(text, limit)
+}
+
+func wholeRunes(text string, n int) string {
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

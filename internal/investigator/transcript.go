@@ -1,0 +1,284 @@
+package investigator
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// The tools that scout knows how to use.
+const (
+	toolList     = "list_dir"
+	toolRead     = "read_file"
+	toolGrep     = "grep"
+	toolGlob     = "glob"
+	toolLog      = "git_log"
+	toolNumstat  = "git_numstat"
+	toolWrite    = "write_file"
+	toolDelegate = "delegate"
+)
+
+const (
+	// wavesMax is how many replies with calls a child makes before it answers.
+	wavesMax = 6
+	// outputMin is taken when a request names no output limit.
+	outputMin = 64
+)
+
+// talk is a request as scout reads it.
+type talk struct {
+	role      string
+	asked     string // every user message, the task first
+	task      string // the task alone
+	hints     hints
+	exchanges []exchange
+	waves     int // replies with calls so far
+	offered   map[string]bool
+	closing   bool
+	final     string // last reply without calls, "" if there is none
+	max       int64
+	tokens    *counter
+}
+
+// exchange is one call and its result.
+type exchange struct {
+	want
+	text     string
+	answered bool
+	failed   bool
+}
+
+var (
+	roleLine    = regexp.MustCompile(`(?m)\Aagent:[ \t]*([\w-]+)`)
+	newQuestion = regexp.MustCompile(`(?i)\binvestigate\b`)
+)
+
+// readTalk keeps the messages of the last task: in a longer conversation an earlier
+// investigation is not evidence for a new one.
+func readTalk(req model.Request, tokens *counter) *talk {
+	t := &talk{offered: map[string]bool{}, closing: req.NoTools, max: max(req.MaxOutput, 1), tokens: tokens}
+	if req.MaxOutput <= 0 {
+		t.max = outputMin
+	}
+	if m := roleLine.FindStringSubmatch(strings.TrimSpace(req.System)); m != nil {
+		t.role = m[1]
+	}
+	if !req.NoTools {
+		for _, spec := range req.Tools {
+			t.offered[spec.Name] = true
+		}
+	}
+	var users []string
+	for i, m := range req.Messages {
+		if m.Tombstone {
+			continue
+		}
+		switch m.Role {
+		case model.User:
+			if t.final != "" && newQuestion.MatchString(m.Text) {
+				users, t.exchanges, t.waves, t.final = nil, nil, 0, ""
+			}
+			users = append(users, m.Text)
+		case model.Assistant:
+			if len(m.Calls) == 0 {
+				t.final = m.Text
+				continue
+			}
+			t.waves++
+			t.exchanges = append(t.exchanges, exchangesOf(m.Calls, resultsAfter(req.Messages[i+1:]))...)
+		}
+	}
+	t.asked = strings.Join(users, "\n")
+	if len(users) > 0 {
+		t.task = users[0]
+	}
+	t.hints = readHints(t.asked)
+	return t
+}
+
+// resultsAfter finds the tool message that answers the assistant message before.
+func resultsAfter(rest []model.Message) []model.ToolResult {
+	for _, m := range rest {
+		if m.Tombstone {
+			continue
+		}
+		if m.Role != model.ToolRole {
+			return nil
+		}
+		return m.Results
+	}
+	return nil
+}
+
+func exchangesOf(calls []model.ToolCall, results []model.ToolResult) []exchange {
+	byID := map[string]model.ToolResult{}
+	for _, r := range results {
+		byID[r.Call] = r
+	}
+	var all []exchange
+	for i, c := range calls {
+		ex := exchange{want: want{name: c.Name}}
+		_ = json.Unmarshal([]byte(c.Args), &ex.args) // arguments that do not decode match no call of ours
+		r, ok := byID[c.ID]
+		if (!ok || c.ID == "") && i < len(results) {
+			r, ok = results[i], true
+		}
+		ex.text, ex.answered, ex.failed = r.Text, ok, r.Error
+		all = append(all, ex)
+	}
+	return all
+}
+
+// want is a call that a rule needs.
+type want struct {
+	name  string
+	args  map[string]any
+	label string // how a limit names it
+	quiet bool   // its failure is no limit: it was only an attempt
+}
+
+// encoded is the arguments as JSON; equal arguments are equal text.
+func (w want) encoded() string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(w.args) != nil {
+		return "{}"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (w want) key() string { return w.name + w.encoded() }
+
+func (w want) cost(c *counter) int64 {
+	return messageOverhead + c.count(w.name) + c.count(w.encoded())
+}
+
+// find returns the last exchange of the same call.
+func (t *talk) find(w want) (exchange, bool) {
+	key := w.key()
+	for i := len(t.exchanges) - 1; i >= 0; i-- {
+		if t.exchanges[i].name == w.name && t.exchanges[i].key() == key {
+			return t.exchanges[i], true
+		}
+	}
+	return exchange{}, false
+}
+
+// result is the text of a call that succeeded.
+func (t *talk) result(w want) (string, bool) {
+	ex, ok := t.find(w)
+	return ex.text, ok && ex.answered && !ex.failed
+}
+
+func (t *talk) sawAnything() bool {
+	for _, ex := range t.exchanges {
+		if ex.answered && !ex.failed && strings.TrimSpace(ex.text) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// missing lists the calls not made yet whose tool is offered.
+func (t *talk) missing(wants []want) []want {
+	var rest []want
+	seen := map[string]bool{}
+	for _, w := range wants {
+		if _, ok := t.find(w); ok || !t.offered[w.name] || seen[w.key()] {
+			continue
+		}
+		seen[w.key()] = true
+		rest = append(rest, w)
+	}
+	return rest
+}
+
+// fit takes as many calls as the output limit allows; the others follow in the next reply.
+func (t *talk) fit(wants []want) []want {
+	var n int64
+	for i, w := range wants {
+		if n += w.cost(t.tokens); n > t.max {
+			return wants[:i]
+		}
+	}
+	return wants
+}
+
+var clipNote = regexp.MustCompile(`\[clipped: [^\]]*\]`)
+
+// gaps reports which wanted calls returned nothing, or not everything.
+func (t *talk) gaps(wants []want) []string {
+	var limits []string
+	for _, w := range wants {
+		ex, made := t.find(w)
+		switch {
+		case w.quiet:
+		case !made && t.closing:
+			limits = append(limits, w.label+": not looked at, the run was closing")
+		case !made && !t.offered[w.name]:
+			limits = append(limits, w.label+": not looked at, tool "+w.name+" was not offered")
+		case !made:
+			limits = append(limits, w.label+": not looked at, no room for the call")
+		case !ex.answered:
+			limits = append(limits, w.label+": no result came back")
+		case ex.failed:
+			limits = append(limits, w.label+": "+w.name+" failed: "+shorten(firstLine(ex.text), errorShown))
+		case strings.TrimSpace(ex.text) == "" && w.name != toolList: // an empty directory is no gap
+			limits = append(limits, w.label+": "+w.name+" gave an empty result")
+		case clipNote.MatchString(ex.text):
+			limits = append(limits, w.label+": result "+strings.Trim(shorten(clipNote.FindString(ex.text), errorShown), "[]"))
+		}
+	}
+	return limits
+}
+
+// errorShown is how much of a tool's error text a limit repeats.
+const errorShown = 100
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+// shorten cuts s to n bytes at a rune boundary and marks the cut.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return wholeRunes(s, n) + "…"
+}
+
+// hints are what the coordinator passes to a child: one JSON line in the task, so that the
+// child need not repeat searches.
+type hints struct {
+	Exts    []string `json:"exts,omitempty"`    // source extensions, most bytes first
+	Files   int      `json:"files,omitempty"`   // files in the place
+	Largest []string `json:"largest,omitempty"` // largest source files
+	Root    []string `json:"root,omitempty"`    // notable names in the top directory
+	Logs    []string `json:"logs,omitempty"`    // log files
+	// LogBytes is the total size of the log files that were seen.
+	LogBytes int64 `json:"log_bytes,omitempty"`
+}
+
+func (h hints) line() string {
+	b, err := json.Marshal(h)
+	if err != nil || string(b) == "{}" {
+		return ""
+	}
+	return string(b)
+}
+
+func readHints(text string) hints {
+	var h hints
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &h) == nil {
+			return h
+		}
+		h = hints{}
+	}
+	return h
+}

@@ -1,0 +1,106 @@
+package modelhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/model"
+)
+
+// drip is a response body that gives a piece after every pause, in the time of
+// a synctest bubble, and then nothing until its request is over.
+type drip struct {
+	ctx    context.Context
+	pause  time.Duration
+	pieces []string
+}
+
+func (d *drip) Read(p []byte) (int, error) {
+	if len(d.pieces) == 0 {
+		<-d.ctx.Done()
+		return 0, d.ctx.Err()
+	}
+	timer := time.NewTimer(d.pause)
+	defer timer.Stop()
+	select {
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	case <-timer.C:
+	}
+	n := copy(p, d.pieces[0])
+	d.pieces = d.pieces[1:]
+	return n, nil
+}
+
+func (d *drip) Close() error { return nil }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+func repeat(s string, n int) []string { return strings.SplitAfter(strings.Repeat(s, n), s)[:n] }
+
+func TestTimersRunFromLineToLine(t *testing.T) {
+	const pause = 80 * time.Second
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		pieces []string
+		after  time.Duration
+		want   string
+	}{
+		"nothing":                 {pause, nil, modelhttp.DefaultFirstByte, "no first byte of the response within 2m0s"},
+		"bytes without a line":    {time.Second, repeat(".", 1000), time.Second + modelhttp.DefaultIdle, "no event within 1m30s"},
+		"one byte":                {pause, []string{"."}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
+		"keep-alives only":        {pause, repeat(":\n", 50), modelhttp.DefaultContent, "no content of the reply within 10m0s"},
+		"lines, then silence":     {pause, repeat(":\n", 5), 5*pause + modelhttp.DefaultIdle, "no event within 1m30s"},
+		"half a line, then bytes": {pause, []string{":\n", "a", "b"}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := modelhttp.NewAttempt(t.Context(), transport(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &drip{r.Context(), c.pause, c.pieces}}, nil
+			}), modelhttp.Timeouts{})
+			defer a.Close()
+			req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			res, err := a.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.Copy(io.Discard, res.Body)
+			var e *model.Error
+			if !errors.As(err, &e) || e.Class != model.Network || e.Message != c.want || time.Since(began) != c.after {
+				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), c.after)
+			}
+		})
+	}
+}
+
+func TestHeadersAreWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := modelhttp.NewAttempt(t.Context(), transport(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}), modelhttp.Timeouts{Headers: time.Second})
+		defer a.Close()
+		req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = a.Do(req)
+		var e *model.Error
+		if !errors.As(err, &e) || e.Message != "no response headers within 1s" || time.Since(began) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package modelhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// MaxCalls bounds the calls of one reply; pieces of further ones are dropped.
+// It is far above what the agent loop answers (64).
+const MaxCalls = 1024
+
+// Calls assembles the tool calls of one reply from the pieces of a stream. The zero value
+// is ready.
+type Calls struct {
+	list  []*call
+	bytes int
+}
+
+type call struct {
+	index int64
+	id    string
+	name  string
+	args  strings.Builder
+	ended bool
+}
+
+// Delta adds one piece. Pieces belong together by id, and by index if they have no id. A
+// new name at an index whose arguments are complete begins another call: servers that
+// stream whole calls repeat index 0 for all of them.
+func (c *Calls) Delta(index int64, id, name, args string) {
+	k := c.find(index, id, name)
+	if k == nil {
+		if len(c.list) >= MaxCalls {
+			return
+		}
+		k = &call{index: index, id: id}
+		c.list = append(c.list, k)
+	}
+	if k.id == "" {
+		k.id = id
+	}
+	if k.name == "" {
+		k.name = name
+	}
+	k.args.WriteString(args)
+	c.bytes += len(args) + len(name)
+}
+
+// find returns the call that a piece continues, the latest first.
+func (c *Calls) find(index int64, id, name string) *call {
+	for i := len(c.list) - 1; i >= 0; i-- {
+		k := c.list[i]
+		switch {
+		case id != "" && k.id != "":
+			// One id at two places is two calls, if the second brings a name.
+			if k.id == id && (k.index == index || name == "") {
+				return k
+			}
+		case k.index == index:
+			if name != "" && k.name != "" && IsObject(k.args.String()) {
+				return nil
+			}
+			return k
+		}
+	}
+	return nil
+}
+
+// End records that the provider marked the call at an index as complete.
+func (c *Calls) End(index int64) {
+	for _, k := range c.list {
+		if k.index == index {
+			k.ended = true
+		}
+	}
+}
+
+// EndAll records that the provider marked the reply as complete.
+func (c *Calls) EndAll() {
+	for _, k := range c.list {
+		k.ended = true
+	}
+}
+
+// Size grows with each piece that was kept.
+func (c *Calls) Size() int { return len(c.list) + c.bytes }
+
+// Len is how many calls have begun.
+func (c *Calls) Len() int { return len(c.list) }
+
+// Result returns the calls in the order in which they began, without ids. Arguments that
+// decode make a call, whether its end was marked or not. Arguments that do not decode are
+// kept as text: as Cut if the end was not marked, or if limit says that the provider cut
+// this reply at its output limit and the call is the last one. Only a call that was marked
+// complete without any arguments gets "{}": providers write a call without arguments in
+// this way.
+func (c *Calls) Result(limit bool) []model.ToolCall {
+	var out []model.ToolCall
+	for i, k := range c.list {
+		args := strings.ToValidUTF8(k.args.String(), "\uFFFD")
+		open := !k.ended || limit && i == len(c.list)-1
+		t := model.ToolCall{Name: strings.ToValidUTF8(k.name, "\uFFFD"), Args: args}
+		switch {
+		case IsObject(args):
+		case open:
+			t.Cut = true
+		case strings.TrimSpace(args) == "":
+			t.Args = "{}"
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// IsObject reports whether text is one JSON object.
+func IsObject(text string) bool {
+	trimmed := bytes.TrimSpace([]byte(text))
+	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
+}
+
+// usageMax is more tokens than any call has, and few enough that no product with a price
+// overflows.
+const usageMax = 1 << 32
+
+// Plausible reports whether a reported usage can be true: no prompt has zero tokens.
+// Servers that do not count report zeros; Plausible treats them as unknown usage.
+func Plausible(u model.Usage) bool {
+	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheCreation} {
+		if n < 0 || n > usageMax {
+			return false
+		}
+	}
+	return u.Prompt() > 0
+}

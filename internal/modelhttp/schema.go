@@ -1,0 +1,207 @@
+package modelhttp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Schema returns the schema of a tool as JSON, or an error naming the tool. The JSON is
+// the schema as written, unless an API would reject its root, and with the root every
+// request that lists the tool: a root without properties (OpenAI), or one with a choice
+// (Anthropic). In that case Schema lists the properties of all alternatives and omits what
+// they require: arguments are checked against the whole schema anyway.
+//
+// The result is never longer than the schema as written plus bare, because budget.Tools
+// reserves no more for it.
+func Schema(t model.ToolSpec) (json.RawMessage, error) {
+	if strings.TrimSpace(t.Schema) == "" {
+		return json.RawMessage(bare), nil
+	}
+	if !IsObject(t.Schema) {
+		return nil, unsent("the schema of tool %q is not a JSON object", t.Name)
+	}
+	root := members([]byte(t.Schema))
+	if plain(root) {
+		return json.RawMessage(t.Schema), nil
+	}
+	most := len(t.Schema) + len(bare)
+	copied, ok := folded(root, true, most)
+	if ok && len(object(copied)) > most {
+		copied = needed(copied)
+	}
+	if out := object(copied); ok && len(out) <= most {
+		return out, nil
+	}
+	moved, ok := folded(root, false, most) // no property is listed twice
+	if out := object(moved); ok && len(out) <= most {
+		return out, nil
+	}
+	return json.RawMessage(bare), nil
+}
+
+// bare is a root without properties. It fits the tokens that are reserved for a tool beyond
+// its bytes.
+const bare = `{"type":"object","properties":{}}`
+
+// folded returns a root that every API accepts; not ok if its properties have more bytes
+// than most. With copies, they include the properties of referenced schemas.
+func folded(root []member, copies bool, most int) (out []member, ok bool) {
+	f := folder{root: root, copies: copies, room: most}
+	f.add(root, 0)
+	if f.room < 0 {
+		return nil, false
+	}
+	out = []member{{"type", json.RawMessage(`"object"`)}, {"properties", object(f.properties)}}
+	for _, m := range root {
+		if m.key != "type" && m.key != "properties" && !slices.Contains(rootRefused, m.key) {
+			out = append(out, m)
+		}
+	}
+	return out, true
+}
+
+// rootRefused may not stand at the root of a schema.
+var rootRefused = []string{"anyOf", "oneOf", "allOf", "not", "enum", "$ref"}
+
+// plain reports whether every API accepts a root unchanged.
+func plain(root []member) bool {
+	kind, listed := false, false
+	for _, m := range root {
+		switch {
+		case slices.Contains(rootRefused, m.key):
+			return false
+		case m.key == "type":
+			kind = strings.TrimSpace(string(m.value)) == `"object"`
+		case m.key == "properties":
+			listed = IsObject(string(m.value))
+		}
+	}
+	return kind && listed
+}
+
+// folder gathers the properties of a root and of the schemas that replace it.
+type folder struct {
+	root, properties []member
+	copies           bool // of referenced schemas
+	nodes            int  // that were looked at
+	room             int  // bytes that the properties may still have
+}
+
+// foldedMax bounds them: references can turn few bytes into many.
+const foldedMax = 1_000
+
+func (f *folder) add(node []member, depth int) {
+	if f.nodes++; depth > maxSchemaDepth || f.nodes > foldedMax || f.room < 0 {
+		return
+	}
+	for _, m := range node {
+		switch m.key {
+		case "properties":
+			for _, p := range members(m.value) {
+				if !slices.ContainsFunc(f.properties, func(q member) bool { return q.key == p.key }) {
+					f.properties = append(f.properties, p)
+					f.room -= len(p.key) + len(p.value)
+				}
+			}
+		case "anyOf", "oneOf", "allOf":
+			var list []json.RawMessage
+			if json.Unmarshal(m.value, &list) == nil {
+				for _, branch := range list {
+					f.add(members(branch), depth+1)
+				}
+			}
+		case "$ref":
+			if f.copies {
+				f.add(f.meant(m.value), depth+1)
+			}
+		}
+	}
+}
+
+// meant returns the target of a reference of the usual form (#/$defs/name); nil for any
+// other.
+func (f *folder) meant(ref json.RawMessage) []member {
+	var to string
+	if json.Unmarshal(ref, &to) != nil || !strings.HasPrefix(to, "#/") {
+		return nil
+	}
+	node := f.root
+	for name := range strings.SplitSeq(to[2:], "/") {
+		i := slices.IndexFunc(node, func(m member) bool { return m.key == name })
+		if i < 0 {
+			return nil
+		}
+		node = members(node[i].value)
+	}
+	return node
+}
+
+// definitions hold what references are to.
+var definitions = []string{"$defs", "definitions"}
+
+// needed removes the definitions to which no remaining schema refers.
+func needed(root []member) []member {
+	defs, kept := map[string]json.RawMessage{}, map[string]bool{}
+	var open []json.RawMessage
+	for _, m := range root {
+		if !slices.Contains(definitions, m.key) {
+			open = append(open, m.value)
+			continue
+		}
+		for _, d := range members(m.value) {
+			defs[m.key+"/"+d.key] = d.value
+		}
+	}
+	for ; len(open) > 0; open = open[1:] {
+		var node any
+		var names []string
+		if json.Unmarshal(open[0], &node) != nil || !references(node, &names) {
+			return root
+		}
+		for _, name := range names {
+			if !kept[name] && defs[name] != nil {
+				open = append(open, defs[name])
+			}
+			kept[name] = true
+		}
+	}
+	out := slices.Clone(root)
+	for i, m := range out {
+		if slices.Contains(definitions, m.key) && IsObject(string(m.value)) {
+			out[i].value = object(slices.DeleteFunc(members(m.value), func(d member) bool { return !kept[m.key+"/"+d.key] }))
+		}
+	}
+	return out
+}
+
+// references gathers the definitions that a schema refers to; false if one of
+// them may be anything.
+func references(node any, names *[]string) bool {
+	switch n := node.(type) {
+	case []any:
+		for _, v := range n {
+			if !references(v, names) {
+				return false
+			}
+		}
+	case map[string]any:
+		for key, v := range n {
+			to, text := v.(string)
+			if key == "$dynamicRef" || key == "$recursiveRef" || key == "$ref" && text {
+				group, name, ok := strings.Cut(strings.TrimPrefix(to, "#/"), "/")
+				if !ok || key != "$ref" || !strings.HasPrefix(to, "#/") || strings.Contains(to, "%") || !slices.Contains(definitions, group) {
+					return false
+				}
+				name, _, _ = strings.Cut(name, "/")
+				*names = append(*names, group+"/"+strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+			}
+			if !references(v, names) {
+				return false
+			}
+		}
+	}
+	return true
+}

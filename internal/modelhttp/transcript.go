@@ -1,0 +1,149 @@
+package modelhttp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Messages returns the messages of a request's transcript to send, without tombstones, or
+// an error if no provider would accept them: they must begin with a user message, every
+// call must be answered directly after by the results of the same ids in the same order,
+// and no id may occur twice. Such a request is a bug of troupe, so Messages refuses it,
+// unsent, instead of silently repairing it.
+func Messages(req model.Request) ([]model.Message, error) {
+	for i, m := range req.Messages {
+		if len(m.Media) > 0 && !m.Tombstone {
+			return nil, unsent("message %d: this API is sent no media", i)
+		}
+	}
+	return WithMedia(req)
+}
+
+// WithMedia is Messages for an adapter that renders media. Media are in messages of the
+// user, with their bytes.
+func WithMedia(req model.Request) ([]model.Message, error) {
+	if req.MaxOutput <= 0 {
+		return nil, unsent("the request has no output limit")
+	}
+	var out []model.Message
+	for _, m := range req.Messages {
+		if !m.Tombstone {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 || out[0].Role != model.User {
+		return nil, unsent("the transcript does not begin with a user message")
+	}
+	seen := map[string]bool{}
+	for i, m := range out {
+		var before []model.ToolCall
+		if i > 0 {
+			before = out[i-1].Calls
+		}
+		if err := pair(i, m, before, seen); err != nil {
+			return nil, err
+		}
+	}
+	if len(out[len(out)-1].Calls) > 0 {
+		return nil, unsent("the transcript ends in calls without results")
+	}
+	return out, nil
+}
+
+// Choice returns the tool choice of a request in a valid form: "", model.ChoiceAny or a
+// name. A name that is not among the tools forces nothing: a provider would refuse the
+// whole request.
+func Choice(req model.Request) string {
+	named := func(t model.ToolSpec) bool { return t.Name == req.Choice }
+	if req.NoTools || len(req.Tools) == 0 || req.Choice != model.ChoiceAny && !slices.ContainsFunc(req.Tools, named) {
+		return ""
+	}
+	return req.Choice
+}
+
+// pair checks message i against the calls of the message before it.
+func pair(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
+	switch {
+	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
+		return unsent("message %d: unknown role %q", i, m.Role)
+	case m.Role == model.ToolRole && len(before) == 0:
+		return unsent("message %d: results without calls before them", i)
+	case m.Role != model.ToolRole && len(before) > 0:
+		return unsent("message %d: call %s has no result", i, before[0].ID)
+	case m.Role == model.ToolRole && len(m.Results) != len(before):
+		return unsent("message %d: %d results for %d calls", i, len(m.Results), len(before))
+	case m.Role != model.User && len(m.Media) > 0:
+		return unsent("message %d: media in a message of role %s", i, m.Role)
+	case m.Role != model.Assistant && len(m.Calls) > 0:
+		return unsent("message %d: calls in a message of role %s", i, m.Role)
+	}
+	for _, d := range m.Media {
+		if len(d.Data) == 0 || model.KindOf(d.Type) == "" {
+			return unsent("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
+		}
+	}
+	for j, r := range m.Results {
+		if m.Role == model.ToolRole && r.Call != before[j].ID {
+			return unsent("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
+		}
+	}
+	for _, c := range m.Calls {
+		if c.ID == "" || seen[c.ID] {
+			return unsent("message %d: the call id %q is empty or was used before", i, c.ID)
+		}
+		seen[c.ID] = true
+	}
+	return nil
+}
+
+func unsent(format string, args ...any) error {
+	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + fmt.Sprintf(format, args...)}
+}
+
+// CallID derives a wire id from troupe's: providers accept letters, digits, _ and -.
+func CallID(prefix, id string) string { return prefix + safe(strings.ReplaceAll(id, "-", "_"), "") }
+
+// MaxName is the longest tool name that all providers take.
+const MaxName = 64
+
+// CallName converts the name of a call in a transcript to one that providers accept: models
+// invent names, and the record of one must not make the next request fail.
+func CallName(name string) string {
+	name = safe(name, "_")
+	return name[:min(len(name), MaxName)]
+}
+
+func safe(s, empty string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, s)
+	if s == "" {
+		return empty
+	}
+	return s
+}
+
+// Arguments returns the arguments of a call in a transcript as a JSON object. Text that is
+// not JSON goes back to the model as a string inside an object, so that the model can see
+// what it wrote. JSON that is not valid UTF-8 is repaired, because it is sent verbatim.
+func Arguments(c model.ToolCall) json.RawMessage {
+	c.Args = strings.ToValidUTF8(c.Args, "\uFFFD")
+	if IsObject(c.Args) {
+		return json.RawMessage(c.Args)
+	}
+	data, err := json.Marshal(map[string]string{"undecodable_arguments": c.Args})
+	if err != nil {
+		return json.RawMessage(`{}`) // a map of strings always encodes
+	}
+	return data
+}
+
+// Blank reports whether a text is one that a provider would reject as empty.
+func Blank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -1,0 +1,18 @@
+package node
+
+import (
+	"maps"
+
+	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/hook"
+)
+
+// goHooks are the functions of the operator, and troupe's own.
+func (h *Node) goHooks() map[string]hook.Func {
+	all := maps.Clone(h.cfg.GoHooks)
+	if all == nil {
+		all = map[string]hook.Func{}
+	}
+	all[approval.HookName] = approval.Decide
+	return all
+}

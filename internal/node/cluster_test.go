@@ -1,0 +1,262 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// shared starts a NATS server that several nodes use.
+func shared(t *testing.T) *embedded.Server {
+	t.Helper()
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// join starts a node on a shared server. Its leases are short where a test waits for
+// the end of some, and long where none may end because the machine is slow.
+func join(t *testing.T, e *embedded.Server, name string, ttl time.Duration, roots ...string) *Node {
+	t.Helper()
+	return start(t, t.TempDir(), func(c *Config) {
+		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, ttl, 20*time.Millisecond
+		c.Bus = e.Options(bus.RoleNode)
+	})
+}
+
+// cut takes a node off the network for good, as the death of its machine would.
+func (h *Node) cut() {
+	for _, nc := range []*nats.Conn{h.doors, h.leases, h.reader, h.owner, h.teller} {
+		nc.Close()
+	}
+}
+
+// spread waits until every node holds a part of the shards.
+func spread(t *testing.T, hosts ...*Node) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		sum, all := 0, true
+		for _, h := range hosts {
+			n := len(h.logOwner.Inspect().Keeper.Held())
+			sum, all = sum+n, all && n > 0
+		}
+		if all && sum == hosts[0].logOwner.Inspect().Slots {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the nodes never shared the shards")
+		}
+	}
+}
+
+// TestTheRunsOfADeadNodeGoOnElsewhere: three nodes share the actors of some runs; one of
+// them is cut off in the middle of their work. Without intervention the other nodes take up
+// its actors, and every run ends (F2).
+//
+//behaviour:shows F2
+func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	model, gate, agents := held(t)
+	hosts := []*Node{join(t, e, "one", shard.TTLMin, agents), join(t, e, "two", shard.TTLMin, agents), join(t, e, "three", shard.TTLMin, agents)}
+	spread(t, hosts...)
+	c := connect(t, hosts[1])
+	var ids []string
+	idle := func(h *Node) bool { return working(h) == 0 }
+	for len(ids) < 6 || len(ids) < 40 && slices.ContainsFunc(hosts, idle) { // random ids decide which node has which run
+		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+		await(t, c, id, event.KindToolStarted, 2)
+		ids = append(ids, id)
+	}
+	for _, h := range hosts {
+		if idle(h) {
+			t.Errorf("the work is not shared: %s has none of %d runs", h.cfg.Name, len(ids))
+		}
+	}
+	hosts[0].cut()
+	openGate(t, gate)
+	for _, id := range ids {
+		info := finished(t, c, id, spec.Completed)
+		if !strings.HasPrefix(info.Result.Text, "both: waited: open") {
+			t.Errorf("result: %+v", info.Result)
+		}
+		if n := info.Result.Budget.Overrun; n != 0 {
+			t.Errorf("overrun %d", n)
+		}
+	}
+}
+
+// working returns how much work a node has in progress.
+func working(h *Node) int64 { return h.logOwner.Inspect().Busy }
+
+// TestANodeThatLeavesGivesItsShardsAtOnce: no other node waits for a lease to expire.
+func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
+	spread(t, one, two)
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, two)
+	id := begin(t, connect(t, two), client.RunRequest{Prompt: "hello", Model: script(t, "agents:\n  coordinator:\n    - text: hi\n")})
+	finished(t, connect(t, two), id, spec.Completed)
+}
+
+// TestADrainedNodeHoldsNothing: any node accepts the request, and the named node gives up
+// its shards.
+func TestADrainedNodeHoldsNothing(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
+	spread(t, one, two)
+	c := connect(t, two)
+	if _, err := c.Drain(within(t), client.DrainRequest{Node: "nobody"}); err == nil {
+		t.Error("a node that is not there was asked to leave")
+	}
+	named, err := c.Drain(within(t), client.DrainRequest{Node: "one"})
+	if err != nil || len(named) != 1 || named[0].Name != "one" {
+		t.Fatalf("%+v, %v", named, err)
+	}
+	spread(t, two)
+	eventually(t, "the list says so", func() bool {
+		list, err := c.Nodes(within(t))
+		return err == nil && len(list) == 2 && list[0].Name == "one" && list[0].State == "leaving" && len(list[0].Shards) == 0
+	})
+	if _, err := c.Drain(within(t), client.DrainRequest{Node: "one", Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, one, two)
+}
+
+// TestNoAnswerGoesWhereLogsAre: a request that names a log, a lease or an event
+// as the place for its answer gets none, whatever the node's credentials allow.
+func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	one := join(t, e, "one", shard.TTLDefault)
+	spread(t, one)
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	for _, to := range []string{"troupe.box.default.0.run.root", "troupe.evt.run.root.run.finished", "$KV.troupe_shards.default.0"} {
+		sub, err := nc.SubscribeSync(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.PublishRequest("troupe.cmd.list", to, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connect(t, one).List(within(t)); err != nil { // the one before it has been served
+			t.Fatal(err)
+		}
+		if n, _, err := sub.Pending(); err != nil || n != 0 {
+			t.Errorf("%s: %d answers, %v", to, n, err)
+		}
+	}
+}
+
+// TestNodesMayStartAtOnce: each node finds that another has just created the buckets that
+// it was about to create.
+func TestNodesMayStartAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		e := shared(t)
+		hosts := make([]*Node, 4)
+		errs := make([]error, len(hosts))
+		var wait sync.WaitGroup
+		for i := range hosts {
+			wait.Go(func() {
+				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault, Lazy: true,
+					Bus: e.Options(bus.RoleNode)})
+			})
+		}
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hosts {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestADrainWaitsForWhatIsUnderWay: a node with side effects in progress is asked to stop.
+// It waits for them; the other node continues, and neither runs them again nor asks the
+// user.
+func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	model, gate, agents := heldBy(t, "effect")
+	one := join(t, e, "one", shard.TTLDefault, agents)
+	spread(t, one)
+	c := connect(t, one)
+	ids := []string{begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}),
+		begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})}
+	for _, id := range ids {
+		await(t, c, id, event.KindToolStarted, 2)
+	}
+	two := join(t, e, "two", shard.TTLDefault, agents)
+	drained := make(chan error, 1)
+	go func() { drained <- one.Drain(within(t)) }()
+	eventually(t, "the other node sees it leave", func() bool {
+		list, err := connect(t, two).Nodes(within(t))
+		return err == nil && len(list) == 2 && list[0].State == "leaving"
+	})
+	if len(drained) > 0 {
+		t.Error("it did not wait for the tools")
+	}
+	openGate(t, gate)
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, two)
+	for _, id := range ids {
+		info := finished(t, c, id, spec.Completed)
+		if info.Result.Budget.Unknown != 0 {
+			t.Errorf("%d tokens were charged for calls that were never made", info.Result.Budget.Unknown)
+		}
+		_, raw := paged(t, c, id)
+		started := 0
+		for _, published := range raw {
+			if strings.Contains(published, `"kind":"tool.started"`) {
+				started++
+			}
+		}
+		if started != 2 {
+			t.Errorf("%d tools were started, 2 were asked for", started)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package node
+
+import (
+	"cmp"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
+)
+
+// Config of a Node. The zero value is an embedded server in the user's state
+// directory, without any directory that clients may name.
+type Config struct {
+	// Bus is an external NATS; if it is not Given, the node starts an embedded server.
+	Bus bus.Options
+	// Doors are credentials of the connection that answers requests, on the same
+	// server: they should not allow writing logs, leases and events. Default: Bus.
+	Doors bus.Options
+	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
+	StateDir string
+	// Port of the embedded server: 0 is 4222 or else a free one.
+	Port int
+	// Lazy gives up durability against a crash of the machine.
+	Lazy bool
+	// DontListen: the embedded server has no port and no socket. NoPort: it has only
+	// the socket, for commands of the same user.
+	DontListen, NoPort bool
+	// ConfigHome is where the embedded server writes the nats CLI context of
+	// observers. Default: the state directory.
+	ConfigHome string
+	// OpenWatch lets clients without a credential read events of the embedded server, and
+	// OpenControl lets them send requests as well.
+	OpenWatch, OpenControl bool
+	// Profile is the durability profile that the server must be seen to have, or the node does
+	// not start. Default: whichever profile it has, as far as that can be seen.
+	Profile bus.Profile
+	// System is a credential of the system account of an external server, and Monitor are the
+	// monitoring addresses of its servers: either shows whether the servers sync what they
+	// store. Default: that stays unproven.
+	System  bus.Options
+	Monitor []string
+	// Roots are the directories that clients may name.
+	Roots []string
+	// Trust are places whose agent files, files of MCP servers and scripts requests may name
+	// with everything that these define: command lines, hooks, programs. None may be in a
+	// root, where runs write.
+	Trust []string
+	// Upward lets agents read a project's instructions above the directory that a run names,
+	// up to the top of its repository: for a node in the user's own process.
+	Upward bool
+	// Name of the node. Default: the host's name.
+	Name string
+	// Pools are the pools whose agents this node runs, on a shared server. Default "default",
+	// and that of the machine if there are Roots.
+	Pools []string
+	// Machine names the pool of the runs that have a directory here: all nodes of
+	// one machine must have the same. Default: the host's name.
+	Machine string
+	// PoolPatience is how long a pool may be without a node before its agents are given up.
+	// Default PoolPatienceDefault.
+	PoolPatience time.Duration
+	// LeaseTTL is how long a node on a shared server may be silent before other nodes take
+	// over its shards: whole seconds. Default shard.TTLDefault.
+	LeaseTTL time.Duration
+	// ServerWait is how long the start waits until JetStream, its streams and buckets have
+	// leaders, on a shared server. Default ServerWaitDefault.
+	ServerWait time.Duration
+	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
+	MaxLiveRuns, MaxQueuedRuns int
+	// Linger is how long an idle actor stays in memory. Default actors.LingerDefault.
+	Linger time.Duration
+	// Model is the route to use when a request names none ("provider/model").
+	Model string
+	// Prices are the operator's facts about prices and limits of models (catalog.Load).
+	Prices catalog.Table
+	// Tools are the operator's rules about tools; they take precedence over what the tools
+	// declare.
+	Tools []agentfile.ToolRule
+	// Servers is the file in which the operator names MCP servers. Default none.
+	Servers string
+	// Env reads the environment. Default os.Getenv.
+	Env func(string) string
+	// Record is a directory in which to record the exchanges with models, as sent over the
+	// wire; Replay is one from which to replay them, without keys or network. At most one.
+	Record, Replay string
+	// Environ is the whole environment, NAME=value: values of names that suggest secrets are
+	// masked at every exit. Default os.Environ, if Env is the default, too.
+	Environ []string
+	// Hooks are the operator's own, for every agent of every run. Those without a command are
+	// functions of GoHooks.
+	Hooks   []spec.Hook
+	GoHooks map[string]hook.Func
+	// Own holds what the program that embeds the node contributes.
+	Own Own
+	// Rules is the newest rules version that this node knows. Default: spec.Rules; tests use
+	// it to run old and new nodes together.
+	Rules int
+	// Bare omits the texts of people, models and tools from events.
+	Bare bool
+	// ResumeAll resumes every unfinished run; otherwise the node resumes only those that are
+	// asked for.
+	ResumeAll bool
+	// ownHand: requests come from the user in this same process, so the user has chosen what
+	// they name.
+	ownHand bool
+	// Still runs no actors: the node reads logs for clients, and appends commands for the next
+	// owner.
+	Still  bool
+	Logger *slog.Logger // default: discard
+}
+
+func (c Config) withDefaults() Config {
+	if c.Rules == 0 {
+		c.Rules = spec.Rules
+	}
+	c.Environ = environ(c)
+	if c.Env == nil {
+		c.Env = os.Getenv
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Machine == "" {
+		c.Machine, _ = os.Hostname() // empty without one
+	}
+	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
+	c.Pools = c.served()
+	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
+	c.ServerWait = cmp.Or(c.ServerWait, ServerWaitDefault)
+	return c
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// cable is a TCP dialer that the test can cut.
+type cable struct {
+	mu   sync.Mutex
+	conn net.Conn
+	open chan struct{} // closed while dialing may go on
+}
+
+func (c *cable) Dial(network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	open := c.open
+	c.mu.Unlock()
+	<-open
+	conn, err := net.Dial(network, address)
+	c.mu.Lock()
+	c.conn = conn
+	c.mu.Unlock()
+	return conn, err
+}
+
+// cut ends the connection; it stays so until mend is called.
+func (c *cable) cut(t *testing.T) (mend func()) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open := make(chan struct{})
+	c.open = open
+	if err := c.conn.Close(); err != nil {
+		t.Error(err)
+	}
+	return sync.OnceFunc(func() { close(open) })
+}
+
+// byCable connects a client by a cable that can be cut.
+func byCable(t *testing.T, h *Node, back nats.ConnHandler) (*nats.Conn, *cable) {
+	t.Helper()
+	wire := &cable{open: make(chan struct{})}
+	close(wire.open)
+	user, password := h.embedded.Credential(bus.RoleClient)
+	nc, err := nats.Connect(h.URL(), nats.UserInfo(user, password), nats.CustomInboxPrefix(bus.InboxPrefix(bus.RoleClient)),
+		nats.SetCustomDialer(wire), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0), nats.MaxReconnects(-1),
+		nats.ReconnectHandler(back))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, wire
+}
+
+// A follower whose connection is cut, twice, while things happen, gets all of
+// it, each log in its order.
+//
+//behaviour:shows I2
+func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	model, gate, agents := held(t)
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+
+	back := make(chan struct{}, 1)
+	nc, wire := byCable(t, h, func(*nats.Conn) { back <- struct{}{} })
+	defer nc.Close()
+
+	seen, done := make(chan string, 1024), make(chan error, 1)
+	go func() {
+		done <- client.New(nc, h.names).Events(within(t), id, nil, true, func(e client.Event, _ []byte) error {
+			if e.Seq > 0 {
+				seen <- e.ID + " " + e.Kind
+			}
+			return nil
+		})
+	}()
+	var got []string
+	for count := 0; count < 2; {
+		line := <-seen
+		got = append(got, line)
+		if strings.HasSuffix(line, " tool.started") {
+			count++
+		}
+	}
+	// An event happens while no observer is connected, and more after that.
+	mend := wire.cut(t)
+	defer mend()
+	if err := c.Steer(within(t), client.SteerRequest{RunID: id, Text: "be quick"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetLimits(within(t), id, limitsOf(t, h, id)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, id, event.KindBudgetChanged, 1)
+	mend()
+	<-back
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mend = wire.cut(t)
+	defer mend()
+	openGate(t, gate)
+	finished(t, c, id, spec.Completed)
+	mend()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for len(seen) > 0 {
+		got = append(got, <-seen)
+	}
+	want, _ := paged(t, c, id)
+	for i := range got {
+		got[i], _, _ = strings.Cut(got[i], " ")
+	}
+	compareLogs(t, got, want)
+	if !strings.Contains(got[len(got)-1], ".super#") {
+		t.Errorf("the last is %s", got[len(got)-1])
+	}
+}
+
+// compareLogs checks that two lists have the same ids, in the same order of
+// each log.
+func compareLogs(t *testing.T, got, want []string) {
+	t.Helper()
+	split := func(ids []string) map[string][]string {
+		logs := map[string][]string{}
+		for _, id := range ids {
+			at, _, _ := strings.Cut(id, "#")
+			logs[at] = append(logs[at], id)
+		}
+		return logs
+	}
+	g, w := split(got), split(want)
+	for at := range w {
+		if !slices.Equal(g[at], w[at]) {
+			t.Errorf("%s:\n got %v\nwant %v", at, g[at], w[at])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d events, want %d", len(got), len(want))
+	}
+}
+
+// A cursor from the middle skips the events that were seen, and no others.
+//
+//behaviour:shows I2
+func TestACursorFromTheMiddle(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	h := start(t, t.TempDir())
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Model: script(t, family)})
+	finished(t, c, id, spec.Completed)
+	all, _ := paged(t, c, id)
+	half := all[:len(all)/2]
+	seen := client.Cursor{}
+	last := ""
+	for _, id := range half {
+		at, n := whereIs(t, id)
+		seen[at], last = n, id
+	}
+	var rest []string
+	err := c.Events(within(t), id, seen, true, func(e client.Event, _ []byte) error {
+		rest = append(rest, e.ID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range all[len(half):] {
+		at, n := whereIs(t, id)
+		if n > seen[at] != slices.Contains(rest, id) {
+			t.Errorf("%s after a cursor at %s", id, last)
+		}
+	}
+	for _, id := range half {
+		if slices.Contains(rest, id) {
+			t.Errorf("%s again", id)
+		}
+	}
+}

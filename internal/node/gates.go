@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/throttle"
+)
+
+// gates shares the rate limits of providers between nodes. Each node has its own keys
+// (<gate>.<node>), so no node overwrites the notice of another, and each key expires with
+// the pause that it announces. A pause is a duration from the broker's stamp of its entry,
+// so no two clocks are compared. If the bucket cannot be reached, each node runs into the
+// limits by itself: at most as many more refusals as there are nodes.
+type gates struct {
+	js     jetstream.JetStream
+	bucket jetstream.KeyValue
+	name   string // of the bucket
+	id     string // of this node
+	node   func() *actors.Node
+	nodes  func() int // that are live
+	warn   func(what string, err error)
+
+	mu   sync.Mutex
+	said map[string]saying // to be told, by gate
+	poke chan struct{}
+}
+
+// saying is a notice, and the end of the pause that it announces.
+type saying struct {
+	notice throttle.Notice
+	ends   time.Time
+}
+
+// Intervals of the sharing.
+const (
+	gateTell   = 2 * time.Second  // one attempt to write a notice
+	gateAgain  = time.Second      // until the next attempt, and between two counts of live nodes
+	gateRead   = time.Minute      // after which the bucket is read again, in case its watch has stalled
+	gateMemory = 10 * time.Minute // of rates
+)
+
+// shareGates prepares the sharing. The actors call told.
+func (h *Node) shareGates(b *bus.Buckets) (*gates, error) {
+	js, err := jetstream.New(h.owner)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	var id [8]byte
+	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
+	g := &gates{js: js, bucket: b.Gates, name: h.names.GateBucket(), id: hex.EncodeToString(id[:]), nodes: h.logOwner.Sharers, said: map[string]saying{},
+		node: func() *actors.Node { return h.node }, poke: make(chan struct{}, 1),
+		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
+	return g, nil
+}
+
+// told queues a notice about what a provider has said here. It does not block.
+func (g *gates) told(name string, n throttle.Notice) {
+	if names.Token(name) != nil {
+		return // other nodes could not have this name
+	}
+	g.mu.Lock()
+	g.said[name] = saying{n, time.Now().Add(time.Duration(n.PauseMS) * time.Millisecond)}
+	g.mu.Unlock()
+	select {
+	case g.poke <- struct{}{}:
+	default: // a wake-up is already pending
+	}
+}
+
+// run writes and reads notices until ctx ends.
+func (g *gates) run(ctx context.Context) {
+	seen := map[string]uint64{} // revisions, by key
+	tick := time.NewTicker(gateAgain)
+	defer tick.Stop()
+	var watch jetstream.KeyWatcher
+	var updates <-chan jetstream.KeyValueEntry
+	var read time.Time
+	old := false // the entries were there before the watch
+	stop := func() {
+		if watch != nil {
+			_ = watch.Stop() // its consumer is ephemeral
+			watch, updates = nil, nil
+		}
+	}
+	defer func() { stop() }()
+	for {
+		if watch == nil || time.Since(read) > gateRead {
+			stop()
+			read = time.Now()
+			if w, err := g.bucket.WatchAll(ctx); err == nil {
+				watch, updates, old = w, w.Updates(), true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case e, open := <-updates:
+			switch {
+			case !open:
+				stop()
+			case e == nil:
+				old = false
+			default:
+				g.heard(ctx, e, seen, old)
+			}
+		case <-g.poke:
+			g.tell(ctx)
+		case <-tick.C:
+			g.node().Share(g.nodes())
+			g.tell(ctx)
+		}
+	}
+}
+
+// tell writes the pending notices, and keeps those that it could not write for the next
+// attempt.
+func (g *gates) tell(ctx context.Context) {
+	g.mu.Lock()
+	said := g.said
+	g.said = map[string]saying{}
+	g.mu.Unlock()
+	for name, s := range said {
+		n, ttl := s.notice, bus.TTLMin
+		if left := time.Until(s.ends); n.PauseMS > 0 && left > 0 {
+			n.PauseMS, ttl = left.Milliseconds(), left+bus.TTLMin
+		} else if n.PauseMS > 0 {
+			n.PauseMS = 0 // the pause is over; only the rates are left
+			if n.Why = throttle.OK; n.Requests == 0 && n.Tokens == 0 {
+				continue
+			}
+		}
+		if n.Requests > 0 || n.Tokens > 0 {
+			ttl = max(ttl, gateMemory)
+		}
+		data, err := json.Marshal(n)
+		if err == nil {
+			soon, cancel := context.WithTimeout(ctx, gateTell)
+			err = bus.PutFor(soon, g.js, g.name, name+"."+g.id, data, ttl)
+			cancel()
+		}
+		if err != nil && ctx.Err() == nil {
+			g.warn("what a provider said was not told to the other nodes; it is told again", err)
+			g.mu.Lock()
+			if _, newer := g.said[name]; !newer {
+				g.said[name] = s
+			}
+			g.mu.Unlock()
+		}
+	}
+}
+
+// heard passes on each notice of another node once. It shortens the pause of an older
+// notice by the age of that notice.
+func (g *gates) heard(ctx context.Context, e jetstream.KeyValueEntry, seen map[string]uint64, old bool) {
+	if e.Operation() != jetstream.KeyValuePut {
+		delete(seen, e.Key()) // the notice has expired
+		return
+	}
+	name, who, ok := strings.Cut(e.Key(), ".")
+	if !ok || who == g.id || seen[e.Key()] >= e.Revision() {
+		return
+	}
+	seen[e.Key()] = e.Revision()
+	var n throttle.Notice
+	if err := json.Unmarshal(e.Value(), &n); err != nil {
+		g.warn("what another node says of a provider does not read", err)
+		return
+	}
+	if old && n.PauseMS > 0 {
+		n.PauseMS = max(0, n.PauseMS-g.age(ctx, e.Created()).Milliseconds())
+	}
+	g.node().Hear(name, n)
+}
+
+// age returns how long ago the broker stamped an entry, by the broker's own clock. An entry
+// of unknown age counts as new, so its pause is the longer one.
+func (g *gates) age(ctx context.Context, stamped time.Time) time.Duration {
+	soon, cancel := context.WithTimeout(ctx, gateTell)
+	defer cancel()
+	s, err := g.js.Stream(soon, "KV_"+g.name)
+	if err != nil || s.CachedInfo().TimeStamp.IsZero() {
+		return 0
+	}
+	return max(0, s.CachedInfo().TimeStamp.Sub(stamped))
+}

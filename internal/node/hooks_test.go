@@ -1,0 +1,95 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const clerkWithHook = `---
+name: %s
+description: d
+hooks: {PreToolUse: [{hooks: [{command: "touch pwned"}]}]}
+x-troupe: {hooks: [{point: context, name: fold}]}
+---
+x
+`
+
+func put(t *testing.T, text string, path ...string) {
+	t.Helper()
+	file := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Command hooks count from the operator and from the directory that --agents names. Those
+// of a mere working directory do not count, and the user is warned (A19).
+func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
+	t.Parallel()
+	dir, named := t.TempDir(), t.TempDir()
+	put(t, strings.ReplaceAll(clerkWithHook, "%s", "clerk"), dir, ".claude", "agents", "clerk.md")
+	put(t, strings.ReplaceAll(clerkWithHook, "%s", "friend"), named, "friend.md")
+	put(t, "hooks: {Stop: [{hooks: [{command: touch pwned}]}]}\n", dir, "troupe.yaml")
+	own := spec.Hook{Name: "own", Point: spec.HookStop, Command: "true"}
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir, named}, []spec.Hook{own} })
+
+	o, a, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Dir: dir, Agent: "clerk", Agents: named, Model: "builtin/scout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.LoopOptions.Hooks, []spec.Hook{own}) {
+		t.Errorf("the run's hooks: %+v", o.LoopOptions.Hooks)
+	}
+	for name, want := range map[string][]string{"clerk": {"fold"}, "friend": {"friend/PreToolUse.1", "fold"}} {
+		i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name })
+		var got []string
+		for _, k := range o.Definitions[i].LoopOptions.Hooks {
+			got = append(got, k.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("hooks of %s: %v, want %v", name, got, want)
+		}
+	}
+	notes := strings.Join(a.Notes, "\n")
+	for _, part := range []string{"clerk.md: its hooks are off", "troupe.yaml: its hooks are off"} {
+		if !strings.Contains(notes, part) {
+			t.Errorf("the notes lack %q:\n%s", part, notes)
+		}
+	}
+}
+
+// More hooks than one agent may have are refused when the run is opened.
+func TestTooManyHooksAreRefused(t *testing.T) {
+	t.Parallel()
+	h := start(t, t.TempDir(), func(c *Config) { c.Hooks = make([]spec.Hook, spec.HooksMax+1) })
+	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}); err == nil || !strings.Contains(err.Error(), "at most 64") {
+		t.Errorf("built: %v", err)
+	}
+}
+
+// A command hook of the operator has a say over a whole node.
+//
+//behaviour:shows A17
+func TestAnOperatorsHookPreventsAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, "hello", dir, "README.md")
+	hook := spec.Hook{Name: "audit", Point: spec.HookStop, Of: spec.OfRoot, Command: `echo '{"continue": false, "stopReason": "audit first"}'`}
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir}, []spec.Hook{hook} })
+	c := connect(t, h)
+	a, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "Investigate this directory.", Dir: dir, Model: "builtin/scout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finished(t, c, a.RunID, spec.StopHookPrevented)
+}

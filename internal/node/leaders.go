@@ -1,0 +1,93 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// ServerWaitDefault is how long the start of a node waits for leaders: longer than a
+// cluster of servers that is started at the same time needs to find them.
+const ServerWaitDefault = 2 * time.Minute
+
+const (
+	leaderTry   = openTimeout // of one attempt: requests without a leader are never answered
+	leaderPause = time.Second
+)
+
+// awaitLeaders retries do while JetStream, one of its streams or one of its buckets has no
+// leader, for a limited time. It logs what the node waits for.
+func (h *Node) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
+	refused := func() bool { return h.refused.Load() != nil } // a right that the server refused does not come later
+	return awaiting{wait: h.cfg.ServerWait, refused: refused, try: leaderTry, pause: leaderPause, say: func(err error, left time.Duration) {
+		h.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
+	}}.run(ctx, do)
+}
+
+// openStores opens the logs and the buckets.
+func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
+	var logs, blobs int64
+	if h.embedded != nil {
+		logs, blobs = h.embedded.Shares() // of a disk that may be small
+	}
+	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
+		if h.embedded == nil {
+			if err = bus.CheckJetStream(ctx, h.owner); err != nil {
+				return err
+			}
+		}
+		if h.post == nil {
+			h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil,
+				Stalled: h.journal.stalled, Logger: h.cfg.Logger})
+		}
+		if err == nil {
+			buckets, err = bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+		}
+		return err
+	})
+	return buckets, err
+}
+
+// awaiting is a wait for leaders.
+type awaiting struct {
+	wait, try, pause time.Duration
+	refused          func() bool
+	say              func(err error, left time.Duration)
+}
+
+func (a awaiting) run(ctx context.Context, do func(context.Context) error) error {
+	until := time.Now().Add(a.wait)
+	for {
+		err := a.once(ctx, do)
+		left := time.Until(until)
+		switch {
+		case err == nil || ctx.Err() != nil || !isLeaderless(err) || a.refused():
+			return err
+		case left <= 0 && errors.Is(err, bus.ErrNoLeader):
+			return fmt.Errorf("host: after %s: %w", a.wait, err)
+		case left <= 0:
+			return fmt.Errorf("host: after %s: %w: %w", a.wait, bus.ErrNoLeader, err)
+		}
+		a.say(err, left)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(a.pause):
+		}
+	}
+}
+
+func (a awaiting) once(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.try)
+	defer cancel()
+	return do(ctx)
+}
+
+// isLeaderless reports whether an error may go away once there is a leader.
+func isLeaderless(err error) bool {
+	return errors.Is(err, bus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) || bus.Unavailable(err) && !errors.Is(err, bus.ErrNoJetStream)
+}

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+// TestWhyAShardMovedIsTold: an observer learns which node took which shard, from which node
+// and why.
+func TestWhyAShardMovedIsTold(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	nc, err := e.Connect(bus.RoleObserver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var mu sync.Mutex
+	told := map[string]int{} // "node kind why"
+	_, err = nc.Subscribe("troupe.evt._cluster.>", func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		var doc struct {
+			Node, Kind string
+			Data       event.ShardMoved
+		}
+		if err := json.Unmarshal(m.Data, &doc); err != nil {
+			t.Error(err)
+		}
+		if err := control.ValidateEvent(m.Data); err != nil {
+			t.Error(err)
+		}
+		told[doc.Node+" "+doc.Kind+" "+doc.Data.Why]++
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(what string) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return told[what] > 0
+		})
+	}
+	one := join(t, e, "one", shard.TTLMin)
+	spread(t, one)
+	says("one shard.taken started")
+	two := join(t, e, "two", shard.TTLMin)
+	spread(t, one, two)
+	says("one shard.released rebalanced")
+	says("two shard.taken rebalanced")
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	says("two shard.released drained")
+	says("one shard.taken drained")
+	three := join(t, e, "three", shard.TTLMin)
+	spread(t, one, three)
+	three.cut()
+	says("one shard.taken expired")
+}

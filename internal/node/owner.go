@@ -1,0 +1,42 @@
+package node
+
+import (
+	"context"
+
+	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cluster"
+)
+
+// MaxLiveRuns and MaxQueuedRuns are the defaults of the fields of Config.
+const (
+	MaxLiveRuns   = cluster.MaxLiveRuns
+	MaxQueuedRuns = cluster.MaxQueuedRuns
+)
+
+// PoolPatienceDefault is the default of Config.PoolPatience.
+const PoolPatienceDefault = cluster.PoolPatienceDefault
+
+// newOwner makes the part of the node that owns logs.
+func (h *Node) newOwner() *cluster.Owner {
+	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL,
+		Rules: h.cfg.Rules, MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.Still,
+		Names: h.names, Leases: h.leases, Post: h.post, Logs: h.logs(), Runs: h.runs, Node: func() *actors.Node { return h.node }, Publish: h.publish,
+		Proof: &h.proof, Journal: h.journal.info, Mask: h.mask, Life: h.life, Work: &h.writing, Logger: h.cfg.Logger})
+}
+
+// rules returns the rules version of a new run.
+func (h *Node) rules() int {
+	if h.logOwner == nil {
+		return h.cfg.Rules
+	}
+	return h.logOwner.CommonRules()
+}
+
+// Drain gives up all logs: see cluster.Owner.Drain.
+func (h *Node) Drain(ctx context.Context) error { return h.logOwner.Drain(ctx) }
+
+// Unfinished lists the runs that have not ended.
+func (h *Node) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
+	return h.logOwner.Unfinished(ctx)
+}

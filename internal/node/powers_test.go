@@ -1,0 +1,337 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// hands are an agent that names the shell, one that names nothing, and one that
+// has only a tool for reading.
+func hands(t *testing.T) (agents string) {
+	agents = t.TempDir()
+	put(t, "---\nname: hand\ndescription: d\ntools: Bash(echo:*), Read\n---\nx\n", agents, "hand.md")
+	put(t, "---\nname: free\ndescription: d\n---\nx\n", agents, "free.md")
+	put(t, "---\nname: eye\ndescription: d\ntools: Read\n---\nx\n", agents, "eye.md")
+	return agents
+}
+
+// Shell and http_get are there only where a definition, the request or the
+// operator names them; then only those have them who are meant (C2).
+//
+//behaviour:shows C2
+func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
+	t.Parallel()
+	dir, agents := t.TempDir(), hands(t)
+	roots := func(c *Config) { c.Roots = []string{dir, agents} }
+	build := func(change func(*client.RunRequest), more ...func(*Config)) supervisor.Opened {
+		t.Helper()
+		o, _, err := doors(dir, append(more, roots)...).build(request(func(r *client.RunRequest) { r.Dir = dir; change(r) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	has := func(o supervisor.Opened, name string) bool { return toolset.Index(o.Tools, name) >= 0 }
+	offered := func(d supervisor.Definition, name string) bool {
+		return (d.Tools == nil || slices.Contains(d.Tools, name)) && (d.Offer == nil || slices.Contains(d.Offer, name))
+	}
+	if o := build(func(*client.RunRequest) {}); has(o, "shell") || has(o, "http_get") || !has(o, "edit_file") {
+		t.Errorf("%+v", o.Tools)
+	}
+	o := build(func(r *client.RunRequest) { r.Agents = agents })
+	if !has(o, "shell") || has(o, "http_get") || !offered(definition(t, o, "hand"), "shell") || offered(definition(t, o, "free"), "shell") ||
+		!offered(definition(t, o, "free"), "grep") || offered(definition(t, o, "eye"), "shell") {
+		t.Errorf("%+v", o.Definitions)
+	}
+	_, a, err := doors(dir, roots).build(request(func(r *client.RunRequest) { r.Agents, r.Agent = agents, "hand" }))
+	if note := "hand names shell, read_file, which it does not have here: give the run a directory with --dir"; err != nil || !slices.Contains(a.Notes, note) {
+		t.Errorf("%v %v", a.Notes, err)
+	}
+	o = build(func(r *client.RunRequest) {
+		r.Agents, r.AllowedTools = agents, []string{"Bash(ls:*)", "WebFetch", "Read"}
+	})
+	if !has(o, "shell") || !has(o, "http_get") || !offered(definition(t, o, "free"), "shell") || has(o, "grep") {
+		t.Errorf("%+v", o.Tools)
+	}
+	rule := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "http_get", Allow: []string{"example.com"}}} }
+	if o := build(func(*client.RunRequest) {}, rule); has(o, "shell") || !has(o, "http_get") {
+		t.Errorf("%+v", o.Tools)
+	}
+	if o := build(func(r *client.RunRequest) { r.Agents, r.Dir = agents, "" }); has(o, "shell") {
+		t.Error("a shell without a directory")
+	}
+}
+
+// leaves is what the hook of an agent lets through.
+func leaves(t *testing.T, o supervisor.Opened, name string) (l approval.Rules, tools string) {
+	t.Helper()
+	for _, k := range definition(t, o, name).LoopOptions.Hooks {
+		if k.Name == approval.HookName {
+			if k.Failing != spec.HookDeny || k.Point != spec.HookPreTool || tools != "" {
+				t.Errorf("%+v", k)
+			}
+			if err := json.Unmarshal([]byte(k.Rules), &l); err != nil {
+				t.Fatal(err)
+			}
+			tools = k.Tools
+		}
+	}
+	return l, tools
+}
+
+// Rules come from the request, the operator and agent files of --agents; a file of the
+// working directory adds none, and its settings allow nothing.
+//
+//behaviour:shows C2
+func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
+	t.Parallel()
+	dir, agents := t.TempDir(), hands(t)
+	put(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
+	put(t, "tools: {shell: {allow: [\"*\"], read: [/]}}\n", dir, "troupe.yaml")
+	h := doors(dir, func(c *Config) {
+		c.Roots = []string{dir, agents}
+		c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"make test"}}, {Name: "write_file", Class: model.Irreversible}}
+	})
+	o, a, err := h.build(request(func(r *client.RunRequest) {
+		r.Dir, r.Agents, r.Agent, r.Yes = dir, agents, "local", true
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{"hand": {"make test", "echo:*"}, "local": {"make test"}, "free": {"make test"}} {
+		l, tools := leaves(t, o, name)
+		if !slices.Equal(l.Allow, want) || !l.Yes || !slices.Equal(l.Asked, []string{"write_file"}) || tools != "write_file|shell" {
+			t.Errorf("%s: %+v at %s", name, l, tools)
+		}
+	}
+	if _, tools := leaves(t, o, "eye"); tools != "" {
+		t.Errorf("an agent with neither is asked at %s", tools)
+	}
+	notes := strings.Join(a.Notes, "\n")
+	for _, want := range []string{"its rules for shell are off", "what it allows shell is off; only the user's own troupe.yaml can allow it"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note %q in\n%s", want, notes)
+		}
+	}
+}
+
+const shellScript = `
+agents:
+  hand:
+    - calls: [{name: shell, args: {command: %q}}]
+    - text: "{{last}}"
+`
+
+// shelled runs one command as agent hand, and answers for a person if one is asked.
+func shelled(t *testing.T, command, answer string, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
+	t.Helper()
+	dir, agents := t.TempDir(), hands(t)
+	h := start(t, t.TempDir(), append(more, func(c *Config) { c.Roots = []string{dir, agents} })...)
+	c := connect(t, h)
+	r := client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, command))}
+	change(&r)
+	id := begin(t, c, r)
+	info, err := c.Wait(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.State != control.Finished {
+		asked = true
+		open, err := c.Questions(within(t))
+		if err != nil || len(open) != 1 {
+			t.Fatalf("%+v %v", open, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+			t.Error("it ran before a person agreed")
+		}
+		if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: answer}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, c, id, event.KindRunFinished, 1)
+	}
+	info = finished(t, c, id, spec.Completed)
+	_, err = os.Stat(filepath.Join(dir, "made"))
+	return fmt.Sprintf("%s made=%v", strings.TrimSpace(info.Result.Text), err == nil), asked
+}
+
+// A command waits for approval, unless a rule matches it or --yes was given and the sandbox
+// confines it; a command that was made irreversible always waits (T6, C2).
+//
+//behaviour:shows C2
+func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	yes := func(r *client.RunRequest) { r.Yes = true }
+	none := func(*client.RunRequest) {}
+	final := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Class: model.Irreversible}} }
+	operator := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"touch made"}}} }
+	for _, c := range []struct {
+		what, command, answer string
+		change                func(*client.RunRequest)
+		more                  []func(*Config)
+		want                  string
+		asked                 bool
+	}{
+		{"approved", "touch made; echo done", "approve", none, nil, "done made=true", true},
+		{"denied", "touch made", "deny", none, nil, "denied by a person made=false", true},
+		{"a rule", "echo hi", "", none, nil, "hi made=false", false},
+		{"a rule that does not fit", "echo hi; touch made", "deny", none, nil, "denied by a person made=false", true},
+		{"the operator's rule", "touch made", "", none, []func(*Config){operator}, "[exit code 0, and it printed nothing] made=true", false},
+		{"yes", "touch made; echo done", "", yes, nil, "done made=true", approval.Unconfined(t.Context()) != ""},
+		{"irreversible", "echo hi", "deny", yes, []func(*Config){final}, "denied by a person made=false", true},
+		{"too long to be shown", "echo " + strings.Repeat("x", approval.AskedBytesMax) + "; touch made", "", none, nil, "denied by hook approval: a person must agree to it, and it is too long to be shown", false},
+	} {
+		answer := c.answer
+		if answer == "" {
+			answer = "approve"
+		}
+		if got, asked := shelled(t, c.command, answer, c.change, c.more...); !strings.HasPrefix(got, c.want) || asked != c.asked {
+			t.Errorf("%s: %q, asked %v", c.what, got, asked)
+		}
+	}
+}
+
+// A whole run reads a page if the operator allows the host and excepts its address;
+// otherwise it learns whom to ask.
+func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "the page") }))
+	t.Cleanup(s.Close)
+	host := s.Listener.Addr().String()
+	agents := t.TempDir()
+	put(t, "---\nname: reader\ndescription: d\ntools: WebFetch\n---\nx\n", agents, "reader.md")
+	text := fmt.Sprintf("agents:\n  reader:\n    - calls: [{name: http_get, args: {url: %q}}]\n    - text: \"{{last}}\"\n", s.URL)
+	for _, c := range []struct {
+		rule agentfile.ToolRule
+		want string
+	}{
+		{agentfile.ToolRule{Name: "http_get", Allow: []string{host}, Private: []string{host}}, "the page"},
+		{agentfile.ToolRule{Name: "http_get", Allow: []string{host}}, "private network"},
+		{agentfile.ToolRule{Name: "grep"}, "is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}`"},
+	} {
+		h := start(t, t.TempDir(), func(cfg *Config) { cfg.Roots, cfg.Tools = []string{agents}, []agentfile.ToolRule{c.rule} })
+		id := begin(t, connect(t, h), client.RunRequest{Agent: "reader", Agents: agents, Model: script(t, text)})
+		if info := finished(t, connect(t, h), id, spec.Completed); !strings.Contains(info.Result.Text, c.want) {
+			t.Errorf("%+v: %s", c.rule, info.Result.Text)
+		}
+	}
+	_, err := Start(t.Context(), Config{StateDir: t.TempDir(), Tools: []agentfile.ToolRule{{Name: "http_get", Allow: []string{"https://x/"}}}})
+	if err == nil || !strings.Contains(err.Error(), `host "https://x/"`) {
+		t.Error(err)
+	}
+}
+
+// Values in the .env file of a directory are masked, whichever tool prints them (T12).
+func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	dir, agents := t.TempDir(), hands(t)
+	put(t, "API_KEY=correct-horse-battery-staple\n", dir, ".env")
+	h := start(t, t.TempDir(), func(c *Config) {
+		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
+	})
+	c := connect(t, h)
+	id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "cut -d= -f2 .env"))})
+	if info := finished(t, c, id, spec.Completed); info.Result.Text != "[masked]\n" {
+		t.Errorf("%q", info.Result.Text)
+	}
+}
+
+// TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit goes through the setting tools.shell.git.
+func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	for _, open := range []bool{false, true} {
+		dir, agents := t.TempDir(), hands(t)
+		put(t, "[core]\n", dir, ".git", "config")
+		rules := t.TempDir()
+		put(t, fmt.Sprintf("tools: {shell: {allow: [\"*\"], git: %t}}\n", open), rules, "troupe.yaml")
+		shared, err := agentfile.Share(filepath.Join(rules, "troupe.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Tools = []string{dir, agents}, shared.Tools })
+		c := connect(t, h)
+		id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "echo hooksPath=x >>.git/config; :"))})
+		info := finished(t, c, id, spec.Completed)
+		text, err := os.ReadFile(filepath.Join(dir, ".git", "config"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if planted := strings.Contains(string(text), "hooksPath"); planted != open && (open || !strings.Contains(info.Result.Text, "git (")) {
+			t.Errorf("open: %t, written: %t, and the result says %s", open, planted, info.Result.Text)
+		}
+	}
+}
+
+// A part of a tool is never more than it says: what cannot be kept to is refused.
+func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
+		_, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
+		if err == nil || !strings.Contains(err.Error(), "nothing keeps a run to a part of") {
+			t.Errorf("%v: %v", words, err)
+		}
+	}
+	if _, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that may send requests cannot run commands without a sandbox by rules of its
+// own.
+func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
+	t.Parallel()
+	dir, agents := t.TempDir(), t.TempDir()
+	put(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")
+	o, _, err := doors(dir, func(c *Config) { c.Roots = []string{dir, agents} }).build(request(func(r *client.RunRequest) {
+		r.Dir, r.Agents, r.Agent, r.AllowedTools = dir, agents, "hand", []string{"shell(*)"}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root })
+	hooks := o.Definitions[root].LoopOptions.Hooks
+	i := slices.IndexFunc(hooks, func(k spec.Hook) bool { return k.Name == approval.HookName })
+	for missing, want := range map[string]spec.HookDecision{"": "", "files": spec.HookAsk} {
+		c := hook.Call{Hook: hooks[i], Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
+		a, err := approval.DecideWhere(t.Context(), c, func(context.Context) string { return missing })
+		if err != nil || a.Decision != want {
+			t.Errorf("missing %q: %q %v, by %s", missing, a.Decision, err, hooks[i].Rules)
+		}
+	}
+}
+
+// A tool that is misspelled where it is taken away would be there without a word.
+func TestAToolThatNobodyKnowsIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, notes := opened(t, h, client.RunRequest{Dir: dir, DisallowedTools: []string{"Bahs", "Read", "WebFetch", "mcp__none"}})
+	if !slices.Equal(notes, []string{`no tool is called "Bahs"; did you mean bash?`, `no tool is called "mcp__none"`}) {
+		t.Errorf("%q", notes)
+	}
+}

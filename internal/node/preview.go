@@ -1,0 +1,32 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/routes"
+	"github.com/troupe-run/troupe/internal/workspace"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Preview returns what a run would be opened with, as far as this machine can tell: it
+// starts, stores and sends nothing. Agents may name models for which there is no key here.
+func Preview(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	cfg = cfg.withDefaults()
+	env := cfg.Env
+	cfg.Env = func(name string) string {
+		if v := env(name); v != "" || !strings.HasSuffix(name, "_API_KEY") {
+			return v
+		}
+		return "preview" // a placeholder: no request is sent
+	}
+	for _, dir := range []string{r.Dir, r.Agents, r.MCPConfig} {
+		if dir != "" {
+			cfg.Roots = append(cfg.Roots, dir)
+		}
+	}
+	cfg.ownHand = true
+	h := &Node{cfg: cfg, routes: cfg.newRoutes(routes.Recordings{}), directories: &workspace.Directories{}}
+	h.assemble()
+	return h.build(r)
+}

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// systemInbox is the inbox prefix for replies of the system account.
+const systemInbox = "_INBOX_system"
+
+// prove checks the promises of the server. A node does not start on a server that was seen
+// to break one; it reports those that it cannot check.
+func (h *Node) prove(ctx context.Context) error {
+	w, done, err := h.witness()
+	if err != nil {
+		return err
+	}
+	defer done()
+	h.proof, err = bus.Prove(ctx, bus.ProofConfig{Conn: h.owner, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
+		Witness: w, Want: h.cfg.Profile})
+	if err != nil {
+		return err
+	}
+	for _, f := range h.proof.Findings {
+		if f.Status != bus.Proven {
+			h.cfg.Logger.Warn("a promise of the server is not proven", "profile", h.proof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
+		}
+	}
+	return h.proof.Err()
+}
+
+// witness returns a source that reports how the servers store entries, nil if there is
+// none; done closes it.
+func (h *Node) witness() (w bus.Witness, done func(), err error) {
+	done = func() {}
+	s := h.cfg.System
+	switch {
+	case h.embedded != nil:
+		return h.embedded, done, nil
+	case h.cfg.Bus.Owner != "":
+		return bus.Owner{Dir: h.cfg.Bus.Owner}, done, nil
+	case len(h.cfg.Monitor) > 0:
+		return bus.Monitors(h.cfg.Monitor), done, nil
+	case s.Creds == "" && s.NKey == "" && s.User == "":
+		return nil, done, nil
+	}
+	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+h.owner.ConnectedAddr()), h.cfg.Bus.TLSCert, h.cfg.Bus.TLSKey, h.cfg.Bus.TLSCA
+	s.InboxPrefix = cmp.Or(s.InboxPrefix, systemInbox)
+	nc, err := bus.Connect(s)
+	if err != nil {
+		return nil, done, err
+	}
+	return bus.System{Conn: nc}, nc.Close, nil
+}
+
+// Proof returns the result of that check at the start of the node.
+func (h *Node) Proof() bus.Proof { return h.proof }
+
+// self is what the control service reports about a node that owns all logs.
+func (h *Node) self() client.NodeInfo {
+	i := client.NodeInfo{Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
+		Journal: h.journal.info()}
+	h.logOwner.Counts(&i)
+	return i
+}
+
+// Watch returns the command that observes the embedded server, without its arguments; ""
+// without a port, and for an external one.
+func (h *Node) Watch() string {
+	if h.embedded == nil {
+		return ""
+	}
+	return h.embedded.Watch()
+}

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+const (
+	// tellPause is how long an event waits for others. A server copies each event to every
+	// observer and wakes a writer for each copy, but writes events that arrive together at
+	// once.
+	tellPause = 50 * time.Millisecond
+	// tellAhead is how many events may wait while the connection accepts none. Events beyond
+	// it are not published; a client that follows a run reads them from the logs.
+	tellAhead = 4096
+	// tellText is about how many bytes of a streamed reply are joined in one event.
+	tellText = 16 << 10
+)
+
+// telling holds the events that wait to be published, in order per log.
+type telling struct {
+	tell   func([]activation.Published)
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	waiting []activation.Published
+	newest  map[string]int // in waiting, by log
+	lost    int
+	closed  bool        // no more events are published
+	timer   *time.Timer // set while events wait
+
+	turn sync.Mutex // one burst at a time
+}
+
+func newTelling(tell func([]activation.Published), logger *slog.Logger) *telling {
+	return &telling{tell: tell, logger: logger, newest: map[string]int{}}
+}
+
+// add queues an event, and never blocks. The end of a run is published without a pause.
+func (t *telling) add(e activation.Published) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return // the logs contain it
+	}
+	pause := tellPause
+	if e.Kind == event.KindRunFinished {
+		pause = 0
+	}
+	switch {
+	case t.timer == nil:
+		t.timer = time.AfterFunc(pause, t.burst)
+	case pause == 0:
+		t.timer.Reset(0)
+	}
+	log, _, _ := strings.Cut(e.ID, "#")
+	if i, ok := t.newest[log]; ok && joined(&t.waiting[i], e) {
+		return
+	}
+	if len(t.waiting) >= tellAhead {
+		t.lost++
+		return
+	}
+	t.newest[log] = len(t.waiting)
+	t.waiting = append(t.waiting, e)
+}
+
+// joined merges an event that is in no log into the one before it, if that belongs to the
+// same stream: pieces of text are appended, and progress replaces earlier progress.
+func joined(before *activation.Published, e activation.Published) bool {
+	if e.Seq > 0 || before.Kind != e.Kind || stream(before.ID) != stream(e.ID) {
+		return false
+	}
+	switch d := e.Data.(type) {
+	case event.Delta:
+		was, ok := before.Data.(event.Delta)
+		if !ok || len(was.Text)+len(d.Text) > tellText {
+			return false
+		}
+		e.Data = event.Delta{Text: was.Text + d.Text}
+	case event.Progress:
+	default:
+		return false
+	}
+	*before = e
+	return true
+}
+
+// stream returns the id of an event without its last number.
+func stream(id string) string { return id[:max(0, strings.LastIndexByte(id, '.'))] }
+
+// burst publishes all waiting events.
+func (t *telling) burst() {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	t.mu.Lock()
+	list, lost := t.waiting, t.lost
+	t.waiting, t.lost, t.timer = nil, 0, nil
+	clear(t.newest)
+	t.mu.Unlock()
+	t.tell(list)
+	if lost > 0 {
+		t.logger.Warn("events were not told: the connection takes none", "lost", lost)
+	}
+}
+
+// close publishes the waiting events, and none after them.
+func (t *telling) close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.burst()
+}
+
+// publish queues one event for observers. The actors do not wait for observers.
+func (h *Node) publish(e activation.Published) { h.telling.add(e) }
+
+// tell sends events to observers. It encodes all of them before it sends the first: the
+// connection flushes as soon as data is written.
+func (h *Node) tell(list []activation.Published) {
+	type message struct {
+		subject string
+		data    []byte
+	}
+	ready := make([]message, 0, len(list))
+	failed := func(id string, err error) { h.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
+	for _, e := range list {
+		subject, err := h.names.Event(e.Run, e.Agent, e.Kind)
+		if err != nil {
+			failed(e.ID, err)
+			continue
+		}
+		raw, err := control.Encode(e, h.cfg.Bare)
+		if err != nil {
+			failed(e.ID, err)
+			continue
+		}
+		ready = append(ready, message{subject, h.mask.Bytes(raw)})
+	}
+	for _, m := range ready {
+		if err := h.teller.Publish(m.subject, m.data); err != nil {
+			failed(m.subject, err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// observed is what observers would see: one line for each event, with when it came.
+func observed(t *testing.T, act func(add func(activation.Published))) (lines []string, logged string) {
+	t.Helper()
+	var out strings.Builder
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tell := newTelling(func(list []activation.Published) {
+			for _, e := range list {
+				lines = append(lines, fmt.Sprintf("%v %s %v", time.Since(began), e.ID, e.Data))
+			}
+		}, slog.New(slog.NewTextHandler(&out, nil)))
+		act(tell.add)
+		<-time.After(time.Second) // of the bubble
+		synctest.Wait()
+	})
+	return lines, out.String()
+}
+
+func piece(n int, text string) activation.Published {
+	return activation.Published{ID: fmt.Sprintf("r.root#lease-1.%d", n), Kind: event.KindMessageDelta, Data: event.Delta{Text: text}}
+}
+
+func fact(log string, n uint64, kind string) activation.Published {
+	return activation.Published{ID: fmt.Sprintf("%s#%d.0", log, n), Seq: n, Kind: kind}
+}
+
+// Events wait for each other a moment, so that a server writes once to each
+// observer; the pieces of a streamed reply become one event, in its place.
+func TestEventsAreToldTogether(t *testing.T) {
+	t.Parallel()
+	got, _ := observed(t, func(add func(activation.Published)) {
+		add(fact("r.root", 1, event.KindModelStarted))
+		add(piece(1, "a"))
+		add(fact("r.super", 5, event.KindBudgetReserved))
+		add(piece(2, "b"))
+		add(fact("r.root", 2, event.KindModelFinished))
+		add(piece(3, "c"))
+		<-time.After(2 * tellPause) // of the bubble
+		add(piece(4, "d"))
+	})
+	want := []string{"50ms r.root#1.0 <nil>", "50ms r.root#lease-1.2 {ab}", "50ms r.super#5.0 <nil>", "50ms r.root#2.0 <nil>",
+		"50ms r.root#lease-1.3 {c}", "150ms r.root#lease-1.4 {d}"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// Of how far a call has come, the newest word is enough.
+func TestProgressIsToldAsItStands(t *testing.T) {
+	t.Parallel()
+	got, _ := observed(t, func(add func(activation.Published)) {
+		for i := range 3 {
+			add(activation.Published{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: event.KindToolProgress, Data: event.Progress{Call: "7", Tool: "t", Done: float64(i)}})
+		}
+		add(activation.Published{ID: "r.root#call-8.0", Kind: event.KindToolProgress, Data: event.Progress{Call: "8", Tool: "t"}})
+	})
+	if want := []string{"50ms r.root#call-7.2 {7 t 2 0 }", "50ms r.root#call-8.0 {8 t 0 0 }"}; !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// The end of a run takes along what waits, in order, and waits for nothing.
+func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	got, _ := observed(t, func(add func(activation.Published)) {
+		add(fact("r.root", 9, event.KindAgentFinished))
+		<-time.After(tellPause / 5) // of the bubble
+		add(fact("r.super", 8, event.KindRunFinished))
+	})
+	if want := []string{"10ms r.root#9.0 <nil>", "10ms r.super#8.0 <nil>"}; !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// No more events wait than tellAhead; a message says how many were dropped.
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	got, logged := observed(t, func(add func(activation.Published)) {
+		for n := range tellAhead + 3 {
+			add(fact("r.root", uint64(n+1), event.KindToolStarted))
+		}
+		add(piece(1, strings.Repeat("x", tellText)))
+	})
+	if len(got) != tellAhead || !strings.Contains(logged, "lost=4") {
+		t.Errorf("%d told of %d, and the log says %q", len(got), tellAhead, logged)
+	}
+	got, _ = observed(t, func(add func(activation.Published)) {
+		for n := range 3 {
+			add(piece(n, strings.Repeat("x", tellText/2)))
+		}
+	})
+	if len(got) != 2 {
+		t.Errorf("%d events of at most %d bytes each", len(got), tellText)
+	}
+}
+
+// No event is published after the end, and waiting events are published before it.
+func TestNothingIsToldAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	var told []string
+	synctest.Test(t, func(t *testing.T) {
+		tell := newTelling(func(list []activation.Published) {
+			for _, e := range list {
+				told = append(told, e.ID)
+			}
+		}, slog.New(slog.DiscardHandler))
+		tell.add(fact("r.root", 1, event.KindModelStarted))
+		tell.close()
+		tell.add(fact("r.root", 2, event.KindModelFinished))
+		<-time.After(time.Second) // of the bubble
+		synctest.Wait()
+	})
+	if !slices.Equal(told, []string{"r.root#1.0"}) {
+		t.Errorf("told: %q", told)
+	}
+}

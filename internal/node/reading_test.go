@@ -1,0 +1,56 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+)
+
+// readsWhatItHolds reports whether a node reads its own shards and no others.
+func readsWhatItHolds(h *Node) bool {
+	in := h.logOwner.Inspect()
+	held := in.Keeper.Held()
+	for s, isRead := range in.Reads {
+		if isRead != slices.Contains(held, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestANodeReadsOnlyWhatItHolds: readers come and go with the leases, and runs
+// whose actors live on several nodes end whichever of them is asked (P17).
+//
+//behaviour:shows F2
+func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
+	t.Parallel()
+	e := shared(t)
+	one := join(t, e, "one", shard.TTLDefault)
+	spread(t, one)
+	eventually(t, "one node reads whole streams", func() bool {
+		return readsWhatItHolds(one) && one.logOwner.Inspect().Readers == one.post.Streams()
+	})
+	two, three := join(t, e, "two", shard.TTLDefault), join(t, e, "three", shard.TTLDefault)
+	spread(t, one, two, three)
+	hosts := []*Node{one, two, three}
+	model := script(t, "agents:\n  coordinator:\n    - text: hi\n")
+	for range 12 {
+		for _, h := range hosts {
+			c := connect(t, h)
+			finished(t, c, begin(t, c, client.RunRequest{Prompt: "hello", Model: model}), spec.Completed)
+		}
+	}
+	for _, h := range hosts {
+		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+	}
+	if err := three.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spread(t, one, two)
+	for _, h := range hosts[:2] {
+		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+	}
+}

@@ -1,0 +1,14 @@
+package node
+
+import (
+	"github.com/troupe-run/troupe/internal/routes"
+)
+
+// newRoutes makes the resolver of models' clients.
+func (c Config) newRoutes(recordings routes.Recordings) *routes.Resolver {
+	return routes.New(routes.Config{Model: c.Model, Own: c.Own.Models, Prices: c.Prices, Env: c.Env, Trust: c.trust(), Mask: c.secrets(), Recordings: recordings})
+}
+
+// Played returns how many recorded exchanges were replayed, and how many there are; none if
+// this node does not replay.
+func (h *Node) Played() (played, all int) { return h.recordings.Played() }

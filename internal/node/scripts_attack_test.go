@@ -1,0 +1,103 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// A script of one reply, and its effect in a run.
+const (
+	approvedScript  = "default: [{text: hi}]\n"
+	rewrittenScript = "default: [{text: the run wrote this}]\n"
+)
+
+// restarted returns a node of a state directory as a restart or another node finds it: it has read no script yet.
+func restarted(state, root string, change ...func(*Config)) *Node {
+	return doors(root, append(change, func(c *Config) { c.StateDir, c.ownHand = state, false })...)
+}
+
+// realDir returns a new directory by a path without links.
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A node that takes a run over reads its script again. A run may have rewritten the file meanwhile.
+func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
+	t.Parallel()
+	root, state := realDir(t), t.TempDir()
+	put(t, approvedScript, root, "play.yaml")
+	route := "script/" + filepath.Join(root, "play.yaml")
+	h := restarted(state, root)
+	if _, _, err := h.routes.Client(route); err == nil {
+		t.Error("the node plays a script below a root that the user has not approved")
+	}
+	if err := h.Approve(client.RunRequest{Model: route}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := restarted(state, root).routes.Client(route); err != nil {
+		t.Errorf("the node refuses the approved content: %v", err)
+	}
+	put(t, rewrittenScript, root, "play.yaml")
+	if _, _, err := restarted(state, root).routes.Client(route); err == nil {
+		t.Error("the node plays what the run wrote over the approved script")
+	}
+	if restarted(state, root).builder.RouteVersion(route) != "" {
+		t.Error("the rewritten script is no configuration drift")
+	}
+}
+
+// The approval of an agent file covers the scripts that it names, as they are at that time.
+func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
+	t.Parallel()
+	root, state := realDir(t), t.TempDir()
+	put(t, approvedScript, root, "play.yaml")
+	front := "model: script/" + filepath.Join(root, "play.yaml")
+	put(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", root, "team", "a.md")
+	r := client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout", Dir: root, Agents: filepath.Join(root, "team"), Agent: planted}
+	if err := restarted(state, root).Approve(r); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := restarted(state, root).build(r); err != nil {
+		t.Errorf("the node refuses the approved agent: %v", err)
+	}
+	put(t, rewrittenScript, root, "play.yaml")
+	_, _, err := restarted(state, root).build(r)
+	refusedWith(t, err, client.CodeForbidden, "has not approved", "play.yaml")
+}
+
+// A script outside of the roots needs no approval where the operator or a trusted agent file names it.
+func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
+	t.Parallel()
+	out := realDir(t)
+	put(t, approvedScript, out, "play.yaml")
+	if _, _, err := restarted(t.TempDir(), realDir(t)).routes.Client("script/" + filepath.Join(out, "play.yaml")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The script of the node's own model is approved with the content that it has when the node starts.
+func TestAttackARewrittenScriptOfTheNodeIsNotPlayed(t *testing.T) {
+	t.Parallel()
+	root, state := realDir(t), t.TempDir()
+	put(t, approvedScript, root, "play.yaml")
+	route := "script/" + filepath.Join(root, "play.yaml")
+	node := func(c *Config) { c.Model, c.Roots, c.ownHand = route, []string{root}, false }
+	h := start(t, state, node)
+	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err != nil {
+		t.Errorf("the node refuses its own model: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "play.yaml"), []byte(rewrittenScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err == nil {
+		t.Error("the node plays what a run wrote over the script of its own model")
+	}
+}

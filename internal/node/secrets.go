@@ -1,0 +1,42 @@
+package node
+
+import (
+	"os"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/redact"
+)
+
+// Secrets returns a masker for the secrets of a node with this configuration, for code that
+// prints messages outside the node.
+func Secrets(c Config) *redact.Masker { return c.withDefaults().secrets() }
+
+// secrets masks the keys and addresses of providers, the credentials of servers, and the
+// values of variables with names that suggest secrets. more are further known secrets.
+func (c Config) secrets(more ...string) *redact.Masker {
+	find := redact.Config{Values: more, Environ: c.Environ}
+	for _, name := range provider.Keys() {
+		find.Credentials = append(find.Credentials, c.Env(name))
+	}
+	for _, name := range provider.Addresses() {
+		find.Addresses = append(find.Addresses, c.Env(name))
+	}
+	for _, o := range []bus.Options{c.Bus, c.Doors, c.System} {
+		find.Credentials = append(find.Credentials, o.Password, o.Token)
+		if o.Password == "" {
+			find.Credentials = append(find.Credentials, o.User) // a token, as the nats CLI has it
+		}
+		find.Addresses = append(find.Addresses, strings.Split(o.Servers, ",")...)
+	}
+	return redact.New(find)
+}
+
+// environ returns the whole environment of a node that uses the real one.
+func environ(c Config) []string {
+	if c.Environ == nil && c.Env == nil {
+		return os.Environ()
+	}
+	return c.Environ
+}

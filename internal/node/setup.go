@@ -1,0 +1,63 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cluster"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// Setup creates the streams and buckets on a server that nodes will share, with the given
+// number of replicas. It needs credentials that permit this; afterwards nodes work without
+// those rights. Setup compares streams and buckets that exist already, and does not change
+// them.
+func Setup(ctx context.Context, cfg Config, replicas int) (err error) {
+	cfg = cfg.withDefaults()
+	names, err := names.NewNames("")
+	if err != nil {
+		return err
+	}
+	o := cfg.Bus
+	o.InboxPrefix = cmp.Or(o.InboxPrefix, setupInbox)
+	nc, err := bus.Connect(o)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if err := bus.CheckJetStream(ctx, nc); err != nil {
+		return err
+	}
+	post, err := jetstream.Open(ctx, nc, jetstream.Config{Names: names, Replicas: replicas, Logger: cfg.Logger})
+	if err != nil {
+		return err
+	}
+	for _, pool := range cfg.Pools {
+		size := cluster.SizeOf(pool)
+		if _, err := post.Make(ctx, pool, size.Shards, size.Streams); err != nil {
+			return errors.Join(err, post.Close())
+		}
+	}
+	_, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas})
+	return errors.Join(err, post.Close())
+}
+
+// setupInbox is the inbox prefix of the setup role (deploy/nats/troupe.conf).
+const setupInbox = "_INBOX_setup"
+
+// ErrDenied: the server does not grant these credentials the rights that a node needs.
+var ErrDenied = errors.New("host: the server does not allow what a node needs; make the streams with `troupe-node --setup` and credentials that may, and compare the roles with deploy/nats/troupe.conf")
+
+// denied adds the missing right to the error of a request without a reply, if the
+// connection knows it: a server reports a missing right separately from the request, which
+// then times out.
+func (h *Node) denied(err error) error {
+	if refused := h.refused.Load(); refused != nil {
+		return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
+	}
+	return err
+}

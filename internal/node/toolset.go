@@ -1,0 +1,61 @@
+package node
+
+import (
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/runspec"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/workspace"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+// Server is an MCP server that a run would have.
+type Server = toolset.Server
+
+// newToolset makes the builder of agents' tools.
+func (c Config) newToolset(dirs *workspace.Directories, hub *mcp.Hub, blobs mailbox.Blobs) *toolset.Builder {
+	return toolset.New(toolset.Config{Rules: c.Tools, Own: c.Own.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trust(),
+		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.secrets})
+}
+
+// ByName returns the tools that a run on a node with this configuration has only if they
+// are named.
+func ByName(cfg Config) ([]model.ToolSpec, error) {
+	return cfg.withDefaults().newToolset(nil, nil, nil).SpecsByName()
+}
+
+// Servers returns the MCP servers that a run in a directory would have: see
+// toolset.Builder.Servers.
+func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) {
+	cfg = cfg.withDefaults()
+	cfg.ownHand = true
+	return cfg.newToolset(nil, nil, nil).Servers(dir, named, agents)
+}
+
+// ServerDir is toolset.ServerDir.
+func ServerDir(source string) string { return toolset.ServerDir(source) }
+
+// assemble makes the builders of runs and of their agents' tools.
+func (h *Node) assemble() {
+	var blobs mailbox.Blobs
+	if h.blobs != nil {
+		blobs = h.blobs
+	}
+	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
+	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trust(), Tools: h.toolset,
+		Agents: h.cfg.Own.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, Upward: h.cfg.Upward, Mask: h.mask, Blobs: blobs, Rules: h.rules, Machine: h.cfg.Machine}
+	for _, t := range h.cfg.Own.Tools {
+		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
+	}
+	if h.logOwner != nil && h.embedded == nil && !h.cfg.Still {
+		cfg.Pools = &runspec.Pools{Made: h.logOwner.HasPool, Serving: h.logOwner.Serving}
+	}
+	h.builder = runspec.New(cfg)
+}
+
+// build makes the first entry of a run from a client's request.
+func (h *Node) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	return h.builder.Build(r)
+}

@@ -1,0 +1,33 @@
+//go:build unix
+
+package process
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOutputIsKeptThoughItsReaderComesLate: the program has ended and the time to drain
+// its output is over before the reader of the pipe got a turn. What the program wrote
+// is kept.
+func TestOutputIsKeptThoughItsReaderComesLate(t *testing.T) {
+	t.Parallel()
+	s, err := pipe(100, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.w.WriteString("open"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.r.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	<-s.done
+	if err := s.r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(s.kept.bytes()); got != "open" {
+		t.Errorf("kept is %q", got)
+	}
+}

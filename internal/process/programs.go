@@ -1,0 +1,68 @@
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Programs counts the programs that Run starts in its contexts, so that a stopping node can wait until they
+// are gone. The zero value is ready.
+type Programs struct {
+	mu      sync.Mutex
+	running int
+	none    chan struct{} // closed when nothing runs; nil: no goroutine waits
+}
+
+type programsKey struct{}
+
+// In returns a context whose programs are counted.
+func (p *Programs) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, programsKey{}, p)
+}
+
+// begin counts a program of a context until the result is called.
+func begin(ctx context.Context) (end func()) {
+	p, ok := ctx.Value(programsKey{}).(*Programs)
+	if !ok {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running++
+	return p.end
+}
+
+func (p *Programs) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running--; p.running == 0 && p.none != nil {
+		close(p.none)
+		p.none = nil
+	}
+}
+
+// EndMax is the longest that Run takes to return after its context has ended.
+const EndMax = TermGrace + keeperEnd + 2*DrainGrace
+
+// Wait returns true when no program runs any more, or false after a time.
+func (p *Programs) Wait(limit time.Duration) bool {
+	p.mu.Lock()
+	if p.running == 0 {
+		p.mu.Unlock()
+		return true
+	}
+	if p.none == nil {
+		p.none = make(chan struct{})
+	}
+	none := p.none
+	p.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-none:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

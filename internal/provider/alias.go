@@ -1,0 +1,54 @@
+package provider
+
+import (
+	"regexp"
+	"strings"
+
+	claude "github.com/anthropics/anthropic-sdk-go"
+	gpt "github.com/openai/openai-go/v3"
+
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/gemini"
+	"github.com/troupe-run/troupe/model/openai"
+)
+
+// aliases are the names of models in agent files, by the provider of the run: the small,
+// the usual, the large and the largest one. A name stands for a rank, so each provider has
+// its own models for it.
+var aliases = map[string]map[string]string{
+	anthropic.Provider: {"haiku": claude.ModelClaudeHaiku5_5, "sonnet": DefaultAnthropic, "opus": claude.ModelClaudeOpus5_5, "fable": claude.ModelClaudeFable5_1},
+	openai.Provider:    {"haiku": gpt.ChatModelGPT6Luna, "sonnet": DefaultOpenAI, "opus": gpt.ChatModelGPT6_1Sol, "fable": gpt.ChatModelGPT6Astra},
+	gemini.Provider:    {"haiku": DefaultGemini, "sonnet": DefaultGemini, "opus": "gemini-4-argon", "fable": "gemini-4-argon"},
+}
+
+// Alias reports whether a word is a rank and not the name of a model.
+func Alias(name string) bool { return aliases[anthropic.Provider][name] != "" }
+
+// makers maps models whose names need no provider to their providers.
+var makers = []struct{ prefix, provider string }{
+	{"claude-", anthropic.Provider}, {"gemini-", gemini.Provider}, {"gpt-", openai.Provider}, {"chatgpt-", openai.Provider},
+	{"o1", openai.Provider}, {"o3", openai.Provider}, {"o4", openai.Provider},
+}
+
+var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+
+// Meant finds PROVIDER/MODEL for the name in an agent file, in a run of a provider's model.
+// ok is false if the name matches no known model.
+func Meant(name, provider string) (route string, ok bool) {
+	if strings.Contains(name, "/") {
+		return name, true
+	}
+	if Alias(name) {
+		model, ok := aliases[provider][name]
+		return provider + "/" + model, ok
+	}
+	for _, m := range makers {
+		if strings.HasPrefix(name, m.prefix) && plainName.MatchString(name) {
+			if m.provider == anthropic.Provider {
+				name = strings.ReplaceAll(name, ".", "-") // Copilot writes claude-opus-4.6
+			}
+			return m.provider + "/" + name, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,116 @@
+// Package catalog reads facts about models from files in the formats of models.dev
+// (api.json) and LiteLLM (model_prices_and_context_window.json): their prices and how many
+// tokens they take in one call. A fact that a file does not state stays unknown, and is
+// never zero.
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// FileBytesMax is the maximum size of a file; both catalogs have about 2 MB.
+const FileBytesMax = 32 << 20
+
+// Errors of Load.
+var (
+	// ErrForm: the file has neither form.
+	ErrForm = errors.New("not in the form of models.dev (api.json) or LiteLLM (model_prices_and_context_window.json)")
+	// ErrEntry: the file states an impossible fact about a model.
+	ErrEntry = errors.New("an entry that cannot be")
+)
+
+// Facts are the known facts about a model; zero is unknown.
+type Facts struct {
+	Price budget.Price
+	// Window is how many tokens of prompt and output one call may have at these
+	// prices, Output how many of output.
+	Window, Output int64
+}
+
+// Over returns f, with unknown fields taken from g.
+func (f Facts) Over(g Facts) Facts {
+	if f.Price.Known {
+		g.Price = f.Price
+	}
+	if f.Window > 0 {
+		g.Window = f.Window
+	}
+	if f.Output > 0 {
+		g.Output = f.Output
+	}
+	return g
+}
+
+// Table holds the facts of one source.
+type Table struct {
+	File string    // where it was read from
+	Date time.Time // when the file was written
+	list map[string]Facts
+}
+
+// Of returns the facts about a model of one of troupe's providers.
+func (t Table) Of(provider, name string) (Facts, bool) {
+	f, ok := t.list[provider+"/"+name]
+	return f, ok
+}
+
+// Len returns the number of models in the table.
+func (t Table) Len() int { return len(t.list) }
+
+// Load reads a file in either form; "" is an empty table.
+func Load(file string) (Table, error) {
+	if file == "" {
+		return Table{}, nil
+	}
+	fail := func(err error) (Table, error) { return Table{}, fmt.Errorf("catalog: %s: %w", file, err) }
+	data, err := safefile.Read(file, FileBytesMax)
+	if err != nil {
+		return Table{}, fmt.Errorf("catalog: %w", err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return fail(err)
+	}
+	t, err := Parse(data)
+	if err != nil {
+		return fail(err)
+	}
+	t.File, t.Date = file, info.ModTime()
+	return t, nil
+}
+
+// Parse reads the text of a file in either form.
+func Parse(data []byte) (Table, error) {
+	var top map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		return Table{}, fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	t := Table{list: map[string]Facts{}}
+	for _, read := range []func(map[string]map[string]json.RawMessage) error{t.modelsDev, t.liteLLM} {
+		if err := read(top); err != nil {
+			return Table{}, err
+		}
+	}
+	if len(t.list) == 0 {
+		return Table{}, fmt.Errorf("%w: no model is in it", ErrForm)
+	}
+	return t, nil
+}
+
+// ours are troupe's names of providers that the catalogs name otherwise.
+var ours = map[string]string{"google": "gemini"}
+
+// add stores the facts about a model.
+func (t Table) add(provider, name string, f Facts) {
+	if as, ok := ours[provider]; ok {
+		provider = as
+	}
+	t.list[provider+"/"+name] = f
+}

@@ -1,0 +1,330 @@
+// Package provider chooses the model of a run: by flag, by configuration, by the keys in
+// the environment, by a local Ollama, or else the built-in one; and explains the choice in
+// one line.
+package provider
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/model/gemini"
+	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/model/script"
+)
+
+// Providers besides anthropic.Provider, openai.Provider and gemini.Provider.
+const (
+	Ollama  = "ollama"
+	Builtin = "builtin"
+	Script  = "script"
+)
+
+// The default model of a provider if only its key was given. The prices of these models are
+// known, so that a limit in money can be enforced.
+const (
+	DefaultAnthropic = "claude-sonnet-5-5"
+	DefaultOpenAI    = "gpt-6-sol"
+	DefaultGemini    = "gemini-3.8-flash"
+	ScoutModel       = "scout"
+)
+
+// Errors of Choose.
+var (
+	// ErrName: the name is not PROVIDER/MODEL with a known provider.
+	ErrName = errors.New("not a model name")
+	// ErrCredentials: the provider was named, and no setting says how to reach it.
+	ErrCredentials = errors.New("no credentials")
+	// ErrNoModel: no model is left to choose.
+	ErrNoModel = errors.New("no model")
+)
+
+// Config holds the inputs of a choice.
+type Config struct {
+	// Model is --model, PROVIDER/MODEL; empty if not given.
+	Model string
+	// Setting is the same from the configuration.
+	Setting string
+	// Env looks a variable up; nil means an empty environment.
+	Env func(string) string
+	// Scout is the built-in model; nil if there is none.
+	Scout model.Client
+	// Cache lets Anthropic cache prompts (see anthropic.Config). It does not apply to a
+	// gateway, which may not support it.
+	Cache bool
+	// Prices are the operator's own facts about prices and limits of models: they take
+	// precedence over the built-in table, at whatever address a model is called.
+	Prices catalog.Table
+	// Timeouts of attempts; zero fields mean the defaults of package wire.
+	Timeouts modelhttp.Timeouts
+	// Transport carries the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+	// Script reads the script of a path; nil means script.Load.
+	Script func(path string) (*script.Script, error)
+}
+
+// Bound says how certain it is that an attempt is billed for no more than its request and
+// Request.MaxOutput.
+type Bound string
+
+// Bounds. Models inside troupe count their own tokens (Exact); the providers' APIs document
+// the limit on output, thinking included, and the maximum for a text or an image
+// (Documented). None means that no limit is published: such a model is refused under a
+// limit, unless the user allows it by name.
+const (
+	Exact      Bound = "exact"
+	Documented Bound = "documented"
+	None       Bound = "none"
+)
+
+// BoundOf returns the bound of a provider's adapter for text.
+func BoundOf(provider string) Bound {
+	switch provider {
+	case anthropic.Provider, openai.Provider, gemini.Provider, Ollama:
+		return Documented
+	case Builtin, Script:
+		return Exact
+	}
+	return None
+}
+
+// Choice is a model that can be called.
+type Choice struct {
+	Provider string
+	Model    string // the name within the provider
+	Why      string // one line for people, without secrets
+	Client   model.Client
+	// Paid: requests go to the provider itself with a key.
+	Paid  bool
+	Bound Bound
+	// Price is known for listed models at the provider's own address and for models inside
+	// troupe; see PricesAsOf.
+	Price budget.Price
+	// Window is how many tokens of prompt and output the price and the model
+	// allow in one call, MaxOutput how many of output; 0 is unknown.
+	Window    int64
+	MaxOutput int64
+	// Frame is the most tokens that the provider adds to a prompt that lists tools.
+	Frame int64
+	// Gate identifies the callers that share a rate limit of the provider: it is the same for
+	// the same provider, address, model and key, and does not reveal the key. See gateOf.
+	Gate string
+
+	own  bool                            // it is called at the provider's own address
+	over func(name string) catalog.Facts // facts in the operator's file about the provider's models
+}
+
+// gateOf returns one digest of all its arguments. It includes the key, which cannot be
+// recovered from it (a key is random, and far too long to guess), and the digests of two
+// models with one key show nothing in common. A secret of the cluster would add nothing: a
+// process that can read the shared digests could read that secret in the same place.
+func gateOf(provider, base, model string, key ...string) string {
+	sum := sha256.New()
+	for _, part := range append([]string{"troupe gate 1", provider, strings.TrimRight(base, "/"), model}, key...) {
+		fmt.Fprintf(sum, "%d %s ", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// gated names the gate of a choice that has none yet.
+func gated(c Choice, err error) (Choice, error) {
+	if c.Gate == "" {
+		c.Gate = gateOf(c.Provider, "", c.Model)
+	}
+	return c, err
+}
+
+// Name is PROVIDER/MODEL.
+func (c Choice) Name() string { return c.Provider + "/" + c.Model }
+
+// Choose chooses a model, and names its gate. It uses the network only to probe a local Ollama, and only
+// if nothing else is named (ProbeTimeout).
+func Choose(ctx context.Context, cfg Config) (Choice, error) { return gated(cfg.choose(ctx)) }
+
+func (cfg Config) choose(ctx context.Context) (Choice, error) {
+	if cfg.Env == nil {
+		cfg.Env = func(string) string { return "" }
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	switch {
+	case cfg.Model != "":
+		return cfg.named(cfg.Model, "named by --model")
+	case cfg.Setting != "":
+		return cfg.named(cfg.Setting, "named by the configuration")
+	}
+	if v := cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"); v != "" {
+		return cfg.anthropic(DefaultAnthropic, v+" is set")
+	}
+	if v := cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL"); v != "" {
+		return cfg.openai(DefaultOpenAI, v+" is set")
+	}
+	if v := cfg.first(geminiKeys...); v != "" {
+		return cfg.gemini(DefaultGemini, v+" is set")
+	}
+	if name := cfg.probe(ctx); name != "" {
+		return cfg.ollama(name, "Ollama answers at "+ollamaBase(cfg.env("OLLAMA_HOST")))
+	}
+	return cfg.builtin("no key is set and no Ollama answers")
+}
+
+// named returns the choice for a name.
+func (cfg Config) named(name, why string) (Choice, error) {
+	provider, rest, ok := strings.Cut(name, "/")
+	if !ok || rest == "" {
+		return Choice{}, fmt.Errorf("%w: %q; write PROVIDER/MODEL, such as %s/%s or %s/%s", ErrName, name,
+			anthropic.Provider, DefaultAnthropic, Builtin, ScoutModel)
+	}
+	switch provider {
+	case anthropic.Provider:
+		if cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL") == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or ANTHROPIC_BASE_URL", ErrCredentials, name)
+		}
+		return cfg.anthropic(rest, why)
+	case openai.Provider:
+		if cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL") == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set OPENAI_API_KEY or OPENAI_BASE_URL", ErrCredentials, name)
+		}
+		return cfg.openai(rest, why)
+	case gemini.Provider:
+		if cfg.first(geminiKeys...) == "" && cfg.env(geminiBase) == "" {
+			return Choice{}, fmt.Errorf("%w for %s: set GEMINI_API_KEY, GOOGLE_API_KEY or %s", ErrCredentials, name, geminiBase)
+		}
+		return cfg.gemini(rest, why)
+	case Ollama:
+		return cfg.ollama(rest, why)
+	case Script:
+		return cfg.script(rest, why)
+	case Builtin:
+		switch {
+		case rest == ScoutModel:
+			return cfg.builtin(why)
+		case slices.Contains(orchestrator.Routes(), rest):
+			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: free}, nil
+		}
+		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
+			strings.Join(append([]string{ScoutModel}, orchestrator.Routes()...), ", "+Builtin+"/"))
+	}
+	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
+		strings.Join([]string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}, ", "))
+}
+
+func (cfg Config) anthropic(name, why string) (Choice, error) {
+	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
+	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
+	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own, DropStale: own,
+		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	if err != nil {
+		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
+	}
+	return cfg.hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
+}
+
+func (cfg Config) openai(name, why string) (Choice, error) {
+	key, base := cfg.env("OPENAI_API_KEY"), cfg.env("OPENAI_BASE_URL")
+	own := openai.Own(base)
+	o := openai.Config{BaseURL: base, APIKey: key, MaxTokens: !own && !isOpenAI(name), Timeouts: cfg.Timeouts, Transport: cfg.Transport}
+	if o.API = openai.API(cfg.env(openAIAPI)); o.API != "" && o.API != openai.APIResponses && o.API != openai.APIChat {
+		return Choice{}, fmt.Errorf("%w: %s is neither %s nor %s", ErrName, openAIAPI, openai.APIResponses, openai.APIChat)
+	}
+	if isOpenAI(name) { // a gateway hands it on
+		o.Structured = openai.StructuredAlways
+	}
+	client, err := openai.New(o)
+	if err != nil {
+		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
+	}
+	return cfg.hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
+}
+
+// openAIAPI names the variable for the API at OPENAI_BASE_URL: responses or chat; see openai.Config.
+const openAIAPI = "OPENAI_API"
+
+// The variables for Gemini: the first key that is set, and the name by which Google's own
+// tools set another address.
+var geminiKeys = []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}
+
+const geminiBase = "GOOGLE_GEMINI_BASE_URL"
+
+func (cfg Config) gemini(name, why string) (Choice, error) {
+	key, base := "", cfg.env(geminiBase)
+	if v := cfg.first(geminiKeys...); v != "" {
+		key = cfg.env(v)
+	}
+	own := base == "" || sameHost(base, gemini.DefaultBaseURL)
+	client, err := gemini.New(gemini.Config{BaseURL: base, APIKey: key, Timeouts: cfg.Timeouts, Transport: cfg.Transport})
+	if err != nil {
+		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
+	}
+	return cfg.hosted(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, Gate: gateOf(gemini.Provider, base, name, key)}, own, own && key != ""), nil
+}
+
+// hosted fills in the facts about a listed model. At another address than the provider's
+// own, the same name may have another price, so the price stays unknown unless the operator
+// states it.
+func (cfg Config) hosted(c Choice, own, paid bool) Choice {
+	f := factsOf(c.Provider, c.Model)
+	if !own {
+		f.Price = budget.Price{}
+	}
+	f = cfg.overridden(c.Provider, c.Model).Over(f)
+	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
+	c.own, c.Frame = own, frame(c.Provider, c.Model)
+	c.over = func(name string) catalog.Facts { return cfg.overridden(c.Provider, name) }
+	return c
+}
+
+// isOpenAI reports whether a model behind a gateway is OpenAI's own, which
+// refuses max_tokens.
+func isOpenAI(name string) bool {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	for _, prefix := range []string{"gpt-4", "gpt-5", "gpt-6", "chatgpt-", "o1", "o3", "o4"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (cfg Config) script(path, why string) (Choice, error) {
+	load := cfg.Script
+	if load == nil {
+		load = script.Load
+	}
+	s, err := load(path)
+	if err != nil {
+		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
+	}
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Bound: Exact, Price: free}, nil
+}
+
+func (cfg Config) builtin(why string) (Choice, error) {
+	if cfg.Scout == nil {
+		return Choice{}, fmt.Errorf("%w: %s, and there is no built-in one", ErrNoModel, why)
+	}
+	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Bound: Exact, Price: free}, nil
+}
+
+func (cfg Config) env(name string) string { return strings.TrimSpace(cfg.Env(name)) }
+
+// first returns the first of the variables that is set.
+func (cfg Config) first(names ...string) string {
+	for _, n := range names {
+		if cfg.env(n) != "" {
+			return n
+		}
+	}
+	return ""
+}

@@ -1,0 +1,333 @@
+// Package redact replaces the values of secrets in text, in place: lines stay
+// separate lines and the rest of each line stays verbatim.
+//
+// A secret is found by its shape (the token of a known issuer, a private key, a
+// random-looking value assigned to a name like "password"), by being one of the
+// values a Masker was made with, or by being in a file that is known to contain
+// only secrets (.env, *.pem, *.key, id_rsa). Masking is deterministic, and
+// masking masked text changes nothing.
+//
+// New is the one constructor: a Config also names the places that contain the values
+// (credentials, addresses, an environment). Store, Blobs, Handler and Client are the
+// exits of a process, each with a Masker in front.
+package redact
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/multimatch"
+)
+
+// Replacement takes the place of a secret.
+const Replacement = "[masked]"
+
+// ValueBytesMin is the minimum length of an exact value to mask: shorter ones would remove
+// ordinary words from ordinary text.
+const ValueBytesMin = 6
+
+// Config of a Masker.
+type Config struct {
+	// Values are secrets to find anywhere, raw or encoded (base64, URL, JSON). Default: none.
+	// Values shorter than ValueBytesMin are ignored.
+	Values []string
+	// Credentials are keys, passwords and tokens. Those that look like secrets count
+	// as Values: "not-needed" does not.
+	Credentials []string
+	// Addresses are URLs. The password, a user without one and the parameters with names that
+	// suggest secrets count as Credentials.
+	Addresses []string
+	// Environ is an environment, NAME=value. The values of names that suggest secrets count as
+	// Credentials, and values that are URLs as Addresses.
+	Environ []string
+}
+
+// Masker masks text. It is safe for concurrent use.
+type Masker struct {
+	values []string // longest first, with their encodings
+	words  *multimatch.Set
+	only   *multimatch.Set // the values alone; nil without any
+	// longest is one byte less than the longest value.
+	longest int
+}
+
+// New makes a Masker that finds secrets by shape and by the given values.
+func New(cfg Config) *Masker {
+	m := &Masker{}
+	for _, v := range cfg.secrets() {
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin && !strings.Contains(Replacement, line) {
+				m.values = append(m.values, encodings(line)...)
+			}
+		}
+	}
+	slices.SortFunc(m.values, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	m.values = slices.Compact(m.values)
+	words := slices.Clone(ruleWords)
+	for _, v := range m.values {
+		words = append(words, multimatch.Word{Text: v, Tag: tagValue})
+	}
+	m.words = multimatch.New(words)
+	if len(m.values) > 0 {
+		m.only, m.longest = multimatch.New(words[len(ruleWords):]), len(m.values[0])-1
+	}
+	return m
+}
+
+// Text masks a whole text.
+func (m *Masker) Text(s string) string {
+	if s == "" {
+		return s
+	}
+	lines, changed := m.Lines(""), false
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		body := strings.TrimSuffix(line, "\n")
+		shown := string(lines.Line([]byte(body)))
+		changed = changed || shown != body
+		b.WriteString(shown)
+		b.WriteString(line[len(body):])
+	}
+	if !changed {
+		return s
+	}
+	return b.String()
+}
+
+// Values masks only the exact values, in text in which secrets by shape are already masked
+// by code that knows the text's origin.
+func (m *Masker) Values(s string) string {
+	if !m.Holds([]byte(s)) {
+		return s
+	}
+	return string(replace([]byte(s), m.exact([]byte(s))))
+}
+
+// Holds reports whether a text may contain one of the exact values, in one pass: if not,
+// Values changes nothing.
+func (m *Masker) Holds(text []byte) bool { return m.only != nil && m.only.Any(text) }
+
+// Lines masks the lines of one file, which must come in order from the first: the body of a
+// private key can be recognized only by the line above it.
+type Lines struct {
+	m    *Masker
+	kind kind
+	key  int  // lines that may still belong to a private key
+	body bool // one of them did
+}
+
+type kind int
+
+const (
+	plain  kind = iota
+	source      // code: a value without quotes is an expression
+	env         // NAME=value: every value is masked
+	keying      // a key file: every line is masked but its frame
+)
+
+var (
+	envName    = regexp.MustCompile(`(?i)^(\.env(\..+|rc)?|.+\.env)$`)
+	sourceName = regexp.MustCompile(`(?i)\.(go|py|[cm]?jsx?|[cm]?tsx?|java|kts?|scala|groovy|c|h|cc|cpp|cxx|hpp|m|mm|cs|fs|rs|rb|php|pl|pm|swift|lua|dart|exs?|erl|hs|ml|clj|zig|nim|jl|vue|svelte|proto)$`)
+	keyName    = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
+)
+
+// Lines starts on a file; path may be "" for text of unknown origin.
+func (m *Masker) Lines(path string) *Lines {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	switch {
+	case envName.MatchString(name):
+		return &Lines{m: m, kind: env}
+	case keyName.MatchString(name):
+		return &Lines{m: m, kind: keying}
+	case sourceName.MatchString(name):
+		return &Lines{m: m, kind: source}
+	}
+	return &Lines{m: m}
+}
+
+var (
+	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
+	keyEnd   = []byte("-----END ")
+	keyBody  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{16,})(?:\\[nr])*["'+;,\s]*$`)
+	keyTail  = regexp.MustCompile(`(?:^|[\s"':])([A-Za-z0-9+/=]{2,})(?:\\[nr])*["'+;,\s]*$`)
+	keyRun   = regexp.MustCompile(`[A-Za-z0-9+/=]{16,}`)
+	keyHead  = regexp.MustCompile(`^\s*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:.*)?$`)
+)
+
+// keyLinesMax is the maximum number of lines of a private key: a frame that is never closed
+// must not mask the rest of a file.
+const keyLinesMax = 400
+
+// Line returns the masked form of the next line, given without its newline. The result may
+// share memory with the argument.
+func (l *Lines) Line(line []byte) []byte {
+	switch l.kind {
+	case env:
+		return envLine(line)
+	case keying:
+		return keyLine(line)
+	}
+	within := l.key > 0
+	line = l.byRules(line)
+	if within && l.key > 0 {
+		line = l.inKey(line)
+	}
+	return line
+}
+
+// passesMax bounds how often one line is searched.
+const passesMax = 8
+
+// byRules masks secrets that the line alone reveals. Masking one value may reveal another
+// beside it, so byRules repeats until it finds none.
+func (l *Lines) byRules(line []byte) []byte {
+	for range passesMax {
+		tags := l.m.words.Tags(line)
+		if tags == 0 {
+			break
+		}
+		if tags&tagKey != 0 {
+			if at := keyBegin.FindIndex(line); at != nil && !bytes.Contains(line[at[1]:], keyEnd) {
+				l.key, l.body = keyLinesMax, false
+			}
+		}
+		var spans []span
+		if tags&tagValue != 0 {
+			spans = l.m.exact(line)
+		}
+		if spans = l.find(line, tags, spans); len(spans) == 0 {
+			break
+		}
+		line = replace(line, spans)
+	}
+	return line
+}
+
+// inKey masks a line between the frame lines of a private key. A line that
+// cannot be part of one ends the key: a frame that source code merely mentions
+// has no body.
+func (l *Lines) inKey(line []byte) []byte {
+	l.key--
+	if keyHead.Match(line) {
+		return line
+	}
+	body := keyBody
+	if l.body {
+		body = keyTail // the last line of a body is short
+	}
+	var spans []span
+	if at := body.FindSubmatchIndex(line); at != nil {
+		spans = append(spans, span{at[2], at[3]})
+	}
+	if bytes.Contains(line, keyEnd) || len(spans) == 0 && !bytes.Contains(line, []byte(Replacement)) {
+		l.key, l.body = 0, false
+		return line
+	}
+	l.body = true
+	for _, at := range keyRun.FindAllIndex(line, -1) {
+		spans = append(spans, span{at[0], at[1]})
+	}
+	return replace(line, spans)
+}
+
+func (m *Masker) exact(line []byte) []span {
+	var spans []span
+	for _, v := range m.values {
+		for from := 0; ; {
+			at := bytes.Index(line[from:], []byte(v))
+			if at < 0 {
+				break
+			}
+			spans = append(spans, span{from + at, from + at + len(v)})
+			from += at + len(v)
+		}
+	}
+	return spans
+}
+
+var envAssign = regexp.MustCompile(`^\s*#*\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*`)
+
+// envLine masks the value of an assignment. A line that is not an assignment, a comment or
+// blank continues a value.
+func envLine(line []byte) []byte {
+	if at := envAssign.FindIndex(line); at != nil {
+		value := bytes.TrimSpace(line[at[1]:])
+		if len(value) == 0 || string(value) == Replacement {
+			return line
+		}
+		return append(slices.Clone(line[:at[1]]), Replacement...)
+	}
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || text[0] == '#' {
+		return line
+	}
+	return []byte(Replacement)
+}
+
+func keyLine(line []byte) []byte {
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || bytes.HasPrefix(text, []byte("-----")) && bytes.HasSuffix(text, []byte("-----")) {
+		return line
+	}
+	return []byte(Replacement)
+}
+
+// span is a part of a line: from, to.
+type span struct{ from, to int }
+
+// replace puts Replacement in place of each span; spans that touch become one.
+func replace(line []byte, spans []span) []byte {
+	if len(spans) == 0 {
+		return line
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return b.to - a.to
+	})
+	out := make([]byte, 0, len(line))
+	done := 0
+	for i, s := range spans {
+		if i > 0 && s.from <= done {
+			done = max(done, s.to)
+			continue
+		}
+		out = append(out, line[done:s.from]...)
+		out = append(out, Replacement...)
+		done = s.to
+	}
+	return append(out, line[done:]...)
+}
+
+// EnvValues returns the values of a .env file to mask elsewhere: those of names that
+// suggest secrets and those that look random. "production" and "8080" are not among them,
+// or they would be masked everywhere.
+func EnvValues(text string) []string {
+	var values []string
+	for line := range strings.Lines(text) {
+		at := envAssign.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		value := strings.Trim(strings.TrimSpace(line[at[1]:]), `"'`)
+		named := secretName.MatchString(line[:at[1]]) && len(value) >= envNamedMin
+		if value != Replacement && nonPlaceholder(value) && (named || len(value) >= longValue && random(value)) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// envNamedMin is the minimum length of a value with a name like PASSWORD that is masked
+// elsewhere as well.
+const envNamedMin = 8
+
+var secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|credential|auth`)

@@ -1,0 +1,19 @@
+// Package refuse makes the errors with which a node refuses a request: the reason, and how
+// the client can resolve it.
+package refuse
+
+import (
+	"fmt"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// Bad returns the error for a request that no node could execute as it is.
+func Bad(hint, format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Forbidden is the error for a request that this node must not execute.
+func Forbidden(hint, format string, args ...any) error {
+	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf(format, args...), Hint: hint}
+}

@@ -1,0 +1,143 @@
+package runspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+const coordinatorID = "coordinator"
+
+// team holds the agents of a run, and the definitions in their files.
+type team struct {
+	definitions []supervisor.Definition
+	files       []agentfile.Definition // those that agent files define
+	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
+	commands    []spec.Command
+	root        string
+	warnings    []string
+}
+
+func (t *team) warn(format string, args ...any) {
+	t.warnings = append(t.warnings, fmt.Sprintf(format, args...))
+}
+
+// has reports whether an agent of that name exists.
+func (t team) has(name string) bool {
+	return slices.ContainsFunc(t.definitions, func(d supervisor.Definition) bool { return d.Name == name })
+}
+
+// resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
+// those of the program, and those of agent files. Later ones take precedence.
+func (b *Builder) resolveAgents(req request, m models) (team, error) {
+	t := team{root: req.Agent}
+	t.definitions = b.builtinAgents()
+	plan, err := b.planner(req)
+	if err != nil {
+		return t, err
+	}
+	t.definitions = append(t.definitions, plan...)
+	for _, d := range b.cfg.Agents {
+		if t, err = b.register(t, req, m, d); err != nil {
+			return t, err
+		}
+	}
+	if t, err = b.registerFiles(t, req, m); err != nil {
+		return t, err
+	}
+	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.has(name) }); i >= 0 {
+		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", req.agents[i])
+	}
+	if t.root == "" {
+		t.root = coordinatorID
+	}
+	if t, err = fit(t, req.agents); err != nil {
+		return t, err
+	}
+	if !t.has(t.root) {
+		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", t.root)
+	}
+	return t, nil
+}
+
+// builtinAgents returns the agents of the investigator. Its coordinator may also offer the
+// tools of the program.
+func (b *Builder) builtinAgents() (list []supervisor.Definition) {
+	for _, a := range investigator.Agents() {
+		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
+			Tools: builtinRights(a), Offer: a.Tools, Delegates: a.Delegates,
+			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
+		if d.Name == coordinatorID {
+			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// builtinRights: the built-in coordinator may pass on tools that it does not use itself;
+// its children have exactly the tools that they are offered.
+func builtinRights(a investigator.Agent) []string {
+	if a.Name == coordinatorID {
+		return nil
+	}
+	return a.Tools
+}
+
+// planner returns the agent that follows a plan, if the run begins with it: the agents to
+// which it delegates are the run's, with the run's model; it itself follows rules.
+func (b *Builder) planner(req request) ([]supervisor.Definition, error) {
+	i := slices.IndexFunc(orchestrator.Agents(), func(a orchestrator.Agent) bool { return a.Name == req.Agent })
+	if i < 0 {
+		return nil, nil
+	}
+	if _, ok := orchestrator.Parse(req.Agent, req.Prompt); !ok {
+		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.Example(req.Agent)+`"`, "the prompt of %s is no plan: it names no agents", req.Agent)
+	}
+	a := orchestrator.Agents()[i]
+	choice, err := b.cfg.Routes.Named(provider.Builtin + "/" + a.Name)
+	if err != nil {
+		return nil, refuse.Bad("", "agent %s: %v", a.Name, err)
+	}
+	return []supervisor.Definition{{Name: a.Name, Description: a.Description, System: a.System,
+		Offer: []string{"delegate"}, Limits: spec.Limits{Turns: orchestrator.TurnsMax},
+		Model: &spec.Model{Name: choice.Name(), Price: choice.Price},
+		// Equal answers of agents are no loop here: a plan is followed, not repeated.
+		LoopOptions: spec.LoopOptions{Watch: spec.Watch{Of: 1}}}}, nil
+}
+
+// delegateSpec lists for the model the agents to which it can delegate.
+func delegateSpec(defs []supervisor.Definition, background bool) model.ToolSpec {
+	var b strings.Builder
+	b.WriteString("Give a task to a child agent and wait for its answer. Several calls in one reply run side by side. Agents:")
+	for _, d := range defs {
+		if d.Name != coordinatorID {
+			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
+		}
+	}
+	more := ""
+	if background {
+		more = `,"background":{"type":"boolean","description":"go on at once; its answer comes to you as a message, and you do not end before it"},` +
+			`"schema":{"type":"object","description":"JSON Schema that its answer must fit"}`
+	}
+	return model.ToolSpec{Name: "delegate", Description: clipText(b.String(), delegateTextMax), Class: model.Read,
+		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}` + more + `},"required":["task"]}`}
+}
+
+const delegateTextMax = 1024
+
+func clipText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

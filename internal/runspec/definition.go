@@ -1,0 +1,157 @@
+package runspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/readresult"
+)
+
+// register adds one agent and its commands. It replaces an agent of the same name.
+func (b *Builder) register(t team, req request, m models, d agentfile.Definition) (team, error) {
+	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: Version(d.Prompt),
+		Limits: spec.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
+	if !strings.HasPrefix(def.System, "agent: ") {
+		def.System = "agent: " + d.Name + "\n" + def.System
+	}
+	if ms := d.Timeout.Milliseconds(); ms > 0 {
+		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
+	}
+	if def.Tools = d.Grants(); len(def.Tools) > 0 {
+		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
+	}
+	def.Deny, def.Pool = d.Denies(), d.Placement.Pool
+	if d.PermissionMode == agentfile.ModePlan {
+		def.Deny = append(def.Deny, onlyReads)
+	}
+	def.Limits = withShare(def.Limits, m.limits, d.Budget.Share)
+	hooks := append(namedHooks(d), approval.HooksOf(d)...)
+	var summaries *spec.Model
+	if d.Model != "" {
+		choice, err := b.cfg.Routes.Named(d.Model)
+		if err != nil {
+			return t, badModel(err, "change `model` in "+d.Path, "agent %s: %v", d.Name, err)
+		}
+		own := withRoute(m.model, choice, req.AllowUnpriced)
+		def.Model, summaries = &own, summarizer(choice)
+	}
+	def.Model = withOptions(def.Model, m.model, d)
+	options, warnings, err := b.agentOptions(def, req, m, d)
+	if err != nil {
+		return t, err
+	}
+	t.warnings = append(t.warnings, warnings...)
+	def.LoopOptions = options
+	def.LoopOptions.Hooks, def.LoopOptions.Dynamic = hooks, ""
+	if options.Context.Model == nil {
+		def.LoopOptions.Context.Model = summaries
+	}
+	if t, def, err = b.addSkills(t, def, req, d); err != nil {
+		return t, err
+	}
+	for _, c := range d.Commands {
+		if t, err = addCommand(t, d.Path, c); err != nil {
+			return t, err
+		}
+		if def.Tools != nil && !slices.Contains(def.Tools, c.Name) {
+			def.Tools = append(def.Tools, c.Name)
+		}
+	}
+	t.definitions = slices.DeleteFunc(slices.Clone(t.definitions), func(known supervisor.Definition) bool { return known.Name == d.Name })
+	t.definitions = append(t.definitions, def)
+	return t, nil
+}
+
+// agentOptions returns the loop options of an agent file that differ from the run's.
+func (b *Builder) agentOptions(def supervisor.Definition, req request, m models, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
+	options = d.LoopOptions.Filled()
+	for _, name := range d.Fallback {
+		options.Fallbacks = append(options.Fallbacks, spec.Model{Name: name})
+	}
+	base := m.model
+	if def.Model != nil {
+		base = *def.Model
+	}
+	if options, _, err = b.findRoutes(options, base, req.AllowUnpriced); err != nil {
+		return options, nil, badModel(err, "change "+d.Path, "agent %s: %v", d.Name, err)
+	}
+	options, warnings = withoutUnpriced(options, max(m.limits.Nano, def.Limits.Nano), d.Path+": fallback ")
+	return options, warnings, nil
+}
+
+// withOptions returns the model of an agent with the options of its file: own, or else that
+// of the run. nil: the agent uses the run's model without changes.
+func withOptions(own *spec.Model, run spec.Model, d agentfile.Definition) *spec.Model {
+	if d.Temperature == nil && d.Effort == "" {
+		return own
+	}
+	m := run
+	if own != nil {
+		m = *own
+	}
+	if d.Temperature != nil {
+		m.Temperature = d.Temperature
+	}
+	switch d.Effort {
+	case "low", "medium", "high":
+		m.Effort = d.Effort
+	case "minimal", "none":
+		m.Effort = "low"
+	case "xhigh", "max":
+		m.Effort = "high"
+	}
+	return &m
+}
+
+// withShare limits an agent to a share of the run's budget.
+func withShare(l spec.Limits, run spec.RunLimits, part float64) spec.Limits {
+	least := func(own *int64, all int64) {
+		if n := int64(part * float64(all)); n > 0 && (*own == 0 || n < *own) {
+			*own = n
+		}
+	}
+	least(&l.Tokens, run.Tokens)
+	least(&l.Nano, run.Nano)
+	return l
+}
+
+// namedHooks returns the hooks of a definition, renamed so that their names show whose they
+// are. Go functions keep their names, by which they are found.
+func namedHooks(d agentfile.Definition) []spec.Hook {
+	hooks := slices.Clone(d.Hooks)
+	for i, k := range hooks {
+		if k.Command != "" {
+			hooks[i].Name = d.Name + "/" + k.Name
+		}
+	}
+	return hooks
+}
+
+// addCommand adds a command tool. Two agents may share one if both define it the same.
+func addCommand(t team, path string, cfg tool.CommandConfig) (team, error) {
+	if slices.Contains(toolset.LoopTools, cfg.Name) {
+		return t, refuse.Bad("give it another name in "+path, "the tool %s is built in and cannot be a command", cfg.Name)
+	}
+	made, err := tool.Command(cfg)
+	if err != nil {
+		return t, refuse.Bad("change x-troupe.tools in "+path, "tool %s: %v", cfg.Name, err)
+	}
+	toolSpec, command := made.Spec(), spec.Command{Name: cfg.Name, Line: cfg.Command}
+	i := slices.IndexFunc(t.tools, func(known model.ToolSpec) bool { return known.Name == toolSpec.Name })
+	if i < 0 {
+		t.tools, t.commands = append(t.tools, toolSpec), append(t.commands, command)
+		return t, nil
+	}
+	if t.tools[i] != toolSpec || !slices.Contains(t.commands, command) {
+		return t, refuse.Bad("give one of them another name", "%s: another agent has a different tool %q", path, cfg.Name)
+	}
+	return t, nil
+}

@@ -1,0 +1,95 @@
+package runspec
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/toolset"
+)
+
+// Differences returns how this node differs from the configuration that a task began with.
+// The agent uses the recorded configuration either way, and decides whether to continue.
+func (b *Builder) Differences(t spec.Task) map[string]string {
+	found := map[string]string{}
+	compare := func(key, here string) {
+		if t.Hashes[key] != here && len(found) < agent.FoundMax {
+			found[key] = here
+		}
+	}
+	if t.Workspace != "" {
+		if info, err := os.Stat(t.Workspace); err != nil || !info.IsDir() {
+			found[spec.WorkspaceVersion] = ""
+			return found // nothing else can be compared without it
+		}
+	}
+	if hash, ok := b.promptVersion(t); ok {
+		compare(spec.PromptVersion, hash)
+	}
+	compare(spec.HooksVersion, Version(b.cfg.Hooks))
+	compare(spec.RouteVersion, b.RouteVersion(t.Model.Name))
+	further := slices.DeleteFunc(slices.Clone(toolset.ByName), func(name string) bool { return t.Hashes[spec.ToolVersion+name] == "" })
+	if tools, err := b.toolVersions(t.Workspace, further); err == nil {
+		for key := range t.Hashes {
+			if _, here := tools[key]; strings.HasPrefix(key, spec.ToolVersion) && !here {
+				compare(key, "")
+			}
+		}
+		for key, hash := range tools {
+			compare(key, hash)
+		}
+	}
+	return found
+}
+
+// promptVersion returns the version of the current definition; ok is false if this node
+// does not have it, which is no evidence of a change.
+func (b *Builder) promptVersion(t spec.Task) (hash string, ok bool) {
+	if t.Source != "" {
+		raw, err := safefile.Read(t.Source, agentfile.FileBytesMax)
+		if err != nil {
+			return "", false
+		}
+		d, _, err := agentfile.Parse(t.Source, raw)
+		if err != nil {
+			return "", true
+		}
+		return Version(d.Prompt), true
+	}
+	for _, d := range b.cfg.Agents {
+		if d.Name == t.Name {
+			return Version(d.Prompt), true
+		}
+	}
+	for _, a := range investigator.Agents() {
+		if a.Name == t.Name {
+			return Version(a.System), true
+		}
+	}
+	return "", false
+}
+
+// RouteVersion returns the version of a route as this node knows it, "" if it does not know
+// the route.
+func (b *Builder) RouteVersion(route string) string {
+	c, err := b.cfg.Routes.ChoiceOf(route)
+	if err != nil {
+		return ""
+	}
+	return Version(priced(withRoute(spec.Model{}, c, nil)))
+}
+
+// settingsOf returns the settings of the directory of a run; nil without one.
+func settingsOf(workspace string) *agentfile.DirectorySettings {
+	if workspace == "" {
+		return nil
+	}
+	s := agentfile.SettingsOf(workspace, config.FileName)
+	return &s
+}

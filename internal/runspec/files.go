@@ -1,0 +1,189 @@
+package runspec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// registerFiles adds the agents of agent files: those of the directory that the client
+// names and, for an agent that is not built in, those of the user's agent directories.
+// Command hooks count only in the named directory: a working directory must not supply
+// command lines of its own.
+func (b *Builder) registerFiles(t team, req request, m models) (team, error) {
+	given, place, err := b.cfg.Trust.Placed("agents", req.Agents, b.cfg.Trust.Nameable())
+	if err != nil {
+		return t, err
+	}
+	var notes []agentfile.Note
+	if given != "" {
+		if t.files, notes, err = agentfile.LoadBelow(place, given); err != nil {
+			return t, refuse.Bad("`troupe agents validate` shows all that is wrong", "agents: %s", b.cfg.Trust.Located(err))
+		}
+		if err := b.checkApproved(t.files, req.workspace); err != nil {
+			return t, err
+		}
+	}
+	found, hidden, err := b.findFiles(t, req)
+	if err != nil {
+		return t, err
+	}
+	t.warnings = slices.Concat(t.warnings, hidden, fileNotes(notes, t.files, req.agents))
+	for _, d := range found {
+		if !b.cfg.Trust.Trusts(d.Path, d.Digest, req.workspace) {
+			var off []string
+			d, off = trust.Harmless(d)
+			if len(off) > 0 {
+				t.warn("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
+			}
+		}
+		t.files = append(t.files, d)
+	}
+	for _, d := range t.files {
+		d, aliases := b.expandAliases(m.choice, d)
+		for _, text := range aliases {
+			if !slices.Contains(t.warnings, text) {
+				t.warnings = append(t.warnings, text)
+			}
+		}
+		if err := b.checkCredentials(d); err != nil && !slices.Contains(req.agents, d.Name) {
+			t.warn("%s: left out: %v", d.Path, err)
+			continue
+		}
+		if t, err = b.register(t, req, m, d); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// findFiles finds requested agents in the user's agent directories, unless they are built
+// in or in a file that the request names. It ignores broken files there, except those of
+// agents that the request names.
+func (b *Builder) findFiles(t team, req request) (found []agentfile.Definition, warnings []string, err error) {
+	if len(req.agents) == 0 {
+		return nil, nil, nil
+	}
+	given := func(name string) bool {
+		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
+	}
+	missing := slices.DeleteFunc(slices.Clone(req.agents), func(name string) bool { return t.has(name) || given(name) })
+	found, _, broken := agentfile.Find(req.workspace)
+	for _, d := range found {
+		if t.has(d.Name) && !given(d.Name) && slices.Contains(req.agents, d.Name) {
+			warnings = append(warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
+		}
+	}
+	found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(missing, d.Name) })
+	if len(missing) > 0 && len(found) == 0 && broken != nil {
+		return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", missing[0], b.cfg.Trust.Located(broken))
+	}
+	return found, warnings, nil
+}
+
+// checkApproved refuses agents that a request names and whose files define commands to
+// execute, if a run may have written the files and the user has not approved them. A hook
+// may be what keeps a run safe, so checkApproved does not silently drop one.
+func (b *Builder) checkApproved(files []agentfile.Definition, workspace string) error {
+	for _, d := range files {
+		_, off := trust.Harmless(d)
+		if len(off) == 0 || b.cfg.Trust.TrustsNamed(d.Path, d.Digest, workspace) {
+			continue
+		}
+		return refuse.Forbidden("keep it outside of the roots and start the node with --trust, or use `troupe run --agents` on its machine",
+			"agents: %s brings %s, and the user of this node has not approved it", d.Path, strings.Join(off, ", "))
+	}
+	return nil
+}
+
+// filesNotedMax is how many notes on agent files a run shows.
+const filesNotedMax = 8
+
+// fileNotes returns the notes about files. For a large directory it shows only those about
+// requested agents.
+func fileNotes(notes []agentfile.Note, files []agentfile.Definition, requested []string) (warnings []string) {
+	about := func(path string) bool {
+		return slices.ContainsFunc(files, func(d agentfile.Definition) bool { return d.Path == path && slices.Contains(requested, d.Name) })
+	}
+	more := 0
+	for _, n := range notes {
+		if len(notes) > filesNotedMax && !about(n.Path) {
+			more++
+			continue
+		}
+		warnings = append(warnings, n.String())
+	}
+	if more > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d notes on agent files: `troupe agents validate` with the directory shows them", more))
+	}
+	return warnings
+}
+
+// checkCredentials returns an error if no setting says how to reach a model that a file
+// names by its provider. An agent that is not requested can be left out then.
+func (b *Builder) checkCredentials(d agentfile.Definition) error {
+	for _, route := range append([]string{d.Model}, d.Fallback...) {
+		if route == "" {
+			continue
+		}
+		if _, err := b.cfg.Routes.Named(route); errors.Is(err, provider.ErrCredentials) {
+			return err
+		}
+	}
+	return nil
+}
+
+// expandAliases replaces the model of an agent file by PROVIDER/MODEL: a rank (haiku), or a
+// name without its provider. If it matches no model here, or one that cannot be reached,
+// the agent uses the run's model, and a warning says so.
+func (b *Builder) expandAliases(run provider.Choice, d agentfile.Definition) (agentfile.Definition, []string) {
+	var warnings []string
+	expand := func(name string) string {
+		route, warning := b.expandAlias(run, name)
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		return route
+	}
+	d.Model = expand(d.Model)
+	fallback := d.Fallback
+	d.Fallback = nil
+	for _, name := range fallback {
+		if route := expand(name); route != "" {
+			d.Fallback = append(d.Fallback, route)
+		}
+	}
+	return d, warnings
+}
+
+func (b *Builder) expandAlias(run provider.Choice, name string) (route, warning string) {
+	if name == "" || strings.Contains(name, "/") {
+		return name, ""
+	}
+	preferred, _, _ := strings.Cut(run.Name(), "/")
+	route, ok := provider.Meant(name, preferred)
+	if ok {
+		if _, err := b.cfg.Routes.Named(route); err != nil {
+			ok = false
+		}
+	}
+	switch {
+	case !ok:
+		return "", fmt.Sprintf("agent files name the model %q, which is not to be had here; the run's model is taken", name)
+	case provider.Alias(name):
+		return route, fmt.Sprintf("model %s of agent files is %s", name, route)
+	}
+	return route, ""
+}
+
+// definitionOf finds a definition by its name.
+func definitionOf(list []supervisor.Definition, name string) int {
+	return slices.IndexFunc(list, func(d supervisor.Definition) bool { return d.Name == name })
+}

@@ -1,0 +1,37 @@
+package runspec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// runHooks are the hooks of a run, for all its agents.
+type runHooks struct {
+	hooks    []spec.Hook
+	warnings []string
+}
+
+// addHooks adds the operator's own hooks to a run. Those of the directory's own settings do
+// not count: a run in a repository must not execute the repository's commands.
+func (b *Builder) addHooks(req request, options spec.LoopOptions, defs []supervisor.Definition) (h runHooks, err error) {
+	h.hooks = slices.Concat(options.Hooks, b.cfg.Hooks)
+	for _, d := range defs {
+		if n := len(h.hooks) + len(d.LoopOptions.Hooks); n > spec.HooksMax {
+			return h, refuse.Bad("give the agent fewer hooks", "agent %s has %d hooks with those of this node, at most %d are asked", d.Name, n, spec.HooksMax)
+		}
+	}
+	s := req.settings
+	if s == nil || s.File == config.UserFile() {
+		return h, nil
+	}
+	// The file has no effect, so its errors are not reported here.
+	if s.HooksErr == nil && len(s.Hooks) > 0 {
+		h.warnings = append(h.warnings, fmt.Sprintf("%s: its hooks are off; hooks count in %s and in agent files of --agents", s.File, config.UserFile()))
+	}
+	return h, nil
+}

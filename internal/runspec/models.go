@@ -1,0 +1,163 @@
+package runspec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/refuse"
+)
+
+// Limits of a run that names none.
+const (
+	ScoutTokens = 60_000
+	ModelTokens = 1_000_000
+	PaidNano    = config.DefaultUSD * usdNano // for a paid key without a limit
+	usdNano     = 1e9
+)
+
+// models are the model of a run, its fallbacks, and their prices.
+type models struct {
+	choice      provider.Choice
+	model       spec.Model
+	options     spec.LoopOptions // of the run, with routes found
+	limits      spec.RunLimits
+	agentLimits spec.Limits
+	warnings    []string
+}
+
+// chooseModels finds the models that the request names, and the limits of the run.
+func (b *Builder) chooseModels(ctx context.Context, req request) (m models, err error) {
+	if m.choice, err = b.cfg.Routes.Choose(ctx, req.Model); err != nil {
+		return m, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
+	}
+	m.model = withRoute(spec.Model{Temperature: req.Temperature, Effort: req.Effort}, m.choice, req.AllowUnpriced)
+	options, chain, err := b.findRoutes(req.options, m.model, req.AllowUnpriced)
+	if err != nil {
+		return m, badModel(err, "name models as PROVIDER/MODEL", "%v", err)
+	}
+	m.limits, m.agentLimits = limitsOf(req.RunRequest, append([]provider.Choice{m.choice}, chain...))
+	if m.warnings, err = checkPrice(m.model, m.limits); err != nil {
+		return m, err
+	}
+	options, left := withoutUnpriced(options, m.limits.Nano, "fallback ")
+	m.warnings = append(m.warnings, left...)
+	m.options = options.Merge(spec.DefaultLoopOptions())
+	if m.options.Context.Model == nil {
+		m.options.Context.Model = summarizer(m.choice)
+	}
+	return m, nil
+}
+
+// findRoutes finds the models that loop options name: the node decides their prices and
+// windows. The choices are those of the fallbacks.
+func (b *Builder) findRoutes(m spec.LoopOptions, base spec.Model, unpriced []string) (spec.LoopOptions, []provider.Choice, error) {
+	find := func(what, name string) (spec.Model, provider.Choice, error) {
+		if name == "" {
+			return base, provider.Choice{}, fmt.Errorf("%s: no model is named", what)
+		}
+		c, err := b.cfg.Routes.Choose(context.Background(), name)
+		if err != nil {
+			return base, c, fmt.Errorf("%s %q: %w", what, name, err)
+		}
+		return withRoute(base, c, unpriced), c, nil
+	}
+	var chain []provider.Choice
+	for i, f := range m.Fallbacks {
+		found, c, err := find("fallback", f.Name)
+		if err != nil {
+			return m, nil, err
+		}
+		if i == 0 {
+			m.Fallbacks = slices.Clone(m.Fallbacks)
+		}
+		m.Fallbacks[i], chain = found, append(chain, c)
+	}
+	if m.Context.Model != nil {
+		found, _, err := find("context.model", m.Context.Model.Name)
+		if err != nil {
+			return m, nil, err
+		}
+		m.Context.Model = &found
+	}
+	return m, chain, nil
+}
+
+// withRoute returns another model with the options of base. The named ones may be called
+// without a price.
+func withRoute(base spec.Model, c provider.Choice, unpriced []string) spec.Model {
+	base.Name, base.Window, base.Price, base.Output, base.Frame = c.Name(), c.Window, c.Price, c.MaxOutput, c.Frame
+	base.Price.Allowed = !c.Price.Known && slices.Contains(unpriced, c.Name())
+	return base
+}
+
+// limitsOf returns the limits of the request, with defaults for those that it omits. The
+// first model of the chain is the run's model, the others are its fallbacks.
+func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spec.Limits) {
+	c := chain[0]
+	l := spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls,
+		Depth: r.MaxDepth, Children: r.MaxChildren, Agents: r.MaxAgents, Messages: r.MaxMessages}
+	if l.Tokens == 0 {
+		l.Tokens = ModelTokens
+		if c.Provider == provider.Builtin {
+			l.Tokens = ScoutTokens
+		}
+	}
+	paid := slices.ContainsFunc(chain, func(c provider.Choice) bool { return c.Paid })
+	if l.Nano == 0 && paid && (r.MaxTokens == 0 || r.PaidLimit) {
+		l.Nano = PaidNano
+	}
+	var a spec.Limits
+	if c.MaxOutput > 0 {
+		a.Output = min(spec.OutputDefault, c.MaxOutput)
+	}
+	if d := r.TimeoutMS; d > 0 {
+		a.SoftMS, a.HardMS = d, spec.HardLimitMS(d)
+	}
+	return l, a
+}
+
+// checkPrice refuses a limit in money that cannot be enforced, unless the user or the
+// operator allows that.
+func checkPrice(m spec.Model, l spec.RunLimits) (warnings []string, err error) {
+	switch {
+	case l.Nano == 0 || m.Price.Known:
+	case m.Price.Allowed:
+		return []string{"the price of " + m.Name + " is unknown: the limit in money does not hold for its calls"}, nil
+	default:
+		return nil, refuse.Bad("give --max-tokens instead of a limit in money, its price with --pricing-file, or --allow-unpriced "+m.Name,
+			"the price of %s is unknown, so a limit in money cannot be kept", m.Name)
+	}
+	return nil, nil
+}
+
+// withoutUnpriced removes the models that a limit in money cannot cover, because their
+// price is unknown.
+func withoutUnpriced(m spec.LoopOptions, nano int64, where string) (priced spec.LoopOptions, warnings []string) {
+	unknown := func(f spec.Model) bool {
+		if nano == 0 || f.Price.Covered() {
+			return false
+		}
+		warnings = append(warnings, fmt.Sprintf("%s%s is left out: its price is unknown, and there is a limit in money; --allow-unpriced %s lets it be called", where, f.Name, f.Name))
+		return true
+	}
+	m.Fallbacks = slices.DeleteFunc(slices.Clone(m.Fallbacks), unknown)
+	if m.Context.Model != nil && unknown(*m.Context.Model) {
+		m.Context.Model = nil
+	}
+	return m, warnings
+}
+
+// summarizer returns the model that writes summaries for agents of a model: the cheapest of
+// the same provider; nil leaves the task to the model itself.
+func summarizer(c provider.Choice) *spec.Model {
+	cheap, ok := c.Cheapest()
+	if !ok {
+		return nil
+	}
+	return &spec.Model{Name: cheap.Name(), Window: cheap.Window, Price: cheap.Price}
+}

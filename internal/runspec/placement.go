@@ -1,0 +1,98 @@
+package runspec
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Pools describes the node pools of a shared server.
+type Pools struct {
+	// Made reports whether a pool exists.
+	Made func(ctx context.Context, pool string) (bool, error)
+	// Serving lists the live nodes that take shards of a pool.
+	Serving func(pool string) []string
+}
+
+// placement is where the agents of a run live.
+type placement struct {
+	pool        string // of agents whose definitions name none
+	definitions []supervisor.Definition
+	warnings    []string
+}
+
+// place decides in which pools the agents of a run live. A node that owns all logs is all
+// pools. On a shared server, a run with a directory lives in the pool of this machine, and
+// agents that are placed elsewhere are not offered the tools of a directory.
+func (b *Builder) place(ctx context.Context, req request, t toolbox) (p placement, err error) {
+	p.definitions = slices.Clone(t.definitions)
+	if b.cfg.Pools == nil {
+		for i, d := range p.definitions {
+			if d.Pool != "" && d.Pool != names.DefaultPool {
+				p.warnings = append(p.warnings, fmt.Sprintf("%s asks for pool %s: this node has the logs alone, so it runs here", d.Name, d.Pool))
+			}
+			p.definitions[i].Pool = ""
+		}
+		return p, nil
+	}
+	if req.workspace != "" {
+		p.pool = names.MachinePool(b.cfg.Machine)
+	}
+	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
+	if err != nil {
+		return p, err
+	}
+	reasons := map[string]string{names.DefaultPool: "every run"} // by pool, the reason why it is needed
+	if p.pool != "" {
+		reasons[p.pool] = "a run with a directory of this machine"
+	}
+	run := supervisor.Opened{Pool: p.pool}
+	for i, d := range p.definitions {
+		if d.Pool == "" {
+			continue
+		}
+		reasons[d.Pool] = cmp.Or(reasons[d.Pool], d.Name)
+		if run.Place(d) != run.Place(supervisor.Definition{}) && req.workspace != "" {
+			p.definitions[i].Offer = offerWithout(d, t.tools, specs)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(reasons)) {
+		if err := b.checkPool(ctx, pool, reasons[pool]); err != nil {
+			return p, err
+		}
+		if len(b.cfg.Pools.Serving(pool)) == 0 {
+			p.warnings = append(p.warnings, fmt.Sprintf("no node of pool %s is there now: what is for it waits", pool))
+		}
+	}
+	return p, nil
+}
+
+// offerWithout returns the tools that an agent is offered, except some of them.
+func offerWithout(d supervisor.Definition, all, but []model.ToolSpec) []string {
+	offer := d.Offer
+	if offer == nil {
+		offer = toolset.Names(all)
+	}
+	not := toolset.Names(but)
+	return slices.DeleteFunc(slices.Clone(offer), func(name string) bool { return slices.Contains(not, name) })
+}
+
+// checkPool refuses a pool that does not exist: no node would ever serve it.
+func (b *Builder) checkPool(ctx context.Context, pool, who string) error {
+	if err := names.Token(pool); err != nil {
+		return refuse.Bad("change x-troupe.placement.pool", "%s is placed in %q: %v", who, pool, err)
+	}
+	made, err := b.cfg.Pools.Made(ctx, pool)
+	if err == nil && !made {
+		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "%s is placed in pool %s, which is not there", who, pool)
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package runspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/prompt"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// composed are the definitions of a run with their whole prompts.
+type composed struct {
+	definitions []supervisor.Definition
+	dynamic     string // appended to the prompt of every agent
+	warnings    []string
+}
+
+// composePrompts composes the prompts of a run, and labels a recording with the names in
+// them.
+func (b *Builder) composePrompts(req request, choice provider.Choice, defs []supervisor.Definition) (c composed, err error) {
+	guide, warnings, err := b.guideOf(req, choice)
+	if err != nil {
+		return c, err
+	}
+	now := b.cfg.Recordings.Now()
+	note, err := b.cfg.Recordings.Begin(req.workspace, choice, now, b.cfg.Env)
+	if err != nil {
+		return c, fmt.Errorf("runspec: %w", err)
+	}
+	if note != "" {
+		warnings = append(warnings, note)
+	}
+	c, err = composeLayers(req, defs, choice, now, guide...)
+	c.warnings = warnings
+	return c, err
+}
+
+// composeLayers composes the system prompts of a run. An agent's role and rules stay the
+// same, so that a provider can cache them; the place and the date come after the
+// breakpoint, and so do the project's instructions: they are the same for all agents, and
+// the record holds them once. The built-in planner uses neither.
+func composeLayers(req request, defs []supervisor.Definition, choice provider.Choice, now time.Time, project ...prompt.Layer) (c composed, err error) {
+	around := append(project, prompt.Layer{Name: "environment", Content: environment(req.workspace, now), Priority: prompt.Environment})
+	if choice.Provider == provider.Builtin {
+		around = nil
+	}
+	c.definitions = slices.Clone(defs)
+	for i, d := range c.definitions {
+		p, err := prompt.Compose(append([]prompt.Layer{
+			{Name: "role", Content: d.System, Priority: prompt.Role},
+			{Name: "constraints", Content: list("Constraints of this run:", req.Constraints), Priority: prompt.Rules},
+			{Name: "criteria", Content: list("The run is a success if:", req.Criteria), Priority: prompt.Rules},
+		}, around...))
+		if err != nil {
+			return c, fmt.Errorf("runspec: agent %s: %w", d.Name, err)
+		}
+		c.definitions[i].System, c.dynamic = p.Stable, p.Dynamic
+	}
+	return c, nil
+}
+
+func environment(dir string, now time.Time) string {
+	text := "Today is " + now.Format("Monday, 2 January 2006") + "."
+	if dir != "" {
+		text += "\nYour tools work in the directory " + dir + "."
+	}
+	return text
+}
+
+func list(head string, items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	return head + "\n- " + strings.Join(items, "\n- ")
+}

@@ -1,0 +1,209 @@
+package runspec
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/routes"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/trust"
+	scriptfile "github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+const (
+	// PromptMax is the maximum size of a prompt in bytes.
+	PromptMax = 64 << 10
+	// NamedModelsMax is how many models a request may allow without a price.
+	NamedModelsMax = 64
+)
+
+// request is a request that was accepted.
+type request struct {
+	client.RunRequest
+	workspace string           // without links; "": the run has no directory
+	agents    []string         // that it names: the root, and those of its plan
+	options   spec.LoopOptions // fallbacks by name only
+	policy    supervisor.Policy
+	settings  *agentfile.DirectorySettings // of the workspace; nil without one
+}
+
+// accept checks the request on its own.
+func (b *Builder) accept(r client.RunRequest) (request, error) {
+	req := request{RunRequest: r, agents: requestedAgents(r)}
+	if err := checkRequest(r); err != nil {
+		return req, err
+	}
+	if err := checkAllowedTools(r); err != nil {
+		return req, err
+	}
+	var err error
+	if req.workspace, err = b.cfg.Trust.Rooted("dir", r.Dir); err != nil {
+		return req, err
+	}
+	if req.options, err = loopOptions(r); err != nil {
+		return req, err
+	}
+	if err := b.checkScripts(r); err != nil {
+		return req, err
+	}
+	if r.Policy != nil {
+		req.policy = *r.Policy
+	}
+	req.settings = settingsOf(req.workspace)
+	return req, nil
+}
+
+// requestedAgents are the agents that a request names: the root, and those of its plan.
+func requestedAgents(r client.RunRequest) []string {
+	var names []string
+	if r.Agent != "" {
+		names = append(names, r.Agent)
+	}
+	if slices.Contains(orchestrator.Routes(), r.Agent) {
+		if p, ok := orchestrator.Parse(r.Agent, r.Prompt); ok {
+			names = append(names, p.Agents()...)
+		}
+	}
+	return names
+}
+
+// checkRequest refuses a request that no node could execute as it is.
+func checkRequest(r client.RunRequest) error {
+	if strings.TrimSpace(r.Prompt) == "" {
+		return refuse.Bad("troupe run \"what to do\"", "there is no prompt")
+	}
+	if len(r.Prompt) > PromptMax {
+		return refuse.Bad("put long material into a file of the directory", "the prompt has %d bytes, at most %d are allowed", len(r.Prompt), PromptMax)
+	}
+	if err := checkLimits(r); err != nil {
+		return err
+	}
+	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
+		return refuse.Bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
+	}
+	if r.Policy != nil {
+		if err := r.Policy.Validate(); err != nil {
+			return refuse.Bad("see docs/policy.md", "%v", err)
+		}
+	}
+	return nil
+}
+
+// Maximum values in a request: sums of higher ones would overflow.
+const (
+	limitMax = 1 << 40
+	usdMax   = 1e6
+)
+
+// checkLimits refuses limits without a meaning.
+func checkLimits(r client.RunRequest) error {
+	for name, n := range map[string]int64{"max_turns": int64(r.MaxTurns), "max_tokens": r.MaxTokens, "max_tool_calls": r.MaxToolCalls,
+		"max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents), "max_messages": int64(r.MaxMessages)} {
+		if n < 0 || n > limitMax {
+			return refuse.Bad("0 is the default", "%s is %d", name, n)
+		}
+	}
+	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
+		return refuse.Bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
+	}
+	if r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS {
+		return refuse.Bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
+	}
+	return nil
+}
+
+// checkAllowedTools refuses a part of a tool that nothing would enforce; approvals enforce
+// the parts of shell.
+func checkAllowedTools(r client.RunRequest) error {
+	for _, ref := range agentfile.Refs(r.AllowedTools) {
+		if ref.Args != "" && ref.Args != "*" && ref.Name != shell.Name {
+			return refuse.Bad("name the tool alone, which gives all of it, or leave it out", "nothing keeps a run to a part of %s, so %s(%s) cannot be allowed", ref.Name, ref.Name, ref.Args)
+		}
+	}
+	return nil
+}
+
+const loopOptionsHint = "see docs/manners.md"
+
+// loopOptions returns the loop options of a request: its flags take precedence over its
+// loop options.
+func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
+	var m spec.LoopOptions
+	if r.LoopOptions != nil {
+		m = *r.LoopOptions
+	}
+	if len(m.Hooks) > 0 || m.Dynamic != "" {
+		return m, refuse.Bad("write them into an agent file", "hooks and prompts do not come with a request")
+	}
+	if r.Fallback != nil {
+		m.Fallbacks = nil
+		for _, name := range r.Fallback {
+			m.Fallbacks = append(m.Fallbacks, spec.Model{Name: name})
+		}
+	}
+	for _, text := range r.RequireTool {
+		m.Require.Evidence = append(slices.Clip(m.Require.Evidence), agentfile.Evidence(text))
+	}
+	if len(r.JSONSchema) > 0 {
+		m.Require.Schema = string(r.JSONSchema)
+	}
+	if r.UseTokens != 0 {
+		m.Continue.Tokens = r.UseTokens
+	}
+	if err := m.Validate(); err != nil {
+		return m, refuse.Bad(loopOptionsHint, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+	}
+	return m.Filled(), nil
+}
+
+// checkScripts refuses a request that names a script as a model, unless the operator has approved
+// its content or keeps it in a trusted place: a client must not make the node read any other
+// file.
+func (b *Builder) checkScripts(r client.RunRequest) error {
+	for _, route := range trust.RoutesOf(r) {
+		path, ok := trust.ScriptPath(route)
+		if !ok || b.cfg.Routes.IsOwn(route) || route == b.cfg.Model {
+			continue
+		}
+		if _, err := b.cfg.Routes.ReadScript(path, b.cfg.Trust.TrustsNamedScript); err != nil {
+			return b.badScript(route, path, err)
+		}
+	}
+	return nil
+}
+
+// badScript explains why a request cannot use a script. About a file that is not approved a client learns nothing:
+// neither whether it exists, nor its contents.
+func (b *Builder) badScript(route, path string, err error) error {
+	isOpen := b.cfg.Trust.OwnHand || trust.ContainingPlace(trust.Resolved(path), b.cfg.Trust.Places) != ""
+	switch {
+	case errors.Is(err, scriptfile.ErrScript):
+		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
+	case isOpen && errors.Is(err, fs.ErrNotExist):
+		return refuse.Bad("name one that is there", "model %s: there is no such file", route)
+	case isOpen && !errors.Is(err, routes.ErrNotApproved):
+		return refuse.Bad("name a regular file", "model %s: %v", route, err)
+	}
+	return refuse.Forbidden("check that the file is there; start the node with --trust "+filepath.Dir(path)+", or use `troupe run -m` on its machine",
+		"model %s: a request cannot name a script that is missing, or that the user of this node has not approved", route)
+}
+
+// badModel explains why a model cannot be used. A script that a run may have written is forbidden, whether a
+// user, a file or a request names it.
+func badModel(err error, hint, format string, args ...any) error {
+	if errors.Is(err, routes.ErrNotApproved) {
+		return refuse.Forbidden("approve the content with `troupe run -m` or `troupe run --agents` on the machine of the node, or keep the script outside of the roots",
+			format, args...)
+	}
+	return refuse.Bad(hint, format, args...)
+}

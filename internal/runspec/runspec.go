@@ -1,0 +1,147 @@
+// Package runspec builds a run: it makes the first entry of a run's log, supervisor.Opened,
+// from the request of a client. After that entry, only the log decides what the run is.
+//
+// Build is a pipeline of values. Each stage is given the values of those before it, and
+// returns what it adds and its warnings; it changes nothing else. The stages, in order:
+//
+//  1. accept checks the request alone: limits, the directory, loop options, scripts that it
+//     names. It is first because it needs nothing and reads no file whose name it has not
+//     checked. It also lists the requested agents, once.
+//  2. chooseModels finds the run's model and its fallbacks. Agents inherit the model, and a
+//     limit in money depends on what the chain costs, so this comes before any agent.
+//  3. resolveAgents lists the definitions: built-in agents, the plan, agents of the program,
+//     agent files. Their order decides precedence. The stage needs the model,
+//     because a file may name another one, and a share of the limits. Then it leaves out
+//     what does not fit the first entry, before tools are granted to it.
+//  4. resolveTools lists the tools and grants them. Within it the order is: MCP servers (agent
+//     files may define some), the tools of the directory and of the loop, restricted tools
+//     that a definition or the request names, what the request takes away, the class of each
+//     tool, then rights by name. Classes come after all tools are known, and the hook that
+//     asks a person comes after the classes, because irreversible tools need it.
+//  5. attach checks attachments against the models that the root may call: the root's
+//     definition decides which, and it has its model and options by now.
+//  6. place chooses the node pools. An agent that lives elsewhere loses the tools of the
+//     directory, so tools are known before it.
+//  7. addHooks adds the operator's hooks behind those of definitions, which stages 3 and 4 made.
+//  8. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
+//     before the prompts are composed: a prompt names the day, which must not count as a difference.
+//  9. composePrompts composes the system prompts. It starts the recording of the run's
+//     exchanges, the only effect besides the blobs of attachments, so it is last: a request
+//     that is refused records nothing.
+package runspec
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/routes"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Config holds what a node contributes to the runs that it builds.
+type Config struct {
+	// Routes finds models, Recordings record their exchanges or replay them.
+	Routes     *routes.Resolver
+	Recordings routes.Recordings
+	// Model is the operator's route: requests may name it, whatever kind of route it is.
+	Model string
+	// Trust decides which files requests may name.
+	Trust trust.Policy
+	// Tools makes the tools of agents.
+	Tools *toolset.Builder
+	// OwnTools and Agents are those of the program that embeds the node.
+	OwnTools []string
+	Agents   []agentfile.Definition
+	// Hooks are the operator's own, for every agent of every run.
+	Hooks []spec.Hook
+	// Env reads the environment.
+	Env func(string) string
+	// Upward lets agents read a project's instructions above the directory of the run.
+	Upward bool
+	// Mask finds secrets in attachments, and Blobs keep them. Without Blobs a request
+	// with attachments is refused.
+	Mask  *redact.Masker
+	Blobs mailbox.Blobs
+	// Rules returns the rules version of a new run.
+	Rules func() int
+	// Pools are the node pools of a shared server; nil: this node owns all logs.
+	Pools *Pools
+	// Machine names the pool of runs that have a directory.
+	Machine string
+}
+
+// Builder builds runs. It is safe for concurrent use.
+type Builder struct{ cfg Config }
+
+// New returns a Builder.
+func New(cfg Config) *Builder { return &Builder{cfg} }
+
+// buildTimeout bounds the building of a run.
+const buildTimeout = 30 * time.Second
+
+// Build makes the first entry of a run, and the answer to the client. See the package
+// comment for its stages.
+func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	a.RunID = r.RunID
+	req, err := b.accept(r)
+	if err != nil {
+		return o, a, err
+	}
+	models, err := b.chooseModels(ctx, req)
+	if err != nil {
+		return o, a, err
+	}
+	team, err := b.resolveAgents(req, models)
+	if err != nil {
+		return o, a, err
+	}
+	tools, err := b.resolveTools(req, models, team)
+	if err != nil {
+		return o, a, err
+	}
+	media, err := b.attach(ctx, req, models, tools.definition(team.root))
+	if err != nil {
+		return o, a, err
+	}
+	placed, err := b.place(ctx, req, tools)
+	if err != nil {
+		return o, a, err
+	}
+	hooks, err := b.addHooks(req, models.options, placed.definitions)
+	if err != nil {
+		return o, a, err
+	}
+	recorded, err := b.recordVersions(req, models.model, tools, placed.definitions)
+	if err != nil {
+		return o, a, err
+	}
+	prompts, err := b.composePrompts(req, models.choice, recorded.definitions)
+	if err != nil {
+		return o, a, err
+	}
+	o = supervisor.Opened{Run: r.RunID, Conversation: r.Conversation, Goal: r.Prompt, Media: media.media, Root: team.root,
+		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
+		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: req.policy,
+		Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
+		Workspace: req.workspace, Writable: toolset.Writable(r.Yes), Rules: b.cfg.Rules(), LoopOptions: models.options,
+		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced}
+	o.LoopOptions.Hooks = hooks.hooks
+	if len(prompts.definitions) > 0 {
+		o.LoopOptions.Dynamic = prompts.dynamic
+	}
+	warnings := slices.Concat(models.warnings, team.warnings, tools.warnings, media.warnings,
+		warnMissingDirectory(req, tools, team.root), placed.warnings, hooks.warnings, prompts.warnings)
+	a.Notes = toolset.FirstFew(warnings, toolset.NotesMax, "notes")
+	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens
+	return o, a, nil
+}

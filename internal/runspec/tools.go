@@ -1,0 +1,184 @@
+package runspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// toolbox holds the tools of a run, and the definitions with their grants.
+type toolbox struct {
+	tools       []model.ToolSpec
+	servers     []spec.Server
+	commands    []spec.Command
+	definitions []supervisor.Definition
+	warnings    []string
+}
+
+// definition returns the definition of an agent; the zero value if it does not exist.
+func (t toolbox) definition(name string) (d supervisor.Definition) {
+	if i := definitionOf(t.definitions, name); i >= 0 {
+		d = t.definitions[i]
+	}
+	return d
+}
+
+// resolveTools lists the tools of the run and grants them to its agents.
+func (b *Builder) resolveTools(req request, m models, in team) (t toolbox, err error) {
+	t.commands = in.commands
+	found, err := b.findServers(req, in)
+	if err != nil {
+		return t, err
+	}
+	t.servers, t.warnings = found.servers, found.warnings
+	grants := grantServers(req, m, in, found)
+	t.warnings = append(t.warnings, grants.warnings...)
+	t.definitions = grants.definitions
+	allowed, disallowed := refNames(agentfile.Refs(grants.allowed)), disallowedTools(grants.disallowed)
+	// A tool that is disallowed by name is denied to the root and to all agents below it.
+	root := definitionOf(t.definitions, in.root)
+	t.definitions[root].Deny = slices.Concat(t.definitions[root].Deny, disallowed)
+	brought := slices.Concat(in.tools, found.tools)
+	if t.tools, err = b.listTools(req, m.options, t.definitions, brought); err != nil {
+		return t, err
+	}
+	restricted, err := b.grantRestricted(req, allowed, t)
+	if err != nil {
+		return t, err
+	}
+	t.tools, t.definitions = append(t.tools, restricted.tools...), restricted.definitions
+	t.warnings = append(t.warnings, unknownTools(t.tools, slices.Concat(allowed, disallowed))...)
+	t.tools = slices.DeleteFunc(t.tools, func(s model.ToolSpec) bool {
+		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
+	})
+	classified, warnings, err := b.cfg.Tools.Classify(t.tools, req.settings)
+	if err != nil {
+		return t, err
+	}
+	t.tools, t.warnings = classified, append(t.warnings, warnings...)
+	t.definitions = expandRights(t.definitions, t.tools)
+	t.definitions = b.withApprovals(req, grants, t)
+	return t, checkEvidence(t.tools, t.definitions, m.options)
+}
+
+// listTools returns the tools of the directory, those of the loop, and those of the program
+// and of agent files.
+func (b *Builder) listTools(req request, options spec.LoopOptions, defs []supervisor.Definition, brought []model.ToolSpec) ([]model.ToolSpec, error) {
+	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := b.cfg.Tools.ReaderSpec(slices.Concat(specs, brought))
+	if err != nil {
+		return nil, err
+	}
+	loop := []model.ToolSpec{delegateSpec(defs, options.Kin)}
+	if options.Kin {
+		loop = append(loop, agent.SendSpec())
+	}
+	if options.Ask {
+		loop = append(loop, agent.AskSpec())
+	}
+	if options.Journal {
+		loop = append(loop, agent.JournalTools()...)
+	}
+	return slices.Concat(specs, loop, reader, brought), nil
+}
+
+func refNames(refs []agentfile.ToolRef) []string {
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = r.Name
+	}
+	return list
+}
+
+// disallowedTools returns the tools that a request disallows as a whole.
+func disallowedTools(disallowed []string) []string {
+	_, whole := agentfile.DeniedCommands(agentfile.Refs(disallowed))
+	return refNames(whole)
+}
+
+// onlyReads stands in a definition's Deny for all tools that change something, until the
+// tools of the run are known; no tool has this name.
+const onlyReads = "class: not read"
+
+// expandRights replaces names that match several tools by those tools.
+func expandRights(defs []supervisor.Definition, tools []model.ToolSpec) []supervisor.Definition {
+	all, defs := toolset.Names(tools), slices.Clone(defs)
+	for i, d := range defs {
+		d.Tools, d.Deny = agentfile.Expand(d.Tools, all), agentfile.Expand(d.Deny, all)
+		if k := slices.Index(d.Deny, onlyReads); k >= 0 {
+			d.Deny = slices.Delete(slices.Clone(d.Deny), k, k+1)
+			for _, s := range tools {
+				if s.Class != model.Read && !slices.Contains(toolset.LoopTools, s.Name) {
+					d.Deny = append(d.Deny, s.Name)
+				}
+			}
+		}
+		defs[i] = d
+	}
+	return defs
+}
+
+// checkEvidence refuses required evidence of tools that no agent of the run has: such a run
+// could only end as incomplete.
+func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, options spec.LoopOptions) error {
+	check := func(who string, r spec.Require) error {
+		for _, e := range r.Evidence {
+			if toolset.Index(tools, e.Tool) < 0 {
+				hint := "`troupe tools list` shows the tools"
+				if near := config.Near(e.Tool, toolset.Names(tools)); near != "" {
+					hint = "did you mean " + near + "?"
+				}
+				return refuse.Bad(hint, "%sa result of %s is required, and there is no such tool", who, e.Tool)
+			}
+		}
+		return nil
+	}
+	for _, d := range defs {
+		if err := check("agent "+d.Name+": ", d.LoopOptions.Require); err != nil {
+			return err
+		}
+	}
+	return check("", options.Require)
+}
+
+// unknownTools warns about allowed or disallowed names that match no tool: a misspelled
+// name would otherwise have no effect, without any notice.
+func unknownTools(there []model.ToolSpec, named []string) (warnings []string) {
+	for _, name := range named {
+		if toolset.Index(there, name) < 0 && !agentfile.Builtin(name) {
+			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.Meant(name)))
+		}
+	}
+	return warnings
+}
+
+// directoryTools are the built-in tools that exist only with a directory.
+var directoryTools = []string{shell.Name, "edit_file", "git_blame", "git_log", "git_numstat", "git_show", "glob", "grep", "list_dir", "read_file", "write_file"}
+
+// warnMissingDirectory warns about tools of the root that do not exist, because the run has
+// no directory.
+func warnMissingDirectory(req request, t toolbox, root string) []string {
+	if req.workspace != "" {
+		return nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(t.definition(root).Tools), func(name string) bool {
+		return !slices.Contains(directoryTools, name) || toolset.Index(t.tools, name) >= 0
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s names %s, which it does not have here: give the run a directory with --dir", root, strings.Join(missing, ", "))}
+}

@@ -1,0 +1,93 @@
+package runspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// versionBytes is how many bytes of a hash identify a version.
+const versionBytes = 8
+
+// Version returns the hash of any value that has a JSON form.
+func Version(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "" // no version: a value that cannot be encoded never counts as changed
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:versionBytes])
+}
+
+// recorded are the hashes of the configuration that a run begins with.
+type recorded struct {
+	hashes      map[string]string
+	definitions []supervisor.Definition // with the hashes of their prompts
+}
+
+// recordVersions records the configuration that a run begins with, before its prompts are
+// composed: a node that takes the run over compares (F4).
+func (b *Builder) recordVersions(req request, run spec.Model, t toolbox, defs []supervisor.Definition) (r recorded, err error) {
+	var restricted []string
+	for _, name := range toolset.ByName {
+		if toolset.Index(t.tools, name) >= 0 && !toolset.IsCommand(t.commands, name) {
+			restricted = append(restricted, name)
+		}
+	}
+	if r.hashes, err = b.toolVersions(req.workspace, restricted); err != nil {
+		return r, err
+	}
+	r.definitions = slices.Clone(defs)
+	r.hashes[spec.HooksVersion], r.hashes[spec.PolicyVersion] = Version(b.cfg.Hooks), Version(req.policy)
+	r.hashes[spec.RouteOf(run.Name)] = Version(priced(run))
+	for i, d := range r.definitions {
+		if d.Hash == "" {
+			r.definitions[i].Hash = Version(d.System)
+		}
+		if d.Model != nil {
+			r.hashes[spec.RouteOf(d.Model.Name)] = Version(priced(*d.Model))
+		}
+	}
+	return r, nil
+}
+
+// priced returns the model of a route, without the options of a particular agent.
+func priced(m spec.Model) spec.Model {
+	m.Price.Allowed = false // an option, too
+	return spec.Model{Name: m.Name, Window: m.Window, Price: m.Price, Output: m.Output}
+}
+
+// toolVersions returns the versions of the tools that this node has in a directory, each
+// with the class that the operator's settings give it. The directory's own file does not
+// count: an agent that may write there could hide a difference, or make one. further are
+// the tools that were named.
+func (b *Builder) toolVersions(dir string, further []string) (map[string]string, error) {
+	specs, err := b.cfg.Tools.DirectorySpecs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range further {
+		t, err := b.cfg.Tools.Tool(name, dir, "")
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, t.Spec())
+	}
+	if specs, _, err = b.cfg.Tools.Classify(specs, nil); err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for _, s := range specs {
+		versions[spec.ToolVersion+s.Name] = toolVersion(s)
+	}
+	return versions, nil
+}
+
+func toolVersion(s model.ToolSpec) string { return string(s.Class) + ":" + Version(s) }

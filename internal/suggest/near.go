@@ -1,0 +1,39 @@
+// Package suggest finds the name that a misspelled word probably stands for.
+package suggest
+
+import "strings"
+
+// WordMax bounds the words that are compared.
+const WordMax = 64
+
+// Plain returns a word without the parts that people spell differently.
+func Plain(word string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
+}
+
+// Distance returns how many letters must be inserted, deleted, replaced or swapped with
+// their neighbour.
+func Distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	rows := make([][]int, len(x)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(y)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		for j := 1; j <= len(y); j++ {
+			differ := 1
+			if x[i-1] == y[j-1] {
+				differ = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+differ)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(x)][len(y)]
+}

@@ -1,0 +1,169 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	tookColumns = 8  // of the time at the end of a line
+	barMin      = 12 // of the bars
+	markEvery   = 16 // columns between the marks of the axis, at least
+)
+
+// paint defines the look of one kind of span. Earlier kinds cover later ones.
+type paint struct {
+	kind  SpanKind
+	name  string // "" : any
+	glyph string
+	style func(Style) func(string) string
+	what  string
+}
+
+var paints = []paint{
+	{ModelSpan, "", "█", func(s Style) func(string) string { return s.Green }, "model"},
+	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
+	{WaitingSpan, forPerson, "?", func(s Style) func(string) string { return s.Yellow }, "waits for a person"},
+	{WaitingSpan, forRetry, "×", func(s Style) func(string) string { return s.Red }, "waits to try again"},
+	{WaitingSpan, forBudget, "·", func(s Style) func(string) string { return s.Yellow }, "waits for the budget"},
+	{WaitingSpan, "", "░", func(s Style) func(string) string { return s.Dim }, "waits for children"},
+	{TurnSpan, "", "─", func(s Style) func(string) string { return s.Dim }, "rest of a turn"},
+}
+
+func paintOf(s Span) int {
+	for i, p := range paints {
+		if p.kind == s.Kind && (p.name == "" || p.name == s.Name) {
+			return i
+		}
+	}
+	return len(paints) - 1
+}
+
+// Lines draws a bar for each agent over the time of the run, an axis above the bars and a
+// legend below: no line is wider than width.
+func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
+	if t.began.IsZero() {
+		return []string{Cut("nothing has happened yet", width)}
+	}
+	rows := t.tree.rows(false)
+	names := 0
+	for _, r := range rows {
+		names = max(names, Width(r.branch)+Width(Line(r.m.label())))
+	}
+	names = min(names, nameColumns, max(doingMin, width/3))
+	bars := max(barMin, width-names-tookColumns-2)
+	total := max(1, t.until(now).Sub(t.began).Milliseconds())
+	spans := map[string][]Span{}
+	used := map[int]bool{}
+	for _, sp := range t.Spans(now) {
+		spans[sp.Agent] = append(spans[sp.Agent], sp)
+	}
+	lines := []string{Cut(Pad("", names)+" "+s.Dim(axis(bars, total)), width)}
+	for _, r := range rows {
+		list := spans[r.m.id]
+		name := Pad(Line(r.m.label()), max(1, names-Width(r.branch)))
+		lines = append(lines, Cut(s.Dim(r.branch)+s.Bold(name)+" "+draw(s, list, bars, total, used)+" "+
+			fmt.Sprintf("%*s", tookColumns, took(list)), width))
+	}
+	return append(lines, legend(s, used, width)...)
+}
+
+// draw makes one bar. Each column shows the kind that took most of its time.
+func draw(s Style, list []Span, columns int, total int64, used map[int]bool) string {
+	var b strings.Builder
+	for c := range columns {
+		from, to := int64(c)*total/int64(columns), int64(c+1)*total/int64(columns)
+		best := cell(list, from, max(to, from+1))
+		if best < 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		used[best] = true
+		b.WriteString(paints[best].style(s)(paints[best].glyph))
+	}
+	return b.String()
+}
+
+// cell returns the paint of a stretch of time, -1 for none. The rest of a turn shows only
+// if there is nothing else.
+func cell(list []Span, from, to int64) int {
+	spent := make([]int64, len(paints))
+	seen := false
+	for _, sp := range list {
+		// A span without duration is visible, too.
+		if n := min(sp.EndMS, to) - max(sp.StartMS, from); n > 0 || n == 0 && sp.StartMS == sp.EndMS && sp.StartMS < to {
+			spent[paintOf(sp)] += max(n, 1)
+			seen = true
+		}
+	}
+	if !seen {
+		return -1
+	}
+	best := len(paints) - 1
+	for i := range paints[:len(paints)-1] {
+		if spent[i] > 0 && (best == len(paints)-1 || spent[i] > spent[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// took returns the time from the first span of an agent to the end of its last.
+func took(list []Span) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	first, last := list[0].StartMS, int64(0)
+	for _, sp := range list {
+		last = max(last, sp.EndMS)
+	}
+	return Took(time.Duration(last-first) * time.Millisecond)
+}
+
+// axis returns a line of times, each above its column.
+func axis(columns int, total int64) string {
+	line := []rune(strings.Repeat(" ", columns))
+	marks := max(1, columns/markEvery)
+	free := 0
+	for i := range marks + 1 {
+		at := i * columns / marks
+		text := []rune(Took(time.Duration(int64(at)*total/int64(columns)) * time.Millisecond))
+		if i == 0 {
+			text = []rune("0")
+		}
+		if i == marks { // the end of the line is the end of the run
+			at = columns - len(text)
+		}
+		if at >= free && at+len(text) <= columns {
+			copy(line[at:], text)
+			free = at + len(text) + 1
+		}
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+// legend explains the signs in use, in as many lines as needed.
+func legend(s Style, used map[int]bool, width int) []string {
+	var lines []string
+	line := ""
+	for i, p := range paints {
+		if !used[i] {
+			continue
+		}
+		part := p.style(s)(p.glyph) + " " + p.what
+		switch {
+		case line == "":
+			line = part
+		case Width(line)+3+Width(part) > width:
+			lines, line = append(lines, line), part
+		default:
+			line += "   " + part
+		}
+	}
+	lines = append(lines, line)
+	for i := range lines {
+		lines[i] = Cut(lines[i], width)
+	}
+	return lines
+}

@@ -1,0 +1,236 @@
+package term
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+)
+
+// Tree is a run as a tree, built from its events. The zero Tree is ready.
+type Tree struct {
+	Goal   string
+	Model  string
+	Began  time.Time
+	Ended  time.Time // zero while the run lives
+	Budget event.BudgetChanged
+	Calls  int // tool calls that have ended
+	Result *event.Result
+
+	agents map[string]*member
+	order  []string // of arrival
+	notice string   // about the run as a whole
+}
+
+// member is one agent of the tree.
+type member struct {
+	id, name, parent string
+	turn             int
+	doing            string
+	calls            []call // in progress
+	tokens           int64
+	began, ended     time.Time
+	reason           spec.Reason
+	detail           string
+	asks             bool
+}
+
+// call is a call in progress; a child's is not the agent's own work.
+type call struct {
+	id, label string
+	child     bool
+}
+
+// Busy reports whether a tool is running. An agent that asks the user runs none: the call
+// that it asks about was lost with the process that began it.
+func (t *Tree) Busy() bool {
+	for _, m := range t.agents {
+		for _, c := range m.calls {
+			if !c.child && !m.asks {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Asking counts the queries that wait for the user: how many agents ask.
+func (t *Tree) Asking() int {
+	n := 0
+	for _, m := range t.agents {
+		if m.asks {
+			n++
+		}
+	}
+	return n
+}
+
+// Name returns the name of an agent's definition, or its id.
+func (t *Tree) Name(id string) string {
+	if m := t.agents[id]; m != nil && m.name != "" {
+		return m.name
+	}
+	return id
+}
+
+// Take adds the next event of the run.
+func (t *Tree) Take(e client.Event) {
+	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
+	switch e.Agent {
+	case "super":
+		t.run(e, at)
+		return
+	case "":
+		return // it has no place in a tree
+	}
+	m := t.member(e.Agent)
+	if m.parent == "" {
+		m.parent = e.Parent
+	}
+	m.turn = max(m.turn, e.Turn)
+	switch e.Kind {
+	case event.KindAgentStarted:
+		if d, ok := decode[event.AgentStarted](e); ok {
+			m.name, m.began, m.doing = d.Name, at, "started"
+		}
+	case event.KindAgentResumed:
+		m.doing = "resumed"
+	case event.KindAgentFinished:
+		if d, ok := decode[event.AgentFinished](e); ok {
+			m.reason, m.detail, m.ended = d.Reason, d.Detail, at
+			m.turn, m.calls, m.asks = d.Turns, nil, false
+		}
+	default:
+		m.step(e)
+		t.count(e)
+	}
+}
+
+// run processes an event of the supervisor.
+func (t *Tree) run(e client.Event, at time.Time) {
+	switch e.Kind {
+	case event.KindRunStarted:
+		if d, ok := decode[event.RunStarted](e); ok {
+			t.Goal, t.Model, t.Began = d.Goal, d.Model, at
+			t.Budget.Limit.Tokens, t.Budget.Limit.Nano = d.Limits.Tokens, d.Limits.Nano
+		}
+	case event.KindRunFinished:
+		if d, ok := decode[event.Result](e); ok {
+			t.Result, t.Ended, t.notice = &d, at, ""
+			t.Budget.Used, t.Budget.Reserved = d.Budget.Used, d.Budget.Reserved
+		}
+	case event.KindAgentSpawned:
+		if d, ok := decode[event.AgentSpawned](e); ok && d.Agent != "" {
+			m := t.member(string(d.Agent))
+			m.name, m.parent = d.Name, string(d.Parent)
+		}
+	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
+		if d, ok := decode[event.BudgetChanged](e); ok {
+			t.Budget = d
+			if d.Why != "" && e.Kind != event.KindBudgetSettled {
+				t.notice = "closing: " + string(d.Why)
+			}
+		}
+	case event.KindWarningRaised:
+		if d, ok := decode[event.Warning](e); ok && d.What == "cancel" {
+			t.notice = "stopping"
+			if d.Now {
+				t.notice = "stopping now"
+			}
+		}
+	}
+}
+
+func (t *Tree) member(id string) *member {
+	if t.agents == nil {
+		t.agents = map[string]*member{}
+	}
+	m := t.agents[id]
+	if m == nil {
+		m = &member{id: id, doing: "queued"}
+		t.agents[id] = m
+		t.order = append(t.order, id)
+	}
+	return m
+}
+
+func (t *Tree) count(e client.Event) {
+	if e.Kind == event.KindToolFinished {
+		t.Calls++
+	}
+}
+
+// step processes an event of an agent.
+func (m *member) step(e client.Event) {
+	switch e.Kind {
+	case event.KindTurnStarted:
+		m.doing = "thinking"
+		if d, ok := decode[event.TurnStarted](e); ok && d.Transition != "" && d.Transition != spec.NextTurn {
+			m.doing = "thinking (" + string(d.Transition) + ")"
+		}
+	case event.KindMessageDelta:
+		m.doing = "writing"
+	case event.KindMessageReasoning:
+		m.doing = "reasoning"
+	case event.KindModelFinished:
+		if d, ok := decode[event.ModelFinished](e); ok {
+			m.tokens += d.Usage.Total()
+		}
+	case event.KindModelRetry, event.KindErrorRaised:
+		if d, ok := decode[event.ModelFinished](e); ok {
+			m.tokens += d.Usage.Total()
+			m.doing = "model " + string(d.Error)
+		}
+	case event.KindToolStarted, event.KindDelegationRequested:
+		if d, ok := decode[event.ToolCall](e); ok {
+			m.calls = append(m.without(d.Call), call{d.Call, label(d), d.Child != ""})
+		}
+	case event.KindAgentWaiting:
+		m.doing = "waits for its children"
+	case event.KindToolFinished, event.KindDelegationFinished, event.KindDelegationBackground:
+		if d, ok := decode[event.ToolCall](e); ok {
+			m.calls = m.without(d.Call)
+		}
+	case event.KindGatePaused:
+		if d, ok := decode[event.GatePaused](e); ok {
+			m.doing = "waits for " + d.Model
+		}
+	case event.KindModelFallback:
+		if d, ok := decode[event.Fallback](e); ok {
+			m.doing = "goes on with " + d.To
+		}
+	case event.KindToolRetry:
+		if d, ok := decode[event.ToolRetry](e); ok {
+			m.calls, m.doing = m.without(d.Call), "will run "+d.Tool+" again"
+		}
+	case event.KindStopProposed:
+		m.doing = "has an answer"
+	case event.KindStopVetoed:
+		if d, ok := decode[event.Stop](e); ok {
+			m.doing = "sent back: " + d.Why
+		}
+	case event.KindQueryAsked, event.KindAgentParked:
+		if d, ok := decode[event.AgentParked](e); ok {
+			m.doing, m.asks = "asks: "+d.Question, true
+		}
+	case event.KindQueryAnswered:
+		m.doing, m.asks = "answered", false
+	}
+}
+
+func (m *member) without(id string) []call {
+	var rest []call
+	for _, c := range m.calls {
+		if c.id != id {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// decode decodes an event's data; ok is false if the data does not fit its kind.
+func decode[D any](e client.Event) (d D, ok bool) {
+	return d, json.Unmarshal(e.Data, &d) == nil
+}

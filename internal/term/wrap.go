@@ -1,0 +1,63 @@
+package term
+
+import "strings"
+
+// Wrap breaks clean text into lines of at most width columns, at spaces where
+// there are some; newlines of the text stay. It has no colours.
+func Wrap(text string, width int) []string {
+	width = max(1, width)
+	var lines []string
+	for para := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
+		line := ""
+		for word := range strings.SplitSeq(strings.TrimRight(para, " "), " ") {
+			if line != "" && Width(line)+1+Width(word) > width {
+				lines, line = append(lines, line), ""
+			} else if line != "" {
+				line += " "
+			}
+			for Width(word) > width {
+				head := fitting(word, width)
+				lines, word = append(lines, word[:head]), word[head:]
+			}
+			line += word
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// fitting returns how many bytes of a word fit into width columns, one character at least.
+func fitting(word string, width int) int {
+	n := 0
+	for i, r := range word {
+		if n += columns(r); n > width && i > 0 {
+			return i
+		}
+	}
+	return len(word)
+}
+
+// Pairs draws names beside their values, with the names in one column and the values
+// wrapped. It omits a value without lines.
+func Pairs(s Style, pairs [][2]string, width int) []string {
+	names := 0
+	for _, p := range pairs {
+		if p[1] != "" {
+			names = max(names, Width(p[0]))
+		}
+	}
+	var lines []string
+	for _, p := range pairs {
+		if p[1] == "" {
+			continue
+		}
+		name := s.Dim(Pad(p[0], names)) + "  "
+		for i, line := range Wrap(p[1], max(barMin, width-names-2)) {
+			if i > 0 {
+				name = strings.Repeat(" ", names+2)
+			}
+			lines = append(lines, strings.TrimRight(name+line, " "))
+		}
+	}
+	return lines
+}

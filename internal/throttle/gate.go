@@ -1,0 +1,382 @@
+// Package throttle is the throttle of one provider, model and key as a value: Step takes a
+// Gate and an Event and returns the next Gate and the effects to carry out. Every model call
+// of a node passes it, so that when one call is rate-limited, all calls back off; the
+// throttle sends the provider's refusals to the other nodes as a Notice, and theirs arrive as
+// Heard.
+//
+// It has no clock, goroutine or random number: times are milliseconds of any clock that does
+// not go back, and randomness comes from the seed that it was made with. No log holds its
+// state, and the state need not survive: what a throttle forgets, it learns again from the
+// next refusal.
+package throttle
+
+import (
+	"github.com/benbjohnson/immutable"
+)
+
+// Limits of a gate, in milliseconds where they are times. Zero fields mean the
+// defaults that DefaultLimits gives.
+type Limits struct {
+	// PauseMax is the longest pause that a provider may ask for.
+	PauseMax int64
+	// BackoffMin is the first pause if the provider names none; it doubles with each refusal
+	// up to BackoffMax, until a request is answered.
+	BackoffMin, BackoffMax int64
+	// JitterMax is the most that a pause is extended at random, so that the nodes do not all
+	// begin at once.
+	JitterMax int64
+	// Hold is the longest a caller with a reservation may queue.
+	Hold int64
+	// Ticket is how long an admitted caller may take to send its request.
+	Ticket int64
+	// Failures in a row open the breaker, for BreakerMin at first, BreakerMax at most.
+	Failures               int
+	BreakerMin, BreakerMax int64
+	// Window is how many requests may be in flight before the first refusal.
+	Window int
+	// Burst is the period whose requests and tokens may be spent at once.
+	Burst int64
+	// Forget is how long after a refusal the window returns to its initial width, and how long
+	// rates from another node apply.
+	Forget int64
+}
+
+// DefaultLimits are the limits that apply unless others are set.
+func DefaultLimits() Limits {
+	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, Hold: 1000, Ticket: 10_000,
+		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, Window: 4096, Burst: 10_000, Forget: 10 * 60_000}
+}
+
+func (l Limits) filled() Limits {
+	d := DefaultLimits()
+	for _, p := range [...]struct {
+		to *int64
+		or int64
+	}{{&l.PauseMax, d.PauseMax}, {&l.BackoffMin, d.BackoffMin}, {&l.BackoffMax, d.BackoffMax}, {&l.JitterMax, d.JitterMax}, {&l.Hold, d.Hold},
+		{&l.Ticket, d.Ticket}, {&l.BreakerMin, d.BreakerMin}, {&l.BreakerMax, d.BreakerMax}, {&l.Burst, d.Burst}, {&l.Forget, d.Forget}} {
+		if *p.to <= 0 {
+			*p.to = p.or
+		}
+	}
+	if l.Failures <= 0 {
+		l.Failures = d.Failures
+	}
+	if l.Window <= 0 {
+		l.Window = d.Window
+	}
+	return l
+}
+
+// Verdict is how a request was answered.
+type Verdict string
+
+// Verdicts. Limited and Overloaded come from the provider itself and bind every node; Failed
+// is what only this node has seen. Neutral says nothing about the provider: the call was
+// canceled, or never made.
+const (
+	OK         Verdict = "ok"
+	Limited    Verdict = "rate_limit"
+	Overloaded Verdict = "overload"
+	Failed     Verdict = "network"
+	Neutral    Verdict = "neutral"
+)
+
+// Events.
+type (
+	// Asked says that a caller wants to make a call. Who names the caller, which asks for one
+	// call at a time; Call names the request. With Held the caller has a reservation, and
+	// waits for Hold at most; without it, the caller waits for its turn and then asks again
+	// with Held.
+	Asked struct {
+		At        int64
+		Who, Call string
+		Run       string
+		Tokens    int64 // an estimate; corrected by the actual count
+		Held      bool
+	}
+	// Left says that a caller has withdrawn: a request of it that has not begun never will.
+	Left struct {
+		At  int64
+		Who string
+	}
+	// Began says that the provider has begun to answer a request.
+	Began struct {
+		At   int64
+		Call string
+	}
+	// Answered ends a request. AfterMS is the pause that the provider asked for, Used the
+	// tokens that it counted; either is 0 if the provider does not report it.
+	Answered struct {
+		At      int64
+		Call    string
+		As      Verdict
+		AfterMS int64
+		Used    int64
+	}
+	// Heard is a notice that the provider gave another node.
+	Heard struct {
+		At int64
+		Notice
+	}
+	// Ruled sets how many requests and tokens a minute the key allows; 0 is unknown.
+	Ruled struct {
+		At               int64
+		Requests, Tokens int64
+	}
+	// Shared sets how many nodes share the limits of the key.
+	Shared struct {
+		At    int64
+		Nodes int
+	}
+	// Ticked says that time has passed.
+	Ticked struct{ At int64 }
+)
+
+// Event is one of the events above.
+//
+//sumtype:decl
+type Event interface{ at() int64 }
+
+func (e Asked) at() int64    { return e.At }
+func (e Left) at() int64     { return e.At }
+func (e Began) at() int64    { return e.At }
+func (e Answered) at() int64 { return e.At }
+func (e Heard) at() int64    { return e.At }
+func (e Ruled) at() int64    { return e.At }
+func (e Shared) at() int64   { return e.At }
+func (e Ticked) at() int64   { return e.At }
+
+// Effects.
+type (
+	// Admit lets a request begin if the caller asked with Held; a caller that waited without a
+	// reservation may now obtain one.
+	Admit struct {
+		Who, Call string
+		Held      bool
+	}
+	// Refuse rejects a caller that asked with Held: the throttle does not open in time. The
+	// caller may try again after AfterMS.
+	Refuse struct {
+		Who, Call string
+		AfterMS   int64
+		Why       Verdict
+	}
+	// Tell is a notice to send to the other nodes.
+	Tell struct{ Notice }
+)
+
+// Effect is one of the effects above.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+func (Admit) effect()  {}
+func (Refuse) effect() {}
+func (Tell) effect()   {}
+
+// Notice is what the provider itself told a node. It applies for PauseMS from the moment it
+// was sent; a pause of 0 ends a closure caused by overload.
+type Notice struct {
+	PauseMS  int64   `json:"pause_ms,omitempty"`
+	Why      Verdict `json:"why,omitempty"`
+	Requests int64   `json:"requests_per_minute,omitempty"`
+	Tokens   int64   `json:"tokens_per_minute,omitempty"`
+}
+
+// Breaker is the state of the breaker.
+type Breaker string
+
+// The zero Breaker is closed, and lets every request through. Open lets none through, Half
+// one request as a trial.
+const (
+	Closed Breaker = ""
+	Open   Breaker = "open"
+	Half   Breaker = "half_open"
+)
+
+// Gate is the state of a throttle. It is a value: Step never changes one that it was given.
+type Gate struct {
+	limits Limits
+	seed   uint64
+	now    int64
+
+	until  int64 // no request is admitted before it
+	why    Verdict
+	said   int64 // end of the pause that the other nodes were told
+	streak int   // refusals without an answer in between, of requests each sent after the one before
+
+	breaker Breaker
+	fails   int    // in a row
+	opened  int    // how often in a row
+	trial   string // the request on trial; "": none
+	ours    bool   // the provider itself caused it to open
+
+	window int64 // thousandths of requests at once
+	knee   int64 // where the window grows slower
+	cut    int64 // when it was last cut
+	flying *immutable.Map[string, flight]
+
+	nodes    int
+	own      Ruled // the rates that were set here
+	lent     int64 // until when the rates of another node apply instead; 0: they do not
+	requests bucket
+	tokens   bucket
+
+	queue   queue
+	tickets *immutable.SortedMap[string, ticket] // by caller
+}
+
+// flight is a request in flight.
+type flight struct {
+	since  int64
+	tokens int64
+}
+
+// ticket admits one caller that was waiting without a reservation.
+type ticket struct {
+	until  int64
+	tokens int64
+}
+
+// New makes a throttle that is open. Throttles of different nodes need different seeds.
+func New(l Limits, seed uint64) Gate {
+	l = l.filled()
+	return Gate{limits: l, seed: seed, nodes: 1, window: int64(l.Window) * milli, knee: int64(l.Window) * milli, cut: -1,
+		flying: immutable.NewMap[string, flight](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue()}
+}
+
+// milli is the unit of windows.
+const milli = 1000
+
+// Step applies one event.
+func (g Gate) Step(e Event) (Gate, []Effect) {
+	g.now = max(g.now, e.at())
+	g = g.refilled().returned()
+	var fx []Effect
+	switch e := e.(type) {
+	case Asked:
+		g, fx = g.asked(e)
+	case Left:
+		g.queue = g.queue.without(e.Who)
+		g = g.revoked(e.Who)
+	case Began:
+		if g.trial == e.Call {
+			g, fx = g.recovered()
+		}
+	case Answered:
+		g, fx = g.answered(e)
+	case Heard:
+		g = g.heard(e.Notice)
+	case Ruled:
+		g, fx = g.ruled(e)
+	case Shared:
+		g.nodes = max(1, e.Nodes)
+		g = g.shared()
+	case Ticked:
+	}
+	g, more := g.move()
+	return g, append(fx, more...)
+}
+
+// asked admits a request whose caller has a ticket, and queues any other.
+func (g Gate) asked(e Asked) (Gate, []Effect) {
+	t, invited := g.tickets.Get(e.Who)
+	g.queue = g.queue.without(e.Who)
+	g = g.revoked(e.Who)
+	if invited && e.Held && t.until > g.now {
+		return g.fly(e.Who, e.Call, e.Tokens)
+	}
+	if _, again := g.flying.Get(e.Call); again {
+		return g, nil
+	}
+	g.queue = g.queue.with(wait{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), held: e.Held, since: g.now})
+	return g, nil
+}
+
+// fly counts a request as in flight.
+func (g Gate) fly(who, call string, tokens int64) (Gate, []Effect) {
+	if g.breaker == Half {
+		g.trial = call
+	}
+	g = g.spend(tokens)
+	g.flying = g.flying.Set(call, flight{since: g.now, tokens: tokens})
+	return g, []Effect{Admit{Who: who, Call: call, Held: true}}
+}
+
+// revoked revokes a ticket and returns the rate that was spent on it.
+func (g Gate) revoked(who string) Gate {
+	if t, ok := g.tickets.Get(who); ok {
+		g.tickets = g.tickets.Delete(who)
+		g.requests, g.tokens = g.requests.give(1), g.tokens.give(float64(t.tokens))
+		if g.trial == trialOf(who) {
+			g.trial = ""
+		}
+	}
+	return g
+}
+
+// trialOf names the trial of an admitted caller that has not sent its request yet.
+func trialOf(who string) string { return "ticket of " + who }
+
+// move admits the requests that may begin, and rejects callers that have queued too long with
+// a reservation.
+func (g Gate) move() (Gate, []Effect) {
+	var fx []Effect
+	if g.breaker == Open && g.now >= g.until {
+		g.breaker = Half
+	}
+	if g.cut >= 0 && g.now-g.cut > g.limits.Forget && g.closedFor() == 0 {
+		g.window, g.knee, g.cut = int64(g.limits.Window)*milli, int64(g.limits.Window)*milli, -1
+	}
+	g = g.expired()
+	for {
+		w, ok := g.queue.first()
+		if !ok || !g.open(w.tokens) {
+			break
+		}
+		g.queue = g.queue.served(w)
+		if w.held {
+			next, more := g.fly(w.who, w.call, w.tokens)
+			g, fx = next, append(fx, more...)
+			continue
+		}
+		if g.breaker == Half {
+			g.trial = trialOf(w.who)
+		}
+		g = g.spend(w.tokens)
+		g.tickets = g.tickets.Set(w.who, ticket{until: g.now + g.limits.Ticket, tokens: w.tokens})
+		fx = append(fx, Admit{Who: w.who, Call: w.call})
+	}
+	wait := g.closedFor()
+	for {
+		w, ok := g.queue.oldestHeld()
+		if !ok || wait == 0 && g.now < w.since+g.limits.Hold || wait > 0 && g.now+wait <= w.since+g.limits.Hold { //mutant:lease-waits-at-the-gate
+			return g, fx
+		}
+		g.queue = g.queue.without(w.who)
+		fx = append(fx, Refuse{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.reason()})
+	}
+}
+
+// expired drops tickets that were not used in time.
+func (g Gate) expired() Gate {
+	var late []string
+	for it := g.tickets.Iterator(); !it.Done(); {
+		who, t, _ := it.Next()
+		if t.until <= g.now || g.closedFor() > 0 {
+			late = append(late, who)
+		}
+	}
+	for _, who := range late {
+		g = g.revoked(who)
+	}
+	return g
+}
+
+// reason is why the throttle admits no request.
+func (g Gate) reason() Verdict {
+	if g.why == "" {
+		return Limited
+	}
+	return g.why
+}

@@ -1,0 +1,119 @@
+package toolset
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/skill"
+	"github.com/troupe-run/troupe/tool/web"
+)
+
+// Restricted are the tools that reach beyond the directory. A run has one only if it is
+// named: by the definition of the agent, by the run request, or by the operator in a rule
+// about what the tool may do.
+var Restricted = []string{shell.Name, web.Name}
+
+// Rule returns the rule of this node's operator about a tool.
+func (b *Builder) Rule(name string) agentfile.ToolRule {
+	i := slices.IndexFunc(b.cfg.Rules, func(r agentfile.ToolRule) bool { return r.Name == name })
+	if i < 0 {
+		return agentfile.ToolRule{}
+	}
+	return b.cfg.Rules[i]
+}
+
+// ByName are all tools that a run has only if they are named.
+var ByName = append(slices.Clone(Restricted), skill.Name)
+
+// Tool makes one tool of ByName as this node has it, for the agent of a file.
+func (b *Builder) Tool(name, dir, source string) (tool.Tool, error) {
+	rule := b.Rule(name)
+	switch name {
+	case shell.Name:
+		hidden, err := b.cfg.Directories.Hidden(dir)
+		if err != nil {
+			return nil, err
+		}
+		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Hide: hidden, Timeout: rule.Timeout})
+	case skill.Name:
+		return skill.Tool(b.SkillPlaces(dir, source))
+	}
+	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
+}
+
+// Index finds a tool by its name.
+func Index(list []model.ToolSpec, name string) int {
+	return slices.IndexFunc(list, func(s model.ToolSpec) bool { return s.Name == name })
+}
+
+// restrictedOf returns the restricted tools of a task that are not its own commands.
+func (b *Builder) restrictedOf(t spec.Task) ([]tool.Tool, error) {
+	var list []tool.Tool
+	for _, name := range ByName {
+		if Index(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
+			continue
+		}
+		made, err := b.Tool(name, t.Workspace, t.Source)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+		list = append(list, made)
+	}
+	return list, nil
+}
+
+// IsCommand reports whether an agent file has a command of that name, which is the agent's
+// own tool.
+func IsCommand(list []spec.Command, name string) bool {
+	return slices.ContainsFunc(list, func(c spec.Command) bool { return c.Name == name })
+}
+
+// Check refuses rules without an effect before anything is started.
+func Check(rules []agentfile.ToolRule) error {
+	b := &Builder{cfg: Config{Rules: rules}}
+	for _, name := range Restricted {
+		if _, err := b.Tool(name, "", ""); err != nil {
+			return fmt.Errorf("toolset: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// SpecsByName returns the tools of ByName as this node has them.
+func (b *Builder) SpecsByName() ([]model.ToolSpec, error) {
+	var specs []model.ToolSpec
+	for _, name := range ByName {
+		t, err := b.Tool(name, "", "")
+		if err != nil {
+			return nil, fmt.Errorf("toolset: %s: %w", name, err)
+		}
+		specs = append(specs, t.Spec())
+	}
+	specs, _, err := b.Classify(specs, nil)
+	return specs, err
+}
+
+// SkillPlaces returns the places with an agent's skills: the directory of the run, and the
+// places where the user of this node keeps skills. The user's places take precedence if the
+// agent's file, source, is not part of the directory: a working directory must not put its
+// own text into the user's agents.
+func (b *Builder) SkillPlaces(dir, source string) skill.Places {
+	home, config := b.cfg.Env("HOME"), b.cfg.Env("XDG_CONFIG_HOME")
+	if config == "" && home != "" {
+		config = filepath.Join(home, ".config")
+	}
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config), Mine: !brought(source, dir)}
+}
+
+// brought reports whether a file came with the directory of the run; false if there is no
+// file.
+func brought(file, dir string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return dir != "" && file != "" && err == nil && filepath.IsLocal(rel)
+}

@@ -1,0 +1,163 @@
+// Package toolset makes the tools of an agent as this node has them: those of its directory,
+// restricted ones (shell, http_get, skills), those of MCP servers, commands of agent files,
+// and those of the program that embeds the node. The builder of a run uses it to list tools;
+// an actor uses it to get the tool set of its task.
+package toolset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
+
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/trust"
+	"github.com/troupe-run/troupe/internal/workspace"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/tool/readresult"
+)
+
+// Config of a Builder.
+type Config struct {
+	// Rules are the operator's rules about tools: they take precedence over what the tools
+	// declare.
+	Rules []agentfile.ToolRule
+	// Own are tools of the program that embeds the node.
+	Own []tool.Tool
+	// Servers is the file in which the operator names MCP servers. Default none.
+	Servers string
+	// StateDir holds the operator's approvals of MCP servers.
+	StateDir string
+	// Env reads the environment.
+	Env func(string) string
+	// Trust decides whose files may define commands to execute.
+	Trust trust.Policy
+	// Directories are the open directories in which agents work.
+	Directories *workspace.Directories
+	// Hub starts MCP servers. If it is nil, none is started, and the pinned tools count.
+	Hub *mcp.Hub
+	// Blobs holds results that were clipped.
+	Blobs mailbox.Blobs
+	// Mask hides the secrets of the node in results, and more.
+	Mask func(more ...string) *redact.Masker
+}
+
+// Builder makes tools. It is safe for concurrent use.
+type Builder struct {
+	cfg  Config
+	mask *redact.Masker // of the node's own secrets
+
+	mu    sync.Mutex
+	specs map[bool][]model.ToolSpec // without a directory, and with one
+}
+
+// New returns a Builder.
+func New(cfg Config) *Builder { return &Builder{cfg: cfg, mask: cfg.Mask()} }
+
+// Set makes the tool set of one agent: the tools of its directory and the commands of its
+// agent file. The submission of the agent decided which tools it may call; the set only
+// executes them.
+func (b *Builder) Set(t spec.Task) (*tool.Set, error) {
+	tools, err := b.cfg.Directories.Tools(t.Workspace, t.Writable)
+	if err != nil {
+		return nil, err
+	}
+	tools = slices.Clone(tools)
+	for _, c := range t.Commands {
+		i := slices.IndexFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == c.Name })
+		toolSpec := t.Tools[i]
+		cmd, err := tool.Command(tool.CommandConfig{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
+			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true})
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
+		}
+		tools = append(tools, cmd)
+	}
+	own, err := b.restrictedOf(t)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, own...)
+	tools = append(tools, b.Remote(t)...)
+	reader, err := readresult.Reader(b.cfg.Blobs)
+	if err != nil {
+		return nil, fmt.Errorf("toolset: %w", err)
+	}
+	set, err := tool.NewSet(slices.Concat(tools, b.own(t), []tool.Tool{reader})...)
+	if err != nil {
+		return nil, fmt.Errorf("toolset: %w", err)
+	}
+	if t.Workspace == "" {
+		return set.Masked(b.mask), nil
+	}
+	// Values in the directory's .env files are masked like troupe's own secrets, whichever
+	// tool prints them.
+	secrets, err := builtin.Secrets(t.Workspace)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory that was removed has none
+		return nil, err
+	}
+	return set.Masked(b.cfg.Mask(secrets...)), nil
+}
+
+// ReaderSpec describes the tool that reads clipped results; results exist only if the run
+// has tools.
+func (b *Builder) ReaderSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	reader, err := readresult.Reader(b.cfg.Blobs)
+	if err != nil {
+		return nil, fmt.Errorf("toolset: %w", err)
+	}
+	return []model.ToolSpec{reader.Spec()}, nil
+}
+
+// DirectorySpecs describes the tools of a directory, and those of the program.
+func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
+	tools, err := b.cfg.Directories.Tools(dir, Writable(false))
+	if err != nil {
+		return nil, refuse.Bad("name a directory that can be read", "dir: %v", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.specs[dir != ""] // they are the same for all directories
+	if known == nil {
+		set, err := tool.NewSet(slices.Concat(tools, b.cfg.Own)...)
+		if err != nil {
+			return nil, fmt.Errorf("toolset: %w", err)
+		}
+		if b.specs == nil {
+			b.specs = map[bool][]model.ToolSpec{}
+		}
+		known = set.Specs()
+		b.specs[dir != ""] = known
+	}
+	return slices.Clone(known), nil
+}
+
+// own returns the tools of the program that a task has.
+func (b *Builder) own(t spec.Task) []tool.Tool {
+	return slices.DeleteFunc(slices.Clone(b.cfg.Own), func(own tool.Tool) bool {
+		name := own.Spec().Name
+		command := slices.ContainsFunc(t.Commands, func(c spec.Command) bool { return c.Name == name })
+		return command || !slices.ContainsFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == name })
+	})
+}
+
+// Writable returns the paths that an agent may write in its directory: all of them, or the
+// report.
+func Writable(yes bool) []string {
+	if yes {
+		return []string{"**"}
+	}
+	return []string{"report.md", "report.json"}
+}

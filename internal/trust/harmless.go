@@ -1,0 +1,44 @@
+package trust
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+)
+
+// Harmless returns a definition without the parts that are executed, and the names of those
+// parts.
+func Harmless(d agentfile.Definition) (mine agentfile.Definition, off []string) {
+	if len(d.Commands) > 0 {
+		d.Commands, off = nil, append(off, "commands")
+	}
+	if len(approval.AllowedCommands(d.Tools)) > 0 {
+		d.Tools, off = slices.Clone(d.Tools), append(off, "rules for shell")
+		for i := range d.Tools {
+			d.Tools[i].Args = ""
+		}
+	}
+	isCommand := func(k spec.Hook) bool { return k.Command != "" }
+	if slices.ContainsFunc(d.Hooks, isCommand) {
+		d.Hooks, off = slices.DeleteFunc(slices.Clone(d.Hooks), isCommand), append(off, "hooks")
+	}
+	defines := func(s agentfile.MCPServer) bool { return s.Config != nil }
+	if slices.ContainsFunc(d.MCPServers, defines) {
+		d.MCPServers, off = slices.DeleteFunc(slices.Clone(d.MCPServers), defines), append(off, "MCP servers")
+	}
+	script := func(route string) bool { return strings.HasPrefix(route, agentfile.ScriptPrefix) }
+	c := d.LoopOptions.Context.Model
+	if script(d.Model) || slices.ContainsFunc(d.Fallback, script) || c != nil && script(c.Name) {
+		off = append(off, "scripts as models")
+		if d.Fallback = slices.DeleteFunc(slices.Clone(d.Fallback), script); script(d.Model) {
+			d.Model = ""
+		}
+		if c != nil && script(c.Name) {
+			d.LoopOptions.Context.Model = nil
+		}
+	}
+	return d, off
+}

@@ -1,0 +1,47 @@
+package trust
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-run/troupe/internal/refuse"
+)
+
+// Rooted checks that a client may name a directory or a file: it must be under a root.
+// field is the field of the request.
+func (p Policy) Rooted(field, path string) (string, error) {
+	real, _, err := p.Placed(field, path, p.Roots)
+	return real, err
+}
+
+// Placed checks that a client may name a path: it must be below one of these places. Placed
+// returns that place as well.
+func (p Policy) Placed(field, path string, places []string) (real, place string, err error) {
+	if path == "" {
+		return "", "", nil
+	}
+	if !filepath.IsAbs(path) {
+		return "", "", refuse.Bad("send an absolute path", "%s %q is not absolute", field, path)
+	}
+	real, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", "", refuse.Bad("name one that is there", "%s: %v", field, err)
+	}
+	if place = ContainingPlace(real, places); place != "" {
+		if info, err := os.Stat(place); err == nil && !info.IsDir() {
+			place = filepath.Dir(place)
+		}
+		return real, place, nil
+	}
+	root := path
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		root = filepath.Dir(path)
+	}
+	return "", "", refuse.Forbidden("start the node with --root "+root+", or run with another --store-dir; if the node is a `troupe run` for another directory, it ends with that run",
+		"%s %s is not under a root of this node", field, path)
+}
+
+// Nameable returns the places in which a request may name agent files and files of MCP
+// servers.
+func (p Policy) Nameable() []string { return slices.Concat(p.Places, p.Roots) }

@@ -1,0 +1,44 @@
+package supervisor
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// Output holds the effects of a step, and its events for observers.
+type Output struct {
+	Effects []Effect
+	Events  []event.Event
+}
+
+// publish adds an event to those of the current step. The code that makes a decision publishes it.
+func (s State) publish(kind event.Kind, data any) State {
+	s.events = append(slices.Clip(s.events), event.Event{Kind: kind, Data: data})
+	return s
+}
+
+// publishBudget adds an event about the budget. Its figures are those after the step.
+func (s State) publishBudget(kind event.Kind, id spec.ID, lease int, why spec.Reason) State {
+	return s.publish(kind, event.BudgetChanged{Agent: id, Lease: lease, Why: why})
+}
+
+// published takes the events out of the state. Events about the budget get its figures,
+// and the end of the run comes last: both reflect the state after the step.
+func (s State) published(wasOver bool) (State, []event.Event) {
+	events := slices.Clip(s.events)
+	s.events = nil
+	p := s.Pool
+	for i, e := range events {
+		if d, ok := e.Data.(event.BudgetChanged); ok {
+			d.Limit, d.Used, d.Reserved, d.Kept = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Kept.Tokens
+			d.Unknown, d.Overrun, d.Frozen = p.Unknown.Tokens, p.Overrun.Tokens, s.Frozen
+			events[i].Data = d
+		}
+	}
+	if s.Phase == Over && !wasOver {
+		events = append(events, event.Event{Kind: event.KindRunFinished, Data: s.Result()})
+	}
+	return s, events
+}

@@ -1,0 +1,177 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestNothingSkipped: a test that may be skipped is one that nobody runs.
+func TestNothingSkipped(t *testing.T) {
+	testers := []string{"t", "b", "tb", "f"}
+	for _, f := range sources(t) {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			from, name := selected(n)
+			if slices.Contains(testers, from) && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, name) {
+				t.Errorf("%s calls %s.%s: nothing is skipped; what needs more than Go has a target of its own", f.line(n), from, name)
+			}
+			if from == "testing" && (name == "Short" || name == "Testing") {
+				t.Errorf("%s calls testing.%s: there is one way to run the tests", f.line(n), name)
+			}
+			return true
+		})
+	}
+}
+
+// TestNoSleep: a test that sleeps is slow or wrong, on some machine both.
+func TestNoSleep(t *testing.T) {
+	for _, f := range sources(t) {
+		if !f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if from, name := selected(n); from == "time" && name == "Sleep" {
+				t.Errorf("%s sleeps: wait for what should happen instead", f.line(n))
+			}
+			return true
+		})
+	}
+}
+
+// TestOneIdiom: in the shells there is one way of doing things at the same
+// time: `go work(ctx)`, then Send to self. A single channel or lock, and the
+// argument that an actor has one reader is over.
+func TestOneIdiom(t *testing.T) {
+	for _, f := range sources(t) {
+		if !f.in("actors") || f.test {
+			continue
+		}
+		for p, spec := range f.imports() {
+			if p == "sync" || strings.HasPrefix(p, "sync/") || strings.HasPrefix(p, "golang.org/x/sync") {
+				t.Errorf("%s imports %s: actors share nothing, so they lock nothing", f.line(spec), p)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if what := idiom(n); what != "" {
+				t.Errorf("%s: %s in actors; use `go work(ctx)`, then Send to self", f.line(n), what)
+			}
+			return true
+		})
+	}
+}
+
+// idiom names what a node does that the shells do without.
+func idiom(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.ChanType:
+		return "a channel"
+	case *ast.SelectStmt:
+		return "a select"
+	case *ast.SendStmt:
+		return "a send to a channel"
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			return "a receive from a channel"
+		}
+	case *ast.SelectorExpr:
+		switch name := n.Sel.Name; {
+		case name == "StopFuture": // the one who stops a node is no actor, and waits
+		case strings.HasSuffix(name, "Future"), name == "ReenterAfter", name == "AwaitFuture":
+			return name
+		}
+	}
+	return ""
+}
+
+// TestIdiomBites: the rule sees what it is about.
+func TestIdiomBites(t *testing.T) {
+	for code, want := range map[string]string{
+		"var c chan int":                     "a channel",
+		"func f() { select {} }":             "a select",
+		"func f() { c <- 1 }":                "a send to a channel",
+		"func f() { <-c }":                   "a receive from a channel",
+		"func f() { x.RequestFuture(1, 2) }": "RequestFuture",
+		"func f() { x.ReenterAfter(1, 2) }":  "ReenterAfter",
+		"func f() { go work(ctx) }":          "",
+	} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+code, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if what := idiom(n); what != "" {
+				got = what
+			}
+			return true
+		})
+		if got != want {
+			t.Errorf("%s: found %q, want %q", code, got, want)
+		}
+	}
+}
+
+// TestSubjects: every subject and stream name is made in internal/bus, so that one file
+// shows them all.
+func TestSubjects(t *testing.T) {
+	subject := regexp.MustCompile(`^troupe\.(box|evt|cmd|prompt|status|hb|[%*>{])|^agents\.`)
+	for _, f := range sources(t) {
+		if f.in("internal/bus") || f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			var parts []ast.Expr
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if from, name := selected(n.Fun); from != "fmt" || !strings.HasPrefix(name, "Sprint") {
+					return true
+				}
+				parts = n.Args
+			case *ast.BinaryExpr:
+				parts = []ast.Expr{n.X, n.Y}
+			}
+			for _, part := range parts {
+				lit, ok := part.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				if text, err := strconv.Unquote(lit.Value); err == nil && subject.MatchString(text) {
+					t.Errorf("%s builds a subject from %q: subjects are made in internal/bus only", f.line(lit), text)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestNothingHalfDone: what is not built is in docs/behaviours.md under "Not
+// yet", not in the code.
+func TestNothingHalfDone(t *testing.T) {
+	word := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+	for _, f := range sources(t) {
+		for _, group := range f.ast.Comments {
+			for _, c := range group.List {
+				if m := word.FindString(c.Text); m != "" {
+					t.Errorf("%s: a %s; build it, or name it in docs/behaviours.md", f.line(c), m)
+				}
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			id, ok := call.Fun.(*ast.Ident)
+			lit, text := call.Args[0].(*ast.BasicLit)
+			if ok && text && id.Name == "panic" && strings.Contains(strings.ToLower(lit.Value), "not implemented") {
+				t.Errorf("%s: panics as not implemented; a door that is not built does not exist", f.line(call))
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestProtoactor: actors is the one package that knows the actor library, and
+// of it only package actor: NATS is the network.
+func TestProtoactor(t *testing.T) {
+	const library = "github.com/asynkron/protoactor-go/"
+	for _, f := range sources(t) {
+		for p, spec := range f.imports() {
+			switch {
+			case !strings.HasPrefix(p, library):
+			case !f.in("actors"):
+				t.Errorf("%s imports %s: only actors does", f.line(spec), p)
+			case p != library+"actor":
+				t.Errorf("%s imports %s: of the library only package actor is used; no remote, no cluster", f.line(spec), p)
+			}
+		}
+	}
+}
+
+// TestNATS: few packages know the broker.
+func TestNATS(t *testing.T) {
+	for _, f := range sources(t) {
+		for p, spec := range f.imports() {
+			server := strings.HasPrefix(p, "github.com/nats-io/nats-server/")
+			client := strings.HasPrefix(p, "github.com/nats-io/nats.go")
+			lease := f.in("internal/cluster")
+			switch {
+			case server && !f.in("internal/bus/embedded", "internal/bus/bustest") && !f.test:
+				t.Errorf("%s imports %s: only internal/bus/embedded embeds the server", f.line(spec), p)
+			case client && !f.test && !lease && !f.in("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/node", "test/chaos"):
+				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.line(spec), p)
+			}
+		}
+	}
+}
+
+// pure are the packages that decide, with what of ours each may import.
+var pure = map[string][]string{
+	"budget":            {"model"},
+	"internal/throttle": {},
+	"agent/spec":        {"budget", "internal/schema", "model"},
+	"agent/event":       {"agent/spec", "budget", "model"},
+	"agent/history":     {"agent/spec", "budget", "model"},
+	"agent":             {"agent/event", "agent/history", "agent/spec", "budget", "internal/schema", "model"},
+	"supervisor":        {"agent", "agent/event", "agent/spec", "budget", "model"},
+	"actors/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+}
+
+// impure are standard packages that bring a clock, a goroutine, chance, the
+// network or a log into what decides.
+var impure = []string{"context", "net", "os", "sync", "math/rand", "log", "log/slog", "crypto/rand", "io", "runtime"}
+
+// TestPure: the machines decide from their log and nothing else.
+func TestPure(t *testing.T) {
+	for _, f := range sources(t) {
+		may, ok := pure[f.dir]
+		if !ok || f.test {
+			continue
+		}
+		for p, spec := range f.imports() {
+			for _, bad := range impure {
+				if p == bad || strings.HasPrefix(p, bad+"/") {
+					t.Errorf("%s imports %s: %s is a value, it has no %s", f.line(spec), p, f.dir, bad)
+				}
+			}
+			if our, ok := strings.CutPrefix(p, module); ok && !slices.Contains(may, our) {
+				t.Errorf("%s imports %s: %s may import only %v", f.line(spec), our, f.dir, may)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if from, name := selected(n); from == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, name) {
+				t.Errorf("%s calls time.%s: times come in inside events, or a replay differs", f.line(n), name)
+			}
+			if _, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s starts a goroutine: what decides has none", f.line(n))
+			}
+			return true
+		})
+	}
+}
+
+// layers are the folders from the ground up: a package imports only what lies in
+// a lower layer, without exceptions for its own folder. The longest prefix counts.
+var layers = [][]string{
+	{"model", "mailbox", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
+		"internal/bus/statedir", "internal/safefile", "internal/suggest", "internal/throttle", "internal/workdir"},
+	{"budget", "mailbox/memory", "mailbox/boxtest", "model/script", "tool/sandbox", "internal/config", "internal/modelhttp", "internal/orchestrator",
+		"internal/redact", "internal/schema", "internal/bus/names"},
+	{"agent/spec"},
+	{"agent/event", "agent/history"},
+	{"agent", "tool", "internal/bus", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
+		"internal/investigator", "internal/provider/catalog"},
+	{"supervisor", "mailbox/jetstream", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
+	{"actors/activation", "tool/mcp"},
+	{"actors", "client"},
+	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
+	{"internal/trust"},
+	{"internal/routes", "internal/workspace"},
+	{"internal/toolset"},
+	{"internal/runspec", "internal/cluster"},
+	{"internal/node"},
+	{"internal/cli"},
+	{".", "cmd", "deploy"},
+	{"build", "examples", "test"},
+}
+
+// layerOf returns the layer of a folder by its longest prefix.
+func layerOf(dir string) (layer int, ok bool) {
+	longest := -1
+	for i, folders := range layers {
+		for _, folder := range folders {
+			if (dir == folder || strings.HasPrefix(dir, folder+"/")) && len(folder) > longest {
+				layer, longest = i, len(folder)
+			}
+		}
+	}
+	return layer, longest >= 0
+}
+
+// TestLayers: imports go down. A folder in no layer is an error, so a new package
+// says where it belongs. Verification under test/ may import all of it.
+func TestLayers(t *testing.T) {
+	for _, f := range sources(t) {
+		own, ok := layerOf(f.dir)
+		if !ok {
+			t.Errorf("%s: the folder %s is in no layer of test/archtest; say where it belongs", f.path, f.dir)
+			continue
+		}
+		for p, spec := range f.imports() {
+			our, ok := strings.CutPrefix(p, module)
+			if !ok || f.test || f.in("test") && strings.HasPrefix(our, "test/") {
+				continue
+			}
+			if below, ok := layerOf(our); !ok || below >= own {
+				t.Errorf("%s imports %s: it is in no layer below %s", f.line(spec), our, f.dir)
+			}
+		}
+	}
+}
+
+// TestShellsKnowInterfaces: the shells know a mailbox and a model by their
+// interfaces, so that each can be replaced.
+func TestShellsKnowInterfaces(t *testing.T) {
+	for _, f := range sources(t) {
+		if !f.in("actors") || f.test {
+			continue
+		}
+		for p, spec := range f.imports() {
+			our, ok := strings.CutPrefix(p, module)
+			if ok && (strings.HasPrefix(our, "mailbox/") || strings.HasPrefix(our, "model/")) {
+				t.Errorf("%s imports %s: actors know mailboxes and models by their interfaces", f.line(spec), our)
+			}
+		}
+	}
+}

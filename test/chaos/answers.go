@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+// waitAnswering waits for the end of a run whose agents may ask the user: an agent whose
+// delegations are all rejected asks sooner or later, and the user tells it to continue.
+func (l *load) waitAnswering(ctx context.Context, id string) (info client.RunInfo, err error) {
+	for {
+		if err := again(ctx, func() (err error) { info, err = l.t.client.Wait(ctx, id); return err }); err != nil || info.State == control.Finished {
+			return info, err
+		}
+		for _, a := range info.Result.Agents {
+			if a.Query == nil {
+				continue
+			}
+			req := client.AnswerRequest{RunID: id, Request: "defuse-" + hashed(string(a.ID)+" "+a.Query.Query), Agent: string(a.ID), Query: a.Query.Query, Decision: "text", Text: "go on alone"}
+			if err := again(ctx, func() error { return l.t.client.Answer(ctx, req) }); err != nil && !over(err) {
+				return info, err
+			}
+		}
+		if err := pause(ctx, poll); err != nil {
+			return info, err
+		}
+	}
+}
+
+// runBatch starts some runs and waits for their end.
+func (l *load) runBatch(runs int) {
+	l.mu.Lock()
+	l.enough, l.begun, l.t.o.runs = true, 0, runs
+	l.mu.Unlock()
+	l.begin()
+	l.finish()
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+)
+
+// broker is the NATS server or servers of a scenario.
+type broker interface {
+	// options returns how a client in a role connects; node is the name of a node, or "".
+	options(role bus.Role, node string) bus.Options
+	Close() error
+}
+
+// alone is one server in this process, without faults.
+type alone struct{ *embedded.Server }
+
+func (a alone) options(role bus.Role, _ string) bus.Options {
+	if role == bus.RoleObserver { // by the port, as observers come
+		user, password := a.Credential(role)
+		return bus.Options{Servers: "nats://" + user + ":" + password + "@" + strings.TrimPrefix(a.URL(), "nats://"), InboxPrefix: bus.InboxPrefix(role)}
+	}
+	o := a.Options(role)
+	o.InboxPrefix = bus.InboxPrefix(role)
+	return o
+}
+
+// variables returns options as the environment of a process. The NATS_CONTEXT of the caller
+// must not apply.
+func variables(o bus.Options) []string {
+	return []string{"NATS_CONTEXT=", bus.OwnerVariable + "=" + o.Owner, "NATS_URL=" + o.Servers, "NATS_USER=" + o.User, "NATS_PASSWORD=" + o.Password,
+		"NATS_NKEY=" + o.NKey, "NATS_CA=" + o.TLSCA}
+}
+
+// doors returns the same for the connection on which a node answers requests.
+func doors(o bus.Options) []string {
+	return []string{"TROUPE_SERVICE_USER=" + o.User, "TROUPE_SERVICE_PASSWORD=" + o.Password, "TROUPE_SERVICE_NKEY=" + o.NKey}
+}

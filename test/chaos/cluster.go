@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+// testCluster is a cluster under test: the server and the provider double live as long as
+// the scenario, and nodes are started and stopped.
+type testCluster struct {
+	o        options
+	p        *provider
+	files    testDir
+	broker   broker
+	client   *client.Client
+	nodes    *nodes
+	observer *observer
+	unwatch  func()
+	load     *load
+	faults   []*fault // of nodes
+	began    time.Time
+	found    problems
+	servers  *serverFaults // nil: nothing is done to the server
+}
+
+// scenario is the set of faults that a cluster suffers while runs continue.
+type scenario interface{ run() }
+
+// runCluster runs a scenario and judges it.
+func runCluster(o options) (err error) {
+	dir, err := os.MkdirTemp("", "troupe-chaos-")
+	if err != nil {
+		return err
+	}
+	defer interruptible(dir, o.keep)()
+	defer func() {
+		if o.keep || err != nil {
+			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	o.breakOnPurpose()
+	if o.slow > 0 {
+		if err := tracer(); err != nil {
+			return missing(o, err)
+		}
+	}
+	if err := o.binaries(dir); err != nil {
+		return err
+	}
+	o.settle()
+	t := &testCluster{o: o, p: newProvider(o.turns), began: time.Now()}
+	defer t.p.Close()
+	if t.files, err = newTestDir(o, t.p, dir); err != nil {
+		return err
+	}
+	if err := t.open(); err != nil {
+		return errors.Join(err, t.close())
+	}
+	t.scenario().run()
+	err = t.nodes.end()
+	judge := newClusterJudge(t)
+	judge.judge()
+	t.servers.judge()
+	if o.keep {
+		err = errors.Join(err, t.observer.write(filepath.Join(dir, "slowest")))
+	}
+	verdict := judge.print()
+	return errors.Join(err, t.keepEvidence(), t.close(), verdict)
+}
+
+// binaries builds the programs that were not given.
+func (o *options) binaries(dir string) (err error) {
+	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+		return err
+	}
+	if o.node, err = built(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil || !o.upgrade {
+		return err
+	}
+	err = o.youngest(dir)
+	if o.broken {
+		o.node = o.younger
+	}
+	return err
+}
+
+// settle sets the options that a scenario implies.
+func (o *options) settle() {
+	if o.gap == 0 {
+		o.gap = o.ttl
+	}
+	if o.tokens == 0 {
+		o.tokens = runTokens
+	}
+	switch {
+	case o.trees+o.purses > 0:
+		o.kills, o.runs = 0, 0
+	case o.bombs+o.watchers > 0:
+		o.kills = 0
+	case o.upgrade:
+		o.kills, o.atOnce = 1, upgradeHeld
+	case o.slow > 0 || o.full != "":
+		o.kills, o.servers = 0, max(o.servers, 1)
+	case o.leaks > 0:
+		o.turns, o.kills = 1, 0
+	}
+	if o.busy > 0 {
+		o.turns, o.runs, o.atOnce, o.kills = 1, o.busy, o.busy, 1-min(o.drains, 1)
+	}
+}
+
+// open starts the server, the nodes and the observer.
+func (t *testCluster) open() error {
+	if t.o.servers > 0 {
+		return t.openServers()
+	}
+	server, err := embedded.Start(embedded.Config{StateDir: filepath.Join(t.files.dir, "state"), Port: embedded.FreePort, Lazy: true})
+	if err != nil {
+		return err
+	}
+	t.broker = alone{server}
+	return t.connect()
+}
+
+// connect starts the nodes, the client, the observer and the load.
+func (t *testCluster) connect() (err error) {
+	if t.client, err = client.Dial(t.broker.options(bus.RoleClient, ""), ""); err != nil {
+		return err
+	}
+	t.observer = &observer{acts: map[string]map[string]string{}, orphans: map[string]*fault{}, told: map[string][]sight{}}
+	if t.unwatch, err = t.client.Watch(t.observer.see); err != nil {
+		return err
+	}
+	t.nodes = &nodes{t: t}
+	for range t.o.nodes {
+		if err := t.nodes.start(); err != nil {
+			return err
+		}
+	}
+	t.load = newLoad(t)
+	return t.spread()
+}
+
+const (
+	// spreadPatience is how long nodes may take to share the shards.
+	spreadPatience = 60 * time.Second
+	// spreadStill is for how long no shard must have moved.
+	spreadStill = 2 * time.Second
+	// spreadTries is how often nodes to which chance gave no shard are exchanged.
+	spreadTries = 10
+)
+
+// spread waits until every node holds some shards and no shard moves any more, so that later
+// moves are caused by the scenario. Chance assigns shards to nodes; a node without any leaves
+// in order and is replaced.
+func (t *testCluster) spread() error {
+	for range spreadTries {
+		empty, err := t.settled()
+		if err != nil || len(empty) == 0 {
+			return err
+		}
+		for _, name := range empty {
+			fmt.Printf("%s got no shard: another node takes its place\n", name)
+			if err := t.nodes.exchange(name); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("in %d tries there was always a node without a shard", spreadTries)
+}
+
+// settled waits until no shard moves any more. empty are the nodes that hold none of a pool.
+func (t *testCluster) settled() (empty []string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience+2*t.o.ttl)
+	defer cancel()
+	was, since := "", time.Now()
+	for {
+		list, err := t.client.Nodes(ctx)
+		if err != nil && !client.Lost(err) {
+			return nil, err
+		}
+		var held string
+		held, empty = shares(list)
+		if held != was || len(list) != t.o.nodes {
+			was, since = held, time.Now()
+		}
+		still := time.Since(since)
+		if still > spreadStill && len(empty) == 0 || still > 2*t.o.ttl+spreadStill { // a new node has none yet
+			return empty, nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return nil, fmt.Errorf("the nodes never shared the shards: %w: %s", err, held)
+		}
+	}
+}
+
+// shares returns which node holds what, and the nodes that hold nothing of a pool.
+func shares(list []client.NodeInfo) (held string, empty []string) {
+	for _, n := range list {
+		held += fmt.Sprintln(n.ID, n.Pools)
+		if len(n.Shards) == 0 || len(n.Pools[names.MachinePool(machine)]) == 0 {
+			empty = append(empty, n.Name)
+		}
+	}
+	return held, empty
+}
+
+// poll is the interval at which conditions are checked.
+const poll = 50 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *testCluster) close() error {
+	if t.nodes != nil {
+		t.nodes.kill()
+	}
+	if t.unwatch != nil {
+		t.unwatch()
+	}
+	if t.client != nil {
+		t.client.Close()
+	}
+	err := t.servers.close()
+	if t.broker == nil {
+		return err
+	}
+	return errors.Join(err, t.broker.Close())
+}
+
+// scenario returns the scenario that the options select.
+func (t *testCluster) scenario() scenario {
+	switch {
+	case t.o.trees > 0:
+		return &treeCancels{t}
+	case t.o.busy > 0:
+		return &busyNode{t}
+	case t.o.watchers > 0:
+		return &watcherLoad{t}
+	case t.o.purses > 0:
+		return &budgetRaces{t}
+	case t.o.bombs > 0:
+		return &spawnStorms{t}
+	case t.o.slow > 0:
+		return &slowDisk{t}
+	case t.o.upgrade:
+		return &rollingUpgrade{t}
+	case t.o.full != "":
+		return &fullStore{t}
+	case t.o.poison:
+		return &poisonedLogs{t}
+	case t.o.leaks > 0:
+		return &leakCheck{t}
+	}
+	return &nodeFaults{testCluster: t}
+}

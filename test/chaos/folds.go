@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// replayed collects facts from the logs of one run, read without the nodes.
+type replayed struct {
+	run  string
+	logs map[mailbox.Address][]mailbox.Message
+	// stale counts, by kind, the own entries of an activation that came after the claim of a
+	// later one.
+	stale            map[string]int
+	granted, replied int
+	// starts are the current Started, by the key of the call and the activation that wrote them,
+	// without those that an activation released before it began them.
+	starts   map[string]map[string]int
+	open     map[string]string           // calls that were started and have not returned, and by which activation
+	claims   map[string][]activationSpan // in force, by address
+	late     map[string][]string         // calls whose results came from superseded activations, by address and activation
+	result   event.Result
+	peak     peak
+	problems []string
+}
+
+// activationSpan is an activation that became current. ended is how it ended by its own entry;
+// "" means that it was interrupted.
+type activationSpan struct {
+	start, node string
+	at          int64
+	ended       string
+}
+
+// Regular ends of activations.
+const (
+	handedOver = "handed over"
+	atRest     = "at rest" // it passivated until its next entry (P19)
+)
+
+func (f *replayed) bad(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
+
+func newReplayed(run string) *replayed {
+	return &replayed{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
+		starts: map[string]map[string]int{}, claims: map[string][]activationSpan{}, late: map[string][]string{}, open: map[string]string{}}
+}
+
+// replayRun reads and replays the logs of a run.
+func replayRun(post *jetstream.Post, run string) (*replayed, error) {
+	f := newReplayed(run)
+	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
+		f.logs[m.To] = append(f.logs[m.To], m)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]mailbox.Item{}
+	for _, at := range sorted(f.logs) {
+		f.agree(at, said)
+		f.replay(at)
+	}
+	return f, nil
+}
+
+// agree checks that all activations of a sender sent the same under one identity: two that both
+// decided would differ sooner or later.
+func (f *replayed) agree(at mailbox.Address, said map[string]mailbox.Item) {
+	for _, m := range f.logs[at] {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil {
+			f.bad("an entry of %s does not decode: %v", at, err)
+			continue
+		}
+		if e.From == "" || e.From == at {
+			continue
+		}
+		for _, item := range e.Items {
+			id := fmt.Sprintf("%s>%s %d.%d", e.From, at, item.N, item.I)
+			before, again := said[id]
+			said[id] = item
+			// Back describes the activation that sends it, so each sends its own.
+			if again && item.Kind != (agent.Back{}).Kind() && (before.Kind != item.Kind || !bytes.Equal(before.Body, item.Body)) {
+				f.bad("%s was said in two ways: %s %s, and %s %s", id, before.Kind, body(before.Body), item.Kind, body(item.Body))
+			}
+		}
+	}
+}
+
+// replay replays one log as it is, and as if superseded activations had written nothing: the
+// machine must not notice the difference. What a tool returned is evidence, and stays.
+func (f *replayed) replay(at mailbox.Address) {
+	was, without := newScribe(at), newScribe(at)
+	one := activation.NewLogReader(at, "", mailbox.Epoch{}, was)
+	other := activation.NewLogReader(at, "", mailbox.Epoch{}, without)
+	var force mailbox.Epoch
+	var forcer string
+	leases, replied, again := map[string]bool{}, 0, map[string]bool{}
+	for _, m := range f.logs[at] {
+		if read := one.Next(m); read.Err != nil {
+			f.bad("%s: %v", at, read.Err)
+		}
+		if s, ok := was.Machine.(*activation.Supervisor); ok {
+			f.checkStep(s)
+		}
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || len(e.Items) == 0 {
+			other.Next(m)
+			continue
+		}
+		item := e.Items[0]
+		own := e.From == at
+		switch {
+		case own && item.Kind == "resumed" && e.Epoch.Higher(force):
+			force, forcer = e.Epoch, e.Start
+			f.claimed(m, e)
+		case own && e.Start != forcer:
+			f.stale[item.Kind]++
+			if item.Kind == "returned" {
+				f.lately(at, e)
+			} else {
+				e.Items = nil
+			}
+		case own && !again[item.ID]: // an entry that was sent again before its answer came counts once
+			again[item.ID] = true
+			f.count(at, e)
+			if item.Kind == "replied" {
+				replied++
+			}
+		}
+		for _, item := range e.Items {
+			if item.Kind == "granted" {
+				leases[fmt.Sprint(item.N, ".", item.I)] = true
+			}
+		}
+		e.Floor, e.Hash = 0, nil
+		if m.Data, err = mailbox.Encode(e); err != nil {
+			f.bad("an entry of %s does not encode: %v", at, err)
+		}
+		other.Next(m)
+	}
+	if !slices.Equal(was.steps, without.steps) {
+		f.bad("%s: superseded lives made a difference", at)
+	}
+	f.granted += len(leases)
+	f.replied += replied
+	if s, ok := was.Machine.(*activation.Supervisor); ok {
+		f.result = s.State.Result()
+	}
+}
+
+// claimed records a claim that became current.
+func (f *replayed) claimed(m mailbox.Message, e mailbox.Entry) {
+	for _, fact := range (stored{m.To, m.At, e}).facts() {
+		if r, ok := fact.(agent.Resumed); ok {
+			name := string(m.To.Bare())
+			f.claims[name] = append(f.claims[name], activationSpan{start: e.Start, node: r.Node, at: m.At})
+		}
+	}
+}
+
+// lately records what a tool returned to a superseded activation.
+func (f *replayed) lately(at mailbox.Address, e mailbox.Entry) {
+	for _, fact := range (stored{at, 0, e}).facts() {
+		if r, ok := fact.(agent.Returned); ok {
+			key := string(at.Bare()) + " " + e.Start
+			f.late[key] = append(f.late[key], r.Call)
+		}
+	}
+}
+
+// count records a current entry.
+func (f *replayed) count(at mailbox.Address, e mailbox.Entry) {
+	name := at.Bare() // the double and the ledger do not know pools
+	for _, fact := range (stored{at, 0, e}).facts() {
+		switch fact := fact.(type) {
+		case agent.Started:
+			key := fmt.Sprintf("%s.%s", name, fact.Call)
+			if f.starts[key] == nil {
+				f.starts[key] = map[string]int{}
+			}
+			f.starts[key][e.Start]++
+			f.open[key] = e.Start
+		case agent.Returned:
+			delete(f.open, fmt.Sprintf("%s.%s", name, fact.Call))
+		case agent.Released:
+			f.over(name, e.Start, fact.Rests)
+			for key, start := range f.open {
+				if start == e.Start {
+					f.starts[key][start]--
+				}
+			}
+		}
+	}
+}
+
+// over records that an activation has ended by its own entry.
+func (f *replayed) over(name mailbox.Address, start string, rests bool) {
+	for i, c := range f.claims[string(name)] {
+		if c.start == start && rests {
+			f.claims[string(name)][i].ended = atRest
+		} else if c.start == start {
+			f.claims[string(name)][i].ended = handedOver
+		}
+	}
+}
+
+// begun returns how often a call may have been begun.
+func (f *replayed) begun(key string) (n int) {
+	for _, started := range f.starts[key] {
+		n += started
+	}
+	return n
+}
+
+// scribe is a machine that records each of its steps.
+type scribe struct {
+	activation.Machine
+	steps []string
+}
+
+func newScribe(at mailbox.Address) *scribe {
+	if at.Agent() == mailbox.Super {
+		return &scribe{Machine: &activation.Supervisor{Addr: at}}
+	}
+	return &scribe{Machine: &activation.Agent{Addr: at}}
+}
+
+// Step records the messages and the effects of a step.
+func (s *scribe) Step(f activation.Fact) activation.Stepped {
+	out := s.Machine.Step(f)
+	text, err := json.Marshal([]any{f.N, f.At, f.Life, f.From, f.Kind, out.Messages, out.World})
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	s.steps = append(s.steps, string(sum[:]))
+	return out
+}
+
+// judgeLogs checks the logs of a run against its result, the ledger and the double's book.
+func (t *clusterJudge) judgeLogs(post *jetstream.Post, r *ran, effects map[string]int) {
+	f, err := replayRun(post, r.id)
+	if err != nil {
+		t.found.of(r.id, "the logs of run %s: %v", r.id, err)
+		return
+	}
+	for _, p := range f.problems {
+		t.found.of(r.id, "%s", p)
+	}
+	for kind, n := range f.stale {
+		t.stale[kind] += n
+	}
+	for key, n := range effects {
+		if started := f.begun(key); n > started {
+			t.found.of(r.id, "%s happened %d times, and %d Started were in force", key, n, started)
+		}
+	}
+	for key := range f.starts {
+		if started := f.begun(key); started > 1+t.load.allowed(key) && !t.o.control {
+			t.found.of(r.id, "%s was started %d times, and a person approved that %d times", key, started, t.load.allowed(key))
+		}
+	}
+	t.zombies.judgeRun(f, r, effects)
+	t.countMoved(f)
+	requests := t.p.counted(r.id)
+	if requests > f.granted {
+		t.found.of(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)
+	}
+	if r.result == nil {
+		return
+	}
+	b := r.result.Budget
+	if b != f.result.Budget || r.result.Reason != f.result.Reason {
+		t.found.of(r.id, "run %s was told as %s %+v, and its log says %s %+v", r.id, r.result.Reason, b, f.result.Reason, f.result.Budget)
+	}
+	if r.canceled {
+		return // an interrupted call is charged by what had arrived
+	}
+	if known := int64(f.replied * (inputTokens + outputTokens)); b.Used-b.Unknown != known {
+		t.found.of(r.id, "run %s: %d replies cost %d tokens, and its budget says %+v", r.id, f.replied, known, b)
+	}
+}

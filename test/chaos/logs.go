@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
+)
+
+// logs are the entries of a run in the store while no process runs it.
+type logs []stored
+
+type stored struct {
+	to    mailbox.Address
+	at    int64
+	entry mailbox.Entry
+}
+
+// lockWait is how long the lock of a killed process may still be held.
+const lockWait = 2 * time.Second
+
+func readLogs(s testDir) (list logs, err error) {
+	err = s.withLogs(func(post *jetstream.Post) error {
+		return post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
+			entry, err := mailbox.Decode(m.Data)
+			list = append(list, stored{m.To, m.At, entry})
+			return err
+		})
+	})
+	return list, err
+}
+
+// withLogs opens the store of a run that no process runs.
+func (s testDir) withLogs(do func(*jetstream.Post) error) error {
+	e, err := embedded.Start(embedded.Config{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
+	for until := time.Now().Add(lockWait); errors.Is(err, statedir.ErrOwned) && time.Now().Before(until); {
+		// A tool that was being forked when its parent died holds the lock until it execs.
+		time.Sleep(lockWait / 50)
+		e, err = embedded.Start(embedded.Config{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
+	}
+	if err != nil {
+		return err
+	}
+	err = withPost(e, do)
+	return errors.Join(err, e.Close())
+}
+
+func withPost(e *embedded.Server, do func(*jetstream.Post) error) error {
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(post), post.Close())
+}
+
+func (l logs) opened() bool { return len(l) > 0 }
+
+// last names the newest entry.
+func (l logs) last() string {
+	var newest stored
+	for _, s := range l {
+		if s.at >= newest.at && len(s.entry.Items) > 0 {
+			newest = s
+		}
+	}
+	if newest.to == "" {
+		return "(none)"
+	}
+	return fmt.Sprintf("%s %s", newest.to.Agent(), newest.entry.Items[len(newest.entry.Items)-1].Kind)
+}
+
+// facts decodes an entry of an agent's log.
+func (s stored) facts() (list []any) {
+	for _, item := range s.entry.Items {
+		body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
+		if fact, ok, err := agent.Decode(item.Kind, body); ok && err == nil {
+			list = append(list, fact)
+		}
+	}
+	return list
+}
+
+// unknown reports whether some call was started and never returned.
+func (l logs) unknown() bool {
+	open := map[string]bool{}
+	for _, s := range l {
+		for _, fact := range s.facts() {
+			switch f := fact.(type) {
+			case agent.Started:
+				open[string(s.to)+f.Call] = true
+			case agent.Returned:
+				delete(open, string(s.to)+f.Call)
+			}
+		}
+	}
+	return len(open) > 0
+}

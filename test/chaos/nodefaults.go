@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/failpoint"
+)
+
+// nodeFaults is the scenario in which nodes are killed, frozen and drained in a random
+// order while runs continue.
+type nodeFaults struct {
+	*testCluster
+	frozen int // nodes that were to be frozen at a place
+	missed int // traps that no actor reached
+}
+
+// run injects faults while runs continue, and waits for the end of all runs.
+func (t *nodeFaults) run() {
+	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
+	fmt.Println("  # |       at | fault  | node   | runs | what it came to")
+	t.load.begin()
+	t.servers.begin()
+	random := rand.New(rand.NewPCG(t.o.seed, 0))
+	for next := t.schedule(random); ; {
+		kind, ok := next()
+		if !ok {
+			break
+		}
+		time.Sleep(t.o.gap/4 + time.Duration(random.Int64N(int64(t.o.gap*3/2))))
+		b := &fault{kind: kind, no: len(t.faults) + 1, frozen: t.o.ttl + time.Second + time.Duration(random.Int64N(int64(t.o.ttl))),
+			ask: random.IntN(2) == 0, place: t.pickPlace(kind, random)}
+		victim, err := t.aim(random, b)
+		if err != nil {
+			t.found.add("%v", err)
+			break
+		}
+		t.faults = append(t.faults, b)
+		t.nodes.inject(victim, b)
+	}
+	t.nodes.settle()
+	t.servers.over()
+	t.load.finish()
+	t.checkIndex()
+}
+
+// aim picks the node of a fault. A fault at a named place has happened when aim returns.
+func (t *nodeFaults) aim(random *rand.Rand, b *fault) (*member, error) {
+	if b.place != "" {
+		return t.trap(random, b)
+	}
+	m := t.nodes.victim(random)
+	b.node, b.at = m.name, time.Now()
+	return m, nil
+}
+
+// schedule returns the kinds of faults in a random order, once or, with -for, repeatedly
+// until the time is over.
+func (t *nodeFaults) schedule(random *rand.Rand) func() (string, bool) {
+	var all []string
+	for _, k := range []struct {
+		kind string
+		n    int
+	}{{killed, t.o.kills}, {stopped, t.o.stops}, {drained, t.o.drains}, {pointed, t.o.points}, {zombie, len(zombies) * t.o.zombies}} {
+		for range k.n {
+			all = append(all, k.kind)
+		}
+	}
+	order, i := []int(nil), 0
+	return func() (string, bool) {
+		if i == len(order) && len(all) > 0 && (order == nil || time.Since(t.began) < t.o.length) {
+			order, i = random.Perm(len(all)), 0
+		}
+		if i == len(order) || t.o.length > 0 && time.Since(t.began) > t.o.length {
+			return "", false
+		}
+		i++
+		return all[order[i-1]], true
+	}
+}
+
+// pickPlace picks a named place in the code for a kind of fault; "" for the others.
+func (t *nodeFaults) pickPlace(kind string, random *rand.Rand) string {
+	switch kind {
+	case pointed:
+		return deaths[random.IntN(len(deaths))]
+	case zombie:
+		group := zombies[t.frozen%len(zombies)]
+		t.frozen++
+		return group.places[random.IntN(len(group.places))]
+	}
+	return ""
+}
+
+// trap injects a fault at a named place: it happens when the node gets there.
+func (t *nodeFaults) trap(random *rand.Rand, b *fault) (*member, error) {
+	action := failpoint.Kill
+	if b.kind == zombie {
+		action = failpoint.Stop
+	}
+	for {
+		m := t.nodes.victim(random)
+		t.nodes.set(m, false)
+		text, err := t.files.springTrap(m.name, b.place, action)
+		if errors.Is(err, errNobody) {
+			t.missed++
+			t.nodes.set(m, true)
+			if t.missed%len(deaths) == 0 {
+				return nil, fmt.Errorf("%w at %s", err, b.place)
+			}
+			b.place = b.instead(random)
+			continue
+		}
+		b.node, b.at = m.name, time.Now()
+		b.caught, b.call, b.life = caughtAt(b.place, text)
+		return m, err
+	}
+}

@@ -1,0 +1,381 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+// brokerFlags defines the flags of the servers and their faults.
+func brokerFlags(o *options) {
+	flag.IntVar(&o.servers, "servers", 0, "NATS servers as processes, set up by deploy/nats; 0: one in this process")
+	flag.IntVar(&o.leaders, "leaders", 0, "how often to kill the server that leads a stream")
+	flag.IntVar(&o.cuts, "cuts", 0, "how often to cut wires between nodes and servers, or between servers")
+	flag.IntVar(&o.power, "power", 0, "how often all servers lose their power at once")
+	flag.IntVar(&o.shapes, "shapes", 0, "how often one of three loses its power while the others freeze in turn")
+	flag.IntVar(&o.rots, "rots", 0, "how many files of a store to damage: of a killed run, or of a killed server")
+	flag.IntVar(&o.cycles, "cycles", 0, "with -full disk and no nodes: how often the disk beneath the server inside of a node is full for 3s")
+	flag.StringVar(&o.full, "full", "", "take all room while runs go on, and give it back: of the \"streams\", or of the \"disk\" beneath the server")
+	flag.DurationVar(&o.slow, "slow", 0, "how much longer than the disk each write and sync of the servers takes (strace)")
+	flag.BoolVar(&o.must, "must", false, "fail where this machine cannot take the power away")
+	flag.DurationVar(&o.every, "every", 30*time.Second, "time between two faults of the servers")
+	flag.BoolVar(&o.lazy, "lazy", false, "servers with their own sync_interval of two minutes")
+}
+
+// servers are NATS servers in their own processes, configured by the files of deploy/nats: TLS,
+// nkeys, sync_interval: always, five roles. Only addresses and directories differ.
+type servers struct {
+	o     options
+	dir   string
+	bin   string
+	list  []*natsServer
+	seeds map[bus.Role]string // path of the seed of each role
+	keys  []string            // variables with the public keys
+	disks map[string]*disk    // of each, if it is to lose its power
+	wires *wires              // the connections between, if they are to be cut
+}
+
+// natsServer is one of them.
+type natsServer struct {
+	name                   string
+	store                  string
+	client, route, monitor int // ports
+	cmd                    *exec.Cmd
+	gone                   chan struct{}
+	starts                 int
+}
+
+// Patience with servers on a machine that has other work too.
+const (
+	serverPatience = 2 * time.Minute
+	loopback       = "127.0.0.1"
+)
+
+// roleSetup may make streams; it is no role of the embedded server.
+const roleSetup = bus.Role("setup")
+
+// newServers writes the configuration of n servers in dir.
+func newServers(o options, dir string, n int) (s *servers, err error) {
+	s = &servers{o: o, dir: filepath.Join(dir, "nats"), seeds: map[bus.Role]string{}}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if s.bin, err = compiled("", dir, filepath.Base(serverBinary(dir)), "github.com/nats-io/nats-server/v2"); err != nil {
+		return nil, err
+	}
+	if err := s.makeKeys(); err != nil {
+		return nil, err
+	}
+	if err := s.makeCertificates(); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(3 * n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		one := &natsServer{name: fmt.Sprintf("s%d", i+1), client: ports[3*i], route: ports[3*i+1], monitor: ports[3*i+2]}
+		one.store = filepath.Join(s.dir, one.name)
+		s.list = append(s.list, one)
+	}
+	if o.power+o.shapes > 0 {
+		if err := s.mountDisks(); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	if o.full == fullDisk {
+		if err := s.mountSmallDisks(); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	if o.cuts+o.trees > 0 {
+		if s.wires, err = s.lay(); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range s.list {
+		if err := s.configure(one); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// serverBinary is the program of the servers, which outlive the nodes.
+func serverBinary(dir string) string { return filepath.Join(dir, "nats-server") }
+
+// freePorts returns ports below those that the system assigns: a server that is down for a moment
+// must find its port free.
+func freePorts(n int) (ports []int, err error) {
+	const from, to = 20000, 32000
+	for tries := 0; len(ports) < n; tries++ {
+		port := from + rand.IntN(to-from)
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, port))
+		if err != nil || slices.Contains(ports, port) {
+			if tries > to {
+				return nil, fmt.Errorf("no free port: %w", err)
+			}
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+// deployed reads a file of deploy/nats.
+func deployed(name string) (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/troupe-run/troupe").Output()
+	if err != nil {
+		return "", fmt.Errorf("where the module is: %w", err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "deploy", "nats", name))
+	return string(data), err
+}
+
+// clusterBlock is the part of the configuration that a single server does not have.
+var clusterBlock = regexp.MustCompile(`(?s)\ncluster \{\n.*?\n\}\n`)
+
+// configure writes the configuration of one server: that of deploy/ with the addresses and
+// directories of this scenario. With -lazy it has no sync_interval, so the server's default
+// applies.
+func (s *servers) configure(one *natsServer) error {
+	roles, err := deployed("troupe.conf")
+	if err != nil {
+		return err
+	}
+	text, err := deployed("server.conf")
+	if err != nil {
+		return err
+	}
+	changes := map[string]string{
+		`"0.0.0.0:4222"`:   fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.client)),
+		`"0.0.0.0:6222"`:   fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.route)),
+		`"127.0.0.1:8222"`: fmt.Sprintf("%q", fmt.Sprintf("%s:%d", loopback, one.monitor)),
+		"/var/lib/nats":    one.store,
+		"/etc/nats/":       s.dir + "/",
+	}
+	if s.wires != nil {
+		// No node or server may learn a way around the wires: the advertised address leads nowhere.
+		changes["name: troupe\n"] = "name: troupe\n  no_advertise: true\n  advertise: \"127.0.0.1:1\"\n"
+	}
+	if s.o.lazy {
+		changes["sync_interval: always\n"] = "\n"
+	}
+	if s.o.full == fullDisk { // streams reserve more than the disk has
+		changes["sync_interval: always\n"] = "sync_interval: always\n  max_file_store: 100GB\n"
+	}
+	if len(s.list) == 1 {
+		text = clusterBlock.ReplaceAllString(text, "\n")
+		delete(changes, `"0.0.0.0:6222"`)
+	}
+	for from, to := range changes {
+		if !strings.Contains(text, from) {
+			return fmt.Errorf("deploy/nats/server.conf has no %s any more", strings.TrimSpace(from))
+		}
+		text = strings.ReplaceAll(text, from, to)
+	}
+	return errors.Join(os.WriteFile(filepath.Join(s.dir, one.name+".conf"), []byte(text), 0o644),
+		os.WriteFile(filepath.Join(s.dir, "troupe.conf"), []byte(roles), 0o644))
+}
+
+// start starts a server that is down.
+func (s *servers) start(one *natsServer) error {
+	var routes []string
+	for _, other := range s.list {
+		if other != one {
+			routes = append(routes, fmt.Sprintf("nats://%s:%d", loopback, s.wires.route(one, other)))
+		}
+	}
+	one.starts++
+	log, err := os.OpenFile(filepath.Join(s.dir, one.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	command := append(s.slowed(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
+	if len(routes) > 0 {
+		command = append(command, "--routes", strings.Join(routes, ","))
+	}
+	one.cmd = exec.Command(command[0], command[1:]...)
+	one.cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
+	one.cmd.Stdout, one.cmd.Stderr = log, log
+	one.cmd.SysProcAttr = tied()
+	gone, cmd := make(chan struct{}), one.cmd
+	one.gone = gone
+	if err := cmd.Start(); err != nil {
+		close(gone)
+		return errors.Join(err, log.Close())
+	}
+	go func() {
+		_ = cmd.Wait() // it was killed on purpose
+		_ = log.Close()
+		close(gone)
+	}()
+	return nil
+}
+
+// open starts all servers, and creates the streams as an operator would.
+func (s *servers) open(node string) error {
+	for _, one := range s.list {
+		if err := s.start(one); err != nil {
+			return err
+		}
+	}
+	if err := s.healthy(); err != nil {
+		return err
+	}
+	until := time.Now().Add(serverPatience)
+	for {
+		setup := exec.Command(node, "--setup", "--replicas", fmt.Sprint(len(s.list)), "--pools", names.DefaultPool+","+names.MachinePool(machine))
+		setup.Env = append(os.Environ(), variables(s.options(roleSetup, ""))...)
+		out, err := setup.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("setup: %w: %s", err, out)
+		}
+	}
+}
+
+// healthy waits until every server has caught up with the others.
+func (s *servers) healthy() error {
+	for _, one := range s.list {
+		if err := s.well(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// well waits until one server has.
+func (s *servers) well(one *natsServer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), serverPatience)
+	defer cancel()
+	for {
+		select {
+		case <-one.gone:
+			return fmt.Errorf("server %s ended by itself: %s", one.name, s.said(one))
+		default:
+		}
+		var health struct{ Status string }
+		err := one.ask("healthz", &health)
+		if err == nil && health.Status == "ok" {
+			return nil
+		}
+		if pause(ctx, poll) != nil {
+			return fmt.Errorf("server %s is not well after %v: %v %+v: %s", one.name, serverPatience, err, health, s.said(one))
+		}
+	}
+}
+
+// said returns the end of a server's log.
+func (s *servers) said(one *natsServer) string {
+	data, err := os.ReadFile(filepath.Join(s.dir, one.name+".log"))
+	if err != nil {
+		return err.Error()
+	}
+	const tail = 2000
+	return string(data[max(0, len(data)-tail):])
+}
+
+// ask reads a page of the monitor.
+func (n *natsServer) ask(page string, into any) error {
+	c := http.Client{Timeout: 5 * time.Second}
+	r, err := c.Get(fmt.Sprintf("http://%s:%d/%s", loopback, n.monitor, page))
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	return json.NewDecoder(r.Body).Decode(into)
+}
+
+// leaders returns the leader of each stream, by a live server.
+func (s *servers) leaders() (map[string]string, error) {
+	var all error
+	for _, one := range s.list {
+		var page struct {
+			Accounts []struct {
+				Streams []struct {
+					Name    string
+					Cluster struct{ Leader string }
+				} `json:"stream_detail"`
+			} `json:"account_details"`
+		}
+		if err := one.ask("jsz?streams=true", &page); err != nil {
+			all = errors.Join(all, err)
+			continue
+		}
+		led := map[string]string{}
+		for _, a := range page.Accounts {
+			for _, stream := range a.Streams {
+				led[stream.Name] = stream.Cluster.Leader
+			}
+		}
+		return led, nil
+	}
+	return nil, all
+}
+
+// named returns the server of a name.
+func (s *servers) named(name string) *natsServer {
+	for _, one := range s.list {
+		if one.name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+// kill kills a server, and the tracer that slows it down, and waits until it is gone.
+func (s *servers) kill(one *natsServer) error {
+	if err := syscall.Kill(-one.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	<-one.gone
+	return nil
+}
+
+// options implements broker. A node reaches the servers over its own wires, if
+// there are any.
+func (s *servers) options(role bus.Role, node string) bus.Options {
+	var urls []string
+	for _, one := range s.list {
+		urls = append(urls, fmt.Sprintf("tls://%s:%d", loopback, s.wires.client(node, one)))
+	}
+	return bus.Options{Servers: strings.Join(urls, ","), NKey: s.seeds[role], TLSCA: filepath.Join(s.dir, "ca.crt"),
+		InboxPrefix: bus.InboxPrefix(role)}
+}
+
+// Close implements broker.
+func (s *servers) Close() error {
+	var errs []error
+	for _, one := range s.list {
+		if one.cmd != nil && one.cmd.Process != nil {
+			errs = append(errs, s.kill(one))
+		}
+	}
+	s.wires.close()
+	if s.o.full == fullDisk {
+		errs = append(errs, s.unmountSmallDisks())
+	}
+	return errors.Join(append(errs, s.unmountDisks())...)
+}

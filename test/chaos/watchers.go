@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+const (
+	// watchersGrowth is by how many bytes the process of the server may grow because
+	// of them.
+	watchersGrowth = 512 << 20
+	// Runs may take longer (p99) by so much: because of watchers that do not read, and
+	// because of those that do. Each of these gets its own copy of every event, which
+	// costs time of the same few processors.
+	stoppedCost = 2
+	readersCost = 5
+	// The nodes may take so much more time of processors, and a copy of an event for one
+	// watcher so much of the server's: that of a write to a socket.
+	nodesCost = 1.5
+	copyCost  = 25 * time.Microsecond
+	// watchRounds is the number of parts of each measurement. They run in turn, so that other
+	// work of the machine affects all measurements alike.
+	watchRounds = 3
+)
+
+// measurement holds the figures measured with some watchers.
+type measurement struct {
+	watchers, readers int
+	took              []time.Duration
+	rss               int64
+	saw               seen
+	server, nodes     time.Duration // of processors
+	observers         time.Duration
+	events            int64
+}
+
+// seen is what the watchers report at their end.
+type seen struct{ Read, Cut int64 }
+
+func (s measurement) p99() time.Duration { return quantile(s.took, 0.99) }
+
+// each is a part of one run.
+func (s measurement) each(all time.Duration) time.Duration {
+	return all / time.Duration(max(len(s.took), 1))
+}
+
+// copied is the time that the server took to copy an event for one watcher.
+func (s measurement) copied(alone measurement) time.Duration {
+	copies := s.events / int64(max(len(s.took), 1)) * int64(s.watchers)
+	return (s.each(s.server) - alone.each(alone.server)) / time.Duration(max(copies, 1))
+}
+
+// watcherLoad is the scenario in which many observers watch all events.
+type watcherLoad struct{ *testCluster }
+
+// run executes runs alone, with watchers that do not read, and with twice as many watchers, half
+// of them readers, in turn.
+func (t *watcherLoad) run() {
+	runs := t.o.runs
+	t.load.runBatch(warmUp / 2)
+	var events atomic.Int64
+	stop, err := t.client.Watch(func(client.Event) { events.Add(1) })
+	if err != nil {
+		t.found.add("%v", err)
+		return
+	}
+	defer stop()
+	base := rss(os.Getpid())
+	measurements := []*measurement{{}, {watchers: t.o.watchers / 2}, {watchers: t.o.watchers, readers: t.o.watchers/2 - 1}}
+	for range watchRounds {
+		for _, s := range measurements {
+			before := events.Load()
+			if err := t.measure(s, (runs+watchRounds-1)/watchRounds); err != nil {
+				t.found.add("%v", err)
+				return
+			}
+			s.events += events.Load() - before
+		}
+	}
+	t.checkIndex()
+	alone := measurements[0]
+	for _, s := range measurements {
+		s.tell(*alone)
+	}
+	t.judge(*measurements[1], *alone, stoppedCost, base)
+	t.judge(*measurements[2], *alone, readersCost, base)
+}
+
+// judge compares what was measured with watchers to what was measured without them. A missing
+// measurement counts as a problem.
+func (t *watcherLoad) judge(s, alone measurement, most float64, base int64) {
+	if s.p99() == 0 || alone.p99() == 0 || base == 0 || s.events == 0 || alone.server == 0 || alone.nodes == 0 {
+		t.found.add("not measured: %v before %d watchers, %v without, %d bytes", s.p99(), s.watchers, alone.p99(), base)
+	}
+	if float64(s.p99()) > most*float64(alone.p99()) {
+		t.found.add("runs took %v before %d watchers of whom %d read (p99), and %v without", s.p99(), s.watchers, s.readers, alone.p99())
+	}
+	if copied := s.copied(alone); copied > copyCost {
+		t.found.add("a copy of an event for one of %d watchers took the server %v", s.watchers, copied)
+	}
+	if was, is := alone.each(alone.nodes), s.each(s.nodes); float64(is) > nodesCost*float64(was) {
+		t.found.add("a run took the nodes %v before %d watchers, and %v without", is, s.watchers, was)
+	}
+	if s.rss-base > watchersGrowth {
+		t.found.add("the process of the server grew by %d MiB", (s.rss-base)>>20)
+	}
+	if s.saw.Cut > 0 || s.readers > 0 && s.saw.Read == 0 {
+		t.found.add("the watchers read %d bytes, and %d of those that read were cut off", s.saw.Read, s.saw.Cut)
+	}
+}
+
+func (s *measurement) tell(alone measurement) {
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	fmt.Printf("%d runs before %d watchers, of whom %d read all: p50 %v, p99 %v; a run took %v of the server, %v of the nodes and %v of the watchers, %.1f of its p50 alone; %d events each, %v of the server for each copy; they read %d MiB, %d were cut off; the process of the server had at most %d MiB\n",
+		len(s.took), s.watchers, s.readers, ms(quantile(s.took, 0.5)), ms(s.p99()), ms(s.each(s.server)), ms(s.each(s.nodes)), ms(s.each(s.observers)), float64(quantile(s.took, 0.5))/float64(max(quantile(alone.took, 0.5), 1)),
+		s.events/int64(max(len(s.took), 1)), s.copied(alone).Round(100*time.Nanosecond), s.saw.Read>>20, s.saw.Cut, s.rss>>20)
+}
+
+// measure lets some runs proceed with watchers.
+func (t *watcherLoad) measure(s *measurement, runs int) error {
+	from := t.load.ended()
+	reading := s.readers
+	if t.o.broken && s.watchers > 0 {
+		reading = 0
+		t.p.slower(slowThought)
+		defer t.p.slower(0)
+	}
+	w, err := t.startCrowd(s.watchers, reading)
+	if err != nil {
+		return err
+	}
+	over, measured := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(measured)
+		for {
+			s.rss = max(s.rss, rss(os.Getpid()))
+			select {
+			case <-over:
+				return
+			case <-time.After(poll):
+			}
+		}
+	}()
+	server, nodes := worked(os.Getpid()), t.nodes.worked()
+	t.load.runBatch(runs)
+	s.server += worked(os.Getpid()) - server
+	s.nodes += t.nodes.worked() - nodes
+	close(over)
+	<-measured
+	saw, err := w.close()
+	s.observers += w.worked
+	s.saw.Read += saw.Read
+	s.saw.Cut += saw.Cut
+	s.took = append(s.took, t.load.between(from, t.load.ended())...)
+	slices.Sort(s.took)
+	return err
+}
+
+// watcherNice leaves the processors to the cluster.
+const watcherNice = "19"
+
+// crowd is the process of the watchers. They are elsewhere in the world, and take here
+// what time of the processors is left.
+type crowd struct {
+	cmd    *exec.Cmd
+	in     io.Closer
+	out    *bufio.Reader
+	worked time.Duration
+}
+
+// startCrowd starts n watchers: some read everything, one is slow, and the rest read nothing.
+func (t *watcherLoad) startCrowd(n, readers int) (*crowd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &crowd{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.Events(), n, readers))}
+	c.cmd.Stderr = os.Stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if line, err := c.out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
+		return nil, errors.Join(fmt.Errorf("watchers: %q: %w", line, err), c.in.Close(), c.cmd.Wait())
+	}
+	return c, nil
+}
+
+// close ends the watchers, and returns what they saw.
+func (c *crowd) close() (s seen, err error) {
+	err = c.in.Close()
+	err = errors.Join(err, json.NewDecoder(c.out).Decode(&s), c.cmd.Wait())
+	c.worked = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+	return s, err
+}
+
+// worked is how much time of processors all nodes have taken.
+func (n *nodes) worked() (d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.list {
+		d += worked(m.cmd.Process.Pid)
+	}
+	return d
+}
+
+// clockTick is the unit of /proc/PID/stat.
+const clockTick = 10 * time.Millisecond
+
+// worked is how much time of processors a process has taken; 0 where the system does not say.
+func worked(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	const user, system = 11, 12
+	if len(fields) <= system {
+		return 0
+	}
+	var sum time.Duration
+	for _, f := range fields[user : system+1] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0
+		}
+		sum += time.Duration(n) * clockTick
+	}
+	return sum
+}
+
+// rss is how much memory a process has, in bytes; 0 where the system does not say.
+func rss(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// canon writes a machine's state in one way only, so that two are the same
+// exactly if their bytes are.
+func canon(b []byte, a *activation.Agent, s *activation.Supervisor) []byte {
+	if a != nil {
+		return canonAgent(b, &a.State)
+	}
+	return canonSuper(b, &s.State)
+}
+
+func num[T ~int | ~int64 | ~uint64](b []byte, v ...T) []byte {
+	for _, x := range v {
+		b = binary.AppendVarint(b, int64(x))
+	}
+	return b
+}
+
+func str[T ~string](b []byte, v ...T) []byte {
+	for _, x := range v {
+		b = append(num(b, len(x)), x...)
+	}
+	return b
+}
+
+func yes(b []byte, v ...bool) []byte {
+	for _, x := range v {
+		if x {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	return b
+}
+
+// byHand are the fields of an agent's state that have a form of their own
+// here: the transcript, because it is long, and the task, which never changes.
+var byHand = []string{"Task", "History"}
+
+// byRule are all other fields of a state that can be seen from outside: a new one counts
+// by itself, and so does each field of an embedded struct.
+var byRule = func() (list []int) {
+	t := reflect.TypeFor[agent.State]()
+	for i := range t.NumField() {
+		if f := t.Field(i); (f.IsExported() || f.Anonymous) && !slices.Contains(byHand, f.Name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}()
+
+func canonAgent(b []byte, s *agent.State) []byte {
+	t := &s.Task
+	b = str(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
+	b = num(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.LoopOptions.Hooks))
+	b = num(b, len(s.History))
+	for i := range s.History {
+		b = canonMessage(b, &s.History[i])
+	}
+	v := reflect.ValueOf(s).Elem()
+	for _, i := range byRule {
+		b = canonValue(b, v.Field(i))
+	}
+	return b
+}
+
+// canonValue writes any plain data.
+func canonValue(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.String:
+		return str(b, v.String())
+	case reflect.Bool:
+		return yes(b, v.Bool())
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return num(b, v.Int())
+	case reflect.Uint8, reflect.Uint64, reflect.Uint32:
+		return num(b, v.Uint())
+	case reflect.Float64:
+		return num(b, int64(math.Float64bits(v.Float())))
+	case reflect.Slice:
+		b = yes(num(b, v.Len()), v.IsNil())
+		for i := range v.Len() {
+			b = canonValue(b, v.Index(i))
+		}
+		return b
+	case reflect.Map: // of words
+		b = num(b, v.Len())
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+		for _, k := range keys {
+			b = str(b, k.String(), v.MapIndex(k).String())
+		}
+		return b
+	case reflect.Pointer:
+		if b = yes(b, v.IsNil()); !v.IsNil() {
+			b = canonValue(b, v.Elem())
+		}
+		return b
+	case reflect.Struct:
+		for i := range v.NumField() {
+			b = canonValue(b, v.Field(i))
+		}
+		return b
+	}
+	panic("sim: a state holds a " + v.Kind().String())
+}
+
+func canonMessage(b []byte, m *model.Message) []byte {
+	b = str(b, string(m.Role), m.Text)
+	b = num(b, len(m.Calls), len(m.Results))
+	for i := range m.Calls {
+		b = str(b, m.Calls[i].ID, m.Calls[i].Name, m.Calls[i].Args)
+		b = yes(b, m.Calls[i].Cut)
+	}
+	for i := range m.Results {
+		b = str(b, m.Results[i].Call, m.Results[i].Text)
+		b = yes(b, m.Results[i].Error)
+	}
+	for i := range m.Opaque {
+		b = str(b, m.Opaque[i].Issuer, m.Opaque[i].Kind, string(m.Opaque[i].Data))
+	}
+	b = yes(b, m.Tombstone, m.Usage != nil)
+	if m.Usage != nil {
+		b = canonUsage(b, *m.Usage)
+	}
+	return b
+}
+
+func canonUsage(b []byte, u model.Usage) []byte {
+	return num(b, u.Input, u.Output, u.CacheRead, u.CacheCreation, u.Reasoning)
+}
+
+func canonAmount(b []byte, v ...budget.Amount) []byte {
+	for _, a := range v {
+		b = num(b, a.Tokens, a.Nano, a.Calls)
+	}
+	return b
+}
+
+func canonOutcome(b []byte, o spec.Outcome) []byte {
+	b = str(b, string(o.Reason), o.Text, o.Detail)
+	return yes(b, o.Partial)
+}
+
+func canonSuper(b []byte, s *supervisor.State) []byte {
+	b = str(b, string(s.Phase), s.Life, s.Run.Run)
+	b = num(b, s.Now, s.Began, s.Ended)
+	b = num(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
+	p := &s.Pool
+	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Kept, p.Unknown, p.Overrun)
+	b = canonUsage(b, s.Usage)
+	b = yes(b, s.Cancel != nil)
+	if s.Cancel != nil {
+		b = str(b, s.Cancel.Why, string(s.Cancel.As))
+		b = yes(b, s.Cancel.Now)
+	}
+	b = canonOutcome(b, s.Outcome)
+	s.Members(func(m supervisor.Member) {
+		b = str(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
+		b = str(b, m.Rights...)
+		b = num(b, m.Depth, m.Children, m.Turns, m.Calls, m.Vetoes)
+		b = yes(b, m.Seen, m.Done, m.Stopping, m.Silent, m.Background, m.Query != nil)
+		b = canonUsage(b, m.Usage)
+		b = canonOutcome(b, m.Outcome)
+		a := p.Account(string(m.ID))
+		b = num(b, a.Open, a.Closed)
+		b = num(b, m.Sign)
+		b = canonAmount(b, a.Held, a.Kept, a.Spent)
+	})
+	return b
+}
+
+// canonEffects writes the effects that a step requests.
+func canonEffects[E any](b []byte, effects []E) []byte {
+	for _, e := range effects {
+		b = fmt.Appendf(b, "%T", e)
+		if call, ok := any(e).(agent.CallModel); ok {
+			b = num(b, call.Lease)
+			for i := range call.Request.Messages {
+				b = canonMessage(b, &call.Request.Messages[i])
+			}
+			continue
+		}
+		b = fmt.Appendf(b, "%+v", e)
+	}
+	return b
+}

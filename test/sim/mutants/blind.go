@@ -1,0 +1,40 @@
+package main
+
+// blind lists mutants whose author had not seen the simulator.
+var blind = []Mutant{
+	{"blind-started-begins-again", "P2: a Started that is in the log twice begins its call once",
+		[]Edit{{"started-of-its-attempt", ReplaceTerm(1, 2, `c.Stage == Ended || c.Stage == Pending`)}}},
+	{"blind-cancel-leaves-starting", "B5: after a cancel nothing begins whose Started had not come round",
+		[]Edit{{"cancel-of-unstarted", Without(2, 3)}}},
+	{"blind-lost-call-is-free", "P21: a model call that nobody heard of again is spent", own(DropField("Lost"))},
+	{"blind-effect-runs-again", "F3: a side effect of unknown outcome is not run again by itself",
+		[]Edit{{"repeatable-call", ReplaceTerm(1, 1, `c.Class != model.Irreversible`)}}},
+	{"blind-unknown-usage-is-free", "G1: a reply without usage is charged in full", own(DropField("Lost"))},
+	{"blind-settling-wakes-nobody", "G1: who waits for the pool is answered when another settles",
+		[]Edit{{"settling-wakes-others", Unchanged}}},
+	{"blind-canceled-agent-delegates", "B5: a Delegate of a canceled agent begins nothing",
+		[]Edit{{"children-stopping", Drop}, {"member-stopping", Drop}}},
+	{"blind-child-admitted-without-room", "P23: a child is admitted only if its closing turn fits", own(Without(3, 4))},
+	{"blind-closing-turn-kept-too-small", "G3: what is kept for the closing turn covers the reply before it",
+		[]Edit{{"closing-turn-kept", Replace(`keep = k.closingBound(k.Input)`)}}},
+	{"blind-zombie-reply-counts", "F7: what a superseded life heard of its model decides nothing",
+		[]Edit{{"own-entry-counts", AndAlso(`item.Kind != "replied"`)}, {"reply-of-its-lease", Without(2, 2)}}},
+	{"blind-last-letter-twice", "P6: the newest letter of a sender counts once",
+		[]Edit{{"below-watermark", Raise("-1")}}},
+	{"blind-floor-above-what-is-out", "P12: the floor is below every letter that is not out",
+		own(ReplaceInit(`f := l.N`))},
+	// Since P26 the first entry reveals the loss, too: it goes unnoticed only without both rules.
+	{"blind-missing-head-unnoticed", "P13, P26: a log that has lost its head is damaged",
+		[]Edit{{Do: InsertBefore("if e.Floor >= l.N {\nreturn\n}")}, {"headless-log-goes-on", Never}}},
+	{"blind-damage-not-confessed", "P13: a log that is not whole ends the run as damaged",
+		[]Edit{{"claim-confesses-damage", Never}, {"damage-is-confessed", Never}}},
+	{"blind-lane-stays-asleep", "P6: a letter that waited for a flight goes out after it", own(Drop)},
+	{"blind-account-never-left", "G1: who has ended keeps nothing back from others", own(Drop)},
+	{"blind-answer-of-another-proposal", "P7: a verdict names the proposal that it answers",
+		[]Edit{{"verdict-of-its-proposal", ReplaceTerm(1, 1, `s.Phase != Stopping`)}}},
+	{"blind-given-up-keeps-waiting", "G7: the parent of an agent that is given up hears of it",
+		[]Edit{
+			{"given-up-outcome", InsertAfter(`m.Done = true`)},
+			{"given-up-end", Replace(`s, fx := s.put(m), []Effect(nil)`)},
+		}},
+}

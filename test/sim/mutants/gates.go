@@ -1,0 +1,20 @@
+package main
+
+// ofGates lists mutants of the rules of the rate limiters of models.
+var ofGates = []Mutant{
+	{"ignores-retry-after", "G6: a pause is as long as the provider asks",
+		own(Replace(`pause := backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.streak-1)`))},
+	{"shorter-pause-wins", "G6: a later refusal does not shorten the pause", own(ReplaceTerm(1, 1, `g.until != end`))},
+	{"forgets-fair-share", "G6: runs take turns", []Edit{{"turn-advances", Drop}, {"run-takes-turn", Drop}}},
+	{"lease-waits-at-the-gate", "G6: who holds a lease does not wait long", own(Within(3, 3, Without(2, 2)))},
+	{"gate-wait-holds-its-lease", "G6: who waits at the gate has given its lease back",
+		[]Edit{{"unused-lease", Unchanged}}},
+	{"refused-lease-is-spent", "P21: a refusal that is documented as unbilled costs nothing",
+		[]Edit{{"unused-lease", Replace(`return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Lost: true}}`)}}},
+	{"storm-kills", "G6: refusals pause a loop and do not end it", own(Never)},
+	{"patience-without-end", "G6: a wait at the gate ends", own(Raise("spec.PatienceMax"))},
+	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(3, 3))},
+	{"cancel-passes-the-gate", "B5: nothing is sent that waited at the gate when the cancel came", own(Unchanged)},
+	{"wait-forgotten-by-a-crash", "F1: a wait at the gate goes on in the next life",
+		own(Replace(`return s, append(fx, Arm{Timer: gateTimer, Due: s.impatientAt()})`))},
+}

@@ -1,0 +1,253 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Fault is a kind of misfortune. Each seed switches each kind on or off (a
+// swarm), so that one kind does not always hide behind another.
+type Fault uint64
+
+// The kinds of faults.
+const (
+	Crash      Fault = 1 << iota // a shell dies between two steps; its appends in flight may land later
+	Panic                        // a shell dies and starts again under the same lease
+	LostAck                      // an append lands, its acknowledgement does not: the same bytes again
+	Ghost                        // a copy of an append lands later, at any time, from the dead too
+	Failing                      // an append fails while its process lives: the same bytes again
+	TwoHolders                   // a second shell starts while the first one lives
+	Zombie                       // a shell is frozen, others may take over, it thaws later
+	Unfenced                     // a thawed shell does not notice that its lease has run out
+	Bucket                       // the lease bucket is made anew: revisions start low again
+	Cancel                       // the run, or one agent, is canceled: at a boundary or now
+	Tiny                         // a budget of a few calls
+	Overrun                      // the provider bills beyond its rules
+	Storm                        // models delegate wherever they can
+	Truncate                     // an agent's log loses its tail at a crash
+	Rot                          // bytes under a claimed floor change at a crash
+	Garbage                      // bytes, strangers' outbox messages and forged entries in logs
+	Steer                        // users speak to running agents
+	Clock                        // short time limits, early timers, stamps that go back
+	Veto                         // a policy speaks against stops and turns, and is replaced
+	Limits                       // the limits of the live run are changed
+	Differing                    // nodes have other prompts, tools and routes than the run was begun with
+	Slow                         // a child reports nothing for a long time
+	Hostile                      // the model has a vice, and keeps it to the end
+	Hooks                        // hooks stand at the points of the loop, and fail
+	Watches                      // the loop watches itself; breakers
+	Goals                        // requirements of a completion; budgets to use up
+	Folds                        // small windows: the prompt is compacted
+	Falls                        // other models, and tools that fail in passing
+	Absent                       // no user answers the questions of the run
+	HandOver                     // an activation drains, and another one continues
+	Refusals                     // providers throttle every caller for a while
+	Rest                         // a waiting actor has no shell: its next entry, or the clock, wakes it
+	Kin                          // children in the background, and messages between agents
+	Head                         // an agent's log loses its head
+	RunTail                      // the log of the run loses its tail
+	faultsAll  Fault = 1<<iota - 1
+)
+
+var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
+	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin", "head", "run-tail"}
+
+// String lists the kinds that are on.
+func (f Fault) String() string {
+	var on []string
+	for i, name := range faultNames {
+		if f&(1<<i) != 0 {
+			on = append(on, name)
+		}
+	}
+	return strings.Join(on, ",")
+}
+
+// plan holds the decisions of a seed before the first step.
+type plan struct {
+	faults     Fault
+	rate       int // faults per 1000 steps
+	faultSteps int // after them no fault happens any more
+	temper     temper
+	opened     supervisor.Opened
+	softMS     int64
+	patience   int // per mille: how likely a person answers a query that waits
+	first      spec.Model
+	vice       vice
+	bite       int // percent: how often a hook decides something
+	flood      bool
+	fickle     bool // another vice for each reply
+	stubborn   bool // hooks never pass
+	window     int  // requests at once before anything was refused
+}
+
+// temper is how the model of a run behaves, in percent.
+type temper struct {
+	final, delegate, bad, empty, cut, fail, unknownUsage, effect int
+}
+
+// Bounds of a plan.
+const (
+	faultStepsMin  = 100
+	faultStepsMax  = 460
+	rateMin        = 8
+	rateMax        = 70
+	differingEvery = 5
+	runName        = "01SIM"
+	output         = 120 // output tokens a call
+	closingOutput  = 60
+)
+
+func newPlan(d dice, force *Fault) plan {
+	p := plan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
+	for i := range faultNames {
+		if Fault(1)<<i == Differing { // derived from what was drawn already, so that the runs of the other seeds do not change
+			if p.rate%differingEvery == 0 {
+				p.faults |= Differing
+			}
+			continue
+		}
+		if d.percent(faultOdds(1 << i)) {
+			p.faults |= 1 << i
+		}
+	}
+	if force != nil {
+		p.faults = *force
+	}
+	p.temper = temper{final: oneOf(d, 10, 25, 40), delegate: oneOf(d, 10, 20, 40), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
+		cut: oneOf(d, 0, 4, 40), fail: oneOf(d, 0, 8, 30), unknownUsage: oneOf(d, 0, 8, 40), effect: oneOf(d, 20, 50, 80)}
+	if p.on(Storm) {
+		p.temper.delegate, p.temper.final = 90, 10
+	}
+	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
+	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
+	p.window = 64
+	if p.on(Refusals) {
+		p.window = oneOf(d, 1, 1, 2, 64)
+	}
+	p.opened = opened(d, &p)
+	return p
+}
+
+// faultOdds is how often a kind of fault is on. What spoils a log for good is
+// on seldom: after it many invariants say nothing.
+func faultOdds(f Fault) int {
+	switch f {
+	case Truncate, Rot, Head, RunTail:
+		return 6
+	case Slow, Overrun, Storm, Limits:
+		return 15
+	case Tiny, Clock, Veto:
+		return 25
+	case Hostile:
+		return 35
+	case Watches, Goals, Folds, Falls:
+		return 40
+	case Absent:
+		return 10
+	case Hooks:
+		return 100
+	}
+	return 45
+}
+
+func (p *plan) on(f Fault) bool { return p.faults&f != 0 }
+
+// sendTool is the loop's own where agents may speak to each other. It is the
+// last of the tools, and no other run has it.
+const sendTool = "send_message"
+
+// journalTool is the loop's own where a run has a journal.
+const journalTool = "append_run_journal_entry"
+
+// Tools of every run. The schemas are small: a seed compiles them often.
+var tools = []model.ToolSpec{
+	{Name: "look", Schema: `{"type":"object"}`, Class: model.Read},
+	{Name: "note", Schema: `{"type":"object","required":["x"]}`, Class: model.Idempotent},
+	{Name: "pay", Schema: `{"type":"object","required":["x"]}`, Class: model.Effect},
+	{Name: "wipe", Schema: `{"type":"object"}`, Class: model.Irreversible},
+	{Name: "delegate", Schema: `{"type":"object","required":["task"]}`, Class: model.Read},
+	{Name: journalTool, Schema: `{"type":"object","required":["section","entry"]}`, Class: model.Read},
+	{Name: "ask_human", Schema: `{"type":"object","required":["question"]}`, Class: model.Effect},
+	{Name: sendTool, Schema: `{"type":"object","required":["to","text"]}`, Class: model.Read},
+}
+
+// opened is the run that the client asks for.
+func opened(d dice, p *plan) supervisor.Opened {
+	p.first = spec.Model{Name: firstModel, Window: window(d, p)}
+	if d.percent(40) {
+		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4, Long: long}
+	}
+	o := supervisor.Opened{
+		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: spec.Rules,
+		Model: p.first, LoopOptions: manners(d, p),
+		Agent: spec.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
+			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
+		Limits: spec.RunLimits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
+			Agents: oneOf(d, 4, 5, 6, 9), Messages: oneOf(d, 0, 0, 1, 2)},
+		Definitions: []supervisor.Definition{
+			{Name: "lead", System: "You lead.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: spec.Limits{Children: oneOf(d, 0, 0, 6)}},
+			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
+			{Name: "clerk", System: "You read.", Tools: []string{"look", "note", sendTool}, Limits: spec.Limits{Turns: 3}},
+			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: typed(d, p)},
+		},
+	}
+	if !o.LoopOptions.Kin {
+		o.Tools = tools[:len(tools)-1]
+	}
+	if len(o.LoopOptions.Hooks) > 0 { // one that only lead's file has
+		o.Definitions[0].LoopOptions.Hooks = []spec.Hook{{Name: "lead/gate", Point: spec.HookPreTool, Tools: "pay|wipe"}}
+	}
+	if p.on(Hostile) { // it lets no run end by itself
+		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
+	}
+	if p.on(Tiny) {
+		o.Limits.Tokens = int64(d.between(700, 12_000))
+		if d.percent(30) && o.Model.Price.Known {
+			o.Limits.Nano, o.Limits.Tokens = int64(d.between(3000, 40000)), 0
+		}
+	} else if d.percent(60) {
+		o.Limits.Tokens = 400_000
+	}
+	if p.on(Clock) {
+		p.softMS = int64(d.between(200, 6000))
+		o.Agent.SoftMS = p.softMS
+		o.Agent.HardMS = p.softMS + int64(d.between(0, 3000))
+	}
+	if p.on(Veto) {
+		o.Policy = policy(d)
+	}
+	return o
+}
+
+// typed sometimes lets a definition set the schema of its agents' answers.
+func typed(d dice, p *plan) spec.LoopOptions {
+	if !p.on(Kin) || d.percent(70) {
+		return spec.LoopOptions{}
+	}
+	return spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}}
+}
+
+// policy is a random policy.
+func policy(d dice) supervisor.Policy {
+	p := supervisor.Policy{Version: d.IntN(100)}
+	switch d.IntN(5) {
+	case 0:
+		p.Rules = []supervisor.Rule{{Name: "always", On: "stop", Why: "Go on."}}
+	case 1:
+		p.Rules = []supervisor.Rule{{Name: "evidence", On: "stop", Why: "Say why.",
+			When: []supervisor.Condition{{Fact: "answer", Op: "lacks", Text: "because"}}}}
+	case 2:
+		p.Rules = []supervisor.Rule{{Name: "frugal", On: "turn", Why: "Enough.",
+			When: []supervisor.Condition{{Fact: "turns", Op: ">=", Number: float64(d.between(1, 4))}}}}
+	case 3:
+		p.Rules = []supervisor.Rule{{Name: "root", On: "stop", Agent: "root", Why: "Look again.",
+			When: []supervisor.Condition{{Fact: "turns", Op: "<", Number: 3}}}}
+	}
+	return p
+}

@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// Flags of the tests; doc.go shows how they are used.
+var (
+	flagSeeds  = flag.Int("sim.seeds", 300, "how many seeds to play; from 2000 on each place must have been reached")
+	flagFrom   = flag.Int64("sim.from", 1, "the first seed")
+	flagSeed   = flag.Int64("sim.seed", 1, "the seed of TestSeed")
+	flagReach  = flag.Bool("sim.reach", true, "fail when a place was never reached")
+	flagFaults = flag.Int64("sim.faults", -1, "kinds of faults of TestSeed, as bits, instead of the seed's own choice")
+	flagScript = flag.String("sim.script", "", "a script for TestSeed to play again")
+	flagTwice  = flag.Int64("sim.twice", 20, "how many seeds TestSeedsRepeat plays twice")
+)
+
+// What a suite must be worth.
+const (
+	stepsMean = 200 // steps of a seed, on average
+	placesMin = 2000
+	// placesShort is the share of the places, in percent, that fewer seeds must reach.
+	placesShort    = 90
+	placesShortMin = 200
+)
+
+// gcPercent: a run makes much garbage and keeps nothing.
+const gcPercent = 800
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(gcPercent)
+	os.Exit(m.Run())
+}
+
+// suite sums up what the seeds of a test came to.
+type suite struct {
+	mu     sync.Mutex
+	reach  Reach
+	steps  int
+	agents int
+	wide   int // seeds with 3 agents or more
+	first  Result
+	failed atomic.Bool
+}
+
+func (s *suite) add(r Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reach.Add(&r.Reach)
+	s.steps += r.Steps
+	s.agents += r.Agents
+	if r.Agents >= 3 {
+		s.wide++
+	}
+	if r.Err != nil {
+		if s.first.Err == nil || r.Seed < s.first.Seed {
+			s.first = r
+		}
+		s.failed.Store(true)
+	}
+}
+
+// TestSeeds plays seeds on all cores until one fails.
+//
+//behaviour:shows F1 F7
+func TestSeeds(t *testing.T) {
+	begin := time.Now()
+	var all suite
+	var next atomic.Int64
+	next.Store(*flagFrom)
+	end := *flagFrom + int64(*flagSeeds)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for !all.failed.Load() {
+				seed := next.Add(1) - 1
+				if seed >= end {
+					return
+				}
+				all.add(Run(seed, Options{}))
+			}
+		})
+	}
+	wait.Wait()
+	if all.first.Err != nil {
+		report(t, all.first)
+		return
+	}
+	took, n := time.Since(begin), *flagSeeds
+	t.Logf("%d seeds in %v: %.0f seeds/s, %d steps/seed, %.1f agents/seed, %d%% with 3 agents or more", n, took.Round(time.Millisecond),
+		float64(n)/took.Seconds(), all.steps/n, float64(all.agents)/float64(n), all.wide*100/n)
+	for p, count := range all.reach {
+		t.Logf("%8d %s", count, Place(p))
+	}
+	if !*flagReach || n < placesShortMin {
+		return
+	}
+	missing := all.reach.Missing(n)
+	if n >= placesMin && len(missing) > 0 || 100*len(missing) > (100-placesShort)*len(all.reach) {
+		t.Errorf("never reached: %s", strings.Join(missing, "; "))
+	}
+	if all.steps/n < stepsMean {
+		t.Errorf("%d steps a seed, at least %d make a suite", all.steps/n, stepsMean)
+	}
+}
+
+// report leaves the script of a failed seed and says how to play it again.
+func report(t *testing.T, failed Result) {
+	t.Helper()
+	r := Run(failed.Seed, Options{Trace: true})
+	name := filepath.Join(os.TempDir(), fmt.Sprintf("sim-%d.txt", r.Seed))
+	if err := os.WriteFile(name, []byte(script(r)), 0o644); err != nil {
+		t.Error(err)
+	}
+	least := shrink(r)
+	t.Errorf("%v\nfaults: %s\nfails with %s too (-sim.faults=%d)\nscript: %s\nagain: go test ./test/sim -run 'TestSeed$' -sim.seed=%d -v",
+		r.Err, r.Faults, least, int64(least), name, r.Seed)
+}
+
+// shrink switches kinds of faults off as long as the seed still fails.
+func shrink(r Result) Fault {
+	least := r.Faults
+	for i := range faultNames {
+		fewer := least &^ (1 << i)
+		if fewer != least && Run(r.Seed, Options{Faults: &fewer}).Err != nil {
+			least = fewer
+		}
+	}
+	return least
+}
+
+// script is a run as a text: a head, and a line for each thing that happened.
+func script(r Result) string {
+	head := fmt.Sprintf("seed %d\nfaults %d %s\n", r.Seed, int64(r.Faults), r.Faults)
+	if r.Err != nil {
+		head += "error " + strings.ReplaceAll(r.Err.Error(), "\n", " ") + "\n"
+	}
+	return head + "\n" + strings.Join(r.Script, "\n") + "\n"
+}
+
+// TestSeed plays one seed step by step, or the script of one.
+func TestSeed(t *testing.T) {
+	seed, faults, lines := *flagSeed, *flagFaults, []string(nil)
+	if *flagScript != "" {
+		seed, faults, lines = load(t, *flagScript)
+	}
+	o := Options{Trace: true}
+	if faults >= 0 {
+		f := Fault(faults)
+		o.Faults = &f
+	}
+	r := Run(seed, o)
+	t.Logf("faults %s", r.Faults)
+	for i, line := range r.Script {
+		t.Log(line)
+		if lines != nil && (i >= len(lines) || lines[i] != line) {
+			t.Fatalf("line %d of the script was %q: the program does something else now", i+1, slices.Concat(lines, []string{""})[min(i, len(lines))])
+		}
+	}
+	if r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
+// load reads a script.
+func load(t *testing.T, name string) (seed, faults int64, lines []string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, body, ok := strings.Cut(string(data), "\n\n")
+	seed, faults = -1, -1
+	for line := range strings.Lines(head) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		number, _, _ := strings.Cut(rest, " ")
+		switch word {
+		case "seed":
+			seed, err = strconv.ParseInt(number, 10, 64)
+		case "faults":
+			faults, err = strconv.ParseInt(number, 10, 64)
+		}
+	}
+	if !ok || err != nil || seed < 0 || faults < 0 {
+		t.Fatalf("%s is not a script of the simulator", name)
+	}
+	return seed, faults, strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+}
+
+// TestPlaces: every transition and every stop reason has a place.
+func TestPlaces(t *testing.T) {
+	if len(spec.Transitions()) != transitionsMax || len(spec.Reasons()) != reasonsMax {
+		t.Fatalf("%d transitions and %d reasons, counted %d and %d", len(spec.Transitions()), len(spec.Reasons()), transitionsMax, reasonsMax)
+	}
+	for i := range (Reach{}) {
+		if Place(i).String() == "" {
+			t.Errorf("place %d has no name", i)
+		}
+	}
+}
+
+// TestSeedsRepeat: a seed does the same each time, and so does its script.
+func TestSeedsRepeat(t *testing.T) {
+	seeds := *flagTwice
+	for seed := int64(1); seed <= seeds; seed++ {
+		a := Run(seed, Options{Trace: true})
+		b := Run(seed, Options{Trace: true, Faults: &a.Faults})
+		if !slices.Equal(a.Script, b.Script) {
+			t.Fatalf("seed %d does two different things", seed)
+		}
+	}
+	r := Run(seeds, Options{Trace: true})
+	name := filepath.Join(t.TempDir(), "script.txt")
+	if err := os.WriteFile(name, []byte(script(r)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seed, faults, lines := load(t, name)
+	if seed != seeds || Fault(faults) != r.Faults || !slices.Equal(lines, r.Script) {
+		t.Fatal("a script does not read back")
+	}
+}

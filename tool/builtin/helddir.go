@@ -1,0 +1,127 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/troupe-run/troupe/internal/workdir"
+)
+
+// heldDir is a directory of a repository that is held open: a directory that takes its name later is not read. Git
+// works with names, so its answer is discarded if the name leads elsewhere by then.
+type heldDir struct {
+	path string // without links
+	root *os.Root
+	info fs.FileInfo
+}
+
+func openHeldDir(path string) (*heldDir, error) {
+	root, info, err := workdir.Root(path)
+	if err != nil {
+		return nil, err
+	}
+	return &heldDir{path, root, info}, nil
+}
+
+// below opens a subdirectory that is not a link.
+func (g *heldDir) below(name string) (*heldDir, error) {
+	info, err := g.root.Lstat(name)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	if !info.IsDir() {
+		return nil, errElsewhere
+	}
+	root, err := workdir.Below(g.root, name)
+	if err != nil {
+		return nil, errNoRepository
+	}
+	if !workdir.Same(root, info) {
+		_ = root.Close()
+		return nil, errSwapped
+	}
+	return &heldDir{filepath.Join(g.path, name), root, info}, nil
+}
+
+func (g *heldDir) close() { _ = g.root.Close() }
+
+// file opens a regular file of at most limit bytes that is not a link. It never blocks.
+func (g *heldDir) file(name string, limit int64) (*os.File, error) {
+	info, err := g.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, ErrSpecial
+	}
+	f, err := g.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w", name, ErrSpecial)
+	}
+	return f, nil
+}
+
+// text reads such a file, without the white space at its end.
+func (g *heldDir) text(name string, limit int64) (string, error) {
+	f, err := g.file(name, limit)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return strings.TrimRight(string(data), " \t\r\n"), err
+}
+
+// copyTo copies such a file; it does nothing if there is none.
+func (g *heldDir) copyTo(name, to string, limit int64) error {
+	f, err := g.file(name, limit)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("git: %w", err)
+	}
+	_, err = io.Copy(out, io.LimitReader(f, limit))
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("git: %w", err)
+	}
+	return nil
+}
+
+// heldDirs returns the directories of a repository that were opened.
+func (r *repository) heldDirs() (list []*heldDir) {
+	for _, g := range []*heldDir{r.top, r.dir, r.common, r.objects} {
+		if g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func (r *repository) close() {
+	for _, g := range r.heldDirs() {
+		g.close()
+	}
+}
+
+// unmoved checks that the names of all directories still lead to the opened ones.
+func (r *repository) unmoved() error {
+	for _, g := range r.heldDirs() {
+		if workdir.Check(g.path, g.info) != nil {
+			return errSwapped
+		}
+	}
+	return nil
+}
