@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"container/heap"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,6 +26,10 @@ const (
 	// RetryPause is how long an append waits after the answer that no server can store it now
 	// (no leader, stream not yet there).
 	RetryPause = 250 * time.Millisecond
+	// RetryAfterMax limits the time between two copies of one append, as a multiple of
+	// RetryAfter: each copy waits twice as long as the one before. A server that is only slow
+	// stores every copy it gets, and is slower for it.
+	RetryAfterMax = 8
 
 	tokenBase = 36 // of the last token of a reply subject
 )
@@ -45,8 +50,9 @@ type letter struct {
 	born    time.Time
 	said    string // the server's last answer
 
-	due        time.Time
-	prev, next *letter
+	due   time.Time
+	wait  time.Duration // between the last copy and due
+	index int           // in appender.due
 }
 
 // appender publishes entries and matches their acknowledgements, which all arrive at one
@@ -62,10 +68,11 @@ type appender struct {
 	flying map[uint64]*letter
 	bytes  int
 	token  uint64
-	// due is a ring of the appends in flight, ordered by the time of their next retry.
-	due   letter
+	// due holds the appends in flight by the time of their next copy.
+	due   dueHeap
 	timer *time.Timer
 	armed bool
+	fires time.Time // when the timer fires, if it is armed
 	// queue holds the appends beyond InFlightMax, from queue[head] on.
 	queue  []*letter
 	head   int
@@ -78,7 +85,6 @@ type appender struct {
 func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
 	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", flying: map[uint64]*letter{},
 		stalls: stalls{after: cfg.StallAfter, tell: cfg.Stalled}}
-	a.due.prev, a.due.next = &a.due, &a.due
 	a.timer = time.AfterFunc(time.Hour, a.overdue)
 	a.timer.Stop()
 	sub, err := nc.Subscribe(a.inbox+"*", a.answer)
@@ -106,7 +112,7 @@ func (a *appender) close() error {
 		left = append(left, l)
 	}
 	left = append(left, a.queue[a.head:]...)
-	a.flying, a.queue, a.head = map[uint64]*letter{}, nil, 0
+	a.flying, a.queue, a.head, a.due = map[uint64]*letter{}, nil, 0, nil
 	a.mu.Unlock()
 	for _, l := range left {
 		a.end(l, 0, mailbox.ErrClosed)
@@ -169,25 +175,26 @@ func (a *appender) register(l *letter) {
 	l.token = a.token
 	a.flying[l.token] = l
 	a.bytes += len(l.data)
-	a.schedule(l, a.retry)
+	l.wait = a.retry
+	l.due = time.Now().Add(a.retry)
+	heap.Push(&a.due, l)
+	a.arm()
 }
 
-// schedule sets when an append is to be sent again. mu is held.
+// schedule sets when an append in flight is sent again. mu is held.
 func (a *appender) schedule(l *letter, after time.Duration) {
-	if l.next != nil {
-		l.prev.next, l.next.prev = l.next, l.prev
-	}
 	l.due = time.Now().Add(after)
-	at := a.due.prev
-	for at != &a.due && at.due.After(l.due) {
-		at = at.prev
+	heap.Fix(&a.due, l.index)
+	a.arm()
+}
+
+// arm sets the timer to the first append that is due. mu is held.
+func (a *appender) arm() {
+	if len(a.due) == 0 || a.armed && !a.due[0].due.Before(a.fires) {
+		return
 	}
-	l.prev, l.next = at, at.next
-	at.next.prev, at.next = l, l
-	if !a.armed || a.due.next == l {
-		a.armed = true
-		a.timer.Reset(time.Until(a.due.next.due))
-	}
+	a.armed, a.fires = true, a.due[0].due
+	a.timer.Reset(time.Until(a.fires))
 }
 
 // take removes an append from those in flight and returns the queued ones for which there is
@@ -195,8 +202,7 @@ func (a *appender) schedule(l *letter, after time.Duration) {
 func (a *appender) take(l *letter) (follow []*letter) {
 	delete(a.flying, l.token)
 	a.bytes -= len(l.data)
-	l.prev.next, l.next.prev = l.next, l.prev
-	l.prev, l.next = nil, nil
+	heap.Remove(&a.due, l.index)
 	for a.head < len(a.queue) && a.room(len(a.queue[a.head].data)) {
 		follow = append(follow, a.queue[a.head])
 		a.register(a.queue[a.head])
@@ -287,17 +293,14 @@ func (a *appender) overdue() {
 	var late []*letter
 	tell := silent
 	if now := time.Now(); !a.closed {
-		for l := a.due.next; l != &a.due && !l.due.After(now); l = l.next {
-			late = append(late, l)
-		}
+		late = a.due.before(now)
 		tell = a.waited(late, now)
 		for _, l := range late {
-			a.schedule(l, a.retry)
+			l.wait = min(2*l.wait, RetryAfterMax*a.retry)
+			l.due = now.Add(l.wait)
+			heap.Push(&a.due, l)
 		}
-		if a.due.next != &a.due && !a.armed {
-			a.armed = true
-			a.timer.Reset(time.Until(a.due.next.due))
-		}
+		a.arm()
 	}
 	a.mu.Unlock()
 	tell()
@@ -313,12 +316,12 @@ func (a *appender) again() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for l := a.due.next; l != &a.due; l = l.next {
-		l.due = now
+	for _, l := range a.due {
+		l.wait = a.retry / 2 // the copy that goes now is the first on this connection
 	}
-	if a.due.next != &a.due && !a.closed {
-		a.armed = true
-		a.timer.Reset(0)
+	a.due.allAt(now)
+	if !a.closed {
+		a.arm()
 	}
 }
 
