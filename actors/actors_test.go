@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
@@ -28,8 +27,8 @@ type stage struct {
 	node   *actors.Node
 	over   chan event.Result
 	mu     sync.Mutex
-	events []activation.Published
-	seen   chan activation.Published
+	events []event.Published
+	seen   chan event.Published
 	// onEvent is called inside the shell, before the event is kept.
 	onEvent func(kind string)
 	onWhole func(address, kind string)
@@ -60,9 +59,9 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 // stageOf starts a node that is watched.
 func stageOf(t *testing.T, cfg actors.Config) *stage {
 	t.Helper()
-	s := &stage{t: t, over: make(chan event.Result, 16), seen: make(chan activation.Published, 4096)}
+	s := &stage{t: t, over: make(chan event.Result, 16), seen: make(chan event.Published, 4096)}
 	cfg.Over = func(_ string, r event.Result) { s.over <- r }
-	cfg.Events = func(e activation.Published) {
+	cfg.Events = func(e event.Published) {
 		if s.onEvent != nil {
 			s.onEvent(e.Kind)
 		}
@@ -96,7 +95,7 @@ func (s *stage) result() event.Result {
 }
 
 // await returns the next event of a kind.
-func (s *stage) await(kind string) activation.Published {
+func (s *stage) await(kind string) event.Published {
 	s.t.Helper()
 	late := time.After(deadline)
 	for {

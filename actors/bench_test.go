@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/bus"
@@ -211,7 +210,7 @@ func BenchmarkIdleAgent(b *testing.B) {
 		post := memory.New(memory.Config{})
 		node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
 			Model: func(string) (model.Client, string, error) { return busy, "m", nil },
-			Events: func(e activation.Published) {
+			Events: func(e event.Published) {
 				if e.Kind == event.KindModelRetry {
 					waiting <- struct{}{}
 				}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
@@ -24,7 +23,7 @@ type watched struct {
 	deltas string
 }
 
-func (w *watched) take(e activation.Published) {
+func (w *watched) take(e event.Published) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kinds[e.Kind]++

@@ -1,7 +1,7 @@
 package actors
 
 import (
-	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 

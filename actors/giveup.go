@@ -7,9 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -108,7 +108,7 @@ func (r *router) halt(m hopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.Events != nil {
-		r.cfg.Events(activation.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: activation.Stamp(time.Now().UnixMilli()), Run: m.at.Run(),
+		r.cfg.Events(event.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result})
 	}
 	if r.cfg.Over != nil {

@@ -3,8 +3,8 @@ package actors
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/hook"
 )
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/dispatcher"
@@ -102,7 +101,7 @@ type Config struct {
 	Blobs mailbox.Blobs
 	// Events receives the events, in order per log; it must not block. Deltas come from other
 	// goroutines. Default: no events are made, so they cost nothing.
-	Events func(activation.Published)
+	Events func(event.Published)
 	// Over receives, at least once, the result of a run that is over. It must not block.
 	Over func(run string, r event.Result)
 	// Logger is for the operator. Default: discard.

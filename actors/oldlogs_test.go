@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"

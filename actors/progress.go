@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -20,7 +20,7 @@ func (s *shell) progress(e agent.CallTool) func(tool.Progress) {
 	events, node, i := s.cfg.Events, s.cfg.Name, 0
 	return func(p tool.Progress) {
 		i++
-		events(activation.Published{V: 1, ID: fmt.Sprintf("%s#call-%s.%d", at.Bare(), activation.AttemptKey(e.Call, e.Attempt), i), TS: activation.Stamp(time.Now().UnixMilli()),
+		events(event.Published{V: 1, ID: fmt.Sprintf("%s#call-%s.%d", at.Bare(), activation.AttemptKey(e.Call, e.Attempt), i), TS: event.FormatStamp(time.Now().UnixMilli()),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: event.KindToolProgress, Turn: e.Turn,
 			Data: event.Progress{Call: e.Call, Tool: e.Name, Done: p.Done, Total: p.Total, Message: p.Message}})
 	}

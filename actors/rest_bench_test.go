@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -68,13 +68,13 @@ type dormitory struct {
 	t      testing.TB
 	node   *actors.Node
 	atRest atomic.Int64
-	events chan activation.Published // of runs that were answered
+	events chan event.Published // of runs that were answered
 	listen atomic.Bool
 }
 
 func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
 	t.Helper()
-	d := &dormitory{t: t, events: make(chan activation.Published, 1024)}
+	d := &dormitory{t: t, events: make(chan event.Published, 1024)}
 	set, err := tool.NewSet()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
 		Model:   func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
 		Resting: func(_ mailbox.Address, change int) { d.atRest.Add(int64(change)) },
-		Events: func(e activation.Published) {
+		Events: func(e event.Published) {
 			if d.listen.Load() && (e.Kind == event.KindQueryAnswered || e.Kind == event.KindModelStarted || e.Kind == event.KindRunFinished) {
 				d.events <- e
 			}

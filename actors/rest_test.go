@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -188,7 +188,7 @@ func TestACancelWakesARunAtRest(t *testing.T) {
 	}
 }
 
-func count(events []activation.Published, kind string) (n int) {
+func count(events []event.Published, kind string) (n int) {
 	for _, e := range events {
 		if e.Kind == kind {
 			n++

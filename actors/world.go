@@ -8,11 +8,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget/tokens"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -227,7 +227,7 @@ func (s *shell) deltas(e agent.CallModel) func(model.Delta) {
 			kind = event.KindMessageReasoning
 		}
 		i++
-		events(activation.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: activation.Stamp(time.Now().UnixMilli()),
+		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: event.FormatStamp(time.Now().UnixMilli()),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: kind, Turn: e.Turn,
 			Data: event.Delta{Text: d.Text}})
 	}

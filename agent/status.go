@@ -42,7 +42,7 @@ func (Status) effect() {}
 func statusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	lost := ""
 	switch {
-	case s.Phase == "" || s.Phase == Done: // its log closes next, and answers: see actors/activation
+	case s.Phase == "" || s.Phase == Done: // its log closes next, and answers: see internal/activation
 		return s, nil
 	case short:
 		lost = "the log of the run is shorter than what was heard from it"

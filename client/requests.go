@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/bus"
@@ -222,7 +221,7 @@ type EventsPage struct {
 
 // Event is one document of `troupe.evt.>`, with its data still as JSON.
 type Event struct {
-	activation.Published
+	event.Published
 	Data json.RawMessage `json:"data,omitempty"`
 }
 

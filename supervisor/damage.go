@@ -46,7 +46,7 @@ func shortened(s State, from spec.ID, lease, newest int) (State, []Effect) {
 // again, and the run halts.
 func damaged(s State, from spec.ID, detail string) (State, []Effect) {
 	m, ok := s.Member(from)
-	if ok && m.Done && s.Phase != Over { // it may not know its end; when all end, the log answers: actors/activation
+	if ok && m.Done && s.Phase != Over { // it may not know its end; when all end, the log answers: internal/activation
 		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: spec.LogDamaged}}}
 	}
 	if !ok || s.Phase == Over {

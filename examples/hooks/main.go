@@ -9,7 +9,6 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -76,7 +75,7 @@ func serve() error {
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
 		Over:  func(_ string, r event.Result) { over <- r },
-		Events: func(e activation.Published) {
+		Events: func(e event.Published) {
 			if f, ok := e.Data.(event.HookFired); ok && f.Decision != "" {
 				fmt.Println(f.Hook, f.Decision, f.Text)
 			}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -44,7 +43,7 @@ func (s scenario) play() error {
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return shop.tools() },
 		Hooks: map[string]actors.HookFunc{"compliance": compliance},
-		Events: func(e activation.Published) {
+		Events: func(e event.Published) {
 			if asked, ok := e.Data.(event.AgentParked); ok && e.Kind == event.KindAgentParked {
 				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
 			}

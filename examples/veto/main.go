@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -49,7 +48,7 @@ func analyze() error {
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Over:  func(_ string, r event.Result) { over <- r },
-		Events: func(e activation.Published) {
+		Events: func(e event.Published) {
 			if note, ok := e.Data.(event.Stop); ok {
 				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
 			}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -54,7 +54,7 @@ type Config struct {
 	// Node holds the actors, once they are started.
 	Node func() *actors.Node
 	// Publish publishes one event to observers.
-	Publish func(activation.Published)
+	Publish func(event.Published)
 	// Proof is the result of the checks of the server, Journal whether the logs can be
 	// written.
 	Proof   *bus.Proof

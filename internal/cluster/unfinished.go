@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 )

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -156,7 +156,7 @@ func (t *teller) page() client.EventsPage {
 }
 
 // Encode returns the document of an event, cut to fit a message.
-func Encode(e activation.Published, bare bool) ([]byte, error) {
+func Encode(e event.Published, bare bool) ([]byte, error) {
 	if bare {
 		e.Data = event.WithoutContent(e.Data)
 		if _, delta := e.Data.(event.Delta); delta {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
@@ -16,15 +15,15 @@ import (
 
 // Journal returns the event of a node whose entries no server stores, whose entries a
 // server stores again, or whose disk is nearly full.
-func Journal(node, kind string, s event.JournalState, at time.Time) activation.Published {
+func Journal(node, kind string, s event.JournalState, at time.Time) event.Published {
 	id := strings.ToLower(node)
-	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: activation.Stamp(at.UnixMilli()),
+	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
 		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
 }
 
 // QueuedRun returns the event of a run that waits until fewer runs are live.
-func QueuedRun(at mailbox.Address, node string, q event.RunQueued, now time.Time) activation.Published {
-	return activation.Published{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: activation.Stamp(now.UnixMilli()),
+func QueuedRun(at mailbox.Address, node string, q event.RunQueued, now time.Time) event.Published {
+	return event.Published{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: event.FormatStamp(now.UnixMilli()),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
 }
 

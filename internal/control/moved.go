@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 )
 
@@ -13,24 +12,24 @@ import (
 const ClusterRun = "_cluster"
 
 // Moved returns the event of a shard that a node took or released.
-func Moved(node, name string, taken bool, m event.ShardMoved, at time.Time) activation.Published {
+func Moved(node, name string, taken bool, m event.ShardMoved, at time.Time) event.Published {
 	kind := event.KindShardReleased
 	if taken {
 		kind = event.KindShardTaken
 	}
 	id := strings.ToLower(node)
-	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind), TS: activation.Stamp(at.UnixMilli()),
+	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, m.Pool, m.Shard, m.Epoch, kind), TS: event.FormatStamp(at.UnixMilli()),
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m}
 }
 
 // Unreadable returns the event of a shard that a node holds and cannot read, or can read
 // again.
-func Unreadable(node, name string, is bool, u event.ShardUnreadable, at time.Time) activation.Published {
+func Unreadable(node, name string, is bool, u event.ShardUnreadable, at time.Time) event.Published {
 	kind := event.KindShardReadable
 	if is {
 		kind = event.KindShardUnreadable
 	}
 	id := strings.ToLower(node)
-	return activation.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind), TS: activation.Stamp(at.UnixMilli()),
+	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%s.%d.%d.%s", ClusterRun, id, u.Pool, u.Shard, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u}
 }

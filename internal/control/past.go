@@ -11,11 +11,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"

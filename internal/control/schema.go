@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 )
 
@@ -39,7 +38,7 @@ func kinds() map[string]any {
 
 // schemaOf makes the schema of a kind, or that of the envelope, from Go types.
 func schemaOf(kind string) (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[activation.Published](nil)
+	s, err := jsonschema.For[event.Published](nil)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
 	}

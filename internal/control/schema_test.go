@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 )
 
@@ -181,7 +180,7 @@ func TestBareEventsHaveNoContent(t *testing.T) {
 		event.Result{Text: secret, Agents: []event.AgentResult{{Query: query}}},
 		event.Delta{Text: secret},
 	} {
-		raw, err := Encode(activation.Published{Kind: "x", Data: data}, true)
+		raw, err := Encode(event.Published{Kind: "x", Data: data}, true)
 		if err != nil || bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("%T: %s %v", data, raw, err)
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"

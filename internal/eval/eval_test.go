@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
@@ -168,12 +167,12 @@ func TestReplayIsCompared(t *testing.T) {
 		t.Error("another result is not seen")
 	}
 	told := slices.Clone(tr.told)
-	i := slices.IndexFunc(told, func(e activation.Published) bool { return e.Kind == event.KindMessageAssistant })
+	i := slices.IndexFunc(told, func(e event.Published) bool { return e.Kind == event.KindMessageAssistant })
 	told[i].Data = event.Said{Text: "Five.", Bytes: 5}
 	if fold(log).same(tr.said, told) == nil {
 		t.Error("an event that was told otherwise is not seen")
 	}
-	told = append(slices.Clone(tr.told), activation.Published{ID: "eval.root#99.0", Seq: 99, Kind: event.KindTurnStarted})
+	told = append(slices.Clone(tr.told), event.Published{ID: "eval.root#99.0", Seq: 99, Kind: event.KindTurnStarted})
 	if fold(log).same(tr.said, told) == nil {
 		t.Error("an event that is in no log is not seen")
 	}
@@ -206,10 +205,10 @@ func TestMeasures(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	v := Verdict{}
-	note := func(kind, call, tool, args, text string, failed bool) activation.Published {
-		return activation.Published{Agent: "root", Kind: kind, Data: event.ToolCall{Call: call, Tool: tool, Args: args, Text: text, Error: failed}}
+	note := func(kind, call, tool, args, text string, failed bool) event.Published {
+		return event.Published{Agent: "root", Kind: kind, Data: event.ToolCall{Call: call, Tool: tool, Args: args, Text: text, Error: failed}}
 	}
-	v.count(record{events: []activation.Published{
+	v.count(record{events: []event.Published{
 		note(event.KindToolProposed, "1-0", "read", `{"a":1,"b":2}`, "", false), note(event.KindToolValidated, "1-0", "read", "", "", false),
 		note(event.KindToolFinished, "1-0", "read", "", "down", true),
 		note(event.KindToolProposed, "2-0", "read", `{"b": 2, "a": 1}`, "", false), note(event.KindToolValidated, "2-0", "read", "", "", false),

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
@@ -15,7 +14,7 @@ import (
 type record struct {
 	result  event.Result
 	parked  bool
-	events  []activation.Published
+	events  []event.Published
 	ran     map[string]int
 	excess  []string
 	runs    int
@@ -161,7 +160,7 @@ func (x Expected) trace(r record, add adder) {
 }
 
 // transitions returns the reasons why the turns of the root followed each other.
-func transitions(events []activation.Published) []spec.Transition {
+func transitions(events []event.Published) []spec.Transition {
 	why := []spec.Transition{}
 	for _, e := range events {
 		if d, ok := e.Data.(event.TurnStarted); ok && e.Agent == string(spec.Root) && d.Transition != "" {
@@ -172,7 +171,7 @@ func transitions(events []activation.Published) []spec.Transition {
 }
 
 // firstTools are those of the root's first turn that proposed any.
-func firstTools(events []activation.Published) []string {
+func firstTools(events []event.Published) []string {
 	first, turn := []string{}, 0
 	for _, e := range events {
 		d, ok := e.Data.(event.ToolCall)

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -19,7 +19,7 @@ type folded struct {
 	result event.Result
 	state  supervisor.State
 	agents map[spec.ID]agent.State
-	events []activation.Published
+	events []event.Published
 	wrong  error // the first entry that could not be read
 }
 
@@ -60,7 +60,7 @@ func fold(log []mailbox.Message) *folded {
 
 // same reports how a replay differs from the run's own report: its result, the ends of its
 // agents, and every event that it published.
-func (f *folded) same(said *event.Result, told []activation.Published) error {
+func (f *folded) same(said *event.Result, told []event.Published) error {
 	if f.wrong != nil {
 		return f.wrong
 	}
@@ -74,7 +74,7 @@ func (f *folded) same(said *event.Result, told []activation.Published) error {
 			return fmt.Errorf("%s ended as %s, its log ends as %s", a.ID, a.Reason, s.Outcome.Reason)
 		}
 	}
-	again := map[string]activation.Published{}
+	again := map[string]event.Published{}
 	for _, e := range f.events {
 		again[e.ID] = e
 	}

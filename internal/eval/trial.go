@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
@@ -43,12 +43,12 @@ type trial struct {
 	hooks *hooks
 
 	mu     sync.Mutex // the run reports from other goroutines
-	inbox  []any      // activation.Published, supervisor.Result
+	inbox  []any      // event.Published, supervisor.Result
 	news   chan struct{}
 	super  *activation.Supervisor
 	parked bool
 
-	told     []activation.Published
+	told     []event.Published
 	seen     map[string]int // events by kind, and by kind and subject
 	asked    map[string]bool
 	answered map[string]bool
@@ -116,7 +116,7 @@ func (t *trial) start(ctx context.Context) error {
 	t.lease++
 	var err error
 	t.node, err = actors.Start(context.WithoutCancel(ctx), actors.Config{Name: nodeName, Post: t.post, Lease: t.lease,
-		Model: t.play.client, Tools: t.mocks.set, Hooks: t.hooks.funcs(), Events: func(e activation.Published) { t.hear(e) },
+		Model: t.play.client, Tools: t.mocks.set, Hooks: t.hooks.funcs(), Events: func(e event.Published) { t.hear(e) },
 		Over: func(_ string, r event.Result) { t.hear(r) }})
 	if err != nil {
 		return fmt.Errorf("eval: %w", err)
@@ -150,10 +150,10 @@ func (t *trial) look(ctx context.Context) (done bool, err error) {
 		case event.Result:
 			t.said = &what
 		case called:
-			if err := t.after(ctx, activation.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
+			if err := t.after(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
 				return false, err
 			}
-		case activation.Published:
+		case event.Published:
 			if t.told = append(t.told, what); len(t.told) > eventsMax {
 				return false, errLoud
 			}
@@ -188,7 +188,7 @@ func (t *trial) waits() bool {
 }
 
 // during performs the interventions of the case after an event.
-func (t *trial) during(ctx context.Context, e activation.Published) error {
+func (t *trial) during(ctx context.Context, e event.Published) error {
 	about := []string{"", e.Agent}
 	switch d := e.Data.(type) {
 	case event.ToolCall:
@@ -206,7 +206,7 @@ func (t *trial) during(ctx context.Context, e activation.Published) error {
 }
 
 // after performs the interventions of the case after an event about the named subject.
-func (t *trial) after(ctx context.Context, e activation.Published, about []string) error {
+func (t *trial) after(ctx context.Context, e event.Published, about []string) error {
 	for _, of := range about {
 		t.seen[e.Kind+" "+of]++
 	}
@@ -222,7 +222,7 @@ func (t *trial) after(ctx context.Context, e activation.Published, about []strin
 }
 
 // do performs one intervention.
-func (t *trial) do(ctx context.Context, d During, e activation.Published) error {
+func (t *trial) do(ctx context.Context, d During, e event.Published) error {
 	t.requests++
 	request := fmt.Sprintf("during-%d", t.requests)
 	at := mailbox.At(e.Run, e.Agent)

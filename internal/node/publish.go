@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/control"
 )
@@ -25,11 +24,11 @@ const (
 
 // telling holds the events that wait to be published, in order per log.
 type telling struct {
-	tell   func([]activation.Published)
+	tell   func([]event.Published)
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	waiting []activation.Published
+	waiting []event.Published
 	newest  map[string]int // in waiting, by log
 	lost    int
 	closed  bool        // no more events are published
@@ -38,12 +37,12 @@ type telling struct {
 	turn sync.Mutex // one burst at a time
 }
 
-func newTelling(tell func([]activation.Published), logger *slog.Logger) *telling {
+func newTelling(tell func([]event.Published), logger *slog.Logger) *telling {
 	return &telling{tell: tell, logger: logger, newest: map[string]int{}}
 }
 
 // add queues an event, and never blocks. The end of a run is published without a pause.
-func (t *telling) add(e activation.Published) {
+func (t *telling) add(e event.Published) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -73,7 +72,7 @@ func (t *telling) add(e activation.Published) {
 
 // joined merges an event that is in no log into the one before it, if that belongs to the
 // same stream: pieces of text are appended, and progress replaces earlier progress.
-func joined(before *activation.Published, e activation.Published) bool {
+func joined(before *event.Published, e event.Published) bool {
 	if e.Seq > 0 || before.Kind != e.Kind || stream(before.ID) != stream(e.ID) {
 		return false
 	}
@@ -122,11 +121,11 @@ func (t *telling) close() {
 }
 
 // publish queues one event for observers. The actors do not wait for observers.
-func (h *Node) publish(e activation.Published) { h.telling.add(e) }
+func (h *Node) publish(e event.Published) { h.telling.add(e) }
 
 // tell sends events to observers. It encodes all of them before it sends the first: the
 // connection flushes as soon as data is written.
-func (h *Node) tell(list []activation.Published) {
+func (h *Node) tell(list []event.Published) {
 	type message struct {
 		subject string
 		data    []byte

@@ -9,17 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 )
 
 // observed is what observers would see: one line for each event, with when it came.
-func observed(t *testing.T, act func(add func(activation.Published))) (lines []string, logged string) {
+func observed(t *testing.T, act func(add func(event.Published))) (lines []string, logged string) {
 	t.Helper()
 	var out strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		tell := newTelling(func(list []activation.Published) {
+		tell := newTelling(func(list []event.Published) {
 			for _, e := range list {
 				lines = append(lines, fmt.Sprintf("%v %s %v", time.Since(began), e.ID, e.Data))
 			}
@@ -31,19 +30,19 @@ func observed(t *testing.T, act func(add func(activation.Published))) (lines []s
 	return lines, out.String()
 }
 
-func piece(n int, text string) activation.Published {
-	return activation.Published{ID: fmt.Sprintf("r.root#lease-1.%d", n), Kind: event.KindMessageDelta, Data: event.Delta{Text: text}}
+func piece(n int, text string) event.Published {
+	return event.Published{ID: fmt.Sprintf("r.root#lease-1.%d", n), Kind: event.KindMessageDelta, Data: event.Delta{Text: text}}
 }
 
-func fact(log string, n uint64, kind string) activation.Published {
-	return activation.Published{ID: fmt.Sprintf("%s#%d.0", log, n), Seq: n, Kind: kind}
+func fact(log string, n uint64, kind string) event.Published {
+	return event.Published{ID: fmt.Sprintf("%s#%d.0", log, n), Seq: n, Kind: kind}
 }
 
 // Events wait for each other a moment, so that a server writes once to each
 // observer; the pieces of a streamed reply become one event, in its place.
 func TestEventsAreToldTogether(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(activation.Published)) {
+	got, _ := observed(t, func(add func(event.Published)) {
 		add(fact("r.root", 1, event.KindModelStarted))
 		add(piece(1, "a"))
 		add(fact("r.super", 5, event.KindBudgetReserved))
@@ -63,11 +62,11 @@ func TestEventsAreToldTogether(t *testing.T) {
 // Of how far a call has come, the newest word is enough.
 func TestProgressIsToldAsItStands(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(activation.Published)) {
+	got, _ := observed(t, func(add func(event.Published)) {
 		for i := range 3 {
-			add(activation.Published{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: event.KindToolProgress, Data: event.Progress{Call: "7", Tool: "t", Done: float64(i)}})
+			add(event.Published{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: event.KindToolProgress, Data: event.Progress{Call: "7", Tool: "t", Done: float64(i)}})
 		}
-		add(activation.Published{ID: "r.root#call-8.0", Kind: event.KindToolProgress, Data: event.Progress{Call: "8", Tool: "t"}})
+		add(event.Published{ID: "r.root#call-8.0", Kind: event.KindToolProgress, Data: event.Progress{Call: "8", Tool: "t"}})
 	})
 	if want := []string{"50ms r.root#call-7.2 {7 t 2 0 }", "50ms r.root#call-8.0 {8 t 0 0 }"}; !slices.Equal(got, want) {
 		t.Errorf("told:\n%s", strings.Join(got, "\n"))
@@ -77,7 +76,7 @@ func TestProgressIsToldAsItStands(t *testing.T) {
 // The end of a run takes along what waits, in order, and waits for nothing.
 func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(activation.Published)) {
+	got, _ := observed(t, func(add func(event.Published)) {
 		add(fact("r.root", 9, event.KindAgentFinished))
 		<-time.After(tellPause / 5) // of the bubble
 		add(fact("r.super", 8, event.KindRunFinished))
@@ -90,7 +89,7 @@ func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 // No more events wait than tellAhead; a message says how many were dropped.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
-	got, logged := observed(t, func(add func(activation.Published)) {
+	got, logged := observed(t, func(add func(event.Published)) {
 		for n := range tellAhead + 3 {
 			add(fact("r.root", uint64(n+1), event.KindToolStarted))
 		}
@@ -99,7 +98,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	if len(got) != tellAhead || !strings.Contains(logged, "lost=4") {
 		t.Errorf("%d told of %d, and the log says %q", len(got), tellAhead, logged)
 	}
-	got, _ = observed(t, func(add func(activation.Published)) {
+	got, _ = observed(t, func(add func(event.Published)) {
 		for n := range 3 {
 			add(piece(n, strings.Repeat("x", tellText/2)))
 		}
@@ -114,7 +113,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	var told []string
 	synctest.Test(t, func(t *testing.T) {
-		tell := newTelling(func(list []activation.Published) {
+		tell := newTelling(func(list []event.Published) {
 			for _, e := range list {
 				told = append(told, e.ID)
 			}

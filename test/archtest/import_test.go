@@ -43,14 +43,14 @@ func TestNATS(t *testing.T) {
 
 // pure are the packages that decide, with what of ours each may import.
 var pure = map[string][]string{
-	"budget":            {"model"},
-	"internal/throttle": {},
-	"agent/spec":        {"budget", "internal/schema", "model"},
-	"agent/event":       {"agent/spec", "budget", "model"},
-	"agent/history":     {"agent/spec", "budget", "model"},
-	"agent":             {"agent/event", "agent/history", "agent/spec", "budget", "internal/schema", "model"},
-	"supervisor":        {"agent", "agent/event", "agent/spec", "budget", "model"},
-	"actors/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+	"budget":              {"model"},
+	"internal/throttle":   {},
+	"agent/spec":          {"budget", "internal/schema", "model"},
+	"agent/event":         {"agent/spec", "budget", "model"},
+	"agent/history":       {"agent/spec", "budget", "model"},
+	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/schema", "model"},
+	"supervisor":          {"agent", "agent/event", "agent/spec", "budget", "model"},
+	"internal/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 }
 
 // impure are standard packages that bring a clock, a goroutine, chance, the
@@ -98,7 +98,7 @@ var layers = [][]string{
 	{"agent", "tool", "internal/bus", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
-	{"actors/activation", "tool/mcp"},
+	{"internal/activation", "tool/mcp"},
 	{"actors", "client"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/trust"},

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // The judges of the scenarios, fed with what they must find and with what they must not.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/supervisor"
 )

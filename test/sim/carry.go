@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/supervisor"
 )
 

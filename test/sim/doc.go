@@ -3,7 +3,7 @@
 // A seed determines everything: the run that a client requests, what models, tools
 // and people do, the order in which things happen, and which faults strike.
 // The logs are slices of bytes, the clock is a counter, and the code between
-// them is the real one: actors/activation (Step, LogReader, Outbox, the machines),
+// them is the real one: internal/activation (Step, LogReader, Outbox, the machines),
 // agent, supervisor, budget and the codec of mailbox. The simulator carries out what
 // activation.Step decides (shell.go, carry.go), as the shells of package actors do:
 // claims, replays, leases that lapse for a while, hand-offs, passivation and the

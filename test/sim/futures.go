@@ -3,10 +3,10 @@ package sim
 import (
 	"bytes"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )

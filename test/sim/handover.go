@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // handOver makes a shell drain: it reads no more, so it begins nothing more; the work that it

@@ -3,9 +3,9 @@ package sim
 import (
 	"slices"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/supervisor"
 )
 

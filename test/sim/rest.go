@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // An actor that waits has no shell (PROTOCOL P19). A node decides from the newest entry of a log and its length

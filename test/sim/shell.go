@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 

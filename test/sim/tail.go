@@ -3,7 +3,7 @@ package sim
 import (
 	"errors"
 
-	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // read brings a shell its next entries: its log, a part of it, or an entry of the tail.

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
 )
 
 // watchClock moves the judge's clock on by the time before an entry, if that was

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"

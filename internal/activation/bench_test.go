@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/actors/activation"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -20,7 +20,7 @@ import (
 // one agent and its supervisor, a model call and a tool call, every entry
 // encoded, read, stepped and answered.
 //
-//	go test ./actors/activation -run '^$' -bench Turn -benchmem
+//	go test ./internal/activation -run '^$' -bench Turn -benchmem
 func BenchmarkTurn(b *testing.B) {
 	const turns = 20
 	b.ReportAllocs()

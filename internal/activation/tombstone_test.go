@@ -3,7 +3,7 @@ package activation_test
 import (
 	"testing"
 
-	"github.com/troupe-run/troupe/actors/activation"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
