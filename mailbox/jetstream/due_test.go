@@ -35,9 +35,9 @@ func TestCopiesOfAnAppendComeEverMoreSlowly(t *testing.T) {
 		a.timer = time.AfterFunc(time.Hour, a.overdue)
 		a.timer.Stop()
 		a.append(t.Context(), nil, "run.a", nil, func(uint64, error) {})
-		time.Sleep(40 * time.Second)
-		a.again() // a connection is back: at once, and then as at first
-		time.Sleep(4 * time.Second)
+		<-time.After(40 * time.Second) // of the bubble
+		a.again()                      // a connection is back: at once, and then as at first
+		<-time.After(4 * time.Second)  // of the bubble
 		synctest.Wait()
 		a.mu.Lock()
 		a.closed = true
