@@ -29,6 +29,9 @@ type Account struct {
 	Spent  Amount
 }
 
+// Newest is the highest lease that was granted to the agent; 0: none.
+func (a Account) Newest() int { return max(a.Open, a.Closed) }
+
 // Ask is an agent's request for one attempt.
 type Ask struct {
 	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens

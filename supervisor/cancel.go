@@ -1,8 +1,6 @@
 package supervisor
 
 import (
-	"strings"
-
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -28,7 +26,7 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 		s.Told, s.CanceledAt = s.Live, s.Now
 	}
 	s.Cancel = &f
-	return s, s.tellAll(f)
+	return s, s.members.tellLive(f)
 }
 
 // canceledByCommand stops the run because of a cancel command, and publishes a warning to observers.
@@ -40,49 +38,19 @@ func canceledByCommand(s State, f agent.Canceled) (State, []Effect) {
 	return next, fx
 }
 
-func (s State) tellAll(f agent.Canceled) []Effect {
-	var fx []Effect
-	s.Members(func(m Member) {
-		if !m.Done { //mutant:cancel-tells-only-the-root
-			fx = append(fx, Tell{To: m.ID, Fact: f})
-		}
-	})
-	return fx
-}
-
 // cancelBelow stops one agent and its descendants.
 func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
+	var fx []Effect
 	of := f.Of
 	f.Of = ""
 	m, ok := s.Member(of)
 	if !ok || m.Done {
-		return s.stopBelow(of, f)
+		s.members, fx = s.members.stopBelow(of, f)
+		return s, fx
 	}
 	m.Stopping = true //mutant:member-stopping
-	s, fx := s.put(m).stopBelow(of, f)
+	s.members, fx = s.members.put(m).stopBelow(of, f)
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
-}
-
-// stopBelow tells all live descendants of a member to stop. It marks them, so that
-// a Delegate of theirs that is in flight begins nothing.
-func (s State) stopBelow(of spec.ID, f agent.Canceled) (State, []Effect) {
-	var fx []Effect
-	below := string(of) + "-"
-	it := s.members.Iterator()
-	for it.Seek(below); !it.Done(); {
-		id, member, _ := it.Next()
-		if !strings.HasPrefix(id, below) {
-			break
-		}
-		if member.Done { //mutant:background-child-outlives-its-parent
-			continue
-		}
-		m := *member
-		m.Stopping = true //mutant:children-stopping
-		s = s.put(m)
-		fx = append(fx, Tell{To: m.ID, Fact: f})
-	}
-	return s, fx
 }
 
 // park records that a member waits for a person.

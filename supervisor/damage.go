@@ -19,7 +19,7 @@ func vouch(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	if !ok {
 		return s, nil
 	}
-	switch newest := s.newestLease(from); {
+	switch newest := s.Pool.Account(string(from)).Newest(); {
 	case s.Cancel != nil || m.Stopping: // its Canceled is on the way and answers it
 		return s, nil
 	case m.Done:
@@ -29,12 +29,6 @@ func vouch(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	}
 	s, fx := s.seen(m, nil)
 	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
-}
-
-// newestLease is the highest lease that was granted to a member.
-func (s State) newestLease(of spec.ID) int {
-	a := s.Pool.Account(string(of))
-	return max(a.Open, a.Closed)
 }
 
 // shortened gives up a member whose log does not know of its leases.
@@ -62,7 +56,7 @@ func damaged(s State, from spec.ID, detail string) (State, []Effect) {
 func (s State) halt(why string) (State, []Effect) {
 	s.Told, s.CanceledAt = s.Live, s.Now
 	s.Cancel = &agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}
-	fx := s.tellAll(*s.Cancel)
+	fx := s.members.tellLive(*s.Cancel)
 	s.Phase, s.Ended, s.Halted = Over, s.Now, true
 	s.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: why}
 	return s.forfeit(), append(fx, Publish{})
@@ -82,10 +76,11 @@ func endUnknown(id spec.ID, why string) []Effect {
 // hold, but does not: the log has lost its tail. The agents would take its next
 // messages for ones that they have already received, and wait forever.
 func (s State) forgot(from spec.ID, fact Fact) string {
-	if _, ok := s.Member(from); !ok || s.Phase == Over {
+	m, ok := s.Member(from)
+	if !ok || s.Phase == Over {
 		return "" // a message of a stranger changes nothing
 	}
-	if why := s.missed(from, fact); why != "" {
+	if why := m.lostByRun(fact); why != "" && s.Run.countsMessages() {
 		return why
 	}
 	used := 0
@@ -97,7 +92,7 @@ func (s State) forgot(from spec.ID, fact Fact) string {
 	case agent.Vouch:
 		used = f.Lease
 	}
-	if newest := s.newestLease(from); used > newest {
+	if newest := s.Pool.Account(string(from)).Newest(); used > newest {
 		return fmt.Sprintf("%s used its lease %d, and the log of the run is at %d", from, used, newest)
 	}
 	return ""

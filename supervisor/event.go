@@ -38,6 +38,9 @@ type LimitSet struct {
 	Freeze bool `msgpack:"f,omitempty"`
 }
 
+// setsTime reports whether the command names time limits, and they agree with each other.
+func (f LimitSet) setsTime() bool { return f.SoftMS > 0 && f.HardMS >= f.SoftMS }
+
 // GivenUp says that no shell of an agent gets through its log: the agent will not
 // report again.
 type GivenUp struct {
@@ -128,13 +131,14 @@ func step(s State, e Event) (State, []Effect) {
 	if s.Phase == "" {
 		return early(s, e)
 	}
-	if s.unknown(e) {
+	sender, known := s.Member(e.From)
+	if !known && e.awaitsAnswer() && s.Phase != Over && s.Run.countsMessages() { // the log has lost the delegation
 		return s, endUnknown(e.From, "the log of the run does not know of this agent")[:1]
 	}
 	if e.Damaged {
 		return damagedBy(s, e, "the log of "+string(e.From)+" is shorter than what was heard from it")
 	}
-	if why := s.shortOf(e.From, e.Fact); why != "" {
+	if why := sender.lostByMember(e.Fact); why != "" && known && s.Run.countsMessages() {
 		return damagedBy(s, e, why)
 	}
 	if why := s.forgot(e.From, e.Fact); why != "" {

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// manners returns the loop options of a member: those of its definition take
+// mergeLoopOptions returns the loop options of a member: those of its definition take
 // precedence over the run's. The run's requirements for the answer, and its budget
 // of tokens to use up, came with the goal: they concern the root, whose definition
 // may require more, and a child has only the requirements of its own definition.
-func (s State) manners(depth int, def Definition) spec.LoopOptions {
-	run := s.Run.LoopOptions
+func (o Opened) mergeLoopOptions(depth int, def Definition) spec.LoopOptions {
+	run := o.LoopOptions
 	goal, use := run.Require, run.Continue
 	run.Require, run.Continue = spec.Require{}, spec.Continue{}
 	m := def.LoopOptions.Merge(run)
@@ -29,17 +29,17 @@ func (s State) manners(depth int, def Definition) spec.LoopOptions {
 	return m
 }
 
-// versions returns the versions of one agent: the run's, with the agent's own prompt and route.
-func (s State) versions(def Definition) map[string]string {
-	if s.Run.Hashes == nil {
+// configVersions returns the versions of one agent: the run's, with the agent's own prompt and route.
+func (o Opened) configVersions(def Definition) map[string]string {
+	if o.Hashes == nil {
 		return nil
 	}
-	route := s.Run.Model.Name
+	route := o.Model.Name
 	if def.Model != nil {
 		route = def.Model.Name
 	}
-	own := map[string]string{spec.PromptVersion: def.Hash, spec.RouteVersion: s.Run.Hashes[spec.RouteOf(route)]}
-	for k, v := range s.Run.Hashes {
+	own := map[string]string{spec.PromptVersion: def.Hash, spec.RouteVersion: o.Hashes[spec.RouteOf(route)]}
+	for k, v := range o.Hashes {
 		if !strings.HasPrefix(k, spec.RouteOf("")) {
 			own[k] = v
 		}

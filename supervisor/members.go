@@ -19,36 +19,36 @@ func opened(s State, f Opened) (State, []Effect) {
 		return s, nil
 	}
 	f.Limits = withRunDefaults(f.Limits)
-	s.Run, s.Phase, s.Began, s.News = f, Live, s.Now, s.Now
+	s.Run, s.Phase, s.Began, s.inquiry.news = f, Live, s.Now, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	if f.Run != "" {
 		s = s.publish(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,
 			Trace: f.Trace, Policy: f.Policy.Version, Past: f.Past})
 	}
-	def, ok := s.definition(f.Root)
+	def, ok := s.Run.findDefinition(f.Root)
 	if !ok {
 		return s.over(spec.Outcome{Reason: spec.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
 	}
 	m := Member{ID: spec.Root, Name: def.Name, Pool: s.Run.Place(def)}
-	m.Rights, m.Deny = s.rights(nil, nil, def)
-	t := s.task(m, def, f.Goal)
+	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
+	t := s.Run.newTask(m, def, f.Goal)
 	m.binding = bindingHooks(t)
 	first := agent.FirstAsk(t)
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
-		return s.over(s.tooLittle(t, first))
+		return s.over(tooLittle(s.Pool.Limit, t, first))
 	}
 	s.Pool = pool
 	return join(s, m, t, nil)
 }
 
 // tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
-func (s State) tooLittle(t spec.Task, ask budget.Ask) spec.Outcome {
+func tooLittle(limit budget.Limit, t spec.Task, ask budget.Ask) spec.Outcome {
 	need := ask.Price.Bound(ask.Input, ask.Closing)
 	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
 		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
-	room := s.Pool.Limit.Room(budget.Amount{})
+	room := limit.Room(budget.Amount{})
 	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
 	switch {
 	case money == budget.Unlimited:
@@ -86,81 +86,6 @@ func join(s State, m Member, t spec.Task, past []model.Message) (State, []Effect
 	)
 }
 
-func (s State) definition(name string) (Definition, bool) {
-	i := slices.IndexFunc(s.Run.Definitions, func(d Definition) bool { return d.Name == name })
-	if i < 0 {
-		return Definition{}, false
-	}
-	return s.Run.Definitions[i], true
-}
-
-// task builds the task of a member. Its limits are the tighter of the run's and
-// the definition's.
-func (s State) task(m Member, def Definition, goal string) spec.Task {
-	t := spec.Task{
-		Rules: s.Run.Rules, Run: s.Run.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
-		System: def.System, Model: s.Run.Model, Caller: s.Run.Caller, Constraints: s.Run.Constraints,
-		Criteria: s.Run.Criteria, Trace: s.Run.Trace, Workspace: s.Run.Workspace, Writable: s.Run.Writable,
-		Limits: tighter(def.Limits, s.Run.Agent), LoopOptions: s.manners(m.Depth, def), Source: def.Source, Hashes: s.versions(def), Media: s.Run.shown(m.Depth),
-	}
-	if def.Model != nil {
-		t.Model = *def.Model
-	}
-	if m.Pool != s.Run.Place(Definition{}) { // its pool does not have the directory
-		t.Workspace = ""
-	}
-	if m.Depth == 0 && s.Run.RootTurns > 0 {
-		t.Limits.Turns = s.Run.RootTurns
-	}
-	if t.Limits.Children == 0 {
-		t.Limits.Children = s.Run.Limits.Children
-	}
-	t.Forbidden = s.forbidden(m)
-	for _, toolSpec := range s.Run.Tools {
-		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
-		leaf := toolSpec.Name == delegateTool && m.Depth+1 >= s.Run.Limits.Depth //mutant:leaf-by-depth
-		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
-			t.Tools = append(t.Tools, toolSpec)
-		}
-	}
-	for _, c := range s.Run.Commands {
-		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == c.Name }) {
-			t.Commands = append(t.Commands, c)
-		}
-	}
-	for _, server := range s.Run.Servers {
-		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return server.Has(toolSpec.Name) }) {
-			t.Servers = append(t.Servers, server)
-		}
-	}
-	return t
-}
-
-const delegateTool = "delegate"
-
-// tighter is the smaller of two limits wherever both are set.
-func tighter(a, b spec.Limits) spec.Limits {
-	least := func(x, y int) int {
-		if x == 0 || y != 0 && y < x {
-			return y
-		}
-		return x
-	}
-	least64 := func(x, y int64) int64 {
-		if x == 0 || y != 0 && y < x {
-			return y
-		}
-		return x
-	}
-	return spec.Limits{
-		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
-		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
-		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries),
-		Output: least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
-		HardMS: least64(a.HardMS, b.HardMS), Tokens: least64(a.Tokens, b.Tokens), Nano: least64(a.Nano, b.Nano),
-	}
-}
-
 // delegate joins a child, or tells the parent why not. The child's id comes from
 // the call, so a repeated delegation finds the same child.
 func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
@@ -175,8 +100,8 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if name == "" {
 		name = parent.Name
 	}
-	own, _ := s.definition(parent.Name)
-	def, known := s.definition(name)
+	own, _ := s.Run.findDefinition(parent.Name)
+	def, known := s.Run.findDefinition(name)
 	l := s.Run.Limits
 	switch {
 	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done: //mutant:delegate-after-the-end
@@ -184,7 +109,7 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
 	case !known || own.Delegates != nil && !slices.Contains(own.Delegates, name):
-		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.delegates(own), ", "))
+		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.Run.delegateNames(own), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
 		return refuse("agents may be nested %d deep at most", l.Depth)
 	case parent.Children >= l.Children: //mutant:live-children-unlimited
@@ -197,15 +122,15 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
 	m := Member{ID: f.Child, Parent: from, Pool: s.Run.Place(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
-	m.Rights, m.Deny = s.rights(parent.Rights, parent.Deny, def)
-	t := s.task(m, def, f.Goal)
+	m.Rights, m.Deny = s.Run.grantTools(parent.Rights, parent.Deny, def)
+	t := s.Run.newTask(m, def, f.Goal)
 	if f.Schema != "" {
 		if t.LoopOptions.Require.Schema != "" {
 			return refuse("%s answers by a schema of its own; delegate without one", name)
 		}
 		t.LoopOptions.Require.Schema = f.Schema
 	}
-	t, why := s.bindChild(t, m, parent)
+	t, why := bindChild(t, m, parent, s.Pool.Account(string(parent.ID)))
 	if why != "" {
 		return refuse("%s", why)
 	}
@@ -229,17 +154,6 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		fx = append(fx, Tell{To: from, Fact: working(m)})
 	}
 	return s, fx
-}
-
-func (s State) delegates(own Definition) []string {
-	if own.Delegates != nil {
-		return own.Delegates
-	}
-	names := make([]string, len(s.Run.Definitions))
-	for i, d := range s.Run.Definitions {
-		names[i] = d.Name
-	}
-	return names
 }
 
 // TaskBytesMax bounds the task of a child, so that it fits an entry.
@@ -280,7 +194,8 @@ func end(s State, m Member) (State, []Effect) {
 			fx = append(fx, Tell{To: m.Parent, Fact: report(m)})
 		}
 	}
-	s, stops := s.stopOrphans(m)
+	var stops []Effect
+	s.members, stops = s.members.stopOrphans(m)
 	fx = append(fx, stops...)
 	if m.ID == spec.Root && s.Phase != Over {
 		s.Outcome = m.Outcome
@@ -315,16 +230,6 @@ func answer(m Member) agent.Returned {
 	return r
 }
 
-// stopOrphans stops all live descendants of a member that has ended, not only its
-// children: until these have ended, too, the members below them would continue. It
-// marks them, so that a Delegate of theirs that is in flight begins nothing.
-func (s State) stopOrphans(m Member) (State, []Effect) {
-	if m.Children == 0 { //mutant:orphans-live-on
-		return s, nil
-	}
-	return s.stopBelow(m.ID, agent.Canceled{Why: "an agent above it has ended", Now: true})
-}
-
 func back(s State, from spec.ID, f agent.Back) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
@@ -333,7 +238,10 @@ func back(s State, from spec.ID, f agent.Back) (State, []Effect) {
 	if m.Done && f.Ended == nil && f.Damaged == "" { // the member continues, or waits
 		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
-	doubts := s.doubts(m, f)
+	var doubts []Effect
+	if s.Phase != Over && s.Run.countsMessages() && m.mayLackMessages(f) {
+		doubts = []Effect{askStatus(m, s.Life)}
+	}
 	m.Node = f.Node
 	s, fx := s.put(m).seen(m, doubts)
 	if f.Damaged != "" { //mutant:member-damaged

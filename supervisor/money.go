@@ -3,8 +3,6 @@ package supervisor
 import (
 	"cmp"
 
-	"github.com/benbjohnson/immutable"
-
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -25,7 +23,7 @@ func reserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.newestLease(from); f.Lease <= newest { // an agent never requests a lease twice
+	if newest := s.Pool.Account(string(from)).Newest(); f.Lease <= newest { // an agent never requests a lease twice
 		next, more := shortened(s, from, f.Lease, newest)
 		return next, append(fx, more...)
 	}
@@ -93,36 +91,14 @@ func short(of budget.Short) spec.Reason {
 	return ""
 }
 
-// enqueue makes a reservation wait, in order of arrival, until others settle. A
-// waiting agent holds no lease, so this cannot deadlock.
-func (s State) enqueue(m Member, f agent.Reserve) State {
-	if s.queue == nil {
-		s.queue = immutable.NewSortedMap[uint64, *waiter](nil)
-	}
-	s = s.unqueue(m)
-	s.arrival++
-	m.waits = s.arrival
-	s.queue = s.queue.Set(s.arrival, &waiter{who: m.ID, lease: f.Lease, ask: f.Ask})
-	return s.put(m)
-}
-
-func (s State) unqueue(m Member) State {
-	if m.waits == 0 {
-		return s
-	}
-	s.queue = s.queue.Delete(m.waits)
-	m.waits = 0
-	return s.put(m)
-}
-
 // drain answers the waiting agents, as long as the first of them gets an answer.
 func (s State) drain() (State, []Effect) {
 	var fx []Effect
 	for s.Waiting() > 0 && s.Cancel == nil { //mutant:queue-drained
-		it := s.queue.Iterator() //mutant:queue-overtaken
+		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
-		m, _ := s.Member(w.who)
-		next, more, waits := s.unqueue(m).lease(m, w.lease, w.ask)
+		m, _ := s.Member(w.member)
+		next, more, waits := s.unqueue(m).lease(m, w.reservation, w.ask)
 		if waits {
 			break
 		}
@@ -138,11 +114,9 @@ func settle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		return s, nil
 	}
 	before := s.Pool
-	if m.waits != 0 {
-		if w, ok := s.queue.Get(m.waits); ok && w.lease <= f.Lease {
-			s = s.unqueue(m)
-			m.waits = 0
-		}
+	if s.queue.isUpTo(m.waits, f.Lease) {
+		s = s.unqueue(m)
+		m.waits = 0
 	}
 	switch {
 	case f.Unused:
@@ -171,11 +145,15 @@ func settle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 // stay. Any other change lifts the freeze.
 func limitSet(s State, f LimitSet) (State, []Effect) {
 	s = s.publishBudget(event.KindBudgetChanged, "", 0, "")
+	var more []Effect
 	if f.setsTime() { // for agents that begin later, too
 		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS
+		if s.Phase != Over {
+			more = s.members.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
+		}
 	}
 	if f.Patch && !f.Freeze && f.Limits == (spec.RunLimits{}) && f.SoftMS > 0 { // only more time
-		return s, s.setTime(f)
+		return s, more
 	}
 	s.Frozen = f.Freeze
 	switch {
@@ -186,8 +164,8 @@ func limitSet(s State, f LimitSet) (State, []Effect) {
 		s.Run.Limits = withRunDefaults(f.Limits)
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
-	s, more := s.drain()
-	return s, append(s.setTime(f), more...)
+	s, fx := s.drain()
+	return s, append(more, fx...)
 }
 
 // forfeit spends every open lease in full and frees the kept amounts, without

@@ -25,7 +25,7 @@ func (o Opened) Place(def Definition) string {
 
 // RootPlace is the node pool in which the root lives.
 func (o Opened) RootPlace() string {
-	def, _ := State{Run: o}.definition(o.Root)
+	def, _ := o.findDefinition(o.Root)
 	return o.Place(def)
 }
 
@@ -70,8 +70,8 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
 	}
 	next, fx := giveUp(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
-	if s.Run.Rules >= spec.WorkRules { // if this log lost its tail, the member reads the question alone: see agent/status.go
-		fx = append([]Effect{s.question(m)}, fx...)
+	if s.Run.countsMessages() { // if this log lost its tail, the member reads the question alone: see agent/status.go
+		fx = append([]Effect{askStatus(m, s.Life)}, fx...)
 	}
 	return next, fx
 }

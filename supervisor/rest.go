@@ -1,7 +1,5 @@
 package supervisor
 
-import "github.com/troupe-run/troupe/agent/spec"
-
 // Rests reports whether the run waits only for messages of others, so that the
 // process side of its supervisor may passivate until then, or until due, when it
 // asks its members for their status. The only outside world of a supervisor are
@@ -13,8 +11,8 @@ func (s State) Rests() (due int64, ok bool) {
 	}
 	rests := true
 	s.Members(func(m Member) { rests = rests && (m.Seen || m.Done) })
-	if rests && s.Live > 0 && s.Run.Rules >= spec.WorkRules {
-		due = s.askDue()
+	if rests && s.Live > 0 && s.Run.countsMessages() {
+		due = s.inquiry.nextDue()
 	}
 	return due, rests
 }

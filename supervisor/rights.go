@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// rights returns the tools that both the parent and the definition allow, and the
+// grantTools returns the tools that both the parent and the definition allow, and the
 // denials of both.
-func (s State) rights(parent, deny []string, def Definition) (rights, denied []string) {
+func (o Opened) grantTools(parent, deny []string, def Definition) (rights, denied []string) {
 	if parent == nil {
-		for _, t := range s.Run.Tools {
+		for _, t := range o.Tools {
 			parent = append(parent, t.Name)
 		}
 	}
@@ -25,11 +25,11 @@ func (s State) rights(parent, deny []string, def Definition) (rights, denied []s
 	return rights, denied
 }
 
-// forbidden lists the tools of the run that a member may not use, and those that it is denied
+// forbiddenTools lists the tools of the run that a member may not use, and those that it is denied
 // by name. A tool that the member may use is not forbidden, even if it is not offered.
-func (s State) forbidden(m Member) []string {
+func (o Opened) forbiddenTools(m Member) []string {
 	var list []string
-	for _, toolSpec := range s.Run.Tools {
+	for _, toolSpec := range o.Tools {
 		if !slices.Contains(m.Rights, toolSpec.Name) {
 			list = append(list, toolSpec.Name)
 		}
@@ -84,13 +84,13 @@ func inheritHooks(own, bound []spec.Hook, elsewhere bool) []spec.Hook {
 }
 
 // bindChild tightens the task of a child to its parent's hooks and remaining
-// budget. why says why the child is refused; it is empty if the child is accepted.
-func (s State) bindChild(t spec.Task, child, parent Member) (bound spec.Task, why string) {
+// budget, whose account is given. why says why the child is refused; it is empty if the child is accepted.
+func bindChild(t spec.Task, child, parent Member, account budget.Account) (bound spec.Task, why string) {
 	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, parent.binding, child.Pool != parent.Pool) //mutant:hooks-not-inherited
 	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(parent.binding) > 0 {
 		return t, why
 	}
-	left, spent := remaining(s.Pool.Account(string(parent.ID)))
+	left, spent := remaining(account)
 	if spent {
 		return t, "the rest of its parent's own budget does not cover another agent"
 	}

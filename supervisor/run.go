@@ -8,8 +8,6 @@
 package supervisor
 
 import (
-	"github.com/benbjohnson/immutable"
-
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -111,22 +109,6 @@ type Opened struct {
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
 }
 
-// shown returns the media that come with the task of an agent: only the root's has any.
-func (o Opened) shown(depth int) []model.Media {
-	if depth > 0 {
-		return nil
-	}
-	return o.Media
-}
-
-// pastBound is an upper bound of the tokens of a history; nil: there is none.
-func pastBound(p *spec.HistoryOrigin) int64 {
-	if p == nil {
-		return 0
-	}
-	return p.Bound
-}
-
 // Phase of a run.
 type Phase string
 
@@ -155,20 +137,15 @@ type State struct {
 	Cancel     *agent.Canceled
 	Told       int // members that lived when the cancel came
 	CanceledAt int64
-	Stopped    int   // members that finished after the cancel
-	Released   bool  // the activation before ended in order
-	Asked      int64 // when the members were last asked for their status
-	AskDue     int64 // when the current activation asks them; 0: it has, or need not
-	News       int64 // when one of them last sent anything else
-	Halted     bool  // its own log is damaged and does not show which members have finished, so the run waits for none
+	Stopped    int  // members that finished after the cancel
+	Released   bool // the activation before ended in order
+	Halted     bool // its own log is damaged and does not show which members have finished, so the run waits for none
 	Outcome    spec.Outcome
 
-	// Pointers, to what is never written again: a step copies nodes of 32 entries.
-	members *immutable.SortedMap[string, *Member]
-	queue   *immutable.SortedMap[uint64, *waiter] // reservations that wait for others to settle
-	arrival uint64
-
-	events []event.Event // of the step under way
+	inquiry inquiry
+	members roster
+	queue   reservationQueue
+	events  []event.Event // of the step under way
 }
 
 // Member is one agent of the run.
@@ -205,59 +182,23 @@ type Member struct {
 	binding []spec.Hook
 }
 
-type waiter struct {
-	who   spec.ID
-	lease int
-	ask   budget.Ask
-}
-
-// Member returns one member.
-func (s State) Member(id spec.ID) (Member, bool) {
-	if s.members == nil {
-		return Member{}, false
-	}
-	m, ok := s.members.Get(string(id))
-	if !ok {
-		return Member{}, false
-	}
-	return *m, true
-}
-
-// Members calls each for every member in the order of their ids.
-func (s State) Members(each func(Member)) {
-	if s.members == nil {
-		return
-	}
-	for it := s.members.Iterator(); !it.Done(); {
-		_, m, _ := it.Next()
-		each(*m)
-	}
-}
-
-// Count is how many members ever joined.
-func (s State) Count() int {
-	if s.members == nil {
-		return 0
-	}
-	return s.members.Len()
-}
-
-func (s State) put(m Member) State {
-	if s.members == nil {
-		s.members = immutable.NewSortedMap[string, *Member](nil)
-	}
-	s.members = s.members.Set(string(m.ID), &m)
-	return s
-}
-
 // IsParked reports whether the run waits for people alone: a member is parked, and
 // nothing in progress could change that.
 func (s State) IsParked() bool { return s.Parked > 0 && s.Pool.Held.Zero() && s.Waiting() == 0 }
 
 // Waiting is how many reservations wait for others to settle.
-func (s State) Waiting() int {
-	if s.queue == nil {
-		return 0
-	}
-	return s.queue.Len()
+func (s State) Waiting() int { return s.queue.length() }
+
+// Member returns one member.
+func (s State) Member(id spec.ID) (Member, bool) { return s.members.get(id) }
+
+// Members calls each for every member in the order of their ids.
+func (s State) Members(each func(Member)) { s.members.each(each) }
+
+// Count is how many members ever joined.
+func (s State) Count() int { return s.members.size() }
+
+func (s State) put(m Member) State {
+	s.members = s.members.put(m)
+	return s
 }

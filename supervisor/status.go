@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
@@ -18,24 +17,29 @@ import (
 // passivated supervisor is woken to ask. The pause doubles while the supervisor receives nothing.
 const AskMS = 10 * 60_000
 
-// askDue is when the members are asked next.
-func (s State) askDue() int64 {
-	return max(s.News, s.Asked) + max(AskMS, s.Asked-s.News)
-}
-
 // askMembers asks all members that have not ended.
 func (s State) askMembers(fx []Effect) (State, []Effect) {
-	if s.Run.Rules < spec.WorkRules || s.Phase == Over {
+	if !s.Run.countsMessages() || s.Phase == Over {
 		return s, fx
 	}
-	s.Asked = s.Now
+	s.inquiry.last = s.Now
 	s.Members(func(m Member) {
 		if !m.Done {
-			fx = append(fx, s.question(m))
+			fx = append(fx, askStatus(m, s.Life))
 		}
 	})
 	return s, fx
 }
+
+// inquiry is when a supervisor asks its members for their status.
+type inquiry struct {
+	last int64 // when the members were last asked
+	due  int64 // when the current activation asks them; 0: it has, or need not
+	news int64 // when one of them last sent anything else
+}
+
+// nextDue is when the members are asked next.
+func (q inquiry) nextDue() int64 { return max(q.news, q.last) + max(AskMS, q.last-q.news) }
 
 // askTimer is the timer by which an activation that follows a Released asks after all.
 const askTimer = "ask"
@@ -43,42 +47,27 @@ const askTimer = "ask"
 // askInTime asks the members at once if an activation follows a crash or has received
 // nothing for long, and otherwise once it is time. Each activation asks once.
 func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
-	s.AskDue = 0
+	s.inquiry.due = 0
 	switch {
-	case s.Run.Rules < spec.WorkRules || s.Phase == Over:
+	case !s.Run.countsMessages() || s.Phase == Over:
 		return s, fx
-	case now || s.Now >= s.askDue(): //mutant:members-asked
+	case now || s.Now >= s.inquiry.nextDue(): //mutant:members-asked
 		return s.askMembers(fx)
 	}
-	s.AskDue = s.askDue()
-	return s, append(fx, Arm{Timer: askTimer, Due: s.AskDue}) //mutant:ask-armed
+	s.inquiry.due = s.inquiry.nextDue()
+	return s, append(fx, Arm{Timer: askTimer, Due: s.inquiry.due}) //mutant:ask-armed
 }
 
 // wokeToAsk asks the members if it is time by the stamps of the log.
 func (s State) wokeToAsk() (State, []Effect) {
 	switch {
-	case s.AskDue == 0 || s.Phase == Over:
+	case s.inquiry.due == 0 || s.Phase == Over:
 		return s, nil
-	case s.Now < s.AskDue:
-		return s, []Effect{Arm{Timer: askTimer, Due: s.AskDue}}
+	case s.Now < s.inquiry.due:
+		return s, []Effect{Arm{Timer: askTimer, Due: s.inquiry.due}}
 	}
-	s.AskDue = 0
+	s.inquiry.due = 0
 	return s.askMembers(nil)
-}
-
-// question asks one member for its status; tallied adds the number when the question is sent.
-func (s State) question(m Member) Effect {
-	return Tell{To: m.ID, Fact: agent.StatusAsked{Life: s.Life}}
-}
-
-// doubts asks a member that is back for its status, if its log holds fewer messages than
-// were sent to it: the missing ones may be on their way, and arrive before the question.
-// Its first activation is not asked: the same step answers its first ask.
-func (s State) doubts(m Member, f agent.Back) []Effect {
-	if s.Phase == Over || m.Node == "" || f.Ordinal == 0 || f.Heard >= m.Told || m.Done || f.Damaged != "" || f.Ended != nil || s.Run.Rules < spec.WorkRules {
-		return nil
-	}
-	return []Effect{s.question(m)}
 }
 
 // status handles the answer of a member that works or waits.
@@ -93,18 +82,13 @@ func status(s State, from spec.ID) (State, []Effect) {
 	return s.seen(m, nil)
 }
 
-// unknown reports whether an agent waits for an answer although the log of the run
-// does not know the agent: the log has lost the delegation.
-func (s State) unknown(e Event) bool {
-	_, ok := s.Member(e.From)
-	if e.From == "" || ok || s.Phase == Over || s.Run.Rules < spec.WorkRules {
-		return false
-	}
+// awaitsAnswer reports whether an event is an ask whose sender waits for an answer.
+func (e Event) awaitsAnswer() bool {
 	switch f := e.Fact.(type) {
 	case agent.Reserve, agent.Delegate, agent.Send, agent.ProposeStop, agent.Vouch, agent.Park, agent.Status:
-		return true
+		return e.From != ""
 	case agent.Back:
-		return f.Ended == nil && f.Damaged == ""
+		return e.From != "" && f.Ended == nil && f.Damaged == ""
 	}
 	return false
 }
@@ -112,13 +96,13 @@ func (s State) unknown(e Event) bool {
 // received counts the asks of a member.
 func (s State) received(e Event) State {
 	m, ok := s.Member(e.From)
-	if !ok || s.Run.Rules < spec.WorkRules {
+	if !ok || !s.Run.countsMessages() {
 		return s
 	}
 	switch e.Fact.(type) {
 	case agent.Status, agent.Back: // a question wakes passivated members: their return is no news
 	default:
-		s.News = s.Now
+		s.inquiry.news = s.Now
 	}
 	m.Heard++
 	return s.put(m)
@@ -126,8 +110,8 @@ func (s State) received(e Event) State {
 
 // tallied counts the messages to members, and numbers the questions.
 func (s State) tallied(fx []Effect) (State, []Effect) {
-	if s.Run.Rules < spec.WorkRules {
-		s.Released, s.News = false, 0
+	if !s.Run.countsMessages() {
+		s.Released, s.inquiry.news = false, 0
 		return s, fx
 	}
 	for i, e := range fx {
@@ -150,67 +134,51 @@ func (s State) tallied(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// missed says how many asks of a member the log of the run lacks, by the member's
+// countsMessages reports whether the members of the run count their messages (PROTOCOL P25).
+func (o Opened) countsMessages() bool { return o.Rules >= spec.WorkRules }
+
+// askStatus asks one member for its status; tallied adds the number when the question is sent.
+func askStatus(m Member, activation string) Effect {
+	return Tell{To: m.ID, Fact: agent.StatusAsked{Life: activation}}
+}
+
+// mayLackMessages reports whether the log of a member that is back holds fewer messages than
+// were sent to it: the missing ones may be on their way, and arrive before a question.
+// Its first activation is not asked: the same step answers its first ask.
+func (m Member) mayLackMessages(f agent.Back) bool {
+	return m.Node != "" && f.Ordinal != 0 && f.Heard < m.Told && !m.Done && f.Damaged == "" && f.Ended == nil
+}
+
+// lostByRun says how many asks of a member the log of the run lacks, by the member's
 // own count.
-func (s State) missed(from spec.ID, fact Fact) string {
-	m, ok := s.Member(from)
-	if !ok || s.Run.Rules < spec.WorkRules {
-		return ""
-	}
-	sent := 0
-	switch f := fact.(type) {
-	case agent.Status:
-		sent = f.Ordinal
-	case agent.Finish:
-		sent = f.Ordinal
-	case agent.Back:
+func (m Member) lostByRun(fact Fact) string {
+	sent := sentByOwnCount(fact)
+	if f, ok := fact.(agent.Finish); ok {
 		sent = f.Ordinal
 	}
 	if m.Done || sent <= m.Heard+1 { //mutant:lost-messages-are-not-counted
 		return ""
 	}
-	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", from, sent-1, m.Heard)
+	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", m.ID, sent-1, m.Heard)
 }
 
-// shortOf says that a member's log has lost messages that it sent: by its own
+// lostByMember says that a member's log has lost messages that it sent: by its own
 // count it has sent fewer than the log of the run holds.
-func (s State) shortOf(from spec.ID, fact Fact) string {
-	m, ok := s.Member(from)
-	sent := 0
-	switch f := fact.(type) {
-	case agent.Status:
-		sent = f.Ordinal
-	case agent.Back:
-		sent = f.Ordinal
-	}
-	if !ok || m.Done || s.Run.Rules < spec.WorkRules || sent == 0 || sent > m.Heard {
+func (m Member) lostByMember(fact Fact) string {
+	sent := sentByOwnCount(fact)
+	if m.Done || sent == 0 || sent > m.Heard {
 		return ""
 	}
-	return fmt.Sprintf("the log of %s has %d of the messages that it sent, and %d were received", from, sent-1, m.Heard)
+	return fmt.Sprintf("the log of %s has %d of the messages that it sent, and %d were received", m.ID, sent-1, m.Heard)
 }
 
-// within returns the limits of a child, whose time is part of the time that its parent has left.
-func within(l spec.Limits, f agent.Delegate) spec.Limits {
-	if f.SoftMS > 0 && f.HardMS > 0 {
-		l.SoftMS = min(cmp.Or(l.SoftMS, spec.SoftDefaultMS), f.SoftMS)
-		l.HardMS = min(cmp.Or(l.HardMS, spec.HardDefaultMS), f.HardMS)
+// sentByOwnCount is the number that a status or a return gives its own message; 0: it has none.
+func sentByOwnCount(fact Fact) int {
+	switch f := fact.(type) {
+	case agent.Status:
+		return f.Ordinal
+	case agent.Back:
+		return f.Ordinal
 	}
-	return l
-}
-
-// setsTime reports whether the command names time limits, and they agree with each other.
-func (f LimitSet) setsTime() bool { return f.SoftMS > 0 && f.HardMS >= f.SoftMS }
-
-// setTime gives all members that have not ended new time limits, counted from now.
-func (s State) setTime(f LimitSet) []Effect {
-	if !f.setsTime() || s.Phase == Over {
-		return nil
-	}
-	var fx []Effect
-	s.Members(func(m Member) {
-		if !m.Done {
-			fx = append(fx, Tell{To: m.ID, Fact: agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS}})
-		}
-	})
-	return fx
+	return 0
 }

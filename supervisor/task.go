@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// The configuration of a run decides what an agent is told: Opened builds its task.
+
+const delegateTool = "delegate"
+
+// findDefinition finds a definition of the run by its name.
+func (o Opened) findDefinition(name string) (Definition, bool) {
+	i := slices.IndexFunc(o.Definitions, func(d Definition) bool { return d.Name == name })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return o.Definitions[i], true
+}
+
+// newTask builds the task of a member. Its limits are the tighter of the run's and
+// the definition's.
+func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
+	t := spec.Task{
+		Rules: o.Rules, Run: o.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
+		System: def.System, Model: o.Model, Caller: o.Caller, Constraints: o.Constraints,
+		Criteria: o.Criteria, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
+		Limits: tighter(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
+	}
+	if def.Model != nil {
+		t.Model = *def.Model
+	}
+	if m.Pool != o.Place(Definition{}) { // its pool does not have the directory
+		t.Workspace = ""
+	}
+	if m.Depth == 0 && o.RootTurns > 0 {
+		t.Limits.Turns = o.RootTurns
+	}
+	if t.Limits.Children == 0 {
+		t.Limits.Children = o.Limits.Children
+	}
+	t.Forbidden = o.forbiddenTools(m)
+	for _, toolSpec := range o.Tools {
+		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
+		leaf := toolSpec.Name == delegateTool && m.Depth+1 >= o.Limits.Depth //mutant:leaf-by-depth
+		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
+			t.Tools = append(t.Tools, toolSpec)
+		}
+	}
+	for _, c := range o.Commands {
+		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == c.Name }) {
+			t.Commands = append(t.Commands, c)
+		}
+	}
+	for _, server := range o.Servers {
+		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return server.Has(toolSpec.Name) }) {
+			t.Servers = append(t.Servers, server)
+		}
+	}
+	return t
+}
+
+// mediaAt returns the media that come with the task of an agent: only the root's has any.
+func (o Opened) mediaAt(depth int) []model.Media {
+	if depth > 0 {
+		return nil
+	}
+	return o.Media
+}
+
+// pastBound is an upper bound of the tokens of a history; nil: there is none.
+func pastBound(p *spec.HistoryOrigin) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Bound
+}
+
+// delegateNames lists the agents to which a definition may delegate.
+func (o Opened) delegateNames(own Definition) []string {
+	if own.Delegates != nil {
+		return own.Delegates
+	}
+	names := make([]string, len(o.Definitions))
+	for i, d := range o.Definitions {
+		names[i] = d.Name
+	}
+	return names
+}
+
+// tighter is the smaller of two limits wherever both are set.
+func tighter(a, b spec.Limits) spec.Limits {
+	least := func(x, y int) int {
+		if x == 0 || y != 0 && y < x {
+			return y
+		}
+		return x
+	}
+	least64 := func(x, y int64) int64 {
+		if x == 0 || y != 0 && y < x {
+			return y
+		}
+		return x
+	}
+	return spec.Limits{
+		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
+		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
+		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries),
+		Output: least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
+		HardMS: least64(a.HardMS, b.HardMS), Tokens: least64(a.Tokens, b.Tokens), Nano: least64(a.Nano, b.Nano),
+	}
+}
+
+// within returns the limits of a child, whose time is part of the time that its parent has left.
+func within(l spec.Limits, f agent.Delegate) spec.Limits {
+	if f.SoftMS > 0 && f.HardMS > 0 {
+		l.SoftMS = min(cmp.Or(l.SoftMS, spec.SoftDefaultMS), f.SoftMS)
+		l.HardMS = min(cmp.Or(l.HardMS, spec.HardDefaultMS), f.HardMS)
+	}
+	return l
+}
