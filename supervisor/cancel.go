@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// canceled stops the run, or with Of one agent and its descendants: it sends the
+// cancelRun stops the run, or with Of one agent and its descendants: it sends the
 // cancel to every live member at once, and each member sends Finish when it has
 // stopped. A Delegate or Reserve that comes later begins nothing.
-func canceled(s State, f agent.Canceled) (State, []Effect) {
+func cancelRun(s State, f agent.Canceled) (State, []Effect) {
 	if s.Phase == Over {
 		return s, nil
 	}
@@ -31,9 +31,9 @@ func canceled(s State, f agent.Canceled) (State, []Effect) {
 
 // canceledByCommand stops the run because of a cancel command, and publishes a warning to observers.
 func canceledByCommand(s State, f agent.Canceled) (State, []Effect) {
-	next, fx := canceled(s, f)
+	next, fx := cancelRun(s, f)
 	if next.Cancel != s.Cancel {
-		next = next.publish(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, Now: f.Now, Live: next.Live})
+		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, Now: f.Now, Live: next.Live})
 	}
 	return next, fx
 }
@@ -53,8 +53,8 @@ func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
 
-// park records that a member waits for a person.
-func park(s State, from spec.ID, f agent.Park) (State, []Effect) {
+// parkMember records that a member waits for a person.
+func parkMember(s State, from spec.ID, f agent.Park) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -66,7 +66,7 @@ func park(s State, from spec.ID, f agent.Park) (State, []Effect) {
 	return s.put(m), nil
 }
 
-func unpark(s State, from spec.ID) (State, []Effect) {
+func unparkMember(s State, from spec.ID) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Query == nil {
 		return s, nil
@@ -76,19 +76,19 @@ func unpark(s State, from spec.ID) (State, []Effect) {
 	return s.put(m), nil
 }
 
-// givenUp handles a member whose shell cannot be activated.
-func givenUp(s State, f GivenUp) (State, []Effect) {
+// handleGivenUp handles a member whose shell cannot be activated.
+func handleGivenUp(s State, f GivenUp) (State, []Effect) {
 	m, ok := s.Member(f.Agent)
 	if !ok || m.Done {
 		return s, nil
 	}
-	s = s.publish(event.KindWarningRaised, event.Warning{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: s.Live - 1})
-	return giveUp(s, m, spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: f.Why}, spec.ResumeUnsafe)
+	s = s.publishEvent(event.KindWarningRaised, event.Warning{What: "given up: " + string(f.Agent), Why: f.Why, Now: true, Live: s.Live - 1})
+	return giveUpMember(s, m, spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: f.Why}, spec.ResumeUnsafe)
 }
 
-// giveUp ends a member without its Finish; if the member comes back, it ends, too.
-func giveUp(s State, m Member, o spec.Outcome, as spec.Reason) (State, []Effect) {
+// giveUpMember ends a member without its Finish; if the member comes back, it ends, too.
+func giveUpMember(s State, m Member, o spec.Outcome, as spec.Reason) (State, []Effect) {
 	m.Outcome, m.Silent = o, s.Cancel != nil //mutant:given-up-outcome
-	s, fx := end(s, m)                       //mutant:given-up-end
+	s, fx := endMember(s, m)                 //mutant:given-up-end
 	return s, append([]Effect{Tell{To: m.ID, Fact: agent.Canceled{Why: o.Detail, Now: true, As: as}}}, fx...)
 }

@@ -20,14 +20,14 @@ import (
 //
 // Through real logs: go test ./actors -run '^$' -bench Supervisor -benchtime 1x
 
-// crowd is a run with many members.
-func crowd(tb testing.TB, members int, tokens int64) supervisor.State {
+// crowdedRun is a run with many members.
+func crowdedRun(tb testing.TB, members int, tokens int64) supervisor.State {
 	tb.Helper()
 	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
 		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
 		Limits: spec.RunLimits{Tokens: tokens, Agents: 1 << 20, Children: 1 << 20}}})
 	for i := range members {
-		s, _ = supervisor.Step(s, supervisor.Event{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: member(i), Goal: "Look."}})
+		s, _ = supervisor.Step(s, supervisor.Event{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: memberID(i), Goal: "Look."}})
 	}
 	if s.Count() != members+1 {
 		tb.Fatalf("%d of %d joined", s.Count(), members+1)
@@ -35,19 +35,19 @@ func crowd(tb testing.TB, members int, tokens int64) supervisor.State {
 	return s
 }
 
-func member(i int) spec.ID { return spec.ID(fmt.Sprintf("root-%d-0", i)) }
+func memberID(i int) spec.ID { return spec.ID(fmt.Sprintf("root-%d-0", i)) }
 
-func reserve(who spec.ID, lease int) supervisor.Event {
+func reserveEvent(who spec.ID, lease int) supervisor.Event {
 	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: lease, Turn: lease,
 		Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 }
 
-func settle(who spec.ID, lease int) supervisor.Event {
+func settleEvent(who spec.ID, lease int) supervisor.Event {
 	return supervisor.Event{From: who, Fact: agent.Settle{Lease: lease, Used: budget.Amount{Tokens: 300}}}
 }
 
-// steps takes every event from the State that the one before it left.
-func steps(s supervisor.State, events ...supervisor.Event) (supervisor.State, []supervisor.Effect) {
+// stepAll takes every event from the State that the one before it left.
+func stepAll(s supervisor.State, events ...supervisor.Event) (supervisor.State, []supervisor.Effect) {
 	var all []supervisor.Effect
 	for _, e := range events {
 		var fx []supervisor.Effect
@@ -59,9 +59,9 @@ func steps(s supervisor.State, events ...supervisor.Event) (supervisor.State, []
 	return s, all
 }
 
-// allocated is how many objects and bytes one call of f takes, by the least of a few counts:
+// countAllocations is how many objects and bytes one call of f takes, by the least of a few counts:
 // the runtime itself may allocate beside it.
-func allocated(f func()) (objects, bytes float64) {
+func countAllocations(f func()) (objects, bytes float64) {
 	const counts, calls = 5, 100
 	for i := range counts {
 		var before, after runtime.MemStats
@@ -91,30 +91,30 @@ func TestCost(t *testing.T) {
 		crowded bool // most of them wait
 		events  []supervisor.Event
 	}{
-		"a reservation and its settlement": {roomy, false, []supervisor.Event{reserve(member(50), 1), settle(member(50), 1)}},
+		"a reservation and its settlement": {roomy, false, []supervisor.Event{reserveEvent(memberID(50), 1), settleEvent(memberID(50), 1)}},
 		"a delegation and its end": {roomy, false, []supervisor.Event{
 			{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
 			{From: "root-x-0", Fact: agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed, Text: "Found."}}}}},
-		"a stop that is proposed":                               {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
-		"a question and its answer":                             {roomy, false, []supervisor.Event{{From: member(50), Fact: agent.Park{Query: "q"}}, {From: member(50), Fact: agent.Unpark{Query: "q"}}}},
-		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Event{settle(member(0), 1), reserve(member(0), 2)}},
+		"a stop that is proposed":                               {roomy, false, []supervisor.Event{{From: memberID(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
+		"a question and its answer":                             {roomy, false, []supervisor.Event{{From: memberID(50), Fact: agent.Park{Query: "q"}}, {From: memberID(50), Fact: agent.Unpark{Query: "q"}}}},
+		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Event{settleEvent(memberID(0), 1), reserveEvent(memberID(0), 2)}},
 	}
 	for name, c := range cases {
 		var told []int // how many effects, among few and among many: it must be the same work
 		cost := func(members int) (objects, bytes float64) {
-			s := crowd(t, members, c.tokens*int64(members))
+			s := crowdedRun(t, members, c.tokens*int64(members))
 			if c.crowded {
-				s, _ = steps(s, everyoneAsks(members)...)
+				s, _ = stepAll(s, everyoneAsks(members)...)
 				p := s.Pool
 				left := spec.RunLimits{Tokens: p.Spent.Plus(p.Held).Plus(p.Kept).Tokens + 1000} // the same in each crowd
-				s, _ = steps(s, supervisor.Event{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
+				s, _ = stepAll(s, supervisor.Event{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
 				if s.Waiting() < members/2 {
 					t.Fatalf("%s: %d wait", name, s.Waiting())
 				}
 			}
-			_, fx := steps(s, c.events...)
+			_, fx := stepAll(s, c.events...)
 			told = append(told, len(fx))
-			return allocated(func() { steps(s, c.events...) })
+			return countAllocations(func() { stepAll(s, c.events...) })
 		}
 		fewObjects, fewBytes := cost(few)
 		objects, bytes := cost(many)
@@ -132,7 +132,7 @@ func TestCost(t *testing.T) {
 func everyoneAsks(members int) []supervisor.Event {
 	events := make([]supervisor.Event, members)
 	for i := range events {
-		events[i] = reserve(member(i), 1)
+		events[i] = reserveEvent(memberID(i), 1)
 	}
 	return events
 }
@@ -142,10 +142,10 @@ func everyoneAsks(members int) []supervisor.Event {
 func BenchmarkReservation(b *testing.B) {
 	for _, members := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			s := crowd(b, members, 0)
+			s := crowdedRun(b, members, 0)
 			asked, done := everyoneAsks(members), make([]supervisor.Event, members)
 			for i := range done {
-				done[i] = settle(member(i), 1)
+				done[i] = settleEvent(memberID(i), 1)
 			}
 			b.ReportAllocs()
 			n := 0

@@ -12,9 +12,9 @@ import (
 // A member's log that has lost its tail records less than the supervisor received
 // from it (PROTOCOL P13): the length in its Back shows that, and so do its leases.
 
-// vouch answers an agent that is about to begin a side effect: its log records
+// verifyMemberLog answers an agent that is about to begin a side effect: its log records
 // everything that the supervisor received from it, as far as its leases show.
-func vouch(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
+func verifyMemberLog(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
@@ -23,22 +23,22 @@ func vouch(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	case s.Cancel != nil || m.Stopping: // its Canceled is on the way and answers it
 		return s, nil
 	case m.Done:
-		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
+		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	case newest > f.Lease:
-		return shortened(s, from, f.Lease, newest)
+		return giveUpTruncated(s, from, f.Lease, newest)
 	}
-	s, fx := s.seen(m, nil)
+	s, fx := s.markSeen(m, nil)
 	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
 }
 
-// shortened gives up a member whose log does not know of its leases.
-func shortened(s State, from spec.ID, lease, newest int) (State, []Effect) {
-	return damaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, lease, newest))
+// giveUpTruncated gives up a member whose log does not know of its leases.
+func giveUpTruncated(s State, from spec.ID, lease, newest int) (State, []Effect) {
+	return giveUpDamaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, lease, newest))
 }
 
-// damaged gives up a member whose log lost its tail: the member must not act
+// giveUpDamaged gives up a member whose log lost its tail: the member must not act
 // again, and the run halts.
-func damaged(s State, from spec.ID, detail string) (State, []Effect) {
+func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 	m, ok := s.Member(from)
 	if ok && m.Done && s.Phase != Over { // it may not know its end; when all end, the log answers: internal/activation
 		return s, []Effect{Tell{To: from, Fact: agent.Canceled{Why: detail, Now: true, As: spec.LogDamaged}}}
@@ -47,19 +47,19 @@ func damaged(s State, from spec.ID, detail string) (State, []Effect) {
 		return s, nil
 	}
 	m.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail}
-	s, fx := canceled(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: spec.LogDamaged})
-	s, more := end(s, m)
+	s, fx := cancelRun(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: spec.LogDamaged})
+	s, more := endMember(s, m)
 	return s, append(fx, more...)
 }
 
-// halt ends a run whose own log is damaged, without waiting for any member.
-func (s State) halt(why string) (State, []Effect) {
+// haltRun ends a run whose own log is damaged, without waiting for any member.
+func (s State) haltRun(why string) (State, []Effect) {
 	s.Told, s.CanceledAt = s.Live, s.Now
 	s.Cancel = &agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}
 	fx := s.members.tellLive(*s.Cancel)
 	s.Phase, s.Ended, s.Halted = Over, s.Now, true
 	s.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: why}
-	return s.forfeit(), append(fx, Publish{})
+	return s.forfeitReservations(), append(fx, Publish{})
 }
 
 // endUnknown ends an agent that the log of the run does not know, and its
@@ -72,10 +72,10 @@ func endUnknown(id spec.ID, why string) []Effect {
 	return fx
 }
 
-// forgot describes a fact that an outbox message proves and that this log should
+// describeLoss describes a fact that an outbox message proves and that this log should
 // hold, but does not: the log has lost its tail. The agents would take its next
 // messages for ones that they have already received, and wait forever.
-func (s State) forgot(from spec.ID, fact Fact) string {
+func (s State) describeLoss(from spec.ID, fact Fact) string {
 	m, ok := s.Member(from)
 	if !ok || s.Phase == Over {
 		return "" // a message of a stranger changes nothing
@@ -100,7 +100,7 @@ func (s State) forgot(from spec.ID, fact Fact) string {
 
 // damagedBy handles an ask which shows that the log of its sender is damaged.
 func damagedBy(s State, e Event, why string) (State, []Effect) {
-	next, fx := damaged(s, e.From, why)
+	next, fx := giveUpDamaged(s, e.From, why)
 	return next.settledByDamage(s, e), fx
 }
 

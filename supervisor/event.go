@@ -58,13 +58,13 @@ func (GivenUp) Kind() string   { return "given_up" }
 func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error) {
 	switch kind {
 	case "opened":
-		f, err = as[Opened](body)
+		f, err = decodeAs[Opened](body)
 	case "policy_set":
-		f, err = as[PolicySet](body)
+		f, err = decodeAs[PolicySet](body)
 	case "limit_set":
-		f, err = as[LimitSet](body)
+		f, err = decodeAs[LimitSet](body)
 	case "given_up":
-		f, err = as[GivenUp](body)
+		f, err = decodeAs[GivenUp](body)
 	case "canceled", "woke", "resumed", "released", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
@@ -79,7 +79,7 @@ func decodeAgent(kind string, body func(into any) error) (Fact, bool, error) {
 	return f, ok, err
 }
 
-func as[T Fact](body func(any) error) (Fact, error) {
+func decodeAs[T Fact](body func(any) error) (Fact, error) {
 	var v T
 	err := body(&v)
 	return v, err
@@ -117,19 +117,19 @@ func (Disarm) effect()  {}
 // the effects. Everything is decided here and nowhere else.
 func Step(s State, e Event) (State, Output) {
 	wasOver := s.Phase == Over
-	s, fx := step(s, e)
-	s, fx = s.tallied(fx)
-	s, events := s.published(wasOver)
+	s, fx := stepEvent(s, e)
+	s, fx = s.countSent(fx)
+	s, events := s.takeEvents(wasOver)
 	return s, Output{Effects: fx, Events: events}
 }
 
-func step(s State, e Event) (State, []Effect) {
+func stepEvent(s State, e Event) (State, []Effect) {
 	s.Now = max(s.Now, e.At)
 	if f, ok := e.Fact.(Opened); ok {
-		return opened(s, f)
+		return openRun(s, f)
 	}
 	if s.Phase == "" {
-		return early(s, e)
+		return stepUnopened(s, e)
 	}
 	sender, known := s.Member(e.From)
 	if !known && e.awaitsAnswer() && s.Phase != Over && s.Run.countsMessages() { // the log has lost the delegation
@@ -141,47 +141,47 @@ func step(s State, e Event) (State, []Effect) {
 	if why := sender.lostByMember(e.Fact); why != "" && known && s.Run.countsMessages() {
 		return damagedBy(s, e, why)
 	}
-	if why := s.forgot(e.From, e.Fact); why != "" {
-		next, fx := s.halt(why)
+	if why := s.describeLoss(e.From, e.Fact); why != "" {
+		next, fx := s.haltRun(why)
 		return next.settledByDamage(s, e), fx
 	}
-	s = s.received(e)
+	s = s.countReceived(e)
 	switch f := e.Fact.(type) {
 	case agent.Reserve:
-		return reserve(s, e.From, f)
+		return handleReserve(s, e.From, f)
 	case agent.Settle:
-		return settle(s, e.From, f)
+		return handleSettle(s, e.From, f)
 	case agent.Delegate:
-		return delegate(s, e.From, f)
+		return delegateTask(s, e.From, f)
 	case agent.Send:
-		return send(s, e.From, f)
+		return deliverMessage(s, e.From, f)
 	case agent.ProposeStop:
-		return propose(s, e.From, f)
+		return decideStop(s, e.From, f)
 	case agent.Park:
-		return park(s, e.From, f)
+		return parkMember(s, e.From, f)
 	case agent.Unpark:
-		return unpark(s, e.From)
+		return unparkMember(s, e.From)
 	case agent.Finish:
-		return finished(s, e.From, f)
+		return finishMember(s, e.From, f)
 	case agent.Back:
-		return back(s, e.From, f)
+		return handleBack(s, e.From, f)
 	case agent.Vouch:
-		return vouch(s, e.From, f)
+		return verifyMemberLog(s, e.From, f)
 	case agent.Status: // its count was compared: see status.go
-		return status(s, e.From)
+		return handleStatus(s, e.From)
 	case agent.Canceled:
 		return canceledByCommand(s, f)
 	case PolicySet:
 		s.Run.Policy = f.Policy
-		return s.publish(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil
+		return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil
 	case LimitSet:
-		return limitSet(s, f)
+		return applyLimits(s, f)
 	case GivenUp:
-		return givenUp(s, f)
+		return handleGivenUp(s, f)
 	case agent.Woke:
-		return woke(s, f)
+		return handleTimer(s, f)
 	case agent.Resumed:
-		return resumed(s, f)
+		return handleResumed(s, f)
 	case agent.Released:
 		s.Released = true
 		return s, nil
@@ -192,9 +192,9 @@ func step(s State, e Event) (State, []Effect) {
 	}
 }
 
-// early handles facts before Opened: a cancel ends the run before it began, and so
+// stepUnopened handles facts before Opened: a cancel ends the run before it began, and so
 // does damage.
-func early(s State, e Event) (State, []Effect) {
+func stepUnopened(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case agent.Canceled:
 		s.Phase, s.Began, s.Ended = Over, s.Now, s.Now
@@ -204,13 +204,13 @@ func early(s State, e Event) (State, []Effect) {
 		s.Life = f.Life
 		if f.Damaged != "" { // the log no longer says what the run was
 			s.Began = s.Now
-			return s.over(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
+			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
 	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent was heard of before the run was opened"
-		next, fx := s.over(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail})
+		next, fx := s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail})
 		return next, append(endUnknown(e.From, detail), fx...)
 	}
 	return s, nil

@@ -11,10 +11,10 @@ import (
 
 const sendTool = "send_message"
 
-// send delivers a message from one agent to another, and reports the outcome to
+// deliverMessage delivers a message from one agent to another, and reports the outcome to
 // the sender. The supervisor delivers it because only the supervisor knows which
 // members are live: a message never wakes a log that has ended.
-func send(s State, from spec.ID, f agent.Send) (State, []Effect) {
+func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -41,7 +41,7 @@ func send(s State, from spec.ID, f agent.Send) (State, []Effect) {
 		answer(false, "sent to %s (%s), which reads it before its next turn", to.ID, to.Name)...)
 }
 
-func ids(list []Member) string {
+func joinIDs(list []Member) string {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = string(m.ID)
@@ -49,15 +49,15 @@ func ids(list []Member) string {
 	return strings.Join(names, ", ")
 }
 
-// working answers a delegation whose child works in the background.
-func working(m Member) agent.Returned {
+// backgroundAnswer answers a delegation whose child works in the background.
+func backgroundAnswer(m Member) agent.Returned {
 	return agent.Returned{Call: m.Call, Live: true,
 		Text: fmt.Sprintf("%s (%s) works in the background; its answer comes to you as a message", m.ID, m.Name)}
 }
 
-// report returns the fact that informs a parent of a child's end.
-func report(m Member) agent.Fact {
-	r := answer(m)
+// childReport returns the fact that informs a parent of a child's end.
+func childReport(m Member) agent.Fact {
+	r := childAnswer(m)
 	if !m.Background {
 		return r
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// opened begins the run by joining its root. A second Opened changes nothing: a
+// openRun begins the run by joining its root. A second Opened changes nothing: a
 // client that asks twice gets the same run.
-func opened(s State, f Opened) (State, []Effect) {
+func openRun(s State, f Opened) (State, []Effect) {
 	if s.Phase != "" {
 		return s, nil
 	}
@@ -22,12 +22,12 @@ func opened(s State, f Opened) (State, []Effect) {
 	s.Run, s.Phase, s.Began, s.inquiry.news = f, Live, s.Now, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	if f.Run != "" {
-		s = s.publish(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,
+		s = s.publishEvent(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,
 			Trace: f.Trace, Policy: f.Policy.Version, Past: f.Past})
 	}
 	def, ok := s.Run.findDefinition(f.Root)
 	if !ok {
-		return s.over(spec.Outcome{Reason: spec.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
+		return s.endEmptyRun(spec.Outcome{Reason: spec.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
 	}
 	m := Member{ID: spec.Root, Name: def.Name, Pool: s.Run.Place(def)}
 	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
@@ -37,10 +37,10 @@ func opened(s State, f Opened) (State, []Effect) {
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
-		return s.over(tooLittle(s.Pool.Limit, t, first))
+		return s.endEmptyRun(tooLittle(s.Pool.Limit, t, first))
 	}
 	s.Pool = pool
-	return join(s, m, t, nil)
+	return joinMember(s, m, t, nil)
 }
 
 // tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
@@ -64,18 +64,18 @@ func ownLimit(l spec.Limits) budget.Limit {
 	return budget.Limit{Tokens: l.Tokens, Nano: l.Nano, Calls: int64(l.Calls)}
 }
 
-// over ends a run that has no members.
-func (s State) over(o spec.Outcome) (State, []Effect) {
+// endEmptyRun ends a run that has no members.
+func (s State) endEmptyRun(o spec.Outcome) (State, []Effect) {
 	s.Phase, s.Outcome, s.Ended = Over, o, s.Now
 	return s, []Effect{Publish{}}
 }
 
-// join adds a member and sends it its task, after the history with which it
+// joinMember adds a member and sends it its task, after the history with which it
 // begins, if there is one.
-func join(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
+func joinMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
 	s.Live++
 	m.Sign = s.Now + FirstSignMS
-	s = s.put(m).publish(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
+	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
 	var fx []Effect
 	if len(past) > 0 {
 		fx = append(fx, Tell{To: m.ID, Fact: agent.Recalled{Messages: past}})
@@ -86,9 +86,9 @@ func join(s State, m Member, t spec.Task, past []model.Message) (State, []Effect
 	)
 }
 
-// delegate joins a child, or tells the parent why not. The child's id comes from
+// delegateTask joins a child, or tells the parent why not. The child's id comes from
 // the call, so a repeated delegation finds the same child.
-func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
+func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
 	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
 		return s, nil
@@ -134,7 +134,7 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if why != "" {
 		return refuse("%s", why)
 	}
-	t.Limits = within(t.Limits, f)
+	t.Limits = withinParentTime(t.Limits, f)
 	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAsk(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
@@ -149,9 +149,9 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	}
 	s.Pool = pool
 	parent.Children++
-	s, fx := join(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
+	s, fx := joinMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
-		fx = append(fx, Tell{To: from, Fact: working(m)})
+		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
 	}
 	return s, fx
 }
@@ -159,21 +159,21 @@ func delegate(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 // TaskBytesMax bounds the task of a child, so that it fits an entry.
 const TaskBytesMax = 200 << 10
 
-// finished handles a member's last message: it frees the member's lease and the amount
+// finishMember handles a member's last message: it frees the member's lease and the amount
 // kept for it, sends the answer to the parent, and stops the member's own children.
-func finished(s State, from spec.ID, f agent.Finish) (State, []Effect) {
+func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done { //mutant:published-twice
-		return s.heardOf(m), nil
+		return s.countReported(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
-	return end(s, m)
+	return endMember(s, m)
 }
 
-func end(s State, m Member) (State, []Effect) {
+func endMember(s State, m Member) (State, []Effect) {
 	var fx []Effect
-	s, fx = s.seen(m, fx)
+	s, fx = s.markSeen(m, fx)
 	m.Seen = true
 	if m.Query != nil {
 		m.Query = nil
@@ -185,13 +185,13 @@ func end(s State, m Member) (State, []Effect) {
 		s.Stopped++
 	}
 	s.Usage = s.Usage.Add(m.Usage)
-	s = s.unqueue(m).put(m)
+	s = s.dropRequest(m).put(m)
 	s.Pool = s.Pool.Leave(string(m.ID)) //mutant:blind-account-never-left
 	if parent, ok := s.Member(m.Parent); ok && m.ID != spec.Root {
 		parent.Children-- //mutant:children-never-counted-down
 		s = s.put(parent)
 		if !parent.Done { //mutant:background-result-lost
-			fx = append(fx, Tell{To: m.Parent, Fact: report(m)})
+			fx = append(fx, Tell{To: m.Parent, Fact: childReport(m)})
 		}
 	}
 	var stops []Effect
@@ -205,12 +205,12 @@ func end(s State, m Member) (State, []Effect) {
 		s.Phase, s.Ended = Over, s.Now
 		return s, append(fx, Publish{})
 	}
-	s, more := s.drain()
+	s, more := s.drainQueue()
 	return s, append(fx, more...)
 }
 
-// answer is a child's result as its parent reads it. A partial result says so.
-func answer(m Member) agent.Returned {
+// childAnswer is a child's result as its parent reads it. A partial result says so.
+func childAnswer(m Member) agent.Returned {
 	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
 	if m.Outcome.Partial {
 		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
@@ -230,39 +230,39 @@ func answer(m Member) agent.Returned {
 	return r
 }
 
-func back(s State, from spec.ID, f agent.Back) (State, []Effect) {
+func handleBack(s State, from spec.ID, f agent.Back) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
 	}
 	if m.Done && f.Ended == nil && f.Damaged == "" { // the member continues, or waits
-		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
+		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
 	var doubts []Effect
 	if s.Phase != Over && s.Run.countsMessages() && m.mayLackMessages(f) {
 		doubts = []Effect{askStatus(m, s.Life)}
 	}
 	m.Node = f.Node
-	s, fx := s.put(m).seen(m, doubts)
+	s, fx := s.put(m).markSeen(m, doubts)
 	if f.Damaged != "" { //mutant:member-damaged
-		s, more := damaged(s, from, f.Damaged)
+		s, more := giveUpDamaged(s, from, f.Damaged)
 		return s, append(fx, more...)
 	}
 	if f.Ended != nil { // a cancel reached it before its task did
-		s, more := finished(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node})
+		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node})
 		return s, append(fx, more...)
 	}
 	return s, fx
 }
 
-// resumed begins an activation of the supervisor's shell. Timers are all that it has to restore.
-func resumed(s State, f agent.Resumed) (State, []Effect) {
+// handleResumed begins an activation of the supervisor's shell. Timers are all that it has to restore.
+func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 	orderly := s.Released || s.Life == ""
 	s.Life = f.Life
 	s.Released = false
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {
-		return s.halt(f.Damaged)
+		return s.haltRun(f.Damaged)
 	}
 	next := s
 	s.Members(func(m Member) {

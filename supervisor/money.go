@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// reserve answers an agent that wants to call its model: this is the only place
+// handleReserve answers an agent that wants to call its model: this is the only place
 // where tokens are reserved, and one of the two where the supervisor votes.
-func reserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
+func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
 	}
-	s, fx := s.seen(m, nil)
+	s, fx := s.markSeen(m, nil)
 	m.Seen = true
 	m.Turns, m.Node = max(m.Turns, f.Turn-1), cmp.Or(f.Node, m.Node)
 	s = s.put(m)
@@ -24,26 +24,26 @@ func reserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 		return s, fx // its Canceled is on the way and answers it
 	}
 	if newest := s.Pool.Account(string(from)).Newest(); f.Lease <= newest { // an agent never requests a lease twice
-		next, more := shortened(s, from, f.Lease, newest)
+		next, more := giveUpTruncated(s, from, f.Lease, newest)
 		return next, append(fx, more...)
 	}
 	if s.Waiting() > 0 {
-		return s.enqueue(m, f), fx
+		return s.enqueueRequest(m, f), fx
 	}
-	next, more, waits := s.lease(m, f.Lease, f.Ask)
+	next, more, waits := s.reserveAttempt(m, f.Lease, f.Ask)
 	if waits {
-		return s.enqueue(m, f), fx
+		return s.enqueueRequest(m, f), fx
 	}
 	return next, append(fx, more...)
 }
 
-// lease asks the pool and informs the agent. If policy objects to another turn,
+// reserveAttempt asks the pool and informs the agent. If policy objects to another turn,
 // the budget is frozen, or a provider has billed beyond its own rules, lease asks
 // only for a closing turn.
-func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
+func (s State) reserveAttempt(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
 	why, detail := spec.Reason(""), ""
 	if !ask.Final {
-		if d, vetoed := s.Run.Policy.turn(s, m); vetoed {
+		if d, vetoed := s.Run.Policy.vetoTurn(s, m); vetoed {
 			ask.Final, why, detail = true, spec.Vetoed, d
 		} else if s.Frozen {
 			ask.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
@@ -56,7 +56,7 @@ func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool
 	}
 	pool, g := s.Pool.Reserve(string(m.ID), lease, ask)
 	if why == "" {
-		why = short(g.Short)
+		why = shortageReason(g.Short)
 	}
 	switch g.Verdict {
 	case budget.Stale:
@@ -78,8 +78,8 @@ func (s State) lease(m Member, lease int, ask budget.Ask) (State, []Effect, bool
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
 }
 
-// short is the stop reason for what was short.
-func short(of budget.Short) spec.Reason {
+// shortageReason is the stop reason for what was short.
+func shortageReason(of budget.Short) spec.Reason {
 	switch of {
 	case budget.ShortMoney:
 		return spec.CostBudget
@@ -91,14 +91,14 @@ func short(of budget.Short) spec.Reason {
 	return ""
 }
 
-// drain answers the waiting agents, as long as the first of them gets an answer.
-func (s State) drain() (State, []Effect) {
+// drainQueue answers the waiting agents, as long as the first of them gets an answer.
+func (s State) drainQueue() (State, []Effect) {
 	var fx []Effect
 	for s.Waiting() > 0 && s.Cancel == nil { //mutant:queue-drained
 		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.member)
-		next, more, waits := s.unqueue(m).lease(m, w.reservation, w.ask)
+		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.reservation, w.ask)
 		if waits {
 			break
 		}
@@ -107,15 +107,15 @@ func (s State) drain() (State, []Effect) {
 	return s, fx
 }
 
-// settle closes a lease with its cost; an unknown cost is spent in full.
-func settle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
+// handleSettle closes a lease with its cost; an unknown cost is spent in full.
+func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
 	}
 	before := s.Pool
 	if s.queue.isUpTo(m.waits, f.Lease) {
-		s = s.unqueue(m)
+		s = s.dropRequest(m)
 		m.waits = 0
 	}
 	switch {
@@ -138,12 +138,12 @@ func settle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	if s.Pool.Overrun != before.Overrun {
 		s = s.publishBudget(event.KindBudgetOverrun, from, f.Lease, "")
 	}
-	return s.drain() //mutant:settling-wakes-others
+	return s.drainQueue() //mutant:settling-wakes-others
 }
 
-// limitSet changes the limits of a live run, or freezes it; committed amounts
+// applyLimits changes the limits of a live run, or freezes it; committed amounts
 // stay. Any other change lifts the freeze.
-func limitSet(s State, f LimitSet) (State, []Effect) {
+func applyLimits(s State, f LimitSet) (State, []Effect) {
 	s = s.publishBudget(event.KindBudgetChanged, "", 0, "")
 	var more []Effect
 	if f.setsTime() { // for agents that begin later, too
@@ -164,19 +164,19 @@ func limitSet(s State, f LimitSet) (State, []Effect) {
 		s.Run.Limits = withRunDefaults(f.Limits)
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
-	s, fx := s.drain()
+	s, fx := s.drainQueue()
 	return s, append(more, fx...)
 }
 
-// forfeit spends every open lease in full and frees the kept amounts, without
+// forfeitReservations spends every open lease in full and frees the kept amounts, without
 // waiting for any member.
-func (s State) forfeit() State {
+func (s State) forfeitReservations() State {
 	next := s
 	s.Members(func(m Member) {
 		if m.Done {
 			return
 		}
-		next = next.unqueue(m)
+		next = next.dropRequest(m)
 		next.Pool = next.Pool.Leave(string(m.ID))
 	})
 	return next

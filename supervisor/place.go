@@ -34,8 +34,8 @@ const FirstSignMS = 60_000
 
 const signTimer = "sign/"
 
-// seen records a member's first message.
-func (s State) seen(m Member, fx []Effect) (State, []Effect) {
+// markSeen records a member's first message.
+func (s State) markSeen(m Member, fx []Effect) (State, []Effect) {
 	if m.Seen {
 		return s, fx
 	}
@@ -51,9 +51,9 @@ func (s State) Unseen(timer string) (pool string, ok bool) {
 	return cmp.Or(m.Pool, DefaultPool), sign && known && !m.Seen && !m.Done
 }
 
-// woke handles a timer. A member that has sent nothing is given up: its parent
+// handleTimer handles a timer. A member that has sent nothing is given up: its parent
 // must not wait forever.
-func woke(s State, f agent.Woke) (State, []Effect) {
+func handleTimer(s State, f agent.Woke) (State, []Effect) {
 	if f.Timer == askTimer {
 		return s.wokeToAsk()
 	}
@@ -69,7 +69,7 @@ func woke(s State, f agent.Woke) (State, []Effect) {
 	if m.Pool != "" {
 		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
 	}
-	next, fx := giveUp(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
+	next, fx := giveUpMember(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
 	if s.Run.countsMessages() { // if this log lost its tail, the member reads the question alone: see agent/status.go
 		fx = append([]Effect{askStatus(m, s.Life)}, fx...)
 	}

@@ -118,7 +118,7 @@ func (c Condition) holds(s State, m Member, answer string) bool {
 	return c.Op == "=" && v == c.Number
 }
 
-func (p Policy) against(on string, s State, m Member, answer string) (why string, vetoed bool) {
+func (p Policy) findObjection(on string, s State, m Member, answer string) (why string, vetoed bool) {
 	for _, r := range p.Rules {
 		if r.On != on || r.Agent != "" && r.Agent != string(m.ID) && r.Agent != m.Name {
 			continue
@@ -134,16 +134,18 @@ func (p Policy) against(on string, s State, m Member, answer string) (why string
 	return "", false
 }
 
-func (p Policy) turn(s State, m Member) (why string, vetoed bool) { return p.against("turn", s, m, "") }
+func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {
+	return p.findObjection("turn", s, m, "")
+}
 
-// propose decides on a proposed stop: the only place that can send the end of a
+// decideStop decides on a proposed stop: the only place that can send the end of a
 // run back. Vetoes are bounded; a canceled run is not held up.
-func propose(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
+func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
 	}
-	why, vetoed := s.Run.Policy.against("stop", s, m, f.Text)
+	why, vetoed := s.Run.Policy.findObjection("stop", s, m, f.Text)
 	if !vetoed || s.Cancel != nil {
 		m.Vetoes = 0
 		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal}}}

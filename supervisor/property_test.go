@@ -19,13 +19,13 @@ import (
 var kinds = []string{"opened", "reserve", "reserve", "reserve", "settle", "settle", "delegate", "delegate", "propose_stop", "park", "unpark",
 	"finish", "back", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
 
-// source makes events from bytes.
-type source struct {
+// eventSource makes events from bytes.
+type eventSource struct {
 	data []byte
 	s    supervisor.State
 }
 
-func (r *source) byte() byte {
+func (r *eventSource) nextByte() byte {
 	if len(r.data) == 0 {
 		return 0
 	}
@@ -34,11 +34,11 @@ func (r *source) byte() byte {
 	return b
 }
 
-// someone is a member, or nearly one.
-func (r *source) someone() spec.ID {
+// anyMember is a member, or nearly one.
+func (r *eventSource) anyMember() spec.ID {
 	var ids []spec.ID
 	r.s.Members(func(m supervisor.Member) { ids = append(ids, m.ID) })
-	b := int(r.byte())
+	b := int(r.nextByte())
 	if len(ids) == 0 || b > 250 {
 		return "stranger"
 	}
@@ -47,45 +47,45 @@ func (r *source) someone() spec.ID {
 
 var numbers = []int64{0, 1, 2, 3, 10, 100, 700, 4096, 20000, -1, -5000, 1 << 40, -1 << 62, 1 << 62}
 
-// fill writes bytes into a fact, field by field.
-func (r *source) fill(v reflect.Value, name string) {
+// fillFact writes bytes into a fact, field by field.
+func (r *eventSource) fillFact(v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				r.fill(v.Field(i), v.Type().Field(i).Name)
+				r.fillFact(v.Field(i), v.Type().Field(i).Name)
 			}
 		}
 	case reflect.String:
-		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "sign/root", "(", "1-0"}[int(r.byte())%11])
+		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "sign/root", "(", "1-0"}[int(r.nextByte())%11])
 	case reflect.Int, reflect.Int64:
-		b := r.byte()
+		b := r.nextByte()
 		if name == "Lease" || b < 160 {
 			v.SetInt(int64(b % 8))
 			return
 		}
 		v.SetInt(numbers[int(b)%len(numbers)])
 	case reflect.Bool:
-		v.SetBool(r.byte() > 180)
+		v.SetBool(r.nextByte() > 180)
 	case reflect.Slice:
-		n := int(r.byte()) % 4
+		n := int(r.nextByte()) % 4
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
-			r.fill(v.Index(i), name)
+			r.fillFact(v.Index(i), name)
 		}
 	}
 }
 
-// event decodes the next event from the bytes, as a log would.
-func (r *source) event() supervisor.Event {
-	kind := kinds[int(r.byte())%len(kinds)]
-	if r.s.Phase == "" && r.byte() > 20 {
+// nextEvent decodes the next event from the bytes, as a log would.
+func (r *eventSource) nextEvent() supervisor.Event {
+	kind := kinds[int(r.nextByte())%len(kinds)]
+	if r.s.Phase == "" && r.nextByte() > 20 {
 		kind = "opened"
 	}
-	e := supervisor.Event{At: r.s.Now + int64(r.byte())*1000, Damaged: r.byte() > 252}
+	e := supervisor.Event{At: r.s.Now + int64(r.nextByte())*1000, Damaged: r.nextByte() > 252}
 	f, ok, err := supervisor.Decode(kind, func(into any) error {
-		r.fill(reflect.ValueOf(into).Elem(), "")
-		r.aim(into, &e)
+		r.fillFact(reflect.ValueOf(into).Elem(), "")
+		r.aimFact(into, &e)
 		return nil
 	})
 	if !ok || err != nil {
@@ -93,17 +93,17 @@ func (r *source) event() supervisor.Event {
 	}
 	e.Fact = f
 	if _, ask := f.(agent.Ask); ask && e.From == "" {
-		e.From = r.someone()
+		e.From = r.anyMember()
 	}
 	return e
 }
 
-// aim makes a fact one that means something, most of the time.
-func (r *source) aim(into any, e *supervisor.Event) {
-	if r.byte() > 220 {
+// aimFact makes a fact one that means something, most of the time.
+func (r *eventSource) aimFact(into any, e *supervisor.Event) {
+	if r.nextByte() > 220 {
 		return
 	}
-	e.From = r.someone()
+	e.From = r.anyMember()
 	switch f := into.(type) {
 	case *supervisor.Opened:
 		*f = supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}, {Name: "helper"}},
@@ -111,29 +111,29 @@ func (r *source) aim(into any, e *supervisor.Event) {
 		e.From = ""
 	case *agent.Reserve:
 		f.Lease = r.s.Pool.Account(string(e.From)).Closed + 1
-		f.Ask = budget.Ask{Input: 100, Output: 1000 * int64(r.byte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.byte() % 64)}
+		f.Ask = budget.Ask{Input: 100, Output: 1000 * int64(r.nextByte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.nextByte() % 64)}
 	case *agent.Settle:
 		f.Lease = r.s.Pool.Account(string(e.From)).Open
 	case *agent.Delegate:
-		*f = agent.Delegate{Call: "1-0", Child: spec.ID(fmt.Sprintf("%s-%d-0", e.From, r.byte())), Name: "helper", Goal: "Look."}
+		*f = agent.Delegate{Call: "1-0", Child: spec.ID(fmt.Sprintf("%s-%d-0", e.From, r.nextByte())), Name: "helper", Goal: "Look."}
 	case *agent.Canceled, *supervisor.PolicySet, *supervisor.LimitSet, *agent.Woke, *agent.Resumed, *agent.Checkpoint, *agent.Closed:
 		e.From = ""
 	}
 }
 
-// walk steps a supervisor through the events of the bytes and checks what must
+// walkEvents steps a supervisor through the events of the bytes and checks what must
 // hold after each step.
-func walk(data []byte) error {
-	r := &source{data: data}
+func walkEvents(data []byte) error {
+	r := &eventSource{data: data}
 	var s supervisor.State
 	published := 0
 	for n := uint64(1); len(r.data) > 0; n++ {
 		r.s = s
-		e := r.event()
+		e := r.nextEvent()
 		e.N = n
 		next, out := supervisor.Step(s, e)
 		effects := out.Effects
-		if err := holds(s, next, effects); err != nil {
+		if err := checkStep(s, next, effects); err != nil {
 			return fmt.Errorf("step %d, %T: %w", n, e.Fact, err)
 		}
 		if slices.Contains(effects, supervisor.Effect(supervisor.Publish{})) {
@@ -147,8 +147,8 @@ func walk(data []byte) error {
 	return nil
 }
 
-// holds checks one step of a supervisor.
-func holds(before, after supervisor.State, effects []supervisor.Effect) error {
+// checkStep checks one step of a supervisor.
+func checkStep(before, after supervisor.State, effects []supervisor.Effect) error {
 	var spent, held, kept budget.Amount
 	live, parked := 0, 0
 	after.Members(func(m supervisor.Member) {
@@ -201,7 +201,7 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 100, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := walk(data); err != nil {
+		if err := walkEvents(data); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -210,14 +210,14 @@ func FuzzStep(f *testing.F) {
 // TestStepAnyFacts is FuzzStep's short form for every test run.
 func TestStepAnyFacts(t *testing.T) {
 	for seed := range uint64(3000) {
-		if err := walk(noise(seed, 900)); err != nil {
+		if err := walkEvents(noiseBytes(seed, 900)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-// noise is n bytes that a seed gives.
-func noise(seed uint64, n int) []byte {
+// noiseBytes is n bytes that a seed gives.
+func noiseBytes(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	data := make([]byte, n)
 	for i := range data {
@@ -230,10 +230,10 @@ func noise(seed uint64, n int) []byte {
 // interfere.
 func TestTwoFutures(t *testing.T) {
 	for seed := range uint64(300) {
-		past, _ := follow(supervisor.State{}, noise(3*seed, 2*int(seed)))
-		was := show(past)
-		alone, events := follow(past, noise(3*seed+1, 150))
-		_, others := follow(past, noise(3*seed+2, 150))
+		past, _ := followEvents(supervisor.State{}, noiseBytes(3*seed, 2*int(seed)))
+		was := showState(past)
+		alone, events := followEvents(past, noiseBytes(3*seed+1, 150))
+		_, others := followEvents(past, noiseBytes(3*seed+2, 150))
 		one, two := past, past
 		for i := range max(len(events), len(others)) {
 			if i < len(events) {
@@ -243,30 +243,30 @@ func TestTwoFutures(t *testing.T) {
 				two, _ = supervisor.Step(two, others[i])
 			}
 		}
-		if got, want := show(one), show(alone); got != want {
+		if got, want := showState(one), showState(alone); got != want {
 			t.Fatalf("seed %d: beside another future it came out as\n%s\nalone as\n%s", seed, got, want)
 		}
-		if got := show(past); got != was {
+		if got := showState(past); got != was {
 			t.Fatalf("seed %d: the past changed to\n%s\nfrom\n%s", seed, got, was)
 		}
 	}
 }
 
-// follow steps a State through the events of the bytes, and returns them.
-func follow(s supervisor.State, data []byte) (supervisor.State, []supervisor.Event) {
-	r := &source{data: data}
+// followEvents steps a State through the events of the bytes, and returns them.
+func followEvents(s supervisor.State, data []byte) (supervisor.State, []supervisor.Event) {
+	r := &eventSource{data: data}
 	var events []supervisor.Event
 	for len(r.data) > 0 {
 		r.s = s
-		e := r.event()
+		e := r.nextEvent()
 		events = append(events, e)
 		s, _ = supervisor.Step(s, e)
 	}
 	return s, events
 }
 
-func show(s supervisor.State) string {
-	out := fmt.Sprintf("%s %+v %+v waiting=%d %+v %+v\n", where(s), s.Run.Limits, s.Run.Policy, s.Waiting(), s.Cancel != nil, result(s.Result()))
+func showState(s supervisor.State) string {
+	out := fmt.Sprintf("%s %+v %+v waiting=%d %+v %+v\n", printState(s), s.Run.Limits, s.Run.Policy, s.Waiting(), s.Cancel != nil, printResult(s.Result()))
 	s.Members(func(m supervisor.Member) {
 		query := agent.Park{}
 		if m.Query != nil {

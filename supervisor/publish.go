@@ -13,20 +13,20 @@ type Output struct {
 	Events  []event.Event
 }
 
-// publish adds an event to those of the current step. The code that makes a decision publishes it.
-func (s State) publish(kind event.Kind, data any) State {
+// publishEvent adds an event to those of the current step. The code that makes a decision publishes it.
+func (s State) publishEvent(kind event.Kind, data any) State {
 	s.events = append(slices.Clip(s.events), event.Event{Kind: kind, Data: data})
 	return s
 }
 
 // publishBudget adds an event about the budget. Its figures are those after the step.
 func (s State) publishBudget(kind event.Kind, id spec.ID, lease int, why spec.Reason) State {
-	return s.publish(kind, event.BudgetChanged{Agent: id, Lease: lease, Why: why})
+	return s.publishEvent(kind, event.BudgetChanged{Agent: id, Lease: lease, Why: why})
 }
 
-// published takes the events out of the state. Events about the budget get its figures,
+// takeEvents takes the events out of the state. Events about the budget get its figures,
 // and the end of the run comes last: both reflect the state after the step.
-func (s State) published(wasOver bool) (State, []event.Event) {
+func (s State) takeEvents(wasOver bool) (State, []event.Event) {
 	events := slices.Clip(s.events)
 	s.events = nil
 	p := s.Pool

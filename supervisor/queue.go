@@ -56,14 +56,14 @@ func (q reservationQueue) isUpTo(key uint64, reservation int) bool {
 	return ok && w.reservation <= reservation
 }
 
-// enqueue makes a member wait with its request.
-func (s State) enqueue(m Member, f agent.Reserve) State {
+// enqueueRequest makes a member wait with its request.
+func (s State) enqueueRequest(m Member, f agent.Reserve) State {
 	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, reservation: f.Lease, ask: f.Ask})
 	return s.put(m)
 }
 
-// unqueue drops the request with which a member waits, if there is one.
-func (s State) unqueue(m Member) State {
+// dropRequest drops the request with which a member waits, if there is one.
+func (s State) dropRequest(m Member) State {
 	if m.waits == 0 {
 		return s
 	}

@@ -16,7 +16,7 @@ func (s State) Result() event.Result {
 	if end == 0 {
 		end = s.Now
 	}
-	r.DurationMS, r.Cancel = end-s.Began, s.stops()
+	r.DurationMS, r.Cancel = end-s.Began, s.cancelProgress()
 	s.Members(func(m Member) {
 		account := s.Pool.Account(string(m.ID))
 		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.Pool, Turns: m.Turns, Calls: m.Calls, Phase: "live",

@@ -90,11 +90,11 @@ func bindChild(t spec.Task, child, parent Member, account budget.Account) (bound
 	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(parent.binding) > 0 {
 		return t, why
 	}
-	left, spent := remaining(account)
+	left, spent := remainingBudget(account)
 	if spent {
 		return t, "the rest of its parent's own budget does not cover another agent"
 	}
-	t.Limits = tighter(t.Limits, left)
+	t.Limits = tighterLimits(t.Limits, left)
 	return t, ""
 }
 
@@ -114,9 +114,9 @@ func tooManyHooks(hooks []spec.Hook) string {
 	return ""
 }
 
-// remaining is the amount that an account may still spend; spent says that nothing
+// remainingBudget is the amount that an account may still spend; spent says that nothing
 // is left of a limited component.
-func remaining(a budget.Account) (left spec.Limits, spent bool) {
+func remainingBudget(a budget.Account) (left spec.Limits, spent bool) {
 	rest := func(limit, used int64) int64 {
 		if limit == 0 {
 			return 0 // no limit

@@ -18,12 +18,12 @@ import (
 // trees is how many random trees TestChildHasNoMore grows.
 var trees = flag.Int("rights.trees", 3000, "random trees of agents whose rights are compared")
 
-// grower grows one random run, seed by seed.
-type grower struct{ *rand.Rand }
+// treeGrower grows one random run, seed by seed.
+type treeGrower struct{ *rand.Rand }
 
-func (g grower) pick(words ...string) string { return words[g.IntN(len(words))] }
+func (g treeGrower) pickWord(words ...string) string { return words[g.IntN(len(words))] }
 
-func (g grower) some(words []string) []string {
+func (g treeGrower) pickSome(words []string) []string {
 	if g.IntN(4) == 0 {
 		return nil
 	}
@@ -36,42 +36,42 @@ func (g grower) some(words []string) []string {
 	return list
 }
 
-func (g grower) hooks() []spec.Hook {
+func (g treeGrower) growHooks() []spec.Hook {
 	var list []spec.Hook
 	for range g.IntN(4) {
-		list = append(list, spec.Hook{Name: g.pick("approval", "gate", "audit"), Rules: g.pick("", "{}", `{"allow":["ls"]}`), Command: g.pick("", "", "./check"),
-			Point: spec.HookPoint(g.pick("pre_tool", "pre_tool", "input", "output", "post_tool", "tool_error", "post_sampling", "context", "stop", "stop_failure")),
-			Tools: g.pick("", "shell", "write|charge"), Of: g.pick("", "", spec.OfRoot, spec.OfChild), Report: g.IntN(5) == 0,
-			Failing: spec.HookDecision(g.pick("", "", "deny"))})
+		list = append(list, spec.Hook{Name: g.pickWord("approval", "gate", "audit"), Rules: g.pickWord("", "{}", `{"allow":["ls"]}`), Command: g.pickWord("", "", "./check"),
+			Point: spec.HookPoint(g.pickWord("pre_tool", "pre_tool", "input", "output", "post_tool", "tool_error", "post_sampling", "context", "stop", "stop_failure")),
+			Tools: g.pickWord("", "shell", "write|charge"), Of: g.pickWord("", "", spec.OfRoot, spec.OfChild), Report: g.IntN(5) == 0,
+			Failing: spec.HookDecision(g.pickWord("", "", "deny"))})
 	}
 	return list
 }
 
 var rightsOfTrees = []string{"search", "charge", "write", "delegate", "shell", "mcp__git__push", "mcp__web__get"}
 
-func (g grower) opened() supervisor.Opened {
+func (g treeGrower) growRun() supervisor.Opened {
 	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: spec.RunLimits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
-		Workspace: g.pick("", "/work"), Pool: g.pick("", "home"), Writable: []string{"report.md"},
+		Workspace: g.pickWord("", "/work"), Pool: g.pickWord("", "home"), Writable: []string{"report.md"},
 		Servers: []spec.Server{{Name: "git"}, {Name: "web"}}, Commands: []spec.Command{{Name: "charge", Line: "./charge"}}}
-	o.LoopOptions.Hooks = g.hooks()
+	o.LoopOptions.Hooks = g.growHooks()
 	for _, n := range rightsOfTrees {
 		o.Tools = append(o.Tools, model.ToolSpec{Name: n})
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		d := supervisor.Definition{Name: name, Tools: g.some(rightsOfTrees), Deny: g.some(rightsOfTrees[:g.IntN(3)]), Offer: g.some(rightsOfTrees), Pool: g.pick("", "", "gpu")}
+		d := supervisor.Definition{Name: name, Tools: g.pickSome(rightsOfTrees), Deny: g.pickSome(rightsOfTrees[:g.IntN(3)]), Offer: g.pickSome(rightsOfTrees), Pool: g.pickWord("", "", "gpu")}
 		if d.Tools != nil && g.IntN(3) > 0 {
 			d.Tools = append(d.Tools, "delegate")
 		}
-		d.LoopOptions.Hooks = g.hooks()
+		d.LoopOptions.Hooks = g.growHooks()
 		d.Limits.Tokens, d.Limits.Calls = []int64{0, 0, 20000, 90000}[g.IntN(4)], []int{0, 0, 3, 50}[g.IntN(4)]
 		o.Definitions = append(o.Definitions, d)
 	}
 	return o
 }
 
-// tree grows one tree and compares each child with its parent.
-func (g grower) tree() error {
-	o := g.opened()
+// growTree grows one tree and compares each child with its parent.
+func (g treeGrower) growTree() error {
+	o := g.growRun()
 	s, out := supervisor.Step(supervisor.State{}, supervisor.Event{N: 1, Fact: o})
 	fx := out.Effects
 	tasks := map[spec.ID]spec.Task{}
@@ -95,7 +95,7 @@ func (g grower) tree() error {
 		}
 		child := spec.ID(fmt.Sprintf("%s-%d-0", from, i))
 		next, out := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
-			Name: g.pick("", "a", "b", "c", "d"), Goal: "Look.", Background: g.IntN(3) == 0}})
+			Name: g.pickWord("", "a", "b", "c", "d"), Goal: "Look.", Background: g.IntN(3) == 0}})
 		keep(out.Effects)
 		if t, born := tasks[child]; born {
 			if err := atMost(s, next, tasks[from], t); err != nil {
@@ -115,7 +115,7 @@ func (g grower) tree() error {
 //behaviour:shows E6
 func TestChildHasNoMore(t *testing.T) {
 	for seed := range uint64(*trees) {
-		if err := (grower{rand.New(rand.NewPCG(seed, 7))}).tree(); err != nil {
+		if err := (treeGrower{rand.New(rand.NewPCG(seed, 7))}).growTree(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -154,20 +154,20 @@ func atMost(before, after supervisor.State, parent, child spec.Task) error {
 		return fmt.Errorf("it works in %q and writes %v", child.Workspace, child.Writable)
 	}
 	account, own := before.Pool.Account(string(parent.ID)), after.Pool.Account(string(child.ID)).Limit
-	if more(own.Tokens, account.Limit.Tokens, account.Spent.Tokens) || more(own.Calls, account.Limit.Calls, account.Spent.Calls) {
+	if allowsMore(own.Tokens, account.Limit.Tokens, account.Spent.Tokens) || allowsMore(own.Calls, account.Limit.Calls, account.Spent.Calls) {
 		return fmt.Errorf("it may spend %+v, its parent %+v and has spent %+v", own, account.Limit, account.Spent)
 	}
 	if child.Depth != parent.Depth+1 || child.Depth >= before.Run.Limits.Depth {
 		return fmt.Errorf("it is at depth %d", child.Depth)
 	}
-	return bound(parent, child)
+	return checkBinding(parent, child)
 }
 
-func more(own, limit, spent int64) bool { return limit > 0 && (own == 0 || own > limit-spent) }
+func allowsMore(own, limit, spent int64) bool { return limit > 0 && (own == 0 || own > limit-spent) }
 
-// bound: each hook around calls that binds the parent binds the child, as strict or
+// checkBinding: each hook around calls that binds the parent binds the child, as strict or
 // stricter where it fails. This list of points is written anew, on purpose.
-func bound(parent, child spec.Task) error {
+func checkBinding(parent, child spec.Task) error {
 	for _, h := range parent.LoopOptions.Hooks {
 		own := h.Point == spec.HookContext || h.Point == spec.HookStop || h.Point == spec.HookStopFailure
 		if own || h.Of == spec.OfRoot {

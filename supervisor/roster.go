@@ -125,7 +125,7 @@ func (r roster) findRecipient(m Member, to string) (found Member, why string) {
 	case len(live) == 1:
 		return live[0], ""
 	case len(live) > 1:
-		return found, fmt.Sprintf("there are several agents %q: %s", to, ids(live))
+		return found, fmt.Sprintf("there are several agents %q: %s", to, joinIDs(live))
 	case len(named) > 0:
 		return found, fmt.Sprintf("%s (%s) has finished: %s", named[0].ID, to, named[0].Outcome.Reason)
 	}

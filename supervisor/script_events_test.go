@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-run/troupe/test/golden"
 )
 
-// heard is what observers are told in a script, as one line of JSON for each event.
-type heard struct{ bytes.Buffer }
+// heardEvents is what observers are told in a script, as one line of JSON for each event.
+type heardEvents struct{ bytes.Buffer }
 
-// add adds the events of the step that read entry n.
-func (h *heard) add(t *testing.T, n uint64, notes []event.Event) {
+// addEvents adds the events of the step that read entry n.
+func (h *heardEvents) addEvents(t *testing.T, n uint64, notes []event.Event) {
 	t.Helper()
 	for _, note := range notes {
 		line := struct {
@@ -35,7 +35,7 @@ func (h *heard) add(t *testing.T, n uint64, notes []event.Event) {
 // compareEvents compares the events of all scripts with testdata/events.golden, also
 // of those steps that show none: a count and a hash for each script. The directive
 // notes in a script shows what a hash stands for.
-func compareEvents(t *testing.T, scripts map[string]*heard) {
+func compareEvents(t *testing.T, scripts map[string]*heardEvents) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-// live marks the answer to a delegation whose child goes on in the background.
-func live(f agent.Returned) string {
+// markLive marks the answer to a delegation whose child goes on in the background.
+func markLive(f agent.Returned) string {
 	if f.Live {
 		return " live"
 	}
 	return ""
 }
 
-// stopped prints the account of a cancel, if there was one.
-func stopped(r event.Result) string {
+// printCancel prints the account of a cancel, if there was one.
+func printCancel(r event.Result) string {
 	if r.Cancel == nil {
 		return ""
 	}

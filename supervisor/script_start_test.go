@@ -16,13 +16,13 @@ const usualStart = `live live=1 spent=0 held=0 kept=%d
   arm sign/root at=1m0s
 `
 
-// start begins a new log, plays `opened`, and prints nothing. It fails where the
+// startLog begins a new log, plays `opened`, and prints nothing. It fails where the
 // output that it hides is not the usual one: such a beginning must be shown.
-func (p *play) start(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlay) startLog(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	begin := *d
 	begin.Cmd = "opened"
-	got, tools := p.line(t, &begin), ""
+	got, tools := p.playLine(t, &begin), ""
 	for _, line := range strings.Split(d.Input, "\n") {
 		if list, ok := strings.CutPrefix(line, "tools "); ok {
 			tools = list

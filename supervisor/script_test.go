@@ -22,36 +22,36 @@ import (
 // `go test ./supervisor -rewrite` records what the machine does; read the
 // difference before you commit it. docs/scripts.md explains the directives.
 func TestScripts(t *testing.T) {
-	scripts := map[string]*heard{}
+	scripts := map[string]*heardEvents{}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
 			return
 		}
-		p := &play{heard: &heard{}}
+		p := &scriptPlay{heard: &heardEvents{}}
 		scripts[path] = p.heard
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
-			return p.line(t, d)
+			return p.playLine(t, d)
 		})
 	})
 	compareEvents(t, scripts)
 }
 
-// play is a script as it is played.
-type play struct {
+// scriptPlay is a script as it is played.
+type scriptPlay struct {
 	state supervisor.State
 	n     uint64
 	at    int64
 	notes bool
-	heard *heard
+	heard *heardEvents
 }
 
-func (p *play) line(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlay) playLine(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = play{heard: p.heard}
+		*p = scriptPlay{heard: p.heard}
 	}
-	if v := value(t, d, "at"); v != "" {
+	if v := argValue(t, d, "at"); v != "" {
 		at, err := time.ParseDuration(v)
 		if err != nil {
 			t.Fatalf("%s: %v", d.Pos, err)
@@ -62,42 +62,42 @@ func (p *play) line(t *testing.T, d *datadriven.TestData) string {
 	case "new":
 		return ""
 	case "start":
-		return p.start(t, d)
+		return p.startLog(t, d)
 	case "notes":
 		p.notes = true
 		return ""
 	case "members":
-		return members(p.state)
+		return printMembers(p.state)
 	case "result":
-		return result(p.state.Result())
+		return printResult(p.state.Result())
 	case "report":
-		return report(p.state.Result())
+		return printReport(p.state.Result())
 	case "repeat":
-		return p.repeat(t, d)
+		return p.repeatLines(t, d)
 	}
-	e := supervisor.Event{At: p.at, From: spec.ID(value(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: fact(t, d)}
-	return p.step(t, e)
+	e := supervisor.Event{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: parseFact(t, d)}
+	return p.stepEvent(t, e)
 }
 
-// repeat plays the line of its input for i from 1 to times.
-func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
+// repeatLines plays the line of its input for i from 1 to times.
+func (p *scriptPlay) repeatLines(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	out := ""
-	for i := range number(t, d, "times", 1) {
+	for i := range argNumber(t, d, "times", 1) {
 		for _, line := range strings.Split(d.Input, "\n") {
 			head, body, _ := strings.Cut(strings.ReplaceAll(line, "$i", strconv.Itoa(i+1)), " | ")
 			cmd, args, err := datadriven.ParseLine(head)
 			if err != nil {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
-			out = p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: body})
+			out = p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: body})
 		}
 	}
 	return out
 }
 
-// step steps the machine and checks what must hold in every script.
-func (p *play) step(t *testing.T, e supervisor.Event) string {
+// stepEvent steps the machine and checks what must hold in every script.
+func (p *scriptPlay) stepEvent(t *testing.T, e supervisor.Event) string {
 	t.Helper()
 	p.n++
 	e.N = p.n
@@ -106,11 +106,11 @@ func (p *play) step(t *testing.T, e supervisor.Event) string {
 	effects, notes := out.Effects, out.Events
 	p.state = after
 	var b strings.Builder
-	b.WriteString(where(after))
+	b.WriteString(printState(after))
 	for _, fx := range effects {
-		b.WriteString("  " + effect(fx) + "\n")
+		b.WriteString("  " + printEffect(fx) + "\n")
 	}
-	p.heard.add(t, p.n, notes)
+	p.heard.addEvents(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %s\n", n.Kind)
@@ -120,7 +120,7 @@ func (p *play) step(t *testing.T, e supervisor.Event) string {
 	return b.String()
 }
 
-func where(s supervisor.State) string {
+func printState(s supervisor.State) string {
 	phase := string(s.Phase)
 	if phase == "" {
 		phase = "(not opened)"
@@ -155,10 +155,10 @@ func where(s supervisor.State) string {
 	return b.String() + "\n"
 }
 
-func effect(fx supervisor.Effect) string {
+func printEffect(fx supervisor.Effect) string {
 	switch e := fx.(type) {
 	case supervisor.Tell:
-		return fmt.Sprintf("tell %s %s", e.To, told(e.Fact))
+		return fmt.Sprintf("tell %s %s", e.To, printTold(e.Fact))
 	case supervisor.Publish:
 		return "publish"
 	case supervisor.Arm:
@@ -169,12 +169,12 @@ func effect(fx supervisor.Effect) string {
 	panic(fmt.Sprintf("an effect that no script can show: %T", fx))
 }
 
-func told(f agent.Fact) string {
+func printTold(f agent.Fact) string {
 	switch f := f.(type) {
 	case agent.Recalled:
 		return fmt.Sprintf("recalled messages=%d", len(f.Messages))
 	case agent.Submitted:
-		return submitted(f.Task)
+		return printTask(f.Task)
 	case agent.Granted:
 		if f.Closing {
 			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Lease, f.Why, f.Output, f.Detail))
@@ -183,7 +183,7 @@ func told(f agent.Fact) string {
 	case agent.Denied:
 		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Lease, f.Why, f.Detail))
 	case agent.Returned:
-		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, live(f), f.Text)
+		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, markLive(f), f.Text)
 	case agent.Messaged:
 		return fmt.Sprintf("messaged from=%s (%s) call=%s error=%t %q", f.From, f.Name, f.Call, f.Error, f.Text)
 	case agent.Vouched:
@@ -198,8 +198,8 @@ func told(f agent.Fact) string {
 	return f.Kind()
 }
 
-// submitted prints what a member was given: its task, its rights, its limits.
-func submitted(t spec.Task) string {
+// printTask prints what a member was given: its task, its rights, its limits.
+func printTask(t spec.Task) string {
 	var tools []string
 	for _, toolSpec := range t.Tools {
 		tools = append(tools, toolSpec.Name)
@@ -227,7 +227,7 @@ func submitted(t spec.Task) string {
 	return out + fmt.Sprintf(" %q", t.Goal)
 }
 
-func members(s supervisor.State) string {
+func printMembers(s supervisor.State) string {
 	var b strings.Builder
 	s.Members(func(m supervisor.Member) {
 		state := "live"
@@ -246,13 +246,13 @@ func members(s supervisor.State) string {
 	return b.String()
 }
 
-func result(r event.Result) string {
+func printResult(r event.Result) string {
 	return fmt.Sprintf("%s %s partial=%t turns=%d tokens=%d used=%d reserved=%d unknown=%d overrun=%d cost-known=%t agents=%d %q\n", r.Subtype, r.Reason,
-		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + stopped(r)
+		r.Partial, r.Turns, r.Usage.Total(), r.Budget.Used, r.Budget.Reserved, r.Budget.Unknown, r.Budget.Overrun, r.CostKnown, len(r.Agents), r.Text) + printCancel(r)
 }
 
-// report prints what a run report says of the tree and of each agent.
-func report(r event.Result) string {
+// printReport prints what a run report says of the tree and of each agent.
+func printReport(r event.Result) string {
 	var b strings.Builder
 	line := func(who string, reason spec.Reason, turns, calls int, u model.Usage, usd float64, modelMS, toolMS int64) {
 		fmt.Fprintf(&b, "%s %s turns=%d calls=%d in=%d out=%d usd=%g model=%dms tools=%dms\n", who, reason, turns, calls, u.Input, u.Output, usd, modelMS, toolMS)
@@ -280,8 +280,8 @@ func checkPool(t *testing.T, s supervisor.State) {
 	}
 }
 
-// lasts reads two durations, in milliseconds.
-func lasts(t *testing.T, text string) (soft, hard int64) {
+// parseDurations reads two durations, in milliseconds.
+func parseDurations(t *testing.T, text string) (soft, hard int64) {
 	t.Helper()
 	limits := strings.Fields(text)
 	if len(limits) != 2 {
@@ -298,77 +298,77 @@ func lasts(t *testing.T, text string) (soft, hard int64) {
 	return ms[0], ms[1]
 }
 
-// fact makes the event of a line.
-func fact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
+// parseFact makes the event of a line.
+func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "opened":
-		return opened(t, d)
+		return parseOpened(t, d)
 	case "reserve":
-		ask := budget.Ask{Input: int64(number(t, d, "input", 100)), Output: int64(number(t, d, "output", 1000)), OutputMin: 64,
-			Closing: int64(number(t, d, "closing", 100)), Calls: int64(number(t, d, "calls", 0)), Final: d.HasArg("final"), Price: price(t, d)}
-		return agent.Reserve{Lease: number(t, d, "lease", 1), Node: value(t, d, "node"), Ask: ask, Turn: number(t, d, "turn", number(t, d, "lease", 1))}
+		ask := budget.Ask{Input: int64(argNumber(t, d, "input", 100)), Output: int64(argNumber(t, d, "output", 1000)), OutputMin: 64,
+			Closing: int64(argNumber(t, d, "closing", 100)), Calls: int64(argNumber(t, d, "calls", 0)), Final: d.HasArg("final"), Price: parsePrice(t, d)}
+		return agent.Reserve{Lease: argNumber(t, d, "lease", 1), Node: argValue(t, d, "node"), Ask: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "lease", 1))}
 	case "settle":
-		s := agent.Settle{Lease: number(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: number(t, d, "lease", 1)}
-		s.Used = budget.Amount{Tokens: int64(number(t, d, "used", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0))}
+		s := agent.Settle{Lease: argNumber(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: argNumber(t, d, "lease", 1)}
+		s.Used = budget.Amount{Tokens: int64(argNumber(t, d, "used", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}
 		s.Usage = model.Usage{Input: s.Used.Tokens}
 		return s
 	case "delegate":
-		return agent.Delegate{Call: value(t, d, "call"), Child: spec.ID(value(t, d, "from") + "-" + value(t, d, "call")), Name: value(t, d, "agent"), Goal: d.Input, Past: past(t, d),
-			Background: d.HasArg("background"), Schema: strings.Trim(value(t, d, "schema"), "'"), SoftMS: int64(number(t, d, "soft-ms", 0)), HardMS: int64(number(t, d, "hard-ms", 0))}
+		return agent.Delegate{Call: argValue(t, d, "call"), Child: spec.ID(argValue(t, d, "from") + "-" + argValue(t, d, "call")), Name: argValue(t, d, "agent"), Goal: d.Input, Past: pastMessages(t, d),
+			Background: d.HasArg("background"), Schema: strings.Trim(argValue(t, d, "schema"), "'"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)), HardMS: int64(argNumber(t, d, "hard-ms", 0))}
 	case "send":
-		return agent.Send{Call: value(t, d, "call"), To: value(t, d, "to"), Text: d.Input}
+		return agent.Send{Call: argValue(t, d, "call"), To: argValue(t, d, "to"), Text: d.Input}
 	case "propose-stop":
-		return agent.ProposeStop{Proposal: number(t, d, "proposal", 1), Text: d.Input}
+		return agent.ProposeStop{Proposal: argNumber(t, d, "proposal", 1), Text: d.Input}
 	case "park":
-		return agent.Park{Query: value(t, d, "query"), Reason: spec.ResumeUnsafe, Question: d.Input}
+		return agent.Park{Query: argValue(t, d, "query"), Reason: spec.ResumeUnsafe, Question: d.Input}
 	case "unpark":
-		return agent.Unpark{Query: value(t, d, "query")}
+		return agent.Unpark{Query: argValue(t, d, "query")}
 	case "finish":
-		o := spec.Outcome{Reason: spec.Reason(value(t, d, "reason")), Text: d.Input, Detail: value(t, d, "detail")}
+		o := spec.Outcome{Reason: spec.Reason(argValue(t, d, "reason")), Text: d.Input, Detail: argValue(t, d, "detail")}
 		o.Partial = o.Reason != spec.Completed
-		return agent.Finish{Outcome: o, Turns: number(t, d, "turns", 1), Calls: number(t, d, "calls", 0), Node: "n1", Ordinal: number(t, d, "asks", 0),
-			Usage:   model.Usage{Input: int64(number(t, d, "tokens", 0)), Output: int64(number(t, d, "output", 0))},
-			ModelMS: int64(number(t, d, "model-ms", 0)), ToolMS: int64(number(t, d, "tool-ms", 0))}
+		return agent.Finish{Outcome: o, Turns: argNumber(t, d, "turns", 1), Calls: argNumber(t, d, "calls", 0), Node: "n1", Ordinal: argNumber(t, d, "asks", 0),
+			Usage:   model.Usage{Input: int64(argNumber(t, d, "tokens", 0)), Output: int64(argNumber(t, d, "output", 0))},
+			ModelMS: int64(argNumber(t, d, "model-ms", 0)), ToolMS: int64(argNumber(t, d, "tool-ms", 0))}
 	}
-	return command(t, d)
+	return parseCommand(t, d)
 }
 
-// command makes the events that do not come from an agent.
-func command(t *testing.T, d *datadriven.TestData) supervisor.Fact {
+// parseCommand makes the events that do not come from an agent.
+func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "back":
-		return agent.Back{Node: "n2", Ordinal: number(t, d, "asks", 0), Heard: number(t, d, "heard", 0)}
+		return agent.Back{Node: "n2", Ordinal: argNumber(t, d, "asks", 0), Heard: argNumber(t, d, "heard", 0)}
 	case "status":
-		return agent.Status{Ordinal: number(t, d, "asks", 0)}
+		return agent.Status{Ordinal: argNumber(t, d, "asks", 0)}
 	case "released":
 		return agent.Released{}
 	case "vouch":
-		return agent.Vouch{Life: "b", Lease: number(t, d, "lease", 0)}
+		return agent.Vouch{Life: "b", Lease: argNumber(t, d, "lease", 0)}
 	case "canceled":
-		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: spec.ID(value(t, d, "of"))}
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: spec.ID(argValue(t, d, "of"))}
 	case "policy":
-		return supervisor.PolicySet{Policy: policy(t, d, d.Input)}
+		return supervisor.PolicySet{Policy: parsePolicy(t, d, d.Input)}
 	case "limits":
-		return supervisor.LimitSet{Limits: limits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(number(t, d, "soft-ms", 0)),
-			HardMS: int64(number(t, d, "hard-ms", 0))}
+		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
+			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
 	case "given-up":
-		return supervisor.GivenUp{Agent: spec.ID(value(t, d, "of")), Why: d.Input}
+		return supervisor.GivenUp{Agent: spec.ID(argValue(t, d, "of")), Why: d.Input}
 	case "woke":
-		return agent.Woke{Timer: value(t, d, "timer")}
+		return agent.Woke{Timer: argValue(t, d, "timer")}
 	case "resumed":
-		return agent.Resumed{Life: value(t, d, "life"), Damaged: d.Input}
+		return agent.Resumed{Life: argValue(t, d, "life"), Damaged: d.Input}
 	}
 	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 	return nil
 }
 
-// opened reads a run line by line: `goal …`, `tools a b`, `agent NAME key=(a b) …`, `rule …`.
-func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
+// parseOpened reads a run line by line: `goal …`, `tools a b`, `agent NAME key=(a b) …`, `rule …`.
+func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 	t.Helper()
-	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: spec.Rules, Limits: limits(t, d),
-		Model: spec.Model{Name: "script/one", Price: price(t, d)}, RootTurns: number(t, d, "root-turns", 0)}
+	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: spec.Rules, Limits: parseLimits(t, d),
+		Model: spec.Model{Name: "script/one", Price: parsePrice(t, d)}, RootTurns: argNumber(t, d, "root-turns", 0)}
 	var rules []string
 	for _, line := range strings.Split(d.Input, "\n") {
 		word, rest, _ := strings.Cut(line, " ")
@@ -381,11 +381,11 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 				o.Tools = append(o.Tools, model.ToolSpec{Name: name, Class: model.Read})
 			}
 		case "agent":
-			o.Definitions = append(o.Definitions, definition(t, d, rest))
+			o.Definitions = append(o.Definitions, parseDefinition(t, d, rest))
 		case "rule":
 			rules = append(rules, rest)
 		case "lasts": // the soft and the hard limit of each agent
-			o.Agent.SoftMS, o.Agent.HardMS = lasts(t, rest)
+			o.Agent.SoftMS, o.Agent.HardMS = parseDurations(t, rest)
 		case "directory":
 			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
 		case "caller":
@@ -398,13 +398,13 @@ func opened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 		o.Definitions = []supervisor.Definition{{Name: "lead"}}
 	}
 	if len(rules) > 0 {
-		o.Policy = policy(t, d, strings.Join(rules, "\n"))
+		o.Policy = parsePolicy(t, d, strings.Join(rules, "\n"))
 	}
 	return o
 }
 
-// definition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) hooks=(NAME@POINT, NAME@POINT@OF) tokens=N calls=N turns=N`.
-func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.Definition {
+// parseDefinition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) hooks=(NAME@POINT, NAME@POINT@OF) tokens=N calls=N turns=N`.
+func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervisor.Definition {
 	t.Helper()
 	name, args, err := datadriven.ParseLine(line)
 	if err != nil {
@@ -421,20 +421,20 @@ func definition(t *testing.T, d *datadriven.TestData, line string) supervisor.De
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, Pool: value(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
-	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = value(t, in, "schema"), readHooks(list("hooks"))
-	def.Limits = spec.Limits{Tokens: int64(number(t, in, "tokens", 0)), Nano: int64(number(t, in, "nano", 0)), Turns: number(t, in, "turns", 0),
-		Calls: number(t, in, "calls", 0)}
-	if m := value(t, in, "model"); m != "" {
-		def.Model = &spec.Model{Name: m, Price: price(t, in)}
+	def := supervisor.Definition{Name: name, Pool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = argValue(t, in, "schema"), readHooks(list("hooks"))
+	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),
+		Calls: argNumber(t, in, "calls", 0)}
+	if m := argValue(t, in, "model"); m != "" {
+		def.Model = &spec.Model{Name: m, Price: parsePrice(t, in)}
 	}
 	return def
 }
 
-// policy reads rules, one a line: `NAME on=stop when=(answer lacks x, turns < 3) why=…`.
-func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy {
+// parsePolicy reads rules, one a line: `NAME on=stop when=(answer lacks x, turns < 3) why=…`.
+func parsePolicy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy {
 	t.Helper()
-	p := supervisor.Policy{Version: number(t, d, "version", 1)}
+	p := supervisor.Policy{Version: argNumber(t, d, "version", 1)}
 	for _, line := range strings.Split(text, "\n") {
 		head, why, _ := strings.Cut(line, " why=")
 		name, args, err := datadriven.ParseLine(head)
@@ -445,7 +445,7 @@ func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy
 			continue
 		}
 		in := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		r := supervisor.Rule{Name: name, On: value(t, in, "on"), Agent: value(t, in, "agent"), Why: why}
+		r := supervisor.Rule{Name: name, On: argValue(t, in, "on"), Agent: argValue(t, in, "agent"), Why: why}
 		when, _ := in.Arg("when")
 		for _, text := range when.Vals {
 			w := strings.SplitN(text, " ", 3)
@@ -467,17 +467,17 @@ func policy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy
 	return p
 }
 
-func limits(t *testing.T, d *datadriven.TestData) spec.RunLimits {
+func parseLimits(t *testing.T, d *datadriven.TestData) spec.RunLimits {
 	t.Helper()
-	return spec.RunLimits{Tokens: int64(number(t, d, "tokens", 0)), Nano: int64(number(t, d, "nano", 0)), Calls: int64(number(t, d, "calls", 0)),
-		Depth: number(t, d, "depth", 0), Children: number(t, d, "children", 0), Agents: number(t, d, "agents", 0),
-		Messages: number(t, d, "messages", 0)}
+	return spec.RunLimits{Tokens: int64(argNumber(t, d, "tokens", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0)),
+		Depth: argNumber(t, d, "depth", 0), Children: argNumber(t, d, "children", 0), Agents: argNumber(t, d, "agents", 0),
+		Messages: argNumber(t, d, "messages", 0)}
 }
 
-// price is price=IN/OUT in billionths of a dollar; without it it is unknown.
-func price(t *testing.T, d *datadriven.TestData) budget.Price {
+// parsePrice is price=IN/OUT in billionths of a dollar; without it it is unknown.
+func parsePrice(t *testing.T, d *datadriven.TestData) budget.Price {
 	t.Helper()
-	in, out, ok := strings.Cut(value(t, d, "price"), "/")
+	in, out, ok := strings.Cut(argValue(t, d, "price"), "/")
 	if !ok {
 		return budget.Price{}
 	}
@@ -495,7 +495,7 @@ func price(t *testing.T, d *datadriven.TestData) budget.Price {
 	return p
 }
 
-func value(t *testing.T, d *datadriven.TestData, key string) string {
+func argValue(t *testing.T, d *datadriven.TestData, key string) string {
 	t.Helper()
 	if arg, ok := d.Arg(key); ok {
 		return arg.SingleVal(t)
@@ -503,9 +503,9 @@ func value(t *testing.T, d *datadriven.TestData, key string) string {
 	return ""
 }
 
-func number(t *testing.T, d *datadriven.TestData, key string, without int) int {
+func argNumber(t *testing.T, d *datadriven.TestData, key string, without int) int {
 	t.Helper()
-	v := value(t, d, key)
+	v := argValue(t, d, key)
 	if v == "" {
 		return without
 	}

@@ -70,16 +70,16 @@ func (s State) wokeToAsk() (State, []Effect) {
 	return s.askMembers(nil)
 }
 
-// status handles the answer of a member that works or waits.
-func status(s State, from spec.ID) (State, []Effect) {
+// handleStatus handles the answer of a member that works or waits.
+func handleStatus(s State, from spec.ID) (State, []Effect) {
 	m, ok := s.Member(from)
 	switch {
 	case !ok:
 		return s, nil
 	case m.Done:
-		return damaged(s, from, "the log of "+string(from)+" does not know of its end")
+		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
-	return s.seen(m, nil)
+	return s.markSeen(m, nil)
 }
 
 // awaitsAnswer reports whether an event is an ask whose sender waits for an answer.
@@ -93,8 +93,8 @@ func (e Event) awaitsAnswer() bool {
 	return false
 }
 
-// received counts the asks of a member.
-func (s State) received(e Event) State {
+// countReceived counts the asks of a member.
+func (s State) countReceived(e Event) State {
 	m, ok := s.Member(e.From)
 	if !ok || !s.Run.countsMessages() {
 		return s
@@ -108,8 +108,8 @@ func (s State) received(e Event) State {
 	return s.put(m)
 }
 
-// tallied counts the messages to members, and numbers the questions.
-func (s State) tallied(fx []Effect) (State, []Effect) {
+// countSent counts the messages to members, and numbers the questions.
+func (s State) countSent(fx []Effect) (State, []Effect) {
 	if !s.Run.countsMessages() {
 		s.Released, s.inquiry.news = false, 0
 		return s, fx

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-// stops returns the progress of the cancel; nil if the run was not canceled.
-func (s State) stops() *event.CancelResult {
+// cancelProgress returns the progress of the cancel; nil if the run was not canceled.
+func (s State) cancelProgress() *event.CancelResult {
 	if s.Cancel == nil {
 		return nil
 	}
@@ -34,9 +34,9 @@ func (s State) stops() *event.CancelResult {
 	return c
 }
 
-// heardOf counts a member that was given up among those that have stopped: it has
+// countReported counts a member that was given up among those that have stopped: it has
 // reported its end after all.
-func (s State) heardOf(m Member) State {
+func (s State) countReported(m Member) State {
 	if !m.Done || !m.Silent {
 		return s
 	}

@@ -29,7 +29,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		Rules: o.Rules, Run: o.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: o.Model, Caller: o.Caller, Constraints: o.Constraints,
 		Criteria: o.Criteria, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
-		Limits: tighter(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
+		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
 	if def.Model != nil {
 		t.Model = *def.Model
@@ -92,8 +92,8 @@ func (o Opened) delegateNames(own Definition) []string {
 	return names
 }
 
-// tighter is the smaller of two limits wherever both are set.
-func tighter(a, b spec.Limits) spec.Limits {
+// tighterLimits is the smaller of two limits wherever both are set.
+func tighterLimits(a, b spec.Limits) spec.Limits {
 	least := func(x, y int) int {
 		if x == 0 || y != 0 && y < x {
 			return y
@@ -115,8 +115,8 @@ func tighter(a, b spec.Limits) spec.Limits {
 	}
 }
 
-// within returns the limits of a child, whose time is part of the time that its parent has left.
-func within(l spec.Limits, f agent.Delegate) spec.Limits {
+// withinParentTime returns the limits of a child, whose time is part of the time that its parent has left.
+func withinParentTime(l spec.Limits, f agent.Delegate) spec.Limits {
 	if f.SoftMS > 0 && f.HardMS > 0 {
 		l.SoftMS = min(cmp.Or(l.SoftMS, spec.SoftDefaultMS), f.SoftMS)
 		l.HardMS = min(cmp.Or(l.HardMS, spec.HardDefaultMS), f.HardMS)

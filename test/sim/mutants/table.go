@@ -166,7 +166,7 @@ var ofRun = []Mutant{
 	{"child-joins-twice", "DESIGN 6: the same delegation finds the same child",
 		[]Edit{{"child-exists", Within(2, 3, Never)}, {"read-before", AndAlso(`item.Kind != "delegate"`)}}},
 	{"answer-before-the-end", "DESIGN 6: a parent hears the answer after the child's end",
-		own(InsertAfter(`fx = append(fx, Tell{To: from, Fact: report(m)})`))},
+		own(InsertAfter(`fx = append(fx, Tell{To: from, Fact: childReport(m)})`))},
 	{"published-twice", "DESIGN 6: a run ends once", own(Without(2, 2))},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one",
 		[]Edit{{"damage-takes-an-epoch", Drop}, {"own-claim-lost", AndAlso(`!l.confess`)}}},
