@@ -5,10 +5,26 @@
 // The logs are slices of bytes, the clock is a counter, and the code between
 // them is the real one: internal/activation (Step, LogReader, Outbox, the machines),
 // agent, supervisor, budget and the codec of mailbox. The simulator carries out what
-// activation.Step decides (shell.go, carry.go), as the shells of package actors do:
+// activation.Step decides (processes.go, actions.go), as the shells of package actors do:
 // claims, replays, leases that lapse for a while, hand-offs, passivation and the
 // answers of closed logs are those of the product. A run has no goroutine, no clock and
 // no randomness but its seed's.
+//
+// # Parts
+//
+// sim.go wires the parts. All share the environment: the plan of the seed, chance, the time and the script.
+//
+//	scheduler    draws what happens next
+//	injector     injects faults between two steps; logDamager damages logs
+//	population   the actors, each with its log, its shells and the shadow that reads the log
+//	logStore     appends entries: they may fail, land twice, or land late
+//	processes    start shells, carry out what activations decide, and end
+//	executor     the calls of models, tools and hooks that are under way
+//	fakeModel    answers requests; hostileModel and fakeHooks answer badly
+//	throttles    the rate limiters of the node
+//	users        answer questions and speak to agents
+//	judges       check the run as a whole; agentJudge and its parts check one agent
+//	coverage     recognizes the places that a step reaches
 //
 // # How to run it
 //
@@ -31,21 +47,21 @@
 // The judge is independent. shadow.go reads every log the moment it grows, with
 // a LogReader that never acts; each shell must have the shadow's state at the same
 // entry, each outbox message in a log must be what its sender's log says, must be
-// stepped exactly once, and a claimed ack floor or a Closed must be true. ledger.go
-// records what the world saw: model calls by lease, tools begun by attempt, what the
-// provider counted; and a validator of requests that is stricter than any
-// provider. watch.go and watch_run.go check every step of every log: the pool
+// stepped exactly once, and a claimed ack floor or a Closed must be true. The judges
+// record what the world saw: model calls by lease and what the provider counted
+// (judge_budget.go), tools begun by attempt (judge_effects.go); and wellformed.go
+// accepts fewer requests than any provider. judge_run.go and judge_agent.go check every step of every log: the pool
 // adds up and stays within its limit, nothing begins after a cancel, no agent is
 // spawned below a dead one or beyond a limit, a parent reads its child's answer
 // after the child's end, agents that wait for budget are served in order, timers
-// count from the time that set them. futures.go steps several futures from one state,
+// count from the time that set them. judge_futures.go steps several futures from one state,
 // which must not affect each other, and offers answers to questions that were
 // never asked, which must change nothing. In the end every log is closed, the
 // run was published once, nothing is reserved, and no bill is above what was
 // charged; and the run ends without waiting for a time limit, or it counts as hung.
 //
-// The loop options have a judge of their own (watch_loop.go, watch_begin.go,
-// watch_goal.go, watch_fold.go), which reads the log independently and checks: what
+// The loop options have judges of their own (agentJudge and its parts: judge_calls.go, judge_goals.go,
+// judge_prompts.go, judge_breakers.go), which read the log independently and check: what
 // the answers of hooks at a hook point come to, which calls may begin, that each
 // activation asks once at a hook point and nothing begins while it is open; that no
 // denied or forbidden call runs, that no result contains what a guardrail rejected,
@@ -101,12 +117,12 @@
 // cut text, errors of every class with and without a partial reply, unknown
 // usage, calls in a closing turn.
 //
-// gates.go and watch_gate.go judge the rate limiters of the models: no request is sent,
+// judge_throttles.go and judge_pauses.go judge the rate limiters of the models: no request is sent,
 // by any agent, before the time that its provider has named, as long as the node
 // lives; a throttled agent holds no reservation, is admitted in turn with others, and gives
 // up when its patience ends, not before; a reservation that is released was never used.
 //
-// LoopOptions (manners.go) are drawn like faults: hooks exist in every seed, and
+// LoopOptions (loop_options.go) are drawn like faults: hooks exist in every seed, and
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on
 // or off: watches (detectors and breakers), goals (evidence, schemas, budgets to
 // use up), folds (small windows), falls (fallback models).
@@ -123,7 +139,7 @@
 //
 // # Places
 //
-// reach.go names the corner cases that a suite must reach. TestSeeds fails
+// places.go names the corner cases that a suite must reach. TestSeeds fails
 // when one was never reached: a green run that never saw a takeover proves
 // nothing. With fewer than 2,000 seeds one place in ten may be missing. A new rule with a
 // corner case of its own gets a Place. Every transition of the loop and every stop

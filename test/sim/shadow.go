@@ -8,18 +8,19 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 // shadow reads a log the moment it grows, with a LogReader that has no start and so
 // never acts: its state is what the log implies, and every shell must have the
 // same state at the same entry.
 type shadow struct {
-	sim   *sim
-	actor *actor
-	life  *activation.LogReader
-	agent *activation.Agent
-	super *activation.Supervisor
+	*environment
+	population *population
+	judges     *judges
+	actor      *actor
+	life       *activation.LogReader
+	agent      *activation.Agent
+	super      *activation.Supervisor
 
 	facts  []activation.Fact // that were stepped, with Options.Record
 	states []uint64          // the state after each entry, as a hash of its canonical form
@@ -38,7 +39,7 @@ type shadow struct {
 	high    map[mailbox.Address]uint64 // highest n stepped, per sender
 	backs   map[string]bool            // the activations that appended Back, in the supervisor's
 	covered uint64                     // the highest ack floor that a current activation claimed
-	judge   judgement                  // of the loop options of an agent
+	judge   *agentJudge                // of an agent
 
 	// Of a log that was spoiled.
 	cut     uint64 // the log was cut to this many entries
@@ -63,13 +64,14 @@ type letter struct {
 var hashSeed = maphash.MakeSeed()
 
 // reset makes a shadow that has read nothing.
-func (w *shadow) reset(s *sim, a *actor) {
-	*w = shadow{sim: s, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{}, asked: map[string]bool{},
-		high: map[mailbox.Address]uint64{}, backs: map[string]bool{}, judge: newJudgement()}
+func (w *shadow) reset(p *population, a *actor) {
+	*w = shadow{environment: p.environment, population: p, judges: p.judges, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{}, asked: map[string]bool{},
+		high: map[mailbox.Address]uint64{}, backs: map[string]bool{}}
 	if a.id == mailbox.Super {
 		w.super = &activation.Supervisor{Addr: a.addr}
 	} else {
 		w.agent = &activation.Agent{Addr: a.addr}
+		w.judge = newAgentJudge(p, a)
 	}
 	w.life = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
 }
@@ -77,7 +79,7 @@ func (w *shadow) reset(s *sim, a *actor) {
 // again reads a log that was spoiled from its start.
 func (w *shadow) again() {
 	old := *w
-	w.reset(old.sim, old.actor)
+	w.reset(old.population, old.actor)
 	w.cut, w.heard, w.granted, w.rotten, w.done, w.high = old.cut, old.heard, old.granted, old.rotten, old.done, old.high
 	for int(w.life.N) < len(w.actor.log) {
 		w.feed()
@@ -86,7 +88,7 @@ func (w *shadow) again() {
 
 // feed reads the next entry of the log.
 func (w *shadow) feed() {
-	s, a := w.sim, w.actor
+	a := w.actor
 	m := a.log[w.life.N]
 	phase := w.life.Phase
 	e, err := mailbox.Decode(m.Data)
@@ -98,26 +100,26 @@ func (w *shadow) feed() {
 		w.checkFloor(e)
 	}
 	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
-		s.reach.hit(StartedSuperseded)
+		w.reach.hit(StartedSuperseded)
 	}
 	evidence := w.evidence(e)
 	r := w.life.Next(m)
 	if evidence != "" && w.running(evidence) {
-		s.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
+		w.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
 	}
 	if errors.Is(r.Err, activation.ErrDamaged) {
 		if !a.hurt {
-			s.fail("a whole log is called damaged: %v", r.Err)
+			w.fail("a whole log is called damaged: %v", r.Err)
 		}
-		s.reach.hit(DamagedByHash)
-	} else if r.Err != nil && !s.on(Garbage) && !a.hurt {
-		s.fail("an entry of our own does not read: %v", r.Err)
+		w.reach.hit(DamagedByHash)
+	} else if r.Err != nil && !w.on(Garbage) && !a.hurt {
+		w.fail("an entry of our own does not read: %v", r.Err)
 	}
 	if w.life.Phase == activation.Closed && phase != activation.Closed {
 		w.closed()
 	}
 	if err == nil && e.From != a.addr && e.From != "" {
-		s.landed(a, e, phase == activation.Closed)
+		w.judges.messages.checkLanded(a, e, phase == activation.Closed)
 	}
 	w.buf = canon(w.buf[:0], w.agent, w.super)
 	w.states = append(w.states, maphash.Bytes(hashSeed, w.buf))
@@ -128,12 +130,12 @@ func (w *shadow) checkFloor(e mailbox.Entry) {
 	for w.settled < len(w.emitted) && w.emitted[w.settled].landed {
 		w.settled++
 	}
-	if w.settled < len(w.emitted) && w.emitted[w.settled].n <= e.Floor && !w.sim.spoiled(w.emitted[w.settled].to) {
+	if w.settled < len(w.emitted) && w.emitted[w.settled].n <= e.Floor && !w.population.isDamaged(w.emitted[w.settled].to) {
 		t := w.emitted[w.settled]
-		w.sim.fail("%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
+		w.fail("%s claims that all letters up to %d are out, but %s(%d,%d) to %s is not", w.actor.id, e.Floor, t.kind, t.n, t.i, t.to)
 	}
 	if e.Floor > uint64(len(w.actor.log)) {
-		w.sim.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
+		w.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
 	}
 	if e.Start == w.inForce() { // the claim of a superseded activation is only logged
 		w.covered = max(w.covered, e.Floor)
@@ -175,51 +177,22 @@ func (w *shadow) inForce() string {
 	return w.super.State.Life
 }
 
-// spoiled reports whether the log of an address was damaged, so that messages that had arrived there may be gone.
-func (s *sim) spoiled(at mailbox.Address) bool { return s.byAddr[at] != nil && s.byAddr[at].hurt }
-
 // closed checks a closed log: every outbox message was delivered.
 func (w *shadow) closed() {
-	s, a := w.sim, w.actor
+	a := w.actor
 	a.closed = true
 	if a.hurt {
 		return
 	}
 	if !w.Ended() {
-		s.fail("%s closes before it has ended", a.id)
+		w.fail("%s closes before it has ended", a.id)
 	}
 	if w.super != nil && w.super.State.Halted {
 		return // no actor waits for answers; the closed log answers later requests
 	}
 	for _, t := range w.emitted {
-		if !t.landed && !s.spoiled(t.to) {
-			s.fail("%s closes, but %s(%d,%d) to %s never arrived", a.id, t.kind, t.n, t.i, t.to)
-		}
-	}
-}
-
-// landed marks outbox messages that have reached a log, and checks that the reader of
-// that log stepped each message that was new there.
-func (s *sim) landed(at *actor, e mailbox.Entry, closed bool) {
-	from := s.byAddr[e.From]
-	if from == nil || s.forged[e.From] {
-		return
-	}
-	for _, item := range e.Items {
-		key := letterKey{e.From, item.N, item.I}
-		t := from.shadow.byKey[key]
-		if t == nil && from == s.super && from.closed && item.Kind == "canceled" {
-			continue // a message that a closed log answers is not in that log
-		}
-		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
-			if !from.hurt && !s.super.hurt && !at.hurt {
-				s.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
-			}
-			continue
-		}
-		t.landed = true
-		if !closed && !at.hurt && !from.hurt && !at.shadow.applied[key] {
-			s.fail("%s(%d,%d) of %s has reached %s and was lost", item.Kind, item.N, item.I, e.From, at.addr)
+		if !t.landed && !w.population.isDamaged(t.to) {
+			w.fail("%s closes, but %s(%d,%d) to %s never arrived", a.id, t.kind, t.n, t.i, t.to)
 		}
 	}
 }
@@ -242,18 +215,18 @@ func (w *shadow) Rests() (int64, bool) {
 
 // Step is part of activation.Machine: it steps the machine and checks the step.
 func (w *shadow) Step(f activation.Fact) activation.Stepped {
-	s, a := w.sim, w.actor
+	a := w.actor
 	key := w.identify(f)
 	if f.From != "" && !f.Damaged {
-		if w.applied[key] && !a.hurt && !s.super.hurt { // a log that lost its tail uses identities again
-			s.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
+		if w.applied[key] && !a.hurt && !w.population.super.hurt { // a log that lost its tail uses identities again
+			w.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
 	}
 	if w.entry.From == "" {
 		id := w.entry.Items[w.cursor-1].ID
 		if w.asked[id] {
-			s.fail("%s does what was asked by %s twice", a.id, id)
+			w.fail("%s does what was asked by %s twice", a.id, id)
 		}
 		w.asked[id] = true
 	}
@@ -261,13 +234,13 @@ func (w *shadow) Step(f activation.Fact) activation.Stepped {
 		w.resumed(f)
 	}
 	if w.super != nil && f.Kind == (agent.Back{}).Kind() {
-		w.backs[read[agent.Back](s, f).Life] = true
+		w.backs[decodeFact[agent.Back](w.population, f).Life] = true
 	}
-	if sender := s.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
+	if sender := w.population.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
 		m, _ := w.super.State.Member(spec.ID(f.From.Agent()))
 		sender.shadow.alarmed, sender.shadow.late = true, m.Done
 		if !sender.hurt && !a.hurt { // rot in our own log may change what we have read
-			s.fail("the log of %s is whole and is called short", sender.id)
+			w.fail("the log of %s is whole and is called short", sender.id)
 		}
 	}
 	if f.From != "" && !f.Damaged {
@@ -275,24 +248,24 @@ func (w *shadow) Step(f activation.Fact) activation.Stepped {
 	}
 	var out activation.Stepped
 	if w.agent != nil {
-		if s.records {
+		if w.records {
 			w.facts = append(w.facts, f)
 		}
 		before := w.agent.State
 		out = w.agent.Step(f)
-		s.futuresAgent(before, w.agent.State, f)
-		s.watchAgent(w, before, f, out)
+		w.judges.futures.checkAgent(before, w.agent.State, f)
+		w.judge.checkStep(before, f, out)
 	} else {
 		before := w.super.State
 		out = w.super.Step(f)
-		s.futuresSuper(before, f)
-		s.watchSuper(w, before, f, key, out)
+		w.judges.futures.checkSupervisor(before, f)
+		w.judges.run.checkStep(before, f, out)
 	}
 	for _, t := range out.Messages {
 		l := &letter{letterKey{a.addr, f.N, w.index}, t.To, t.Kind, string(t.Body), false}
 		w.index++
-		if heard, ok := s.ledger.heard[l.letterKey]; ok && heard != l.body {
-			s.ledger.reused = true
+		if heard, ok := w.judges.messages.heard[l.letterKey]; ok && heard != l.body {
+			w.judges.messages.reused = true
 		}
 		w.emitted = append(w.emitted, l)
 		w.byKey[l.letterKey] = l
@@ -302,8 +275,8 @@ func (w *shadow) Step(f activation.Fact) activation.Stepped {
 
 // resumed notes where a damaged log continues, and whether the damage is noticed.
 func (w *shadow) resumed(f activation.Fact) {
-	r := read[agent.Resumed](w.sim, f)
-	if w.regrown == 0 && f.N > w.cut && !w.sim.super.shadow.backs[r.Life] { // the claim of a ghost reveals nothing new
+	r := decodeFact[agent.Resumed](w.population, f)
+	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.backs[r.Life] { // the claim of a ghost reveals nothing new
 		w.regrown = f.N
 	}
 	if r.Damaged != "" && !w.alarmed {
@@ -321,57 +294,20 @@ func (w *shadow) identify(f activation.Fact) letterKey {
 			return letterKey{w.entry.From, item.N, item.I}
 		}
 	}
-	w.sim.fail("%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
+	w.fail("%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
 	return letterKey{}
 }
 
-// compare checks that a shell's state is the shadow's at the same entry.
-func (s *sim) compare(sh *shell) {
+// compareShell checks that a shell's state is the shadow's at the same entry.
+func (w *shadow) compareShell(sh *shell) {
 	if sh.reader().Phase == activation.Superseded {
 		return
 	}
-	w := &sh.actor.shadow
 	w.buf = canon(w.buf[:0], sh.state.Agent, sh.state.Super)
 	if maphash.Bytes(hashSeed, w.buf) != w.states[sh.reader().N-1] {
-		s.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.reader().N)
+		w.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.reader().N)
 	}
 }
 
-func (s *sim) final() {
-	st := s.super.shadow.super.State
-	if st.Phase != supervisor.Over {
-		s.fail("every log is closed, but the run is %s", st.Phase)
-	}
-	if s.ledger.over != 1 && !s.super.hurt {
-		s.fail("the run said %d times that it is over", s.ledger.over)
-	}
-	r := st.Result()
-	if r.Budget.Reserved != 0 || !st.Pool.Kept.Zero() || st.Waiting() != 0 {
-		s.fail("at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
-	}
-	for _, a := range s.actors {
-		if a.shadow.agent != nil {
-			s.finalAgent(a)
-		}
-	}
-}
-
-func (s *sim) finalAgent(a *actor) {
-	st := a.shadow.agent.State
-	if a.hurt {
-		s.finalHurt(a)
-		return
-	}
-	if err := strictHistory(st.History); err != nil {
-		s.fail("the record of %s is not well formed: %v", a.id, err)
-	}
-	spent := s.super.shadow.super.State.Pool.Account(string(a.id)).Spent.Tokens
-	if bill := s.ledger.bills[a.id]; bill > spent && !s.super.hurt {
-		s.fail("%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
-	}
-	for _, t := range a.shadow.emitted {
-		if !t.landed && !s.spoiled(t.to) {
-			s.fail("%s(%d,%d) of %s to %s is lost", t.kind, t.n, t.i, a.id, t.to)
-		}
-	}
-}
+// tooShort reports whether the supervisor had read of more entries than the log held when it continued.
+func (w *shadow) tooShort() bool { return w.regrown > 0 && w.heard >= w.regrown }

@@ -6,9 +6,94 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/supervisor"
 )
+
+// sim is one run of one seed. It has no goroutine and no clock.
+type sim struct {
+	*environment
+	population *population
+	store      *logStore
+	processes  *processes
+	scheduler  *scheduler
+	injector   *injector
+	judges     *judges
+}
+
+// newSim wires the parts of the simulator.
+func newSim(seed int64, o Options) *sim {
+	env := &environment{dice: roll(seed), seed: seed, tracing: o.Trace, records: o.Record}
+	env.plan = newPlan(env.dice, o.Faults)
+	js := &judges{}
+	p := newPopulation(env, js)
+	js.wire(p)
+	store, ps, ex, th, in := &logStore{}, &processes{}, &executor{}, &throttles{}, &injector{}
+	tj := &throttleJudge{environment: env, throttles: th}
+	tj.restart()
+	model := &fakeModel{environment: env, population: p, throttles: th}
+	model.hostile = &hostileModel{environment: env, model: model}
+	damager := &logDamager{environment: env, population: p, store: store, processes: ps, messages: js.messages, run: js.run}
+	*store = logStore{environment: env, population: p, processes: ps, injector: in}
+	*ps = processes{environment: env, population: p, store: store, executor: ex, throttles: th, injector: in,
+		effects: js.effects, drift: js.drift, coverage: js.coverage}
+	*ex = executor{environment: env, processes: ps, throttles: th, model: model, hooks: &fakeHooks{env},
+		budget: js.budget, effects: js.effects}
+	*th = throttles{environment: env, store: store, processes: ps, executor: ex, injector: in, judge: tj, budget: js.budget,
+		all: map[string]throttle.Gate{}, storms: map[string]int64{}}
+	*in = injector{environment: env, population: p, store: store, processes: ps, throttles: th, damager: damager}
+	us := &users{environment: env, store: store, questions: map[question]int{}}
+	sc := &scheduler{environment: env, population: p, store: store, processes: ps, executor: ex, throttles: th, users: us,
+		messages: js.messages, coverage: js.coverage}
+	return &sim{environment: env, population: p, store: store, processes: ps, scheduler: sc, injector: in, judges: js}
+}
+
+// Run plays one seed to its end.
+func Run(seed int64, o Options) (res Result) {
+	s := newSim(seed, o)
+	defer func() {
+		r := recover()
+		if v, ok := r.(violation); ok {
+			res.Err = fmt.Errorf("seed %d, step %d: %s", seed, s.step, v.text)
+		} else if r != nil {
+			res.Err = fmt.Errorf("seed %d, step %d: panic: %v\n%s", seed, s.step, r, debug.Stack())
+		}
+		s.fillResult(&res)
+	}()
+	s.openRun()
+	for !s.population.allClosed() {
+		s.step++
+		switch {
+		case !s.quiet && s.step > s.faultSteps:
+			s.stopFaults()
+		case s.step > s.faultSteps+endStepsMax:
+			s.fail("the run does not end: %s", s.population.describeActors())
+		}
+		s.now += int64(s.IntN(tickMSMax))
+		if !s.quiet && s.permille(s.rate) {
+			s.injector.injectFault()
+			continue
+		}
+		s.scheduler.runNext()
+	}
+	s.judges.run.checkEnd()
+	return res
+}
+
+// fillResult reports what the seed came to.
+func (s *sim) fillResult(res *Result) {
+	res.Seed, res.Steps, res.Agents, res.Faults = s.seed, s.step, len(s.population.actors)-1, s.faults
+	res.Reach, res.Script = s.reach, s.script
+	if !s.records {
+		return
+	}
+	for _, a := range s.population.actors {
+		res.Mailboxes = append(res.Mailboxes, Mailbox{a.addr, a.log})
+		if a.shadow.agent != nil {
+			res.Logs = append(res.Logs, Log{a.id, a.shadow.facts, a.shadow.rotten})
+		}
+	}
+}
 
 // Options of a run.
 type Options struct {
@@ -50,260 +135,30 @@ const (
 	tickMSMax   = 25     // how far the clock goes in one step
 )
 
-// sim is one run of one seed. It has no goroutine and no clock.
-type sim struct {
-	dice
-	plan
-	seed   int64
-	now    int64
-	step   int
-	quiet  bool // faults have stopped
-	actors []*actor
-	byAddr map[mailbox.Address]*actor
-	forged map[mailbox.Address]bool // garbage speaks in these names: no log can account for it
-	super  *actor
-
-	flights []*flight
-	ghosts  []ghost
-	runs    []*run
-	gates   gates
-	acts    []action
-	nonces  int
-	request int
-	cancels int
-	spoken  int
-	leases  uint64
-	tracing bool
-	records bool
-	script  []string
-	reach   Reach
-	ledger  ledger
-}
-
-// actor is one address: its log, the shells that drive it, and the shadow that
-// reads the log as it grows.
-type actor struct {
-	addr   mailbox.Address
-	id     spec.ID
-	log    []mailbox.Message
-	shells []*shell
-	lease  uint64
-	starts uint64
-	born   int64
-	slow   int64 // until then no node starts a shell
-	shadow shadow
-	hurt   bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
-	closed bool
-	spoken bool // … and a message was sent to it since
-}
-
-// flight is an append that has not been acknowledged.
-type flight struct {
-	from     *shell
-	to       mailbox.Address
-	data     []byte
-	name     string
-	landed   int
-	place    uint64 // where it landed last
-	acked    bool
-	claim    bool // one of the four is set, and says what it is
-	own      *activation.Own
-	messages []activation.OutboxMessage
-	answer   *activation.OutboxMessage
-}
-
-// ghost is a copy of an append that lands whenever it likes.
-type ghost struct {
-	to   mailbox.Address
-	data []byte
-	name string
-}
-
-// violation is a broken invariant, on its way out of the simulator.
-type violation struct{ text string }
-
-func (s *sim) fail(format string, args ...any) {
-	panic(violation{fmt.Sprintf(format, args...)})
-}
-
-func (s *sim) note(format string, args ...any) {
-	if s.tracing {
-		s.script = append(s.script, fmt.Sprintf("%4d %6d ", s.step, s.now)+fmt.Sprintf(format, args...))
-	}
-}
-
-// Run plays one seed to its end.
-func Run(seed int64, o Options) (res Result) {
-	s := &sim{dice: roll(seed), seed: seed, byAddr: map[mailbox.Address]*actor{}, forged: map[mailbox.Address]bool{},
-		tracing: o.Trace, records: o.Record}
-	s.plan = newPlan(s.dice, o.Faults)
-	s.ledger, s.gates = newLedger(), newGates()
-	defer func() {
-		r := recover()
-		if v, ok := r.(violation); ok {
-			res.Err = fmt.Errorf("seed %d, step %d: %s", seed, s.step, v.text)
-		} else if r != nil {
-			res.Err = fmt.Errorf("seed %d, step %d: panic: %v\n%s", seed, s.step, r, debug.Stack())
-		}
-		res.Seed, res.Steps, res.Agents, res.Faults = seed, s.step, len(s.actors)-1, s.faults
-		res.Reach, res.Script = s.reach, s.script
-		for _, a := range s.actors {
-			if s.records {
-				res.Mailboxes = append(res.Mailboxes, Mailbox{a.addr, a.log})
-			}
-			if a.shadow.agent != nil && s.records {
-				res.Logs = append(res.Logs, Log{a.id, a.shadow.facts, a.shadow.rotten})
-			}
-		}
-	}()
-	s.begin()
-	for !s.over() {
-		s.step++
-		switch {
-		case !s.quiet && s.step > s.faultSteps:
-			s.calm()
-		case s.step > s.faultSteps+endStepsMax:
-			s.fail("the run does not end: %s", s.describe())
-		}
-		s.now += int64(s.IntN(tickMSMax))
-		if !s.quiet && s.permille(s.rate) {
-			s.misfortune()
-			continue
-		}
-		s.progress()
-	}
-	s.final()
-	return res
-}
-
-// begin opens the run, as a client does.
-func (s *sim) begin() {
+// openRun opens the run, as a client does.
+func (s *sim) openRun() {
 	s.now = 1000
-	s.super = s.actor(mailbox.At(runName, mailbox.Super))
+	s.population.super = s.population.findActor(mailbox.At(runName, mailbox.Super))
 	if s.on(Cancel) && s.permille(5) {
-		s.cancel() // before Opened
+		s.injector.cancelSomething() // before Opened
 	}
-	s.command(s.super, "opened", s.opened)
+	s.store.appendCommand(s.population.super, "opened", s.opened)
 	if s.on(Ghost) && s.percent(20) {
-		s.request--
-		s.command(s.super, "opened", s.opened)
+		s.store.request--
+		s.store.appendCommand(s.population.super, "opened", s.opened)
 	}
 }
 
-// calm ends all faults: from here on the run has to end by itself.
-func (s *sim) calm() {
+// stopFaults ends all faults: from here on the run has to end by itself.
+func (s *sim) stopFaults() {
 	s.quiet = true
 	s.note("calm: no fault happens from here on")
-	for _, a := range s.actors {
+	for _, a := range s.population.actors {
 		a.slow = 0
 		for _, sh := range a.shells {
 			if sh.frozen {
-				s.thaw(sh)
+				s.processes.thawShell(sh)
 			}
 		}
 	}
-}
-
-// over reports whether the run is over and every log is closed.
-func (s *sim) over() bool {
-	for _, a := range s.actors {
-		if !a.closed {
-			return false
-		}
-	}
-	return len(s.actors) > 0
-}
-
-// actor finds or makes an address.
-func (s *sim) actor(at mailbox.Address) *actor {
-	a := s.byAddr[at]
-	if a == nil {
-		a = &actor{addr: at, id: spec.ID(at.Agent()), born: s.now, hurt: s.forged[at]}
-		if s.on(Slow) && !s.quiet && s.percent(20) {
-			a.slow = s.now + int64(s.between(1000, 100_000))
-		}
-		a.shadow.reset(s, a)
-		s.byAddr[at] = a
-		s.actors = append(s.actors, a)
-	}
-	return a
-}
-
-// append puts an entry into a log: this is the one way in.
-func (s *sim) append(to mailbox.Address, data []byte, name string) {
-	a := s.actor(to)
-	at := s.now
-	if s.on(Clock) && s.percent(10) {
-		at -= int64(s.IntN(50))
-	}
-	a.log = append(a.log, mailbox.Message{To: to, Place: a.head() + 1, At: at, Data: data})
-	s.note("  log %s #%d: %s", to.Agent(), len(a.log), name)
-	a.shadow.feed()
-	a.spoken = a.spoken || a.closed && activation.Reopens(a.addr, data)
-}
-
-// head is the place of the newest entry.
-func (a *actor) head() uint64 {
-	if len(a.log) == 0 {
-		return 0
-	}
-	return a.log[len(a.log)-1].Place
-}
-
-// between is the log after a place, up to another.
-func (a *actor) between(after, through uint64) []mailbox.Message {
-	var part []mailbox.Message
-	for _, m := range a.log {
-		if m.Place > after && m.Place <= through {
-			part = append(part, m)
-		}
-	}
-	return part
-}
-
-// command appends the command of a client, which has its acknowledgement already.
-func (s *sim) command(a *actor, kind string, body any) {
-	raw, err := mailbox.Marshal(body)
-	if err != nil {
-		s.fail("a command does not encode: %v", err)
-	}
-	s.request++
-	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", s.request), Kind: kind, Body: raw}}}
-	data := s.encode(e)
-	s.append(a.addr, data, "command "+kind)
-	if s.on(Ghost) && !s.quiet && s.percent(10) {
-		s.ghosts = append(s.ghosts, ghost{a.addr, data, "command " + kind})
-	}
-}
-
-func (s *sim) encode(e mailbox.Entry) []byte {
-	data, err := mailbox.Encode(e)
-	if err != nil {
-		s.fail("an entry does not encode: %v", err)
-	}
-	return data
-}
-
-func (s *sim) describe() string {
-	text := ""
-	if s.super != nil {
-		st := s.super.shadow.super.State
-		text = fmt.Sprintf(" run %s, live %d, waiting %d;", st.Phase, st.Live, st.Waiting())
-		st.Members(func(m supervisor.Member) {
-			if !m.Done {
-				text += fmt.Sprintf(" %s is not done;", m.ID)
-			}
-		})
-	}
-	for _, a := range s.actors {
-		text += fmt.Sprintf(" %s(%d entries, closed %v", a.addr.Agent(), len(a.log), a.closed)
-		if st := a.shadow.agent; st != nil {
-			text += fmt.Sprintf(", %s", st.State.Phase)
-		}
-		for _, sh := range a.shells {
-			text += fmt.Sprintf(", shell %s at %d %s", sh.start, sh.reader().N, sh.reader().Phase)
-		}
-		text += ")"
-	}
-	return text
 }

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// noteDrained notes that an activation drained in the middle of its work.
+func (cov *coverage) noteDrained(sh *shell) {
+	st := sh.actor.shadow.agent
+	if st == nil || sh.state.Stage() != activation.Draining || sh.reader().Phase != activation.Active || !sh.isCurrent() {
+		return
+	}
+	switch st.State.Phase {
+	case agent.Thinking:
+		cov.reach.hit(HandedOverThinking)
+	case agent.Acting:
+		cov.reach.hit(HandedOverActing)
+	}
+}
+
+// noteSupervisorStep notes where a step of the supervisor has been.
+func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activation.Fact, out activation.Stepped) {
+	if f.Damaged {
+		cov.reach.hit(DamagedByBack)
+	}
+	if (f.Kind == (agent.Vouch{}).Kind() || f.Kind == (agent.Reserve{}).Kind()) && !f.Damaged && before.Cancel == nil && after.Cancel != nil {
+		cov.reach.hit(DamagedByLease)
+	}
+	if after.Waiting() > before.Waiting() {
+		cov.reach.hit(WaitQueue)
+	}
+	if after.Waiting() < before.Waiting() && after.Cancel != nil {
+		cov.reach.hit(CancelInQueue)
+	}
+	if after.Pool.Overrun != before.Pool.Overrun {
+		cov.reach.hit(OverrunBooked)
+	}
+	if after.Pool.Unknown != before.Pool.Unknown {
+		cov.reach.hit(LostCharged)
+	}
+	for _, t := range out.Messages {
+		switch t.Kind {
+		case "denied":
+			p := after.Pool
+			free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
+			cov.reach.hit(DeniedShort)
+			if free.Tokens == 0 || free.Nano == 0 {
+				cov.reach.hit(DeniedAtZero)
+			}
+		case "stop_vetoed":
+			cov.reach.hit(Vetoes)
+		case "canceled":
+			if f.Kind == "finish" {
+				cov.reach.hit(OrphanStopped)
+			}
+		case "returned":
+			switch f.Kind {
+			case "delegate":
+				cov.noteRefused(t)
+			case "send":
+				cov.noteSent(t)
+			}
+		}
+	}
+}
+
+// refusals distinguishes the rules by which a child is refused, by their texts.
+// "this agent may not delegate" is not among them: an agent without the right
+// is not offered the tool, so no simulated run reaches that rule.
+var refusals = []struct {
+	words string
+	place Place
+}{
+	{"was canceled", RefusedCanceled},
+	{"there is no agent", RefusedUnknown},
+	{"deep at most", RefusedDepth},
+	{"live children", RefusedChildren},
+	{"a run may have", RefusedAgents},
+	{"budget does not cover", RefusedBudget},
+	{"a provider billed", RefusedOverrun},
+	{"budget is frozen", RefusedFrozen},
+	{"schema of its own", RefusedSchema},
+}
+
+func (cov *coverage) noteRefused(t activation.OutboxMessage) {
+	var e agent.Returned
+	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
+		cov.fail("returned: %v", err)
+	}
+	if e.Live {
+		return
+	}
+	for _, r := range refusals {
+		if strings.Contains(e.Text, r.words) {
+			cov.reach.hit(r.place)
+			return
+		}
+	}
+	cov.fail("a child is refused for a reason that nobody knows: %q", e.Text)
+}
+
+var rests = map[agent.Phase]Place{agent.Leasing: RestLeasing, agent.Acting: RestActing, agent.Waiting: RestWaiting}
+
+// notePassivated notes which kind of actor has passivated.
+func (cov *coverage) notePassivated(a *actor) {
+	st := a.standing()
+	switch {
+	case !st.Rests:
+		cov.reach.hit(RestInVain)
+	case a.shadow.agent == nil:
+		cov.reach.hit(RestSuper)
+	default:
+		now := &a.shadow.agent.State
+		if p, ok := rests[now.Phase]; ok {
+			cov.reach.hit(p)
+		}
+		if now.Query.Query != "" {
+			cov.reach.hit(RestPerson)
+		}
+	}
+}
+
+// noteReactivated notes what reactivates a passivated actor.
+func (cov *coverage) noteReactivated(a *actor) {
+	if st := a.standing(); st.Rests {
+		cov.reach.hit(WokenByClock)
+	} else if w := a.shadow.agent; w != nil && w.State.Rested {
+		cov.reach.hit(WokenByEntry)
+		if w.State.Cancel != nil {
+			cov.reach.hit(CancelResting)
+		}
+	}
+}
+
+// noteBackground notes the outcomes of background children and peer messages.
+func (cov *coverage) noteBackground(before, after *agent.State, f activation.Fact) {
+	hit := func(p Place, so bool) {
+		if so {
+			cov.reach.hit(p)
+		}
+	}
+	hit(SatIdle, after.Idle && !before.Idle)
+	hit(MailAtStop, f.Kind == "stop_allowed" && len(before.Mail) > 0 && after.Phase != agent.Done)
+	if !before.Idle {
+		return
+	}
+	woken := !after.Idle && after.Phase != agent.Done
+	hit(IdleTakeover, f.Kind == "resumed")
+	hit(IdleCanceled, f.Kind == "canceled" && after.Phase == agent.Done)
+	hit(IdleSteered, f.Kind == "steered" && woken)
+	hit(WokenByAnswer, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call != "")
+	hit(WokenByMessage, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call == "")
+}
+
+// unsent distinguishes the reasons why a message was not sent, by the words of the refusal.
+var unsent = []struct {
+	words string
+	place Place
+}{
+	{"sent to", MessageSent}, {"has finished", MessageToEnded}, {"may send", MessagesOut}, {"the run was canceled", MessageCanceled},
+	{"there is no agent", MessageToNobody}, {"several agents", MessageToNobody}, {"yourself", MessageToNobody}, {"no parent", MessageToNobody},
+}
+
+func (cov *coverage) noteSent(t activation.OutboxMessage) {
+	var e agent.Returned
+	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
+		cov.fail("returned: %v", err)
+	}
+	for _, r := range unsent {
+		if strings.Contains(e.Text, r.words) {
+			cov.reach.hit(r.place)
+			return
+		}
+	}
+	cov.fail("a message is refused for a reason that nobody knows: %q", e.Text)
+}

@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// logDamager damages logs, and tells the judges what they may expect of them from then on.
+type logDamager struct {
+	*environment
+	population *population
+	store      *logStore
+	processes  *processes
+	messages   *messageJudge
+	run        *runJudge
+}
+
+// loseHead removes the first entries of an agent's log, whether or not a claim covers
+// them. The remaining log begins with no task, and its next activation reports that (P26).
+func (ld *logDamager) loseHead() {
+	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
+	if a == ld.population.super || a.closed || a.hurt || len(a.log) < 2 {
+		return
+	}
+	k := ld.between(1, len(a.log)-1)
+	for len(a.shells) > 0 {
+		ld.processes.killShell(a.shells[0])
+	}
+	ld.markDamaged(a, len(a.log)-k)
+	a.shadow.rotten = !begins(a.log[k])
+	if a.shadow.rotten {
+		ld.reach.hit(Beheaded)
+	}
+	ld.note("%s loses its first %d entries", a.id, k)
+	a.log = append(a.log[:0:0], a.log[k:]...)
+	a.shadow.again()
+}
+
+// begins reports whether an entry may begin an agent's log, as the judge reads PROTOCOL P26.
+func begins(m mailbox.Message) bool {
+	e, err := mailbox.Decode(m.Data)
+	if err != nil || len(e.Items) == 0 {
+		return false
+	}
+	kind := e.Items[0].Kind
+	switch e.From {
+	case "":
+		return kind == "recalled" || kind == "canceled" || kind == "steered"
+	case mailbox.At(runName, mailbox.Super):
+		return kind == "submitted" || kind == "recalled" || kind == "canceled"
+	}
+	return e.From == m.To && kind == "closed"
+}
+
+// loseRunTail removes the newest entries of the supervisor's log, as a crash does
+// where the store did not sync its disk. Half of the time it removes the end of a member, and
+// everything after that.
+func (ld *logDamager) loseRunTail() {
+	a := ld.population.super
+	if a.closed || a.hurt || len(a.log) < 2 {
+		return
+	}
+	keep := max(1, len(a.log)-ld.between(1, 6))
+	if at := ends(a.log); len(at) > 0 && ld.percent(50) {
+		keep = at[ld.IntN(len(at))]
+	}
+	for len(a.shells) > 0 {
+		ld.processes.killShell(a.shells[0])
+	}
+	ld.markDamaged(a, keep)
+	for _, t := range a.shadow.emitted {
+		if t.landed && t.n > uint64(keep) {
+			ld.messages.heard[t.letterKey] = t.body
+		}
+	}
+	ld.reach.hit(RunTailLost)
+	ld.note("the log of the run loses its tail, %d entries are left", keep)
+	a.log = a.log[:keep:keep]
+	ld.run.over = 0
+	ld.forgetLostEntries()
+}
+
+// forgetLostEntries makes the judge expect only the remaining entries of the run's log.
+func (ld *logDamager) forgetLostEntries() {
+	w := &ld.population.super.shadow
+	w.high = map[mailbox.Address]uint64{}
+	w.again()
+	for _, a := range ld.population.actors {
+		account := w.super.State.Pool.Account(string(a.id))
+		a.shadow.heard = min(a.shadow.heard, w.high[a.addr])
+		a.shadow.granted = min(a.shadow.granted, max(account.Open, account.Closed))
+	}
+}
+
+// ends are the places of a supervisor's log before each Finish.
+func ends(log []mailbox.Message) (at []int) {
+	for i := 1; i < len(log); i++ {
+		e, err := mailbox.Decode(log[i].Data)
+		if err == nil && slices.ContainsFunc(e.Items, func(t mailbox.Item) bool { return t.Kind == "finish" }) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// truncateLog removes the tail of an agent's log while no shell holds it. Half
+// of the time the next claim is the first entry appended after that: where other
+// entries fill the gap first, only a lease reveals that the log lost entries.
+func (ld *logDamager) truncateLog() {
+	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
+	if a == ld.population.super || a.closed || a.hurt || len(a.log) < 2 {
+		return
+	}
+	for len(a.shells) > 0 {
+		ld.processes.killShell(a.shells[0])
+	}
+	keep := max(1, len(a.log)-ld.between(1, 6))
+	if at := started(a.log); len(at) > 0 && ld.percent(80) {
+		keep = at[ld.IntN(len(at))] // before a side effect, which its log then knows nothing of
+	}
+	ld.markDamaged(a, keep)
+	ld.note("truncate %s to %d entries", a.id, keep)
+	a.log = a.log[:keep:keep]
+	a.shadow.again()
+	if ld.processes.takeOver(a); ld.percent(50) {
+		for uint64(len(a.log)) < a.shadow.heard {
+			ld.store.appendEntry(a.addr, ld.store.encodeEntry(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{Kind: "steered"}}}), "filler")
+		}
+		return
+	}
+	claim := ld.store.flights[len(ld.store.flights)-1]
+	claim.landed, claim.acked = 1, true
+	ld.store.appendEntry(a.addr, claim.data, claim.name)
+	claim.place = a.head()
+}
+
+// started are the places of a log before each Started.
+func started(log []mailbox.Message) (at []int) {
+	for i := 1; i < len(log); i++ {
+		if e, err := mailbox.Decode(log[i].Data); err == nil && len(e.Items) > 0 && e.Items[0].Kind == "started" {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// dropCovered removes the first entries of an agent's log, all of them under an
+// ack floor that a current activation has claimed.
+func (ld *logDamager) dropCovered(a *actor, covered int) {
+	k := ld.between(1, covered)
+	ld.markDamaged(a, len(a.log)-k)
+	a.shadow.rotten = true
+	ld.note("behead %s of %d entries", a.id, k)
+	a.log = append(a.log[:0:0], a.log[k:]...)
+	a.shadow.again()
+}
+
+// flipBit changes a byte of an entry that a later claim covers.
+func (ld *logDamager) flipBit() {
+	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
+	covered := a.shadow.covered
+	if a.closed || a.hurt || covered == 0 {
+		return
+	}
+	for len(a.shells) > 0 {
+		ld.processes.killShell(a.shells[0])
+	}
+	if a != ld.population.super && ld.percent(30) {
+		ld.dropCovered(a, int(covered))
+		return
+	}
+	i := ld.IntN(int(covered))
+	ld.markDamaged(a, len(a.log))
+	a.shadow.rotten = true
+	data := append([]byte{}, a.log[i].Data...)
+	if len(data) == 0 {
+		data = []byte{0}
+	}
+	data[ld.IntN(len(data))] ^= byte(1 << ld.IntN(8))
+	if e, err := mailbox.Decode(a.log[i].Data); err == nil && e.From == a.addr && e.Items[0].Kind == "resumed" {
+		// One bit of a Resumed can make it a later claim, and all after it
+		// superseded, whose hashes are only logged (PROTOCOL P13).
+		data[0] = unreadable
+	}
+	if newer(data) {
+		// An activation steps no entry that looks newer than its own rules; a reader that only
+		// watches does (PROTOCOL P10): both notice the damage, through different states.
+		data[0] = unreadable
+	}
+	ld.note("rot in entry %d of %s", i+1, a.id)
+	a.log = append(a.log[:0:0], a.log...)
+	a.log[i].Data = data
+	a.shadow.again()
+}
+
+// newer reports whether an entry begins a run or an agent under rules that no build knows.
+func newer(data []byte) bool {
+	e, err := mailbox.Decode(data)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(e.Items, func(i mailbox.Item) bool {
+		var o supervisor.Opened
+		var t agent.Submitted
+		switch i.Kind {
+		case o.Kind():
+			return mailbox.Unmarshal(i.Body, &o) == nil && o.Rules > spec.Rules
+		case t.Kind():
+			return mailbox.Unmarshal(i.Body, &t) == nil && t.Task.Rules > spec.Rules
+		}
+		return false
+	})
+}
+
+// unreadable is a byte that no entry begins with.
+const unreadable = 0xc1
+
+// markDamaged marks an actor whose log was damaged.
+func (ld *logDamager) markDamaged(a *actor, keep int) {
+	a.hurt = true
+	a.shadow.cut = uint64(keep)
+	a.shadow.heard = ld.population.super.shadow.high[a.addr]
+	account := ld.population.super.shadow.super.State.Pool.Account(string(a.id))
+	a.shadow.granted = max(account.Open, account.Closed)
+	a.shadow.done = a.shadow.Ended()
+}

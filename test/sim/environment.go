@@ -1,0 +1,33 @@
+package sim
+
+import (
+	"fmt"
+)
+
+// environment is what all parts of the simulator share: the plan of the seed, chance,
+// the time, the script, and the places that the seed has reached.
+type environment struct {
+	dice
+	plan
+	seed    int64
+	now     int64
+	step    int
+	quiet   bool // faults have stopped
+	tracing bool
+	records bool
+	script  []string
+	reach   Reach
+}
+
+func (e *environment) fail(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+func (e *environment) note(format string, args ...any) {
+	if e.tracing {
+		e.script = append(e.script, fmt.Sprintf("%4d %6d ", e.step, e.now)+fmt.Sprintf(format, args...))
+	}
+}
+
+// violation is a broken invariant, on its way out of the simulator.
+type violation struct{ text string }

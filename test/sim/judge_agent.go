@@ -1,0 +1,377 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// subject is the agent that judges watch. They read its log by themselves: for the loop
+// options they do not trust the state of the agent.
+type subject struct {
+	*environment
+	population *population
+	judges     *judges
+	actor      *actor
+}
+
+// agentJudge checks the steps of one agent, with a judge for each family of promises.
+type agentJudge struct {
+	*subject
+	calls      *callJudge
+	goals      *goalJudge
+	prompts    *promptJudge
+	breakers   *breakerJudge
+	clock      *clockJudge
+	pauses     *pauseJudge
+	background *backgroundJudge
+	resumes    int // activations since Submitted
+}
+
+func newAgentJudge(p *population, a *actor) *agentJudge {
+	s := &subject{environment: p.environment, population: p, judges: p.judges, actor: a}
+	breakers, prompts := &breakerJudge{subject: s, fails: map[string]int{}}, &promptJudge{subject: s}
+	calls := newCallJudge(s, breakers)
+	return &agentJudge{subject: s, calls: calls, prompts: prompts, breakers: breakers, goals: &goalJudge{subject: s, calls: calls},
+		clock: &clockJudge{subject: s}, pauses: &pauseJudge{subject: s, prompts: prompts}, background: &backgroundJudge{subject: s, away: map[string]spec.ID{}}}
+}
+
+func (j *agentJudge) checkFinal() {
+	a := j.actor
+	st := a.shadow.agent.State
+	if a.hurt {
+		j.checkDamagedEnd()
+		return
+	}
+	if err := strictHistory(st.History); err != nil {
+		j.fail("the record of %s is not well formed: %v", a.id, err)
+	}
+	spent := j.population.super.shadow.super.State.Pool.Account(string(a.id)).Spent.Tokens
+	if bill := j.judges.budget.bills[a.id]; bill > spent && !j.population.super.hurt {
+		j.fail("%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
+	}
+	for _, t := range a.shadow.emitted {
+		if !t.landed && !j.population.isDamaged(t.to) {
+			j.fail("%s(%d,%d) of %s to %s is lost", t.kind, t.n, t.i, a.id, t.to)
+		}
+	}
+}
+
+// checkVouched checks that no side effect begins before the supervisor has compared the log in
+// the same activation, and that none begins from a log of which the supervisor had read more.
+func (j *agentJudge) checkVouched(sh *shell, call string, class model.Class) {
+	a := sh.actor
+	w := &a.shadow
+	st := &j.actor.shadow.agent.State
+	recorded := class == model.Effect || class == model.Irreversible
+	current := st.Life == sh.start // the log has no later claim that it has not read
+	if recorded && current && st.Task.LoopOptions.Vouch && st.Vouch.Answered != st.Life {
+		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Life, st.Vouch.Answered)
+	}
+	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten || !st.Task.LoopOptions.Vouch {
+		return
+	}
+	j.reach.hit(VouchedAfterCut)
+	if w.tooShort() || st.Lease < w.granted {
+		j.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d leases, granted %d)",
+			a.id, call, w.cut, w.heard, st.Lease, w.granted)
+	}
+}
+
+// checkLogQuestion checks that an agent asks at most once in an activation for a verification of its log.
+func (j *agentJudge) checkLogQuestion(before agent.State, out activation.Stepped) {
+	a := j.actor
+	asked := before.Vouch.Asked
+	for _, letter := range out.Messages {
+		if letter.Kind != (agent.Vouch{}).Kind() {
+			continue
+		}
+		var v agent.Vouch
+		if err := mailbox.Unmarshal(letter.Body, &v); err != nil {
+			j.fail("%s: a question to the supervisor does not decode: %v", a.id, err)
+			return
+		}
+		if v.Life == asked {
+			j.fail("%s asks twice in life %s whether its log is whole", a.id, v.Life)
+		}
+		asked = v.Life
+	}
+}
+
+// checkDamagedEnd checks that a spoiled log whose damage could be noticed ends log_damaged.
+func (j *agentJudge) checkDamagedEnd() {
+	a := j.actor
+	w := &a.shadow
+	known := w.rotten || w.tooShort()
+	if known && !w.alarmed && !w.done {
+		j.fail("the log of %s was spoiled (rotten %v, cut to %d, heard of %d) and nobody noticed", a.id, w.rotten, w.cut, w.heard)
+	}
+	m, _ := j.population.super.shadow.super.State.Member(a.id)
+	st := j.actor.shadow.agent.State
+	halted := st.Outcome.Reason == spec.LogDamaged || m.Outcome.Reason == spec.LogDamaged
+	canceled := st.Cancel != nil && st.Cancel.As == ""
+	if w.alarmed && !w.late && !halted && !canceled {
+		j.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
+	}
+}
+
+// checkStep checks a step of an agent's log, whether or not a shell will carry it out.
+func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activation.Stepped) {
+	a, after := j.actor, &j.actor.shadow.agent.State
+	if out.Err != nil {
+		j.reach.hit(Undecoded)
+		return
+	}
+	switch f.Kind {
+	case "started":
+		e := decodeFact[agent.Started](j.population, f)
+		if e.Life == before.Life {
+			j.judges.effects.started[callKey{a.id, e.Call, e.Attempt}] = true
+		}
+	case "answered":
+		e := decodeFact[agent.Answered](j.population, f)
+		if before.Query.Query != "" && e.Query == before.Query.Query && e.Decision == "approve" {
+			i := strings.LastIndexByte(e.Query, '.')
+			attempt := 0
+			for _, c := range before.Calls {
+				if c.ID == e.Query[:i] {
+					attempt = c.Attempt
+				}
+			}
+			j.judges.effects.approved[callKey{a.id, e.Query[:i], attempt + 1}] = true
+		}
+	case "returned":
+		j.judges.tree.checkChildAnswer(a, before, after, f)
+	case "woke":
+		j.clock.checkTimer(&before, after)
+	}
+	decision := ""
+	if f.Kind == "answered" {
+		decision = decodeFact[agent.Answered](j.population, f).Decision
+	}
+	j.judges.drift.noteApproval(a, &before, after, f.Kind, decision)
+	for _, effect := range out.World {
+		j.checkEffect(before, after, effect)
+	}
+	j.checkLogQuestion(before, out)
+	j.checkLoop(&before, after, f, out)
+	if after.Phase == agent.Done && before.Phase != agent.Done {
+		j.goals.checkEnd(after)
+	}
+	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.hurt {
+		j.fail("%s is done with open calls", a.id)
+	}
+	j.judges.coverage.noteAgentStep(&before, after, f)
+}
+
+// checkEffect checks that the log allows the effects that it requests.
+func (j *agentJudge) checkEffect(before agent.State, after *agent.State, effect any) {
+	a := j.actor
+	switch e := effect.(type) {
+	case agent.CallModel, agent.Begin, agent.CallTool:
+		if after.Cancel != nil || before.Phase == agent.Done {
+			j.fail("%s: %T after the cancel", a.id, effect)
+		}
+		if call, ok := effect.(agent.CallTool); ok {
+			j.checkParallel(after, call)
+		}
+	case agent.Arm:
+		if e.Due <= 0 {
+			j.fail("%s: timer %s without a time", a.id, e.Timer)
+		}
+	}
+}
+
+// checkParallel checks that a call that must run alone does so, and that no more calls run at once than allowed.
+func (j *agentJudge) checkParallel(after *agent.State, e agent.CallTool) {
+	a := j.actor
+	running, alone := 0, false
+	for _, c := range after.Calls {
+		if (c.Stage == agent.Running || c.Stage == agent.Starting) && c.Child == "" {
+			running++
+		}
+		if c.ID == e.Call {
+			alone = c.Class != "read"
+		}
+	}
+	if alone && running > 1 {
+		j.fail("%s: %s begins beside other calls", a.id, e.Name)
+	}
+	if running > after.Task.Limits.Parallel {
+		j.fail("%s: %d tools at once", a.id, running)
+	}
+}
+
+// checkWaiting checks that a waiting agent has said for what: its question was published to
+// a person, or a timer is armed.
+func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Stepped) {
+	a := j.actor
+	if after.Phase != agent.Waiting || after.Idle || before.Phase == agent.Waiting && before.Query == after.Query {
+		return
+	}
+	q := after.Query
+	if after.Pause.Waiting {
+		j.pauses.checkPause(before, after, out)
+		return
+	}
+	if q.Query == "" {
+		if !slices.ContainsFunc(out.World, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == after.RetryDue }) {
+			j.fail("%s waits for nothing", a.id)
+		}
+		return
+	}
+	asked := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
+		var p agent.Park
+		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
+	})
+	if q.Reason != spec.ResumeUnsafe && !after.Task.LoopOptions.Ask {
+		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
+	}
+	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {
+		j.fail("%s waits for a person, and asks %+v (told %v)", a.id, q, asked)
+	}
+}
+
+// Bounds that the judge holds the loop to.
+const (
+	tooLongMax = 2 // prompts of turns that a provider refuses as too long: one compaction, then the end
+	triesMax   = 3 // retries of a call
+)
+
+// checkLoop checks the promises of the loop options.
+func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, out activation.Stepped) {
+	if j.actor.hurt {
+		return
+	}
+	j.checkTranscript(before, after)
+	j.checkLimits(before, after, f)
+	j.pauses.checkRefusals(before, after, f)
+	if f.Kind == "resumed" && after.Pause.Waiting && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitGate); return ok }) {
+		j.fail("%s has waited at the gate of its model, and its next life does not", j.actor.id)
+	}
+	j.noteFact(before, after, f)
+	j.prompts.checkCompaction(before, after)
+	j.background.checkBackground(before, after, f, out)
+	for _, effect := range out.World {
+		j.calls.noteEffect(after, effect)
+		switch e := effect.(type) {
+		case agent.CallModel:
+			j.prompts.checkRequest(after, e)
+		case agent.Begin:
+			j.calls.checkBegin(after, e.Call)
+		case agent.CallTool:
+			j.calls.checkBegin(after, e.Call)
+		}
+	}
+	for _, t := range out.Messages {
+		switch t.Kind {
+		case "delegate":
+			var d agent.Delegate
+			if err := mailbox.Unmarshal(t.Body, &d); err != nil {
+				j.fail("delegate: %v", err)
+			}
+			j.calls.checkBegin(after, d.Call)
+		case "propose_stop":
+			j.goals.blocks = 0
+		}
+	}
+	j.checkWaiting(before, after, out)
+}
+
+// checkTranscript checks that the transcript only grows; a message in it can only be retracted.
+func (j *agentJudge) checkTranscript(before, after *agent.State) {
+	a := j.actor
+	old, now := before.History, after.History
+	if len(now) < len(old) {
+		j.fail("%s: the transcript shrinks from %d to %d messages", a.id, len(old), len(now))
+	}
+	if len(old) == 0 || &old[0] == &now[0] {
+		return
+	}
+	for i := range old {
+		was, is := old[i], now[i]
+		if was.Tombstone && !is.Tombstone {
+			j.fail("%s: message %d is no tombstone any more", a.id, i)
+		}
+		was.Tombstone, was.Interrupted = is.Tombstone, is.Interrupted
+		if string(canonMessage(nil, &was)) != string(canonMessage(nil, &is)) {
+			j.fail("%s: message %d of the transcript changes", a.id, i)
+		}
+	}
+}
+
+// checkLimits checks that the counters stay within the limits of the task.
+func (j *agentJudge) checkLimits(before, after *agent.State, f activation.Fact) {
+	a, l := j.actor, after.Task.Limits
+	if after.Phase == "" {
+		return
+	}
+	switch {
+	case after.Turn > l.Turns:
+		j.fail("%s: %d turns, %d are allowed", a.id, after.Turn, l.Turns)
+	case after.Cuts > l.Cuts && after.Phase != agent.Done:
+		j.fail("%s goes on after %d cut replies in a row", a.id, after.Cuts)
+	case after.Useless >= l.Malformed && after.Phase != agent.Done:
+		j.fail("%s goes on after %d useless replies in a row", a.id, after.Useless)
+	case after.Retries > l.Retries:
+		j.fail("%s: %d retries of a model call, %d are allowed", a.id, after.Retries, l.Retries)
+	case after.Route < before.Route || after.Route > spec.FallbacksMax:
+		j.fail("%s goes from fallback %d to %d", a.id, before.Route, after.Route)
+	}
+	for _, c := range after.Calls {
+		if c.Tries > min(triesMax, after.Task.LoopOptions.ToolRetries) {
+			j.fail("%s: call %s failed in passing %d times, and is run again", a.id, c.ID, c.Tries)
+		}
+		// Beyond the retries, only a crash or a person lets a call begin again.
+		if most := 1 + c.Tries + 2*j.resumes; c.Attempt > most {
+			j.fail("%s: call %s has its %dth attempt after %d passing failures in %d lives", a.id, c.ID, c.Attempt, c.Tries, j.resumes+1)
+		}
+	}
+	if f.Kind == "resumed" {
+		j.resumes++
+		if after.Task.LoopOptions.Reask && after.Node != before.Node {
+			clear(j.calls.passed)
+		}
+	}
+	j.clock.advanceClock(before, after, f)
+	if after.Transition != before.Transition || f.Kind == "hooked" || f.Kind == "replied" {
+		j.goals.countTurn(before, after)
+	}
+}
+
+// noteFact records what a fact permits afterwards.
+func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
+	switch f.Kind {
+	case "hooked":
+		j.calls.noteAnswers(before, after, decodeFact[agent.Hooked](j.population, f))
+	case "answered":
+		e := decodeFact[agent.Answered](j.population, f)
+		if q := before.Query; q.Query != "" && q.Query == e.Query && after.Query.Query != q.Query {
+			j.calls.noteApproval(before, after, e)
+		}
+	case "failed":
+		e := decodeFact[agent.Failed](j.population, f)
+		if before.Phase == agent.Thinking && e.Lease == before.Lease && before.Purpose == agent.ForTurn && e.Class == model.TooLong {
+			if j.prompts.tooLong++; j.prompts.tooLong > tooLongMax {
+				j.fail("%s: %d prompts are too long, and it tries again and again", j.actor.id, j.prompts.tooLong)
+			}
+		}
+	case "replied":
+		e := decodeFact[agent.Replied](j.population, f)
+		if before.Phase == agent.Thinking && e.Lease == before.Lease && before.Purpose == agent.ForTurn {
+			j.breakers.checkForbidden(before, after, e.Reply.Message.Calls)
+			j.breakers.checkForced(before, after)
+		}
+	}
+	if len(after.Steers) < len(before.Steers) { // a user has given direction
+		clear(j.breakers.fails)
+	}
+	if n := len(before.History); len(after.History) > n && len(before.Calls) > 0 && len(after.History[n].Results) > 0 {
+		j.breakers.checkFailing(before, after, after.History[n].Results)
+	}
+}

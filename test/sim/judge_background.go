@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/model"
+)
+
+// backgroundJudge knows the background children of an agent, and the messages that it has not read.
+type backgroundJudge struct {
+	*subject
+	away map[string]spec.ID // children in the background, by their calls
+	mail []agent.Messaged   // received, and not yet in the transcript
+}
+
+// checkBackground checks that an agent reads each peer message once, attributed to its sender, and that
+// an agent that claims to be done has read all of them.
+func (j *backgroundJudge) checkBackground(before, after *agent.State, f activation.Fact, out activation.Stepped) {
+	a := j.actor
+	running := before.Phase != "" && before.Phase != agent.Done
+	switch {
+	case f.Kind == "returned" && f.From != "":
+		e := decodeFact[agent.Returned](j.population, f)
+		for _, c := range before.Calls {
+			if c.ID == e.Call && c.Child != "" && c.Stage == agent.Running && e.Live {
+				j.away[c.ID] = c.Child
+				j.reach.hit(SentOff)
+			}
+		}
+	case f.Kind == "messaged" && running:
+		e := decodeFact[agent.Messaged](j.population, f)
+		child := j.away[e.Call]
+		if e.Call != "" && child == "" && j.population.super.hurt {
+			break // the run lost the record of this message and sends it again; no agent is waited for
+		}
+		if e.Call != "" && child != e.From {
+			j.fail("%s hears of %s by call %s, and had sent off %q", a.id, e.From, e.Call, child)
+		}
+		delete(j.away, e.Call)
+		j.mail = append(j.mail, e)
+		if before.Idle && after.Idle {
+			j.fail("%s was told something by %s, and sits idle", a.id, e.From)
+		}
+	}
+	j.checkMail(before, after)
+	if slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == "propose_stop" }) && len(j.away) > 0 {
+		j.fail("%s proposes its end, and %d children of it work in the background", a.id, len(j.away))
+	}
+	if after.Idle && (after.Phase != agent.Waiting || len(j.away) == 0 || len(j.mail) > 0 || after.Cancel != nil || after.Soft || after.Query.Query != "") {
+		j.fail("%s sits idle: %s, %d away, %d unread", a.id, after.Phase, len(j.away), len(j.mail))
+	}
+	if running && after.Phase == agent.Done {
+		j.checkLeftBehind(after)
+	}
+	j.judges.coverage.noteBackground(before, after, f)
+}
+
+// checkMail checks that each message enters the transcript once, in order, with every
+// line of it quoted.
+func (j *backgroundJudge) checkMail(before, after *agent.State) {
+	a := j.actor
+	if after.Phase == agent.Done {
+		return
+	}
+	var told []model.Message
+	for _, m := range after.History[min(max(len(before.History), after.Recalled), len(after.History)):] {
+		if m.Role == model.User && strings.Contains(m.Text, byAgent) {
+			told = append(told, m)
+		}
+	}
+	if len(told) > len(j.mail) {
+		j.fail("%s reads %d messages of agents, %d were sent", a.id, len(told), len(j.mail))
+	}
+	for i, m := range told {
+		head, text, _ := strings.Cut(m.Text, "\n")
+		if !strings.Contains(head, string(j.mail[i].From)) || len(text) < len(j.mail[i].Text) {
+			j.fail("%s reads %q, and %s said %q", a.id, m.Text, j.mail[i].From, j.mail[i].Text)
+		}
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "> ") {
+				j.fail("%s reads a line of %s as if it were not its word: %q", a.id, j.mail[i].From, line)
+			}
+		}
+	}
+	j.mail = j.mail[len(told):]
+	if len(j.mail) != len(after.Mail) {
+		j.fail("%s has %d messages to read, and keeps %d", a.id, len(j.mail), len(after.Mail))
+	}
+}
+
+// byAgent marks text that agents wrote.
+const byAgent = "An agent says this, not a person"
+
+// checkLeftBehind checks that a successful end leaves no background child behind, and that any
+// other end names the children that it cancels.
+func (j *backgroundJudge) checkLeftBehind(after *agent.State) {
+	a := j.actor
+	o := after.Outcome
+	if o.Reason == spec.Completed && len(j.away)+len(j.mail) > 0 {
+		j.fail("%s has completed, with %d children in the background and %d messages unread", a.id, len(j.away), len(j.mail))
+	}
+	for _, child := range j.away {
+		j.reach.hit(TakenAlong)
+		if !strings.Contains(o.Detail, string(child)) {
+			j.fail("%s ends (%s) and does not say that it takes %s with it: %q", a.id, o.Reason, child, o.Detail)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// breakerJudge counts failures and forbidden proposals, which end in an escalation.
+type breakerJudge struct {
+	*subject
+	forbidden int            // replies in a row with a forbidden proposal
+	fails     map[string]int // of a tool on a target, in a row
+	halted    string         // the tool whose calls of this turn do not run
+}
+
+// checkForced checks that the next reply carries out what loop detection decided: a tool
+// is halted, or a person is asked.
+func (j *breakerJudge) checkForced(before, after *agent.State) {
+	a := j.actor
+	j.halted = before.Habits.Halted
+	if !before.Habits.Forced || before.Ending != "" || after.Phase == agent.Done || after.Phase == agent.Waiting || after.Phase == agent.Hooking {
+		return
+	}
+	asks := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.Name == "ask_human" && c.Stage != agent.Ended })
+	if !asks && !limited(before, after) {
+		j.fail("%s was to ask a person, and is %s", a.id, after.Phase)
+	}
+}
+
+// checkForbidden checks that an agent that repeatedly proposes a forbidden tool is ended.
+func (j *breakerJudge) checkForbidden(before, after *agent.State, calls []model.ToolCall) {
+	limit := before.Task.LoopOptions.Breaker.Forbidden
+	if limit == 0 || before.Cancel != nil || before.Ending != "" || len(hooksAt(before, spec.HookOutput, "")) > 0 || len(calls) == 0 {
+		return
+	}
+	barred := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return slices.Contains(before.Task.Forbidden, c.Name) })
+	known := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return offered(before, c.Name) })
+	switch {
+	case barred:
+		j.forbidden++
+	case known:
+		j.forbidden = 0
+	}
+	if barred && j.forbidden >= limit && (after.Phase != agent.Done || after.Outcome.Reason != spec.Refused) && before.Useless+1 < before.Task.Limits.Malformed {
+		j.fail("%s has proposed forbidden tools in %d replies in a row, and is %s (%s)", j.actor.id, j.forbidden, after.Phase, after.Outcome.Reason)
+	}
+}
+
+func offered(st *agent.State, tool string) bool {
+	return slices.ContainsFunc(st.Task.Tools, func(t model.ToolSpec) bool { return t.Name == tool }) && !slices.Contains(st.Task.Forbidden, tool)
+}
+
+// limited reports whether the agent has used up one of its own limits, so that its closing turn follows.
+func limited(before, after *agent.State) bool {
+	return before.Soft || before.CallsOut || after.Turn >= before.Task.Limits.Turns
+}
+
+// checkFailing checks that a tool that fails repeatedly on one target escalates,
+// unless a limit ends the loop now.
+func (j *breakerJudge) checkFailing(before, after *agent.State, results []model.ToolResult) {
+	limit := before.Task.LoopOptions.Breaker.Failures
+	if limit == 0 || before.Cancel != nil || after.Cancel != nil || len(results) != len(before.Calls) {
+		return
+	}
+	tripped := ""
+	for i, c := range before.Calls {
+		switch {
+		case c.Attempt == 0 && c.Child == "": // it never ran
+		case !results[i].Error:
+			clear(j.fails)
+		case c.Child == "":
+			key := c.Name + " " + c.Args
+			if j.fails[key]++; j.fails[key] >= limit {
+				tripped = key
+			}
+		}
+	}
+	if tripped != "" && j.fails[tripped] >= limit && !limited(before, after) && after.Phase != agent.Waiting && after.Phase != agent.Done {
+		j.fail("%s has failed %d times in a row on %q, and goes on", j.actor.id, j.fails[tripped], tripped)
+	}
+}

@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// budgetJudge keeps its own account of reservations, of what providers count, and of the
+// agents that wait for budget.
+type budgetJudge struct {
+	*environment
+	population *population
+	called     map[leaseKey]int           // model calls by lease
+	barred     map[leaseKey]bool          // leases that a gate returned unused
+	grants     map[leaseKey]budget.Amount // what the supervisor reserves for a lease
+	bills      map[spec.ID]int64          // tokens that the provider counted
+	queue      []spec.ID                  // agents that wait for budget, in order
+	excess     budget.Amount              // over a limit that was lowered below what was committed
+	crowd      budget.Amount              // the same, with what is reserved for closing turns
+}
+
+func newBudgetJudge(p *population) *budgetJudge {
+	return &budgetJudge{environment: p.environment, population: p, called: map[leaseKey]int{}, barred: map[leaseKey]bool{},
+		grants: map[leaseKey]budget.Amount{}, bills: map[spec.ID]int64{}}
+}
+
+// chargeUnread charges a call although no shell will receive its answer: the provider counts it anyway.
+func (j *budgetJudge) chargeUnread(r *run) {
+	j.bills[r.shell.actor.id] += promptTokens(r.request) + int64(j.IntN(int(r.request.MaxOutput)+1))
+}
+
+// checkGrant notes the amount that a lease reserves.
+func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.OutboxMessage) {
+	var g agent.Granted
+	if err := mailbox.Unmarshal(t.Body, &g); err != nil {
+		j.fail("granted: %v", err)
+	}
+	id := t.To.Agent()
+	account := after.Pool.Account(id)
+	key := leaseKey{spec.ID(id), g.Lease}
+	if account.Open != g.Lease {
+		j.fail("%s is granted lease %d, and %d is open", id, g.Lease, account.Open)
+	}
+	if _, twice := j.grants[key]; twice && !j.population.super.hurt && !j.population.anyDamaged() {
+		j.fail("%s is granted lease %d twice", id, g.Lease)
+	}
+	if after.Cancel != nil {
+		j.fail("%s is granted lease %d after the cancel", id, g.Lease)
+	}
+	if !g.Closing && before.Frozen && after.Frozen {
+		j.fail("%s is granted a turn of a frozen budget", id)
+	}
+	if !g.Closing && !before.Pool.Overrun.Zero() {
+		j.fail("%s is granted a turn after an overrun", id)
+	}
+	if !g.Closing && account.Kept.Tokens < account.Held.Tokens+closingOutput && !j.population.anyDamaged() {
+		j.fail("%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
+	}
+	j.grants[key] = account.Held
+}
+
+// checkPool checks that nothing is committed beyond the limit, and that the accounts add up.
+func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fact) {
+	p := after.Pool
+	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
+	if f.Kind == "limit_set" {
+		j.excess = used.Over(budget.Amount(p.Limit))
+		j.crowd = used.Plus(p.Kept).Over(budget.Amount(p.Limit))
+	}
+	room := p.Limit.Room(used)
+	over := budget.Amount{Tokens: -room.Tokens, Nano: -room.Nano, Calls: -room.Calls}
+	if more := over.Over(j.excess); !more.Zero() {
+		j.fail("%+v are committed beyond the limit %+v: spent %+v, held %+v", more, p.Limit, p.Spent, p.Held)
+	}
+	if j.excess.Zero() && !p.Within() {
+		j.fail("the pool is not within its limit")
+	}
+	all := p.Limit.Room(used.Plus(p.Kept))
+	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.crowd); more.Tokens > 0 || more.Nano > 0 {
+		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
+	}
+	var held, kept, spent budget.Amount
+	live, parked := 0, 0
+	after.Members(func(m supervisor.Member) {
+		a := p.Account(string(m.ID))
+		held, kept, spent = held.Plus(a.Held), kept.Plus(a.Kept), spent.Plus(a.Spent)
+		if m.Done && (!a.Held.Zero() || !a.Kept.Zero()) {
+			j.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.Held, a.Kept)
+		}
+		if !m.Done {
+			live++
+		}
+		if m.Query != nil {
+			parked++
+		}
+	})
+	if held != p.Held || kept != p.Kept || spent != p.Spent {
+		j.fail("the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
+	}
+	if live != after.Live || parked != after.Parked {
+		j.fail("%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
+	}
+	if before.Pool.Spent.Tokens > p.Spent.Tokens || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
+		j.fail("the pool goes back: %+v", p)
+	}
+}
+
+// checkOrder checks that agents that wait for budget are answered in order of arrival.
+func (j *budgetJudge) checkOrder(t activation.OutboxMessage) {
+	id := spec.ID(t.To.Agent())
+	switch i := slices.Index(j.queue, id); {
+	case i > 0 && !j.population.anyDamaged(): // rot in the log changes the order of arrival
+		j.fail("%s is answered before %s, which waits longer", id, j.queue[0])
+	case i == 0:
+		j.queue = j.queue[1:]
+	}
+}
+
+// dropWaiting removes agents from the queue that settle or end.
+func (j *budgetJudge) dropWaiting(after *supervisor.State, f activation.Fact) {
+	j.queue = slices.DeleteFunc(j.queue, func(who spec.ID) bool {
+		m, _ := after.Member(who)
+		return m.Done || f.Kind == "settle" && string(who) == f.From.Agent()
+	})
+}
+
+// checkQueue keeps the judge's own list of those who wait.
+func (j *budgetJudge) checkQueue(before, after *supervisor.State, f activation.Fact) {
+	if f.Kind == "reserve" && after.Waiting() > before.Waiting() {
+		j.queue = append(j.queue, spec.ID(f.From.Agent()))
+	}
+	if len(j.queue) != after.Waiting() && !j.population.anyDamaged() {
+		j.fail("%d wait for money, and %v should", after.Waiting(), j.queue)
+	}
+}
+
+// checkReservation checks that the reservation is open, and covers the most that the call can cost.
+func (j *budgetJudge) checkReservation(sh *shell, key leaseKey, e agent.CallModel) {
+	grant, ok := j.grants[key]
+	if !ok {
+		j.fail("%s: a model call under lease %d, which nobody granted", key.who, key.lease)
+	}
+	m, ok := j.models()[e.Model]
+	if !ok {
+		j.fail("%s calls %q, which is no model of the run", key.who, e.Model)
+	}
+	most := bill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
+	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
+		j.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
+	}
+	account := j.population.super.shadow.super.State.Pool.Account(string(key.who))
+	inForce := sh.actor.shadow.agent.State.Life == sh.start
+	if inForce && account.Open != key.lease && !j.population.super.hurt {
+		j.fail("%s: a model call under lease %d, but %d is open", key.who, key.lease, account.Open)
+	}
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// callJudge knows which calls may begin: what hooks and people said about them, and when they may run again.
+type callJudge struct {
+	*subject
+	breakers      *breakerJudge
+	open          map[string]agent.RunHooks // hook points without an answer
+	denied        map[string]string         // calls that may not run, and why
+	passed        map[string]bool           // calls whose hooks let them through
+	askedOn       map[string]string         // the node where the hooks of a call were asked last
+	asked, agreed map[string]string         // why a person was to be asked about a call, and agreed, with its arguments
+	due           map[string]int64          // when calls may run again
+	withheld      []string                  // what guardrails rejected
+}
+
+func newCallJudge(s *subject, breakers *breakerJudge) *callJudge {
+	return &callJudge{subject: s, breakers: breakers, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
+		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, due: map[string]int64{}}
+}
+
+// noteEffect keeps the judge's list of hook points that are open.
+func (j *callJudge) noteEffect(after *agent.State, effect any) {
+	switch e := effect.(type) {
+	case agent.RunHooks:
+		if e.Point.Gate() {
+			j.open[e.ID] = e
+		}
+		if want := hooksAt(after, e.Point, e.Input.Tool); !slices.Equal(want, e.Hooks) {
+			j.fail("%s runs %d hooks at %s, and %d stand there", j.actor.id, len(e.Hooks), e.Point, len(want))
+		}
+		if after.Cancel != nil && e.Point != spec.HookStopFailure {
+			j.fail("%s runs hooks at %s after the cancel", j.actor.id, e.Point)
+		}
+	case agent.AbortHooks:
+		delete(j.open, e.ID)
+	case agent.Arm:
+		if call, ok := strings.CutPrefix(e.Timer, "retry-"); ok {
+			j.due[call] = e.Due
+		}
+	case agent.CallModel:
+		for id, g := range j.open {
+			j.fail("%s calls its model while %s is open at %s", j.actor.id, id, g.Point)
+		}
+	}
+}
+
+// checkBegin checks that a call begins only after its hook point, and only if it may.
+func (j *callJudge) checkBegin(after *agent.State, id string) {
+	a := j.actor
+	i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == id })
+	if i < 0 {
+		j.fail("%s begins %s, which nobody asked for", a.id, id)
+	}
+	c := after.Calls[i]
+	for gate, g := range j.open {
+		if g.Input.Call == id || g.Point != spec.HookPreTool && g.Point != spec.HookToolError {
+			j.fail("%s begins %s (%s) while %s is open", a.id, id, c.Name, gate)
+		}
+	}
+	switch {
+	case j.denied[id] != "":
+		j.fail("%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
+	case !j.passed[id] && len(hooksAt(after, spec.HookPreTool, c.Name)) > 0:
+		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
+	case !offered(after, c.Name):
+		j.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
+	case after.Ending != "":
+		j.fail("%s begins %s (%s) in its closing turn", a.id, id, c.Name)
+	case c.Name == j.breakers.halted:
+		j.fail("%s begins %s (%s), whose calls of this turn were not to run", a.id, id, c.Name)
+	case after.Now < j.due[id]:
+		j.fail("%s begins %s (%s) again %d ms too early", a.id, id, c.Name, j.due[id]-after.Now)
+	}
+}
+
+// checkDecision checks that the loop obeys the decision of a hook point.
+func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spec.HookDecision) {
+	a := j.actor
+	switch gate.Point {
+	case spec.HookPreTool:
+		i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == gate.Input.Call })
+		if d == spec.HookPass && i >= 0 && after.Calls[i].Stage == agent.Ended && after.Calls[i].Attempt == 0 && after.Cancel == nil {
+			j.fail("%s: the hooks let %s pass, and it is answered without having run", a.id, gate.Input.Call)
+		}
+	case spec.HookStop:
+		if d == spec.HookPrevent && after.Phase != agent.Done {
+			j.fail("%s goes on, and a stop hook said that it ends", a.id)
+		}
+	case spec.HookContext, spec.HookInput, spec.HookOutput:
+		if d == spec.HookTrip && after.Phase != agent.Done {
+			j.fail("%s goes on after a tripwire at %s", a.id, gate.Point)
+		}
+		if d == spec.HookDeny && gate.Point == spec.HookOutput && (after.Phase == agent.Acting || after.Phase == agent.Stopping) {
+			j.fail("%s acts on a reply that a guardrail did not pass", a.id)
+		}
+	}
+}
+
+// noteApproval records a person's approval of a call, and checks that a denial of the run ends the loop.
+func (j *callJudge) noteApproval(before, after *agent.State, e agent.Answered) {
+	q := before.Query
+	clear(j.breakers.fails)
+	switch {
+	case e.Decision == "approve":
+		if j.denied[q.Call] == string(spec.HookAsk) {
+			j.agreed[q.Call] = j.asked[q.Call]
+		}
+		delete(j.denied, q.Call)
+		j.passed[q.Call] = !after.Task.LoopOptions.Reask || j.askedOn[q.Call] == after.Node
+	case e.Decision == "deny" && q.Call == "" && after.Phase != agent.Done:
+		j.fail("%s goes on, and a person said no", j.actor.id)
+	}
+}
+
+// noteAnswers notes what the answers at a hook point allow.
+func (j *callJudge) noteAnswers(before, after *agent.State, e agent.Hooked) {
+	gate, open := j.open[e.ID]
+	if !open || gate.Point != e.Point {
+		if e.Point.Gate() {
+			j.reach.hit(HookedLate)
+		}
+		return
+	}
+	delete(j.open, e.ID)
+	d := strictest(gate, e.Answers)
+	j.checkDecision(after, gate, d)
+	switch gate.Point {
+	case spec.HookPreTool:
+		call := gate.Input.Call
+		j.askedOn[call], j.asked[call] = after.Node, reasons(gate, e.Answers)
+		if d == spec.HookAsk && j.agreed[call] == j.asked[call] && after.Task.LoopOptions.Reask {
+			d = spec.HookPass
+		}
+		if d == spec.HookPass {
+			j.passed[call] = true
+			delete(j.denied, call)
+		} else {
+			j.denied[call] = string(d)
+			j.reach.hit(GateDenied)
+		}
+	case spec.HookOutput:
+		if text := gate.Input.Text; d != spec.HookPass && len(text) > len("#") && strings.Contains(text, "#") {
+			j.withheld = append(j.withheld, text)
+		}
+	}
+}

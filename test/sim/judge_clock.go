@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
+)
+
+// clockJudge has a clock of its own for the working time of an agent.
+type clockJudge struct {
+	*subject
+	began int64          // the clock, moved on by the time without work
+	rests agent.Released // how the previous activation ended, until the next claim
+}
+
+// checkTimer checks that a timer counts only from its time on, by the timestamp of its entry.
+func (j *clockJudge) checkTimer(before, after *agent.State) {
+	a, l, began := j.actor, after.Task.Limits, j.began
+	if a.hurt {
+		return
+	}
+	if after.Soft && !before.Soft && after.Now < began+l.SoftMS {
+		j.fail("%s: the soft limit passes too early", a.id)
+	}
+	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
+		j.fail("%s: the hard limit passes too early", a.id)
+	}
+	if before.Phase == agent.Waiting && !before.Pause.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+		j.fail("%s: a retry comes too early", a.id)
+	}
+}
+
+// advanceClock moves the judge's clock on by the time before an entry, if that was
+// certainly no work: a person was asked, only children worked, or no process had the
+// agent. What children have worked counts in full, one after the other, so the judge's
+// clock is never behind, and a limit that passes before it passes too early.
+func (j *clockJudge) advanceClock(before, after *agent.State, f activation.Fact) {
+	gap := after.Now - before.Now
+	switch {
+	case before.Phase == "":
+		j.began = after.Now
+		return
+	case before.Query.Query != "" || onlyChildren(before):
+		j.began += gap
+	case f.Kind == "resumed" && !(j.rests.Rests && j.rests.Due != 0 && after.Now <= j.rests.Due+wokenLateMS):
+		j.began += gap
+	}
+	switch f.Kind {
+	case "released":
+		j.rests = decodeFact[agent.Released](j.population, f)
+	case "resumed":
+		j.rests = agent.Released{}
+	case "returned":
+		j.began -= decodeFact[agent.Returned](j.population, f).WorkedMS
+	case "messaged":
+		j.began -= decodeFact[agent.Messaged](j.population, f).WorkedMS
+	}
+}
+
+// wokenLateMS is how late a passivated actor may be woken, as the judge reads the rule.
+const wokenLateMS = 60_000
+
+// onlyChildren reports whether only its children work for an agent, by the judge's own reading.
+func onlyChildren(st *agent.State) bool {
+	if st.Idle {
+		return true
+	}
+	children := 0
+	for _, c := range st.Calls {
+		switch c.Stage {
+		case agent.Starting, agent.Retrying, agent.Gated:
+			return false
+		case agent.Running:
+			if c.Child == "" || c.Sends {
+				return false
+			}
+			children++
+		}
+	}
+	return st.Phase == agent.Acting && children > 0
+}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// driftJudge checks that an agent waits on a node that differs until a person approves the difference.
+type driftJudge struct {
+	*environment
+	agreed map[spec.ID][]string // differences that a person approved
+}
+
+// mayNotPass returns the differences with which an agent may not continue by itself, derived from
+// the rule in its documentation and not from the code that enforces it.
+func mayNotPass(sh *shell) []string {
+	var keys []string
+	found, pays := sh.reader().Found, slices.ContainsFunc(sh.state.Agent.State.Task.Tools, func(t model.ToolSpec) bool { return t.Name == "pay" })
+	for k, v := range found {
+		if k == "prompt" || k == "workspace" || k == "route" && v == "" || k == "tool/pay" && pays && !strings.HasPrefix(v, "effect:") {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// checkBegin checks that on a node that differs nothing begins before a person has approved
+// exactly this difference.
+func (j *driftJudge) checkBegin(sh *shell, effect any) {
+	switch effect.(type) {
+	case agent.CallModel, agent.Begin, agent.CallTool:
+	default:
+		return
+	}
+	for _, k := range mayNotPass(sh) {
+		if !sh.actor.hurt && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.reader().Found[k]) {
+			j.fail("%s begins %T, and its node has another %s", sh.start, effect, k)
+		}
+	}
+}
+
+// halted reports whether an agent waits because a node differs.
+func halted(st *agent.State) bool { return st.Drift.Query != "" && st.Query.Query == st.Drift.Query }
+
+// noteApproval notes which difference a person approved, and where that happened.
+func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, decision string) {
+	if halted(after) && after.Phase != agent.Waiting {
+		j.fail("halted in %s by %s, before %s", after.Phase, kind, before.Phase)
+	}
+	switch {
+	case halted(after) && !halted(before):
+		j.reach.hit(HaltedDiffering)
+		if after.Drift.Spare {
+			j.reach.hit(LeaseSpared)
+		}
+	case halted(before) && !halted(after) && kind == "resumed" && after.Phase != agent.Done:
+		j.reach.hit(Relieved)
+	case halted(before) && halted(after) && after.Drift.Spare && !before.Drift.Spare:
+		j.reach.hit(LeaseSpared)
+	case halted(before) && kind == "answered" && decision != "deny" && !halted(after):
+		for k, v := range maps.All(before.Drift.Found) {
+			j.agreed[a.id] = append(j.agreed[a.id], k+"="+v)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package sim
+
+// effectJudge records which calls and hooks the world saw begin, and which of them could.
+type effectJudge struct {
+	*environment
+	begun    map[callKey]int  // tools begun
+	started  map[callKey]bool // current Started in the log
+	approved map[callKey]bool // a person approved that it runs again
+	gates    map[gateKey]int  // hooks run
+}
+
+func newEffectJudge(env *environment) *effectJudge {
+	return &effectJudge{environment: env, begun: map[callKey]int{}, started: map[callKey]bool{}, approved: map[callKey]bool{}, gates: map[gateKey]int{}}
+}
+
+// checkMayBegin checks that nothing begins once this activation has read a cancel, or is done. (A
+// Granted and a Canceled in the same entry count as one reading.)
+func (j *effectJudge) checkMayBegin(sh *shell, what string) {
+	if sh.postponing {
+		return // it was decided before: it waited for the lease
+	}
+	if sh.canceled {
+		j.fail("%s: %s begins after the cancel was read", sh.actor.id, what)
+	}
+	if sh.ended {
+		j.fail("%s: %s begins after the end", sh.actor.id, what)
+	}
+}

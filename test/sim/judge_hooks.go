@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// hooksAt are the hooks of a task at a point, by the judge's own reading.
+func hooksAt(st *agent.State, p spec.HookPoint, tool string) []spec.Hook {
+	var at []spec.Hook
+	for _, h := range st.Task.LoopOptions.Hooks {
+		mine := h.Of == "" || (h.Of == spec.OfRoot) == (st.Task.Depth == 0)
+		if h.Point != p || !mine {
+			continue
+		}
+		if re, err := regexp.Compile("^(?:" + h.Tools + ")$"); tool == "" || h.Tools == "" || err != nil || re.MatchString(tool) {
+			at = append(at, h)
+		}
+	}
+	return at
+}
+
+// reasons is why a person is asked, and about which arguments, by the judge's own
+// reading.
+func reasons(gate agent.RunHooks, answers []spec.HookAnswer) string {
+	args, why := "", ""
+	for i, h := range gate.Hooks {
+		a := spec.HookAnswer{Decision: h.Failing, Text: "no answer"}
+		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+			a = answers[i]
+		} else if i < len(answers) && answers[i].Hook == h.Name {
+			a.Text = "failed " + answers[i].Failed + string(answers[i].Decision) // its arguments do not count
+		}
+		if h.Report {
+			continue
+		}
+		if a.Decision == spec.HookAsk {
+			why += h.Name + "\x00" + strings.TrimSpace(a.Text) + "\x00"
+		}
+		if args == "" {
+			args = a.Args
+		}
+	}
+	return cmp.Or(args, gate.Input.Args) + "\x00" + why
+}
+
+// strictest combines the answers at a hook point, as far as it matters here: pass,
+// or the decision that keeps a call from running (ask: unless a person approves), a
+// reply from acting, or a loop from continuing.
+func strictest(gate agent.RunHooks, answers []spec.HookAnswer) spec.HookDecision {
+	rank := []spec.HookDecision{spec.HookPass, spec.HookOverride, spec.HookSkip, spec.HookAsk, spec.HookDeny, spec.HookPrevent, spec.HookTrip}
+	worst, result := 0, false
+	for i, h := range gate.Hooks {
+		d, args := h.Failing, ""
+		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+			d, args = answers[i].Decision, answers[i].Args
+		}
+		if !h.Report && gate.Point.Knows(d) {
+			worst = max(worst, slices.Index(rank, d))
+			result = result || d == spec.HookOverride && args == ""
+		}
+	}
+	if rank[worst] == spec.HookOverride && (!result || gate.Point != spec.HookPreTool) {
+		return spec.HookPass // the call runs, with other arguments
+	}
+	return rank[worst]
+}
+
+// sensible reports whether the answer is valid at its hook point.
+func sensible(gate agent.RunHooks, a spec.HookAnswer) bool {
+	return a.Failed == "" && gate.Point.Knows(a.Decision) && (a.Messages == nil || history.Sendable(a.Messages) == nil) &&
+		(gate.Point != spec.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
+}
+
+// fitsArgs reports whether arguments are an object with the fields that its tool's schema requires; the
+// schemas of the simulator's tools require no more.
+func fitsArgs(tool, args string) bool {
+	var o map[string]any
+	if json.Unmarshal([]byte(args), &o) != nil || o == nil {
+		return false
+	}
+	for _, t := range tools {
+		var schema struct{ Required []string }
+		if t.Name == tool && json.Unmarshal([]byte(t.Schema), &schema) == nil {
+			return !slices.ContainsFunc(schema.Required, func(name string) bool { _, ok := o[name]; return !ok })
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// pauseJudge checks how an agent waits for a throttled model.
+type pauseJudge struct {
+	*subject
+	prompts   *promptJudge
+	refused   int // times since the model last answered, unbilled
+	refusedAt int64
+}
+
+// checkPause checks that an agent that waits for a rate limiter has released its reservation,
+// and that a timer ends the wait.
+func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepped) {
+	a := j.actor
+	asks := slices.ContainsFunc(out.World, func(e any) bool {
+		w, ok := e.(agent.AwaitGate)
+		return ok && w.Pause == after.Pause.N && w.Model != ""
+	})
+	armed := slices.ContainsFunc(out.World, func(e any) bool {
+		arm, ok := e.(agent.Arm)
+		return ok && arm.Due == after.Pause.Since+patienceOf(after)
+	})
+	settled := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
+		var e agent.Settle
+		return t.Kind == "settle" && mailbox.Unmarshal(t.Body, &e) == nil && e.Lease == before.Lease && !e.Lost && e.Used.Zero()
+	})
+	if !asks || !armed || !settled || after.Open {
+		j.fail("%s waits at the gate of its model: asks %v, with a timer %v, its lease is back %v", a.id, asks, armed, settled && !after.Open)
+	}
+}
+
+// patienceOf is how long an agent waits for its model, by the judge's own reading.
+func patienceOf(st *agent.State) int64 {
+	p := max(0, st.Task.LoopOptions.PatienceMS)
+	if st.Purpose == agent.ForSummary || len(untried(st)) > 0 {
+		return min(p, spec.PatienceElseMS)
+	}
+	return p
+}
+
+// untried are the models of the chain that come after the one in use.
+func untried(st *agent.State) (list []string) {
+	fallbacks := st.Task.LoopOptions.Fallbacks
+	fallbacks = fallbacks[:min(len(fallbacks), spec.FallbacksMax)]
+	tried := []string{st.Task.Model.Name}
+	for i, m := range fallbacks {
+		switch {
+		case i < st.Route:
+			tried = append(tried, m.Name)
+		case !slices.Contains(tried, m.Name):
+			list = append(list, m.Name)
+		}
+	}
+	return list
+}
+
+// checkRefusals checks that refusals that cost nothing pause a loop, that they do not end it before
+// its patience ends, and that they end it then.
+func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact) {
+	refused := false
+	switch f.Kind {
+	case "replied":
+		if before.Phase == agent.Thinking && decodeFact[agent.Replied](j.population, f).Lease == before.Lease {
+			j.refused = 0
+		}
+	case "barred":
+		refused = before.Phase == agent.Thinking && decodeFact[agent.Barred](j.population, f).Lease == before.Lease
+	case "failed":
+		e := decodeFact[agent.Failed](j.population, f)
+		refused = before.Phase == agent.Thinking && e.Lease == before.Lease && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
+	case "woke":
+		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && after.Pause.Waiting && after.Now >= after.Pause.Since+patienceOf(after) {
+			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.Pause.Since)
+		}
+	}
+	if before.Route != after.Route {
+		j.refused = 0
+	}
+	if !refused {
+		return
+	}
+	if before.Purpose == agent.ForSummary && after.Pause.Waiting {
+		j.prompts.summaries-- // it was never made
+	}
+	if j.refused++; j.refused == 1 {
+		j.refusedAt = after.Now
+	}
+	ended := after.Phase == agent.Done && after.Outcome.Reason == spec.ModelError
+	if ended && before.Purpose == agent.ForTurn && len(untried(before)) == 0 && j.refused <= agent.RefusalsMax &&
+		after.Now < j.refusedAt+patienceOf(before) {
+		j.fail("%s is ended by %d refusals within %d ms", j.actor.id, j.refused, after.Now-j.refusedAt)
+	}
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// runJudge checks the steps of the supervisor, and the end of the run.
+type runJudge struct {
+	*environment
+	population *population
+	judges     *judges
+	over       int // Publish in the supervisor's log
+}
+
+func (j *runJudge) checkEnd() {
+	st := j.population.super.shadow.super.State
+	if st.Phase != supervisor.Over {
+		j.fail("every log is closed, but the run is %s", st.Phase)
+	}
+	if j.over != 1 && !j.population.super.hurt {
+		j.fail("the run said %d times that it is over", j.over)
+	}
+	r := st.Result()
+	if r.Budget.Reserved != 0 || !st.Pool.Kept.Zero() || st.Waiting() != 0 {
+		j.fail("at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
+	}
+	for _, a := range j.population.actors {
+		if a.shadow.agent != nil {
+			a.shadow.judge.checkFinal()
+		}
+	}
+}
+
+// checkStep checks a step of the supervisor's log.
+func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out activation.Stepped) {
+	after := &j.population.super.shadow.super.State
+	if out.Err != nil {
+		j.reach.hit(Undecoded)
+		return
+	}
+	j.judges.budget.checkPool(&before, after, f)
+	j.judges.budget.dropWaiting(after, f)
+	for _, t := range out.Messages {
+		switch t.Kind {
+		case "granted":
+			j.judges.budget.checkGrant(&before, after, t)
+			j.judges.budget.checkOrder(t)
+		case "denied":
+			j.judges.budget.checkOrder(t)
+		case "stop_vetoed", "stop_allowed":
+			j.judges.tree.checkVetoes(t)
+		case "submitted":
+			id := spec.ID(t.To.Agent())
+			if after.Cancel != nil || before.Cancel != nil {
+				j.fail("the child %s begins after the cancel", id)
+			}
+			j.judges.tree.checkSpawn(after, id)
+			j.judges.tree.checkRights(after, id, t)
+		}
+	}
+	j.judges.budget.checkQueue(&before, after, f)
+	j.judges.tree.checkEnds(&before, after, f, out)
+	j.judges.messages.checkMessages(&before, after, f, out)
+	for _, effect := range out.World {
+		if _, ok := effect.(supervisor.Publish); ok {
+			j.over++
+		}
+	}
+	if before.Phase == supervisor.Over && after.Phase != supervisor.Over {
+		j.fail("the run was over and is %s", after.Phase)
+	}
+	j.judges.coverage.noteSupervisorStep(&before, after, f, out)
+}

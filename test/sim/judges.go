@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// judges check the run as a whole. Each keeps its own record of what it has seen.
+type judges struct {
+	run      *runJudge
+	budget   *budgetJudge
+	effects  *effectJudge
+	tree     *treeJudge
+	messages *messageJudge
+	drift    *driftJudge
+	futures  *futuresJudge
+	coverage *coverage
+}
+
+// wire makes the judges of a run.
+func (js *judges) wire(p *population) {
+	env := p.environment
+	js.coverage = &coverage{environment: env, population: p}
+	js.run = &runJudge{environment: env, population: p, judges: js}
+	js.budget, js.effects = newBudgetJudge(p), newEffectJudge(env)
+	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
+	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
+}
+
+// decodeFact decodes a fact of a log once more, for the judge.
+func decodeFact[T any](p *population, f activation.Fact) T {
+	var v T
+	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.on(Garbage) && !p.anyDamaged() {
+		p.fail("a fact %s does not decode: %v", f.Kind, err)
+	}
+	return v
+}

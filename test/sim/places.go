@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// Place is a corner that a suite has to have been in: a green run that never
+// saw a takeover proves nothing.
+type Place int
+
+// Reach counts how often each Place was reached: those below, then every
+// transition, then every stop reason.
+type Reach [placesMax + transitionsMax + reasonsMax]int
+
+// How many transitions and stop reasons there are; sim_test.go compares.
+const (
+	transitionsMax = 19
+	reasonsMax     = 24
+)
+
+// needPerson are the stop reasons that only a person's decision leads to.
+var needPerson = []spec.Reason{spec.ResumeUnsafe}
+
+func (r *Reach) hit(p Place) { r[p]++ }
+
+// Add sums two.
+func (r *Reach) Add(o *Reach) {
+	for i := range r {
+		r[i] += o[i]
+	}
+}
+
+// byChance are the places that a seed in several thousand reaches: a short suite
+// may miss them by chance.
+var byChance = []Place{DamagedByLease, VouchedAfterCut, MailAtStop}
+
+// byChanceMin is how many seeds are asked to have reached those, too.
+const byChanceMin = 20_000
+
+// Missing lists the places that a suite of that many seeds should have reached, and did not.
+func (r *Reach) Missing(seeds int) []string {
+	var list []string
+	for i, n := range r {
+		p := Place(i)
+		if seeds < byChanceMin && slices.Contains(byChance, p) {
+			continue
+		}
+		if reason, ok := p.reason(); n == 0 && !(ok && slices.Contains(needPerson, reason)) {
+			list = append(list, p.String())
+		}
+	}
+	return list
+}
+
+// taken is the place of a transition, ended that of a stop reason.
+func taken(t spec.Transition) Place { return placesMax + Place(slices.Index(spec.Transitions(), t)) }
+
+func ended(r spec.Reason) Place {
+	return placesMax + transitionsMax + Place(slices.Index(spec.Reasons(), r))
+}
+
+func (p Place) reason() (spec.Reason, bool) {
+	if p < placesMax+transitionsMax {
+		return "", false
+	}
+	return spec.Reasons()[p-placesMax-transitionsMax], true
+}
+
+// The places.
+const (
+	Reclaimed Place = iota
+	CheckpointPosted
+	PanicRestart
+	LandedTwice
+	Undecoded
+	StartedSuperseded
+	GivenUp
+	TakeoverLeasing
+	TakeoverThinking
+	TakeoverActing
+	TakeoverWaiting
+	TakeoverStopping
+	CancelEarly
+	CancelLeasing
+	CancelThinking
+	CancelActing
+	CancelWaiting
+	CancelStopping
+	UnknownOutcome
+	LateReturned
+	Approved
+	ReturnedIgnored
+	DeniedAtZero
+	DeniedShort
+	ClosingTokens
+	ClosingMoney
+	ClosingTurns
+	ClosingCalls
+	ClosingTime
+	ClosingVetoed
+	VetoFinal
+	Vetoes
+	MalformedEnd
+	CutRecovery
+	CutEnd
+	Retried
+	HardTimeout
+	Steering
+	WaitQueue
+	OverrunBooked
+	LostCharged
+	DamagedByBack
+	DamagedByLease
+	VouchedAfterCut
+	DamagedByHash
+	RefusedDepth
+	RefusedChildren
+	RefusedAgents
+	RefusedUnknown
+	RefusedBudget
+	RefusedCanceled
+	RefusedOverrun
+	OrphanStopped
+	CancelInQueue
+	ReturnedAfterEnd
+	ModelErrorEnd
+	Flooded
+	Replaced
+	TakeoverHooking
+	CancelHooking
+	TakeoverGated
+	AskedElsewhere
+	CancelGated
+	HookedLate
+	GateDenied
+	AskedByHook
+	AskedByModel
+	AskedByLoop
+	ToolRetried
+	CancelRetrying
+	FoldedAgain
+	FoldedPlain
+	SummaryLost
+	JournalShown
+	Forked
+	RefusedFrozen
+	HaltedDiffering
+	LeaseSpared
+	Relieved
+	HandedOverThinking
+	HandedOverActing
+	Stormed
+	BarredAtGate
+	AdmittedAtGate
+	SharedGate
+	PausedTakeover
+	PausedCancel
+	PausedClosing
+	PausedSummary
+	PatienceEnded
+	RestLeasing
+	RestActing
+	RestWaiting
+	RestPerson
+	RestSuper
+	RestInVain
+	WokenByEntry
+	WokenByClock
+	CancelResting
+	RefusedSchema
+	SentOff
+	SatIdle
+	IdleTakeover
+	IdleCanceled
+	IdleSteered
+	WokenByAnswer
+	WokenByMessage
+	TakenAlong
+	MailAtStop
+	MessageSent
+	MessageToEnded
+	MessageToNobody
+	MessageCanceled
+	MessagesOut
+	RepeatedEnd // P25
+	Beheaded    // P26
+	RunTailLost
+	placesMax
+)
+
+var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart under the same lease", "an append that landed twice",
+	"an entry that did not decode", "Started of a superseded life", "a child given up", "takeover while leasing", "takeover while thinking",
+	"takeover while acting", "takeover while waiting", "takeover while stopping", "cancel before Submitted", "cancel while leasing",
+	"cancel while thinking", "cancel while acting", "cancel while waiting", "cancel while stopping", "unknown outcome parks",
+	"a late result resolves a park", "a person approves", "a zombie's result is ignored", "denied at exactly 0 left", "denied",
+	"closing turn by tokens", "closing turn by money", "closing turn by turns", "closing turn by calls", "closing turn by time",
+	"closing turn by veto", "the final veto", "a veto", "malformed end", "cut and continued", "cut once too often", "a retry",
+	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by Back", "damaged by a lease", "a side effect after a cut", "damaged by hash",
+	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
+	"refused by overrun",
+	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end",
+	"100,000 calls in a reply", "an entry that was too large", "takeover at a gate", "cancel at a gate", "takeover at the gate of a call",
+	"hooks are asked anew",
+	"cancel at the gate of a call", "an answer of hooks that comes too late", "a call that hooks deny", "a hook asks a person", "a model asks a person",
+	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
+	"the journal is shown", "a child begins with its parent's history",
+	"refused: the budget is frozen", "a node that differs halts an agent",
+	"a lease is given back unused", "a node that does not differ lets an agent go on", "handed over with a lease that was not used", "handed over while acting",
+	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
+	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
+	"the end of patience",
+	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",
+	"something came before the rest was said", "woken by an entry", "woken by the clock", "canceled while at rest",
+	"refused: the agent has a schema of its own", "a child in the background", "idle until children in the background answer", "takeover of one that sits idle",
+	"cancel of one that sits idle", "a person wakes one that sits idle", "woken by an answer", "woken by a message",
+	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
+	"a message to nobody", "a message after the cancel", "too many messages",
+	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail"}
+
+// String names a place.
+func (p Place) String() string {
+	if r, ok := p.reason(); ok {
+		return "ended: " + string(r)
+	}
+	if p >= placesMax {
+		return "transition: " + string(spec.Transitions()[p-placesMax])
+	}
+	return placeNames[p]
+}

@@ -1,0 +1,284 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/throttle"
+)
+
+// scheduler draws what happens next among all that may happen now.
+type scheduler struct {
+	*environment
+	population *population
+	store      *logStore
+	processes  *processes
+	executor   *executor
+	throttles  *throttles
+	users      *users
+	messages   *messageJudge
+	coverage   *coverage
+	acts       []action
+}
+
+// mayPassivate reports whether a node may ask the shell to passivate. The activation decides.
+// The shell itself must know that none of its work is under way in the world.
+func (sc *scheduler) mayPassivate(sh *shell) bool {
+	if !sc.on(Rest) || sc.quiet || !sh.active() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
+		return false
+	}
+	due, ok := sh.reader().MayPassivate()
+	if !ok || due != 0 && due <= sc.now {
+		return false
+	}
+	for _, r := range sc.executor.runs {
+		if r.shell == sh && !r.aborted && !sh.state.HasUnread() {
+			sc.fail("%s may rest, and %s is under way", sh.start, cmp.Or(r.call, "its model"))
+		}
+	}
+	return true
+}
+
+type actKind uint8
+
+const (
+	actRead   actKind = iota // a shell reads its next entry
+	actLand                  // an append reaches its log
+	actAck                   // its sender receives the acknowledgement
+	actGhost                 // a late copy lands
+	actRun                   // a model or a tool comes to its end
+	actTimer                 // a timer is due
+	actStart                 // a node takes an actor over
+	actAnswer                // a person answers
+	actThaw                  // a frozen shell continues
+	actEnough                // a person who answers no question ends the run
+	actGate                  // a gate is checked
+	actSpeak                 // a person sends a message to an agent that waits for children
+	actRest                  // a waiting shell passivates
+)
+
+// action is one thing that may happen next.
+type action struct {
+	kind   actKind
+	weight int
+	shell  *shell
+	actor  *actor
+	flight *flight
+	run    *run
+	i      int
+}
+
+// Weights of actions: reading and landing are the common case, a frozen shell
+// thaws late.
+const (
+	usual  = 20
+	seldom = 3
+	rare   = 1
+)
+
+// runNext lets one of the things happen that may happen now.
+func (sc *scheduler) runNext() {
+	sc.acts = sc.acts[:0]
+	total := 0
+	add := func(a action) {
+		total += a.weight
+		sc.acts = append(sc.acts, a)
+	}
+	for _, a := range sc.population.actors {
+		sc.offerActions(a, add)
+	}
+	for _, f := range sc.store.flights {
+		switch {
+		case f.acked && !f.from.frozen:
+			add(action{kind: actAck, weight: usual, flight: f})
+		case !f.acked:
+			add(action{kind: actLand, weight: usual, flight: f})
+		}
+	}
+	for i := range sc.store.ghosts {
+		add(action{kind: actGhost, weight: rare, i: i})
+	}
+	for _, r := range sc.executor.runs {
+		if !r.shell.frozen {
+			w := usual / 2
+			if r.aborted {
+				w = usual
+			} else if !r.shell.active() {
+				w = seldom // the entries of a silent shell come late
+			}
+			add(action{kind: actRun, weight: w, run: r})
+		}
+	}
+	if _, at, ok := sc.throttles.nextDue(); ok && at <= sc.now {
+		add(action{kind: actGate, weight: usual})
+	}
+	if total == 0 {
+		sc.advanceTime()
+		return
+	}
+	n := sc.IntN(total)
+	for i := range sc.acts {
+		if n -= sc.acts[i].weight; n < 0 {
+			sc.executeAction(&sc.acts[i])
+			return
+		}
+	}
+}
+
+// offerActions lists what may happen at one actor.
+func (sc *scheduler) offerActions(a *actor, add func(action)) {
+	active := false
+	for _, sh := range a.shells {
+		if sh.frozen {
+			if !sc.quiet {
+				add(action{kind: actThaw, weight: rare, shell: sh})
+			}
+			continue
+		}
+		active = active || sh.active()
+		if sh.mayRead() {
+			add(action{kind: actRead, weight: usual, shell: sh})
+		}
+		if sc.mayPassivate(sh) {
+			add(action{kind: actRest, weight: seldom, shell: sh})
+		}
+		for i, t := range sh.timers {
+			switch _, proves := t.fact.(activation.ProveLease); {
+			case t.due <= sc.now:
+				add(action{kind: actTimer, weight: usual, shell: sh, i: i})
+			case proves && !sc.quiet: // a process that was frozen finds all its timers due
+				add(action{kind: actTimer, weight: seldom, shell: sh, i: i})
+			}
+		}
+	}
+	if !active && (!a.closed && a.needsShell(sc.now) || a.closed && a.spoken) && sc.now >= a.slow {
+		add(action{kind: actStart, weight: usual, actor: a})
+	}
+	if a.idles() && sc.on(Steer) && !sc.quiet && sc.users.spoken < spokenMax {
+		add(action{kind: actSpeak, weight: seldom, actor: a})
+	}
+	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && sc.users.asked(a.id, st.State.Query.Query) < answersMax {
+		switch {
+		case sc.on(Absent):
+			if sc.quiet {
+				add(action{kind: actEnough, weight: rare, actor: a})
+			}
+		case sc.quiet || sc.permille(sc.patience):
+			add(action{kind: actAnswer, weight: usual, actor: a})
+		}
+	}
+}
+
+func (sc *scheduler) executeAction(a *action) {
+	switch a.kind {
+	case actRead:
+		sc.processes.readNext(a.shell)
+	case actLand:
+		sc.store.landAppend(a.flight)
+	case actAck:
+		sc.store.acknowledge(a.flight)
+	case actGhost:
+		g := sc.store.ghosts[a.i]
+		sc.store.ghosts = slices.Delete(sc.store.ghosts, a.i, a.i+1)
+		sc.store.appendEntry(g.to, g.data, "ghost of "+g.name)
+	case actRun:
+		sc.executor.finishJob(a.run)
+	case actTimer:
+		sc.processes.fireTimer(a.shell, a.i)
+	case actStart:
+		a.actor.spoken = false
+		sc.coverage.noteReactivated(a.actor)
+		sc.processes.takeOver(a.actor)
+	case actAnswer:
+		sc.users.answerQuery(a.actor)
+	case actThaw:
+		sc.processes.thawShell(a.shell)
+	case actGate:
+		name, _, _ := sc.throttles.nextDue()
+		sc.throttles.stepLimiter(name, throttle.Ticked{At: sc.now})
+	case actRest:
+		sc.processes.learnFact(a.shell, activation.Passivate{})
+	case actSpeak:
+		sc.users.spoken++
+		sc.store.appendCommand(a.actor, "steered", agent.Steered{Text: "how far is it?"})
+	case actEnough:
+		to := sc.population.super
+		if to.closed && to.hurt { // its log lost the agent: the control service cancels that itself
+			to = a.actor
+		}
+		sc.store.appendCommand(to, "canceled", agent.Canceled{Why: "nobody answers"})
+	}
+}
+
+// advanceTime advances the time, because nothing else can happen.
+func (sc *scheduler) advanceTime() {
+	if !sc.quiet {
+		for _, a := range sc.population.actors {
+			for _, sh := range a.shells {
+				if sh.frozen {
+					sc.processes.thawShell(sh)
+					return
+				}
+			}
+		}
+	}
+	var next *timer
+	var whose *shell
+	for _, a := range sc.population.actors {
+		if a.slow > sc.now && !a.closed && len(a.shells) == 0 && (next == nil || a.slow < next.due) {
+			next, whose = &timer{name: "slow", due: a.slow}, nil
+		}
+		for _, sh := range a.shells {
+			for i := range sh.timers {
+				if t := &sh.timers[i]; next == nil || t.due < next.due {
+					next, whose = t, sh
+				}
+			}
+		}
+		if t := a.dueTimer(); t != nil && (next == nil || t.due < next.due) {
+			next, whose = t, &shell{actor: a}
+		}
+	}
+	if name, at, ok := sc.throttles.nextDue(); ok && (next == nil || at < next.due) {
+		next, whose = &timer{name: "gate of " + name, due: at}, nil
+	}
+	switch {
+	case next == nil && sc.population.awaitsUser():
+		return
+	case next == nil && sc.messages.reused:
+		// The counts of both sides are equal, and a message was taken for one that was read
+		// before: nothing reveals that, so a user cancels the run.
+		sc.messages.reused = false
+		sc.store.appendCommand(sc.population.super, "canceled", agent.Canceled{Why: "nothing happens", Now: true})
+		return
+	case next == nil:
+		sc.fail("nothing can happen any more: %s", sc.population.describeActors())
+	case whose != nil && sc.isHung(whose, next):
+		sc.fail("nothing happens until the timer %s of %s: %s", next.name, whose.actor.id, sc.population.describeActors())
+	}
+	sc.note("time passes until %s", next.name)
+	sc.now = max(sc.now, next.due)
+}
+
+// isHung reports whether only the wall clock limit would end this wait, and the wait is not for a
+// person. (A log that was spoiled may lose what was waited for.)
+func (sc *scheduler) isHung(sh *shell, t *timer) bool {
+	if sc.softMS > 0 || sc.population.anyDamaged() || t.name != "soft" && t.name != "hard" {
+		return false
+	}
+	for _, a := range sc.population.actors {
+		if a.awaitsRetry() {
+			return false
+		}
+		for _, other := range a.shells {
+			// A provider may ask for a pause that is longer than the rest of a limit.
+			if slices.ContainsFunc(other.timers, func(t timer) bool { return strings.HasPrefix(t.name, "retry") }) {
+				return false
+			}
+		}
+	}
+	return !sc.population.awaitsUser()
+}

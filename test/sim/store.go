@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// logStore is the store of the logs, and the way to it: an append may fail, land twice, land late, or lose its
+// acknowledgement.
+type logStore struct {
+	*environment
+	population *population
+	processes  *processes
+	injector   *injector
+	flights    []*flight // appends that have not been acknowledged
+	ghosts     []ghost   // copies that may still land
+	request    int       // number of the newest command
+}
+
+// findDelegating is an agent below the root whose Delegate is on its way, if any.
+func (l *logStore) findDelegating() spec.ID {
+	for _, f := range l.flights {
+		if f.messages != nil && f.landed == 0 && f.from.actor.id != spec.Root && strings.Contains(f.name, " delegate(") {
+			return f.from.actor.id
+		}
+	}
+	return ""
+}
+
+// landAppend puts a flight into its log. Its acknowledgement may be lost, then the
+// same bytes come again; and it may fail before it has landed.
+func (l *logStore) landAppend(f *flight) {
+	if !l.quiet && l.on(Failing) && l.percent(8) {
+		l.note("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
+		return
+	}
+	if !l.quiet && l.on(Failing) && l.percent(fullOdds) {
+		l.note("the store is full: %s", f.name)
+		l.endAppend(f, mailbox.ErrFull)
+		return
+	}
+	f.landed++
+	if f.landed == 2 {
+		l.reach.hit(LandedTwice)
+	}
+	l.appendEntry(f.to, f.data, f.name)
+	f.place = l.population.byAddr[f.to].head()
+	if !l.quiet && l.on(LostAck) && l.percent(15) {
+		l.note("its acknowledgement is lost")
+		return
+	}
+	f.acked = true
+	if !l.quiet && l.on(Ghost) && l.percent(8) {
+		l.ghosts = append(l.ghosts, ghost{f.to, f.data, f.name})
+	}
+}
+
+// fullOdds is how often a store has no room for a while, in percent.
+const fullOdds = 2
+
+// acknowledge lets the sender know that its entry is in the log.
+func (l *logStore) acknowledge(f *flight) {
+	l.note("ack to %s: %s", f.from.start, f.name)
+	l.endAppend(f, nil)
+}
+
+// endAppend ends a flight.
+func (l *logStore) endAppend(f *flight, err error) {
+	l.flights = slices.DeleteFunc(l.flights, func(x *flight) bool { return x == f })
+	switch {
+	case f.claim:
+		l.processes.learnFact(f.from, activation.ClaimAppended{Place: f.place, Err: err})
+	case f.messages != nil:
+		l.processes.learnFact(f.from, activation.MessagesSent{To: f.to, Messages: f.messages, Err: err})
+	case f.answer != nil:
+		l.processes.learnFact(f.from, activation.AnswerSent{Message: *f.answer, Err: err})
+	case err != nil:
+		l.processes.learnFact(f.from, activation.OwnFailed{Own: *f.own, Err: err})
+	}
+}
+
+func (l *logStore) beginAppend(f *flight) {
+	sh := f.from
+	if f.messages != nil {
+		for _, o := range l.flights {
+			if o.from == sh && o.to == f.to && o.messages != nil {
+				l.fail("%s has two flights to %s", sh.start, f.to)
+			}
+		}
+	}
+	l.flights = append(l.flights, f)
+	if f.messages != nil && !l.quiet && l.on(Cancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
+		l.injector.cancelSomething()
+	}
+}
+
+// dropAppends ends the flights of a shell: each may still land as a ghost.
+func (l *logStore) dropAppends(sh *shell) {
+	l.flights = slices.DeleteFunc(l.flights, func(f *flight) bool {
+		if f.from != sh {
+			return false
+		}
+		if !l.quiet && f.landed == 0 && l.on(Ghost) && l.percent(50) {
+			l.ghosts = append(l.ghosts, ghost{f.to, f.data, f.name})
+		}
+		return true
+	})
+}
+
+// flight is an append that has not been acknowledged.
+type flight struct {
+	from     *shell
+	to       mailbox.Address
+	data     []byte
+	name     string
+	landed   int
+	place    uint64 // where it landed last
+	acked    bool
+	claim    bool // one of the four is set, and says what it is
+	own      *activation.Own
+	messages []activation.OutboxMessage
+	answer   *activation.OutboxMessage
+}
+
+// ghost is a copy of an append that lands whenever it likes.
+type ghost struct {
+	to   mailbox.Address
+	data []byte
+	name string
+}
+
+// appendEntry puts an entry into a log: this is the one way in.
+func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
+	a := l.population.findActor(to)
+	at := l.now
+	if l.on(Clock) && l.percent(10) {
+		at -= int64(l.IntN(50))
+	}
+	a.log = append(a.log, mailbox.Message{To: to, Place: a.head() + 1, At: at, Data: data})
+	l.note("  log %s #%d: %s", to.Agent(), len(a.log), name)
+	a.shadow.feed()
+	a.spoken = a.spoken || a.closed && activation.Reopens(a.addr, data)
+}
+
+// appendCommand appends the command of a client, which has its acknowledgement already.
+func (l *logStore) appendCommand(a *actor, kind string, body any) {
+	raw, err := mailbox.Marshal(body)
+	if err != nil {
+		l.fail("a command does not encode: %v", err)
+	}
+	l.request++
+	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", l.request), Kind: kind, Body: raw}}}
+	data := l.encodeEntry(e)
+	l.appendEntry(a.addr, data, "command "+kind)
+	if l.on(Ghost) && !l.quiet && l.percent(10) {
+		l.ghosts = append(l.ghosts, ghost{a.addr, data, "command " + kind})
+	}
+}
+
+func (l *logStore) encodeEntry(e mailbox.Entry) []byte {
+	data, err := mailbox.Encode(e)
+	if err != nil {
+		l.fail("an entry does not encode: %v", err)
+	}
+	return data
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/throttle"
+	"github.com/troupe-run/troupe/model"
+)
+
+// throttles are the rate limiters of a node, which are the real ones, and the shells that
+// wait there. The simulator is one node, whose life ends when all shells crash.
+type throttles struct {
+	*environment
+	store     *logStore
+	processes *processes
+	executor  *executor
+	injector  *injector
+	judge     *throttleJudge
+	budget    *budgetJudge
+	all       map[string]throttle.Gate // by model
+	asks      []*ask
+	storms    map[string]int64 // the provider refuses everybody until then
+}
+
+// restart forgets what the node knew. Its providers go on to refuse.
+func (th *throttles) restart() {
+	th.all, th.asks = map[string]throttle.Gate{}, nil
+	th.judge.restart()
+}
+
+// ask is a shell that waits at a rate limiter: with a reservation, or for its turn.
+type ask struct {
+	shell *shell
+	model string
+	call  *agent.CallModel
+	pause int
+	since int64
+	step  int
+}
+
+// gateLimits are small, so that a run of a few seconds comes to know them.
+var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, Hold: 60, Ticket: 500,
+	Failures: 3, BreakerMin: 200, BreakerMax: 2000, Forget: 5000}
+
+func who(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
+
+// family is what the simulator's gates treat as a run: a child of the root, with
+// all agents below it.
+func family(id spec.ID) string {
+	parts := strings.SplitN(string(id), "-", 4)
+	return strings.Join(parts[:min(len(parts), 3)], "-")
+}
+
+// requestAdmission asks a gate for admission; a request with a call holds a reservation already.
+func (th *throttles) requestAdmission(a *ask) {
+	th.withdrawRequest(a.shell)
+	a.since, a.step = th.now, th.step
+	if l := (lane{a.model, family(a.shell.actor.id)}); !slices.ContainsFunc(th.asks, func(o *ask) bool {
+		return o.model == l.model && family(o.shell.actor.id) == l.family
+	}) {
+		delete(th.judge.passed, l)
+	}
+	th.asks = append(th.asks, a)
+	call := ""
+	if a.call != nil {
+		call = callName(a.shell, a.call.Lease)
+	}
+	th.stepLimiter(a.model, throttle.Asked{At: th.now, Who: who(a.shell), Call: call, Run: family(a.shell.actor.id), Held: a.call != nil})
+	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.on(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
+		th.injector.cancels++ // while it waits with its lease
+		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
+	}
+}
+
+func callName(sh *shell, lease int) string { return who(sh) + "." + itoa(lease) }
+
+// withdrawRequest withdraws the request of a shell; a reservation is released.
+func (th *throttles) withdrawRequest(sh *shell) {
+	if a := th.removeShell(sh); a != nil && a.call != nil {
+		th.postBarred(a, 0)
+	}
+}
+
+// removeShell withdraws the request of a shell that is gone.
+func (th *throttles) removeShell(sh *shell) *ask {
+	i := slices.IndexFunc(th.asks, func(a *ask) bool { return a.shell == sh })
+	if i < 0 {
+		return nil
+	}
+	a := th.asks[i]
+	th.dropRequest(a)
+	th.stepLimiter(a.model, throttle.Left{At: th.now, Who: who(sh)})
+	return a
+}
+
+// reportLost reports requests to the gates whose answers no shell will receive.
+func (th *throttles) reportLost(lost []*run) {
+	for _, r := range lost {
+		th.reportAnswer(r, throttle.Neutral, 0)
+	}
+}
+
+func (th *throttles) dropRequest(a *ask) {
+	th.asks = slices.DeleteFunc(th.asks, func(x *ask) bool { return x == a })
+}
+
+// postBarred posts that nothing was sent.
+func (th *throttles) postBarred(a *ask, afterMS int64) {
+	th.reach.hit(BarredAtGate)
+	th.budget.barred[leaseKey{a.shell.actor.id, a.call.Lease}] = true
+	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Lease), agent.Barred{Lease: a.call.Lease, AfterMS: afterMS, Why: "busy"})
+}
+
+// stepLimiter makes a gate decide, and compares the decision with what the judge knows.
+func (th *throttles) stepLimiter(name string, e throttle.Event) {
+	g, ok := th.all[name]
+	if !ok {
+		l := gateLimits
+		l.Window = th.window
+		g = throttle.New(l, uint64(th.seed))
+	}
+	g, effects := g.Step(e)
+	th.all[name] = g
+	for _, fx := range effects {
+		switch fx := fx.(type) {
+		case throttle.Admit:
+			th.admitRequest(name, fx)
+		case throttle.Refuse:
+			a := th.findRequest(fx.Who)
+			th.note("the gate of %s sends %s away for %d ms", name, a.shell.start, fx.AfterMS)
+			th.dropRequest(a)
+			th.postBarred(a, fx.AfterMS)
+		}
+	}
+	for _, a := range th.asks {
+		if a.call != nil && th.now > a.since+gateLimits.Hold+tickMSMax && g.Status(th.now).Waiting > 0 && a.model == name {
+			th.fail("%s holds a lease at the gate of %s since %d", a.shell.actor.id, name, a.since)
+		}
+	}
+}
+
+func (th *throttles) findRequest(who_ string) *ask {
+	i := slices.IndexFunc(th.asks, func(a *ask) bool { return who(a.shell) == who_ })
+	if i < 0 {
+		th.fail("a gate answers %s, who does not ask", who_)
+	}
+	return th.asks[i]
+}
+
+// admitRequest begins a request, or notifies an agent that it is its turn.
+func (th *throttles) admitRequest(name string, fx throttle.Admit) {
+	a := th.findRequest(fx.Who)
+	th.dropRequest(a)
+	th.note("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Held)
+	if th.now < th.judge.closed[name] {
+		th.fail("%s is let in at the gate of %s, whose provider said to wait until %d", a.shell.actor.id, name, th.judge.closed[name])
+	}
+	th.judge.checkFairShare(a, fx)
+	if a.call != nil {
+		th.sendAdmitted(a)
+		return
+	}
+	th.reach.hit(AdmittedAtGate)
+	th.processes.postResult(a.shell, "admitted", itoa(a.pause), agent.Admitted{Pause: a.pause})
+}
+
+// sendAdmitted sends a request whose lease was let in.
+func (th *throttles) sendAdmitted(a *ask) {
+	if a.shell.lost { // the node looks again just before it sends (P27)
+		th.postBarred(a, 0)
+		th.stepLimiter(a.model, throttle.Answered{At: th.now, Call: callName(a.shell, a.call.Lease), As: throttle.Neutral})
+		return
+	}
+	key := leaseKey{a.shell.actor.id, a.call.Lease}
+	if th.budget.barred[key] && !a.shell.actor.hurt {
+		th.fail("%s: a request under lease %d, which came back from the gate", key.who, key.lease)
+	}
+	if st := a.shell.state.Agent.State; a.step != th.step && (st.Cancel != nil || st.Phase == agent.Done) {
+		th.fail("%s: a request is sent after the cancel, or the end, was read", key.who)
+	}
+	th.executor.sendRequest(a.shell, *a.call)
+}
+
+// reportAnswer reports the end of a request to a gate.
+func (th *throttles) reportAnswer(r *run, as throttle.Verdict, afterMS int64) {
+	name := r.model
+	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
+		th.judge.closed[name] = max(th.judge.closed[name], th.now+min(max(afterMS, 0), gateLimits.PauseMax))
+	}
+	th.stepLimiter(name, throttle.Answered{At: th.now, Call: callName(r.shell, r.lease), As: as, AfterMS: afterMS})
+}
+
+// verdictOf translates an answer into a verdict about the provider.
+func verdictOf(f *agent.Failed) (as throttle.Verdict, afterMS int64) {
+	if f == nil {
+		return throttle.OK, 0
+	}
+	if f.Class == model.Overload && f.Unbilled {
+		return throttle.Limited, f.AfterMS
+	}
+	switch f.Class {
+	case model.RateLimit:
+		return throttle.Limited, f.AfterMS
+	case model.Overload:
+		return throttle.Overloaded, f.AfterMS
+	case model.Network:
+		return throttle.Failed, 0
+	case model.Aborted:
+		return throttle.Neutral, 0
+	}
+	return throttle.OK, 0
+}
+
+// startRefusals has a provider refuse everybody for a while.
+func (th *throttles) startRefusals() {
+	models := slices.Sorted(maps.Keys(th.models()))
+	name := oneOf(th.dice, th.opened.Model.Name, models[th.IntN(len(models))])
+	th.storms[name] = th.now + int64(th.between(100, 30_000))
+	th.note("%s refuses everybody until %d", name, th.storms[name])
+}
+
+// refusalOf returns the refusal of a provider while it throttles every caller.
+func (th *throttles) refusalOf(r *run) *agent.Failed {
+	if th.quiet || r.aborted || th.now >= th.storms[r.model] {
+		return nil
+	}
+	th.reach.hit(Stormed)
+	left := th.storms[r.model] - th.now
+	f := &agent.Failed{Class: oneOf(th.dice, model.RateLimit, model.RateLimit, model.Overload), Detail: "busy", Unbilled: true}
+	f.AfterMS = oneOf(th.dice, left, left, left/3, 0)
+	return f
+}
+
+// nextDue returns the earliest time at which a gate must be checked.
+func (th *throttles) nextDue() (name string, at int64, ok bool) {
+	for _, n := range slices.Sorted(maps.Keys(th.all)) {
+		if t, due := th.all[n].Next(); due && (!ok || t < at) {
+			name, at, ok = n, t, true
+		}
+	}
+	return name, at, ok
+}

@@ -1,0 +1,32 @@
+package sim
+
+import (
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// users are the people who answer what a run asks, and speak to its agents.
+type users struct {
+	*environment
+	store     *logStore
+	spoken    int              // messages to agents that wait for children
+	questions map[question]int // answers given
+}
+
+func (u *users) asked(who spec.ID, query string) int { return u.questions[question{who, query}] }
+func (u *users) ask(who spec.ID, query string)       { u.questions[question{who, query}]++ }
+
+// spokenMax is how often a person sends a message to an agent that waits for children.
+const spokenMax = 2
+
+// answersMax is how many answers people give to one query: they do not know
+// that the first one is on its way.
+const answersMax = 3
+
+// answerQuery is a person's decision about an open query.
+func (u *users) answerQuery(a *actor) {
+	q := a.shadow.agent.State.Query.Query
+	decision := oneOf(u.dice, "approve", "skip", "text", "deny")
+	u.ask(a.id, q)
+	u.store.appendCommand(a, "answered", agent.Answered{Query: q, Decision: decision, Text: "it is done"})
+}
