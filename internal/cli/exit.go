@@ -170,7 +170,7 @@ func (a *app) report(f *failure) {
 // plainError is an error without the names of packages in front.
 func plainError(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"bus: ", "client: ", "host: ", "gateway: "} {
+	for _, prefix := range []string{"bus: ", "client: ", "host: ", "control: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

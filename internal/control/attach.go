@@ -35,7 +35,7 @@ func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error
 	case errors.Is(err, mailbox.ErrBlobRoom):
 		return nil, &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "attach less"}
 	case err != nil:
-		return nil, fmt.Errorf("gateway: attach: %w", err)
+		return nil, fmt.Errorf("control: attach: %w", err)
 	}
 	// Another node may have deleted the run meanwhile, before or after these blobs were
 	// stored. Only if the run is gone are they orphaned: a read error proves nothing about the

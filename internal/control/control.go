@@ -106,7 +106,7 @@ func Serve(cfg Config) (*Control, error) {
 	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+		return nil, fmt.Errorf("control: %w", err)
 	}
 	c.svc = svc
 	handlers := map[string]micro.HandlerFunc{}
@@ -117,7 +117,7 @@ func Serve(cfg Config) (*Control, error) {
 			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("gateway: %s: %w", verb, err), c.Close())
+			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
 		}
 	}
 	here, err := cfg.Names.CmdAt("run", cfg.Machine)
@@ -125,11 +125,11 @@ func Serve(cfg Config) (*Control, error) {
 		err = svc.AddEndpoint("run-here", handlers["run"], micro.WithEndpointSubject(here))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("gateway: run: %w", err), c.Close())
+		return nil, errors.Join(fmt.Errorf("control: run: %w", err), c.Close())
 	}
 	// The server must know the endpoints before the node reports that it is up.
 	if err := cfg.Conn.Flush(); err != nil {
-		return nil, errors.Join(fmt.Errorf("gateway: %w", err), c.Close())
+		return nil, errors.Join(fmt.Errorf("control: %w", err), c.Close())
 	}
 	return c, nil
 }
@@ -218,7 +218,7 @@ func (c *Control) begin(work func()) bool {
 	return true
 }
 
-var errPanic = errors.New("gateway: the request met a bug; the node's log has it")
+var errPanic = errors.New("control: the request met a bug; the node's log has it")
 
 // guard turns a panic into an error: a request must not end the node.
 func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byte) (reply any, err error) {
@@ -266,7 +266,7 @@ func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error 
 }
 
 // errReply: a request wants its reply at a subject that is not a client's inbox.
-var errReply = errors.New("gateway: answers go to the inboxes of clients and observers only")
+var errReply = errors.New("control: answers go to the inboxes of clients and observers only")
 
 // errorBytesMax is the maximum size of an error's text in a reply: the text may quote the
 // request.

@@ -41,7 +41,7 @@ type runView struct {
 // inspectRun reads the state of a run. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
 func (c *lookup) inspectRun(ctx context.Context, info client.RunInfo, now bool) (runView, error) {
-	s, damage, err := foldDamage(ctx, c.cfg.Post, info.RunID)
+	s, damage, err := replayDamaged(ctx, c.cfg.Post, info.RunID)
 	v := runView{info: info, state: s}
 	switch {
 	case isNewer(err) && now:
@@ -227,7 +227,7 @@ func (c *canceler) accountOf(ends map[mailbox.Address]*ending, of spec.ID) clien
 func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
 	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
 	if err != nil {
-		return client.CancelReply{}, fmt.Errorf("gateway: cancel %s: %w", r.RunID, err)
+		return client.CancelReply{}, fmt.Errorf("control: cancel %s: %w", r.RunID, err)
 	}
 	isStray := func(at mailbox.Address) bool {
 		_, member := s.Member(spec.ID(at.Agent()))

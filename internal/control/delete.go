@@ -96,7 +96,7 @@ func (c *lookup) endings(ctx context.Context, run string) (map[mailbox.Address]*
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("gateway: read %s: %w", run, err)
+		return nil, fmt.Errorf("control: read %s: %w", run, err)
 	}
 	return all, nil
 }
@@ -228,11 +228,11 @@ func (c *remover) bury(ctx context.Context, at mailbox.Address, e *ending) error
 			place, err = mailbox.Put(ctx, c.cfg.Post, at, data)
 		}
 		if err != nil {
-			return fmt.Errorf("gateway: close %s: %w", at, err)
+			return fmt.Errorf("control: close %s: %w", at, err)
 		}
 	}
 	if err := c.cfg.Post.Purge(ctx, at, place); err != nil {
-		return fmt.Errorf("gateway: delete: %w", err)
+		return fmt.Errorf("control: delete: %w", err)
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func grave(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp i
 		return errEnough
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return 0, false, fmt.Errorf("gateway: read %s: %w", at, err)
+		return 0, false, fmt.Errorf("control: read %s: %w", at, err)
 	}
 	return stamp, buried, nil
 }
@@ -353,7 +353,7 @@ func endOf(info client.RunInfo) (time.Time, bool) {
 func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, after string, now time.Time) (n int, last string, err error) {
 	logs, err := c.cfg.Post.Addresses(ctx, "")
 	if err != nil {
-		return 0, "", fmt.Errorf("gateway: prune: %w", err)
+		return 0, "", fmt.Errorf("control: prune: %w", err)
 	}
 	slices.Sort(logs)
 	until := time.Now().Add(tombstoneWork)
@@ -370,7 +370,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 		}
 		if buried && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
 			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
-				return n, "", fmt.Errorf("gateway: prune: %w", err)
+				return n, "", fmt.Errorf("control: prune: %w", err)
 			}
 			n++
 		}

@@ -24,7 +24,7 @@ func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
 	if err != nil {
 		return info, err
 	}
-	s, err := Fold(ctx, c.cfg.Post, info.RunID)
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, info.RunID)
 	if isNewer(err) && info.State == Finished {
 		return info, nil // only the row can be shown
 	}
@@ -42,7 +42,7 @@ func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
 	}
 	d := describe(s)
 	m, _ := s.Member(spec.Root)
-	root, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.Pool))
+	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.Pool))
 	if err != nil {
 		return info, err
 	}
@@ -60,7 +60,7 @@ func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
 func journal(s agent.State) (json.RawMessage, error) {
 	raw, err := json.Marshal(s.Journal)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: journal of %s: %w", s.Task.ID, err)
+		return nil, fmt.Errorf("control: journal of %s: %w", s.Task.ID, err)
 	}
 	if empty := string(raw); empty == "{}" || empty == "null" {
 		return nil, nil

@@ -20,7 +20,7 @@ func fitList(list []client.RunInfo) ([]client.RunInfo, error) {
 	for i, info := range list {
 		raw, err := json.Marshal(info)
 		if err != nil {
-			return nil, fmt.Errorf("gateway: list: %w", err)
+			return nil, fmt.Errorf("control: list: %w", err)
 		}
 		if size += len(raw); size > replyBytes {
 			return list[:i], nil
@@ -38,7 +38,7 @@ func fitTranscript(t Transcript) (Transcript, error) {
 	for most := replyBytes / 4; ; most /= 4 {
 		raw, err := json.Marshal(t)
 		if err != nil {
-			return t, fmt.Errorf("gateway: transcript: %w", err)
+			return t, fmt.Errorf("control: transcript: %w", err)
 		}
 		if len(raw) <= replyBytes {
 			return t, nil

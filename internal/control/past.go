@@ -22,7 +22,7 @@ import (
 )
 
 // errEnough ends a read that has found its result.
-var errEnough = errors.New("gateway: enough was read")
+var errEnough = errors.New("control: enough was read")
 
 // taken is a history that was taken from a log.
 type taken struct {
@@ -34,12 +34,8 @@ type taken struct {
 // is the whole log.
 func (c *lookup) take(ctx context.Context, at mailbox.Address, turn int, n uint64) (taken, error) {
 	m := &activation.Agent{Addr: at}
-	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
 	found := turn < 0
-	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		if err := readable(at, l.Next(e)); err != nil {
-			return err
-		}
+	l, err := replay(ctx, c.cfg.Post, at, m, func(l *activation.LogReader) error {
 		if !found && m.State.Turned(turn) {
 			found = true
 			return errEnough
@@ -50,8 +46,8 @@ func (c *lookup) take(ctx context.Context, at mailbox.Address, turn int, n uint6
 		return nil
 	})
 	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return taken{}, fmt.Errorf("gateway: read %s: %w", at, err)
+	case err != nil:
+		return taken{}, err
 	case m.State.Task.ID == "":
 		return taken{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
 	case !found:
@@ -98,7 +94,7 @@ func (c *viewer) export(ctx context.Context, r client.ExportRequest) (any, error
 	}
 	doc, err := json.Marshal(t.past)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: export: %w", err)
+		return nil, fmt.Errorf("control: export: %w", err)
 	}
 	if r.Offset < 0 || r.Offset > int64(len(doc)) || r.N > 0 && r.N != t.n {
 		return nil, &client.Error{Code: client.CodeBad, Text: "there is no such page", Hint: "send `n` and `offset` as the page before says"}
@@ -202,7 +198,7 @@ func (c *opener) fork(ctx context.Context, r client.RunRequest, root mailbox.Add
 	}
 	doc, err := json.Marshal(t.past.Messages)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: fork: %w", err)
+		return nil, fmt.Errorf("control: fork: %w", err)
 	}
 	sum := sha256.Sum256(doc)
 	parts, err := agent.RecallParts(t.past, hex.EncodeToString(sum[:8]))
@@ -230,7 +226,7 @@ func ParseFork(text string) (run string, turn int, err error) {
 
 // sent checks a history that the client has sent in parts.
 func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
-	s, err := FoldAgent(ctx, c.cfg.Post, root.Bare())
+	s, err := ReplayAgent(ctx, c.cfg.Post, root.Bare())
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +245,7 @@ func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Add
 			err = c.parts(ctx, root, parts)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("gateway: history of %s: %w", root, err)
+			return nil, fmt.Errorf("control: history of %s: %w", root, err)
 		}
 	}
 	return &spec.HistoryOrigin{Messages: len(got.Messages), Bound: agent.HistoryBound(past)}, nil
@@ -268,7 +264,7 @@ func (c *opener) forkNotes(ctx context.Context, o supervisor.Opened) (notes []st
 	if o.Past.Run == "" {
 		return nil, nil
 	}
-	s, err := Fold(ctx, c.cfg.Post, o.Past.Run)
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, o.Past.Run)
 	if err != nil {
 		return nil, err
 	}

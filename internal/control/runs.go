@@ -39,7 +39,7 @@ func OpenRuns(b *bus.Buckets) *Runs {
 func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
 	revision, err = b.Shards.PutString(ctx, "all", owner)
 	if err != nil {
-		return 0, fmt.Errorf("gateway: own the shards: %w", err)
+		return 0, fmt.Errorf("control: own the shards: %w", err)
 	}
 	return revision, nil
 }
@@ -78,7 +78,7 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 		i.RunID = run
 		data, err := json.Marshal(summary(i))
 		if err != nil {
-			return fmt.Errorf("gateway: index %s: %w", run, err)
+			return fmt.Errorf("control: index %s: %w", run, err)
 		}
 		if revision == 0 {
 			_, err = r.kv.Create(ctx, run, data)
@@ -89,7 +89,7 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 		case bus.Conflict(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("gateway: index %s: %w", run, err)
+			return fmt.Errorf("control: index %s: %w", run, err)
 		}
 		return nil
 	}
@@ -108,7 +108,7 @@ func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 func (r *Runs) Remove(ctx context.Context, run string) error {
 	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return fmt.Errorf("gateway: index %s: %w", run, err)
+		return fmt.Errorf("control: index %s: %w", run, err)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision 
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return i, 0, nil
 	case err != nil:
-		return i, 0, fmt.Errorf("gateway: index %s: %w", run, err)
+		return i, 0, fmt.Errorf("control: index %s: %w", run, err)
 	}
 	if json.Unmarshal(e.Value(), &i) != nil {
 		i = client.RunInfo{}
@@ -155,7 +155,7 @@ func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision 
 func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
-		return nil, fmt.Errorf("gateway: list runs: %w", err)
+		return nil, fmt.Errorf("control: list runs: %w", err)
 	}
 	defer func() { _ = w.Stop() }() // its consumer is ephemeral
 	list := []client.RunInfo{}
@@ -185,7 +185,7 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 				list = append(list, i)
 			}
 		case <-ctx.Done():
-			return nil, fmt.Errorf("gateway: list runs: %w", ctx.Err())
+			return nil, fmt.Errorf("control: list runs: %w", ctx.Err())
 		}
 	}
 }

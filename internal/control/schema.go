@@ -27,7 +27,7 @@ const envelope = "envelope"
 const schemaBase = "https://github.com/troupe-run/troupe/blob/main/gateway/schemas/"
 
 // ErrEvent: a document is not an event that this package publishes.
-var ErrEvent = errors.New("gateway: not a valid event")
+var ErrEvent = errors.New("control: not a valid event")
 
 // kinds are all kinds of events, each with the zero value of its data.
 func kinds() map[string]any {
@@ -40,7 +40,7 @@ func kinds() map[string]any {
 func schemaOf(kind string) (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[event.Published](nil)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+		return nil, fmt.Errorf("control: schema of %s: %w", kind, err)
 	}
 	s.Schema, s.ID, s.Title = "https://json-schema.org/draft/2020-12/schema", schemaBase+kind+".json", kind
 	s.Properties["v"].Const = jsonschema.Ptr[any](float64(1))
@@ -54,7 +54,7 @@ func schemaOf(kind string) (*jsonschema.Schema, error) {
 	s.Properties["kind"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](kind)}
 	data, err := jsonschema.ForType(reflect.TypeOf(kinds()[kind]), nil)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+		return nil, fmt.Errorf("control: schema of %s: %w", kind, err)
 	}
 	s.Properties["data"] = data
 	s.Required = append(s.Required, "data")
@@ -67,14 +67,14 @@ var schemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
 	for kind := range kinds() {
 		raw, err := schemaFiles.ReadFile("schemas/" + kind + ".json")
 		if err != nil {
-			return nil, fmt.Errorf("gateway: %w", err)
+			return nil, fmt.Errorf("control: %w", err)
 		}
 		var s jsonschema.Schema
 		if err := json.Unmarshal(raw, &s); err != nil {
-			return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+			return nil, fmt.Errorf("control: schema of %s: %w", kind, err)
 		}
 		if all[kind], err = s.Resolve(nil); err != nil {
-			return nil, fmt.Errorf("gateway: schema of %s: %w", kind, err)
+			return nil, fmt.Errorf("control: schema of %s: %w", kind, err)
 		}
 	}
 	return all, nil

@@ -46,7 +46,7 @@ func (c *canceler) cancel(ctx context.Context, r client.CancelRequest) (any, err
 		if _, err := c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
-		if v.state, err = Fold(ctx, c.cfg.Post, r.RunID); err != nil {
+		if v.state, err = ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +102,7 @@ func (c *canceler) awaitMembers(ctx context.Context, s supervisor.State, r clien
 			return s
 		case <-time.After(pause):
 		}
-		if now, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil {
+		if now, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err == nil {
 			s = now
 		}
 	}

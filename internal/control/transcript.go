@@ -53,7 +53,7 @@ func (c *lookup) at(ctx context.Context, run string, id spec.ID) (mailbox.Addres
 	if c.cfg.Cluster == nil {
 		return at, nil // there is only one pool
 	}
-	s, err := Fold(ctx, c.cfg.Post, run)
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, run)
 	m, _ := s.Member(id)
 	return at.In(m.Pool), err
 }
@@ -62,20 +62,16 @@ func (c *lookup) at(ctx context.Context, run string, id spec.ID) (mailbox.Addres
 // agent's state has only the newest.
 func (c *lookup) foldTranscript(ctx context.Context, at mailbox.Address) (agent.State, []client.Fold, error) {
 	m := &activation.Agent{Addr: at}
-	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
 	folds := []client.Fold{}
 	upto := 0
-	err := c.cfg.Post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		if err := readable(at, l.Next(e)); err != nil {
-			return err
-		}
+	_, err := replay(ctx, c.cfg.Post, at, m, func(*activation.LogReader) error {
 		if f := m.State.Fold; f.Upto > upto {
 			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
 		}
 		return nil
 	})
 	if err != nil {
-		return agent.State{}, nil, fmt.Errorf("gateway: read %s: %w", at, err)
+		return agent.State{}, nil, err
 	}
 	return m.State, folds, nil
 }

@@ -164,7 +164,7 @@ func hasCode(err error, code string) bool {
 
 // fold updates a row from the supervisor's log.
 func (c *lookup) fold(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
-	s, err := Fold(ctx, c.cfg.Post, info.RunID)
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, info.RunID)
 	if err != nil {
 		return info, err
 	}
@@ -296,7 +296,7 @@ func (c *commander) budget(ctx context.Context, r client.BudgetRequest) (any, er
 		return nil, &client.Error{Code: client.CodeBad, Text: "no limit is named", Hint: "with patch, name the limits that change"}
 	}
 	if r.Limits.Nano > 0 && !r.Freeze {
-		if s, err := Fold(ctx, c.cfg.Post, r.RunID); err == nil && s.Phase != "" && !s.Run.Model.Price.Known {
+		if s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err == nil && s.Phase != "" && !s.Run.Model.Price.Known {
 			return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + s.Run.Model.Name + " is unknown, so a limit in money cannot be kept",
 				Hint: "limit the tokens"}
 		}
@@ -340,7 +340,7 @@ func (c *commander) answer(ctx context.Context, r client.AnswerRequest) (any, er
 // agent's own log, which may contain an answer that no node has read and of which the
 // supervisor does not know.
 func (c *lookup) waits(ctx context.Context, run string, a event.AgentResult) (bool, error) {
-	s, err := FoldAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
+	s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
 	return s.Query.Query == a.Query.Query, err
 }
 

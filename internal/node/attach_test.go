@@ -86,7 +86,7 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	finished(t, c, run, spec.Completed)
-	s, err := control.FoldAgent(within(t), h.post, mailbox.At(run, "root"))
+	s, err := control.ReplayAgent(within(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func TestKeptResultsAreDeletedWithTheirRun(t *testing.T) {
 	finished(t, c, kept, spec.Completed)
 	other := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
 	finished(t, c, other, spec.Completed)
-	s, err := control.FoldAgent(within(t), h.post, mailbox.At(other, "root"))
+	s, err := control.ReplayAgent(within(t), h.post, mailbox.At(other, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,11 +176,11 @@ func TestALateLetterStartsNobodyAnew(t *testing.T) {
 	c := connect(t, h)
 	run := begin(t, c, client.RunRequest{Model: family})
 	finished(t, c, run, spec.Completed)
-	opened, err := control.Fold(within(t), h.post, run)
+	opened, err := control.ReplaySupervisor(within(t), h.post, run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := control.FoldAgent(within(t), h.post, mailbox.At(run, "root-1-0"))
+	child, err := control.ReplayAgent(within(t), h.post, mailbox.At(run, "root-1-0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestAHostKeepsWholeResults(t *testing.T) {
 	c, tp := connect(t, h), record(t, h)
 	run := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
 	finished(t, c, run, spec.Completed)
-	s, err := control.FoldAgent(within(t), h.post, mailbox.At(run, "root"))
+	s, err := control.ReplayAgent(within(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
 	}
 	limits := func() spec.Limits {
 		t.Helper()
-		s, err := control.FoldAgent(within(t), h.post, mailbox.At(id, "root"))
+		s, err := control.ReplayAgent(within(t), h.post, mailbox.At(id, "root"))
 		if err != nil {
 			t.Fatal(err)
 		}

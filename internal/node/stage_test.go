@@ -294,7 +294,7 @@ func whereIs(t *testing.T, id string) (at string, n uint64) {
 // limitsOf are the limits that a run was started with.
 func limitsOf(t *testing.T, h *Node, run string) spec.RunLimits {
 	t.Helper()
-	s, err := control.Fold(within(t), h.post, run)
+	s, err := control.ReplaySupervisor(within(t), h.post, run)
 	if err != nil {
 		t.Fatal(err)
 	}

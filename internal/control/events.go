@@ -4,68 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/supervisor"
 )
-
-// Fold replays the current log of a run's supervisor.
-func Fold(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
-	s, _, err := foldDamage(ctx, post, run)
-	return s, err
-}
-
-// foldDamage is Fold; damage describes the damage of the log, if there is any.
-func foldDamage(ctx context.Context, post mailbox.Store, run string) (s supervisor.State, damage string, err error) {
-	at := mailbox.At(run, mailbox.Super)
-	m := &activation.Supervisor{Addr: at}
-	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
-	err = post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		return readable(at, l.Next(e))
-	})
-	if err != nil {
-		return supervisor.State{}, "", fmt.Errorf("gateway: read %s: %w", at, err)
-	}
-	return m.State, l.Damage, nil
-}
-
-// readable returns an error for an entry of a newer form: this program cannot know its
-// effect, so it reports nothing about the log and appends nothing to it.
-func readable(at mailbox.Address, r activation.Read) error {
-	if !errors.Is(r.Err, mailbox.ErrForm) {
-		return nil
-	}
-	return newerLog(at)
-}
-
-// newerLog returns the error for a request that needs a log newer than this program.
-func newerLog(at mailbox.Address) error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
-}
-
-// isNewer reports whether a log could not be read because it is newer than this program.
-func isNewer(err error) bool { return hasCode(err, client.CodeConflict) }
-
-// FoldAgent reads one agent from its log.
-func FoldAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (agent.State, error) {
-	m := &activation.Agent{Addr: at}
-	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
-	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
-		return readable(at, l.Next(e))
-	})
-	if err != nil {
-		return agent.State{}, fmt.Errorf("gateway: read %s: %w", at, err)
-	}
-	return m.State, nil
-}
 
 // pageBytes is the maximum size of the events in one reply.
 const pageBytes = 512 << 10
@@ -86,7 +32,7 @@ func (c *viewer) events(ctx context.Context, r client.EventsRequest) (any, error
 	}
 	t := teller{cfg: c.cfg, from: r.From, lives: map[mailbox.Address]*told{}}
 	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.next); err != nil {
-		return nil, fmt.Errorf("gateway: read %s: %w", r.RunID, err)
+		return nil, fmt.Errorf("control: read %s: %w", r.RunID, err)
 	}
 	return t.page(), nil
 }
@@ -169,7 +115,7 @@ func Encode(e event.Published, bare bool) ([]byte, error) {
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: event %s: %w", e.ID, err)
+		return nil, fmt.Errorf("control: event %s: %w", e.ID, err)
 	}
 	if len(raw) > eventBytesMax && !bare {
 		return Encode(e, true)

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// replay reads a log from its first entry into a machine. each, if there is one, is called
+// after every entry; errEnough from it ends the replay without an error. An entry of a newer
+// form ends it with an error: this program cannot know its effect, so it reports nothing
+// about the log and appends nothing to it.
+func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activation.Machine, each func(*activation.LogReader) error) (*activation.LogReader, error) {
+	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
+	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
+		if r := l.Next(e); errors.Is(r.Err, mailbox.ErrForm) {
+			return newerLog(at)
+		}
+		if each == nil {
+			return nil
+		}
+		return each(l)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return l, nil
+}
+
+// ReplaySupervisor returns what the log of a run's supervisor says.
+func ReplaySupervisor(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
+	s, _, err := replayDamaged(ctx, post, run)
+	return s, err
+}
+
+// replayDamaged is ReplaySupervisor; damage describes the damage of the log, if there is any.
+func replayDamaged(ctx context.Context, post mailbox.Store, run string) (s supervisor.State, damage string, err error) {
+	at := mailbox.At(run, mailbox.Super)
+	m := &activation.Supervisor{Addr: at}
+	l, err := replay(ctx, post, at, m, nil)
+	if err != nil {
+		return supervisor.State{}, "", err
+	}
+	return m.State, l.Damage, nil
+}
+
+// ReplayAgent returns what the log of an agent says.
+func ReplayAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (agent.State, error) {
+	m := &activation.Agent{Addr: at}
+	if _, err := replay(ctx, post, at, m, nil); err != nil {
+		return agent.State{}, err
+	}
+	return m.State, nil
+}
+
+// newerLog returns the error for a request that needs a log newer than this program.
+func newerLog(at mailbox.Address) error {
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
+}
+
+// isNewer reports whether a log could not be read because it is newer than this program.
+func isNewer(err error) bool { return hasCode(err, client.CodeConflict) }
