@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
@@ -31,9 +32,36 @@ func put(s State, question string, reason, without spec.Reason, then spec.Transi
 		return finish(s, spec.Outcome{Reason: without, Text: s.found(), Partial: true, Detail: question})
 	}
 	s.Asks++
-	s.Phase, s.Parked, s.Transition = Waiting, s.Now, then
-	s.Query = Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)}
-	return s, []Effect{s.Query}
+	s.Transition = then
+	s, e := s.park(Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)})
+	return s, []Effect{e}
+}
+
+// park makes the loop wait for a person.
+func (s State) park(q Park) (State, Effect) {
+	if s.Query.Query == "" {
+		s.Parked = s.Now
+	}
+	s.Phase, s.Query = Waiting, q
+	s.events.publishQuestion(q)
+	if q.Reason == spec.ResumeUnsafe {
+		u := event.ResumeUnsafe{Query: q.Query, Call: q.Call}
+		if s.halted() {
+			u.Differs = s.grave()
+		}
+		s.events.publish(driftEvents, event.KindCheckpointResumeUnsafe, u)
+	}
+	return s, q
+}
+
+// publishQuestion publishes the question that is open after the step.
+func (c *stepEvents) publishQuestion(q Park) {
+	c.list = slices.DeleteFunc(c.list, func(e stepEvent) bool {
+		return e.group == questionEvents || e.Kind == event.KindCheckpointResumeUnsafe
+	})
+	d := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+	c.publish(questionEvents, event.KindQueryAsked, d)
+	c.publish(questionEvents, event.KindAgentParked, d)
 }
 
 // escalate reports a problem to a person, who decides how the agent continues.

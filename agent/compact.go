@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
@@ -219,6 +220,7 @@ func summaryGranted(s State, f Granted) (State, []Effect) {
 		return then([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(unsummed(s))
 	}
 	s.Open, s.Grant, s.Phase = true, f, Thinking
+	s.publishModelStarted()
 	return s, []Effect{s.callModel()}
 }
 
@@ -319,5 +321,6 @@ func folded(s State, summary string) (State, []Effect) {
 		}
 	}
 	next.Folding, next.Pause = Folding{}, Pause{N: s.Pause.N}
+	next.events.publishOnce(contextEvents, compactionOrder, event.KindContextCompacted, event.Compaction{})
 	return onward(next, f.As)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -82,9 +83,7 @@ func (s State) begin(i int) (State, Effect) {
 		return s.with(i, c), nil
 	case c.Name == askTool:
 		c.Stage = Running
-		s = s.with(i, c)
-		s.Phase, s.Parked, s.Query = Waiting, s.Now, s.question(c)
-		return s, s.Query
+		return s.with(i, c).park(s.question(c))
 	case c.delegate():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.clock()
 		e, why := s.delegation(c)
@@ -129,6 +128,9 @@ func started(s State, f Started) (State, []Effect) {
 // supervisor. A late result resolves a call that waits for a person.
 func returned(s State, f Returned) (State, []Effect) {
 	i := s.call(f.Call)
+	if s.events.returned = f; i >= 0 && f.Size != 0 && f.Ref == "" && s.Calls[i].Stage == Running {
+		s.events.publish(resultEvents, event.KindWarningRaised, event.Warning{What: "a whole result of " + s.Calls[i].Name + " was not kept", Call: f.Call})
+	}
 	if i < 0 || s.Phase != Acting && s.Phase != Waiting {
 		return s, nil
 	}

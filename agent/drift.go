@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
@@ -70,6 +71,7 @@ func (s State) halted() bool { return s.Drift.Query != "" && s.Query.Query == s.
 // does not change whether the agent continues.
 func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool) {
 	if f.Looked {
+		s = s.publishDrift(f.Found)
 		s.Drift.Found = f.Found
 	}
 	grave := s.grave()
@@ -109,13 +111,22 @@ func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool)
 // halt asks a person whether the agent may continue as recorded.
 func (s State) halt(from Phase) (State, []Effect) {
 	s.Asks++
-	if s.Query.Query == "" {
-		s.Parked = s.Now
-	}
-	s.Phase, s.Drift.From = Waiting, from
+	s.Drift.From = from
 	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks)
-	s.Query = Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.drifted(), DetailBytesMax)}
-	return s, []Effect{s.Query}
+	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.drifted(), DetailBytesMax)}
+	s, e := s.park(q)
+	return s, []Effect{e}
+}
+
+// publishDrift warns about the differences that the node has not reported before.
+func (s State) publishDrift(found map[string]string) State {
+	for _, k := range slices.Sorted(maps.Keys(found)) {
+		if old, known := s.Drift.Found[k]; !known || old != found[k] {
+			s.events.publish(driftEvents, event.KindWarningRaised, event.Warning{What: fmt.Sprintf("this node has another %s than the run was begun with", k),
+				Why: fmt.Sprintf("recorded %s, here %s", s.recorded(k), orNone(found[k]))})
+		}
+	}
+	return s
 }
 
 func (s State) drifted() string {
@@ -189,8 +200,8 @@ func (s State) askedAgain(q Park) (State, []Effect) {
 		s.Phase = Acting
 		return advance(s)
 	}
-	s.Phase, s.Query, s.Parked = Waiting, q, s.Now
-	return s, []Effect{q}
+	s, e := s.park(q)
+	return s, []Effect{e}
 }
 
 // agreed handles a person's answer about a difference.

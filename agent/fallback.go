@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -34,6 +35,7 @@ func fallback(s State, detail string) (State, []Effect) {
 		}
 		return finish(s, spec.Outcome{Reason: spec.ModelError, Text: s.found(), Partial: true, Detail: detail})
 	}
+	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.route().Name, To: s.chain()[next].Name, Error: s.events.cause})
 	s.Route, s.Retries, s.Pause = next, 0, Pause{N: s.Pause.N}
 	return nextTurn(s, spec.ModelFallback)
 }
@@ -52,7 +54,13 @@ func (s State) nextRoute() (int, bool) {
 // unpriced skips a fallback that the supervisor cannot cover: the run has a limit
 // in money, and the price of the model is unknown.
 func unpriced(s State, f Denied) (State, []Effect) {
-	return fallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.route().Name))
+	route := s.Route
+	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.route().Name)
+	s, fx := fallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.route().Name))
+	if s.Route != route {
+		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: "a fallback model was skipped", Why: s.events.cause})
+	}
+	return s, fx
 }
 
 // chain is the models of the task in the order in which they are tried.

@@ -53,9 +53,9 @@ func (r *reading) begin(task spec.Task, before ...agent.Fact) {
 // step steps a fact, and whatever asks for a lease or a summary after it.
 func (r *reading) step(f agent.Fact) {
 	r.t.Helper()
-	var fx []agent.Effect
-	r.s, fx = agent.Step(r.s, agent.Event{At: r.s.Now + 1, Life: "one", Fact: f})
-	for _, e := range fx {
+	var stepped agent.Output
+	r.s, stepped = agent.Step(r.s, agent.Event{At: r.s.Now + 1, Life: "one", Fact: f})
+	for _, e := range stepped.Effects {
 		switch e := e.(type) {
 		case agent.Reserve:
 			if r.s.Purpose == agent.ForSummary {
@@ -233,8 +233,8 @@ func TestTheFirstAskCoversARecalledJournal(t *testing.T) {
 	task.LoopOptions.Journal = true
 	var ask budget.Ask
 	s := step(agent.State{}, agent.Recalled{Past: "p", Messages: past})
-	_, fx := agent.Step(s, agent.Event{At: 1, Life: "one", Fact: agent.Submitted{Task: task}})
-	for _, e := range fx {
+	_, stepped := agent.Step(s, agent.Event{At: 1, Life: "one", Fact: agent.Submitted{Task: task}})
+	for _, e := range stepped.Effects {
 		if r, ok := e.(agent.Reserve); ok {
 			ask = r.Ask
 		}

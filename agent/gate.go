@@ -68,6 +68,7 @@ func (s State) gated(f Hooked) int {
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.weigh(c.Gate, c, f.Answers)
+	s = s.publishCallGate(f, c, v)
 	s = s.remark(v.remarks)
 	if c.Gate == spec.HookToolError {
 		return errorHooked(s, i, v)
@@ -156,14 +157,13 @@ func (s State) putCall() (State, Effect) {
 		return s, nil
 	}
 	c := s.Calls[first]
-	s.Phase, s.Parked = Waiting, s.Now
-	s.Query = Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
+	q := Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
 		Question: history.Clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
 			c.Name, history.Clip(c.Args, approvalShown), history.Clip(c.Person, approvalShown)), DetailBytesMax)}
 	if c.lost() {
-		s.Query.Question = history.Clip(s.Query.Question, DetailBytesMax-len(lostNote)) + lostNote
+		q.Question = history.Clip(q.Question, DetailBytesMax-len(lostNote)) + lostNote
 	}
-	return s, s.Query
+	return s.park(q)
 }
 
 const approvalShown = 1500

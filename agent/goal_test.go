@@ -38,9 +38,8 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 			if f, ok := e.Fact.(agent.Resumed); ok {
 				e.Life = f.Life
 			}
-			next, effects := agent.Step(s, e)
-			agent.Notes(s, e, next)
-			if err := holds(s, next, effects, began); err != nil {
+			next, stepped := agent.Step(s, e)
+			if err := holds(s, next, stepped.Effects, began); err != nil {
 				t.Fatalf("seed %d, step %d, %s: %v", seed, n, e.Fact.Kind(), err)
 			}
 			m := next.Task.LoopOptions

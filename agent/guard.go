@@ -62,6 +62,7 @@ func inputChecked(s State, why spec.Transition, v verdict) (State, []Effect) {
 func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
 	g := Gate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
 	s.Calls = calls
+	s = s.publishNewCalls()
 	if next, fx, busy := s.gate(spec.HookOutput, Hooking, g); busy {
 		return next, fx
 	}

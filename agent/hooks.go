@@ -107,16 +107,18 @@ func (s State) tell(p spec.HookPoint, key, tool string, d spec.HookData) (State,
 // hooked handles the answers of hooks: at a gate that is still open, or as a
 // remark for the next turn. Any other answer is late and has no effect.
 func hooked(s State, f Hooked) (State, []Effect) {
-	if s.halted() && f.Point.Gate() {
-		return s, nil // the gate asks again when the loop continues
-	}
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
-		return passed(s, f)
+		v := s.weigh(f.Point, Call{}, f.Answers)
+		if s = s.publishGate(f, v); s.halted() {
+			return s, nil // the gate asks again when the loop continues
+		}
+		return passed(s, v)
 	}
 	if i := s.gated(f); i >= 0 {
 		return callHooked(s, i, f)
 	}
 	if i := slices.Index(s.Rounds.Told, f.ID); i >= 0 && !f.Point.Gate() {
+		s = s.publishRemarks(f)
 		s.Rounds.Told = slices.Delete(slices.Clone(s.Rounds.Told), i, i+1)
 		if s.Phase != Done {
 			s = s.remark(f.Answers)
@@ -126,8 +128,8 @@ func hooked(s State, f Hooked) (State, []Effect) {
 }
 
 // passed continues after a gate outside of calls.
-func passed(s State, f Hooked) (State, []Effect) {
-	g, v := s.Gate, s.weigh(s.Gate.Point, Call{}, f.Answers)
+func passed(s State, v verdict) (State, []Effect) {
+	g := s.Gate
 	s.Gate = Gate{}
 	s = s.remark(v.remarks)
 	switch g.Point {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -141,6 +142,15 @@ func (j Journal) shown(at int) Journal {
 	return j
 }
 
+// editJournal replaces the journal.
+func (s State) editJournal(j Journal) State {
+	if j.Edits != s.Journal.Edits {
+		s.events.publishOnce(contextEvents, journalOrder, event.KindJournalUpdated, event.JournalUpdated{})
+	}
+	s.Journal = j
+	return s
+}
+
 // dynamic is the part of the system prompt after the cache breakpoint: the task's
 // own text, then the digest of the journal as of the last compaction, so that a
 // prefix that was sent stays the same.
@@ -176,7 +186,8 @@ func (s State) recollected() State {
 		}
 		for _, r := range m.Results {
 			if c := calls[r.Call]; !r.Error && s.journalTool(c.Name) {
-				s.Journal, _ = s.Journal.call(c.Name, c.Args)
+				j, _ := s.Journal.call(c.Name, c.Args)
+				s = s.editJournal(j)
 			}
 		}
 	}

@@ -23,17 +23,25 @@ func keeper() agent.State {
 // edit lets an agent call one journal tool, and returns what it reads.
 func edit(t *testing.T, s agent.State, tool string, args any) (agent.State, model.ToolResult) {
 	t.Helper()
+	s, r, _ := editEvents(t, s, tool, args)
+	return s, r
+}
+
+// editEvents is edit, with the events of the edit.
+func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State, model.ToolResult, []event.Event) {
+	t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
-	s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: string(raw)}}}}})
+	s, stepped := agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: agent.Replied{Lease: s.Lease,
+		Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: string(raw)}}}}}})
 	last := s.History[len(s.History)-1]
 	if len(last.Results) != 1 {
 		t.Fatalf("%s is not answered: %+v", tool, last)
 	}
-	return s, last.Results[0]
+	return s, last.Results[0], stepped.Events
 }
 
 // A journal fits beside everything else, whatever a model writes into it; what
@@ -76,9 +84,9 @@ func TestAJournalIsBounded(t *testing.T) {
 func TestTheDigestIsShort(t *testing.T) {
 	s := keeper()
 	long := strings.Repeat("größere Wörter ", 50)
-	s, _ = edit(t, s, "update_run_journal", map[string]any{"objective": long, "current_state": long, "handoff_next_action": long,
+	_, _, events := editEvents(t, s, "update_run_journal", map[string]any{"objective": long, "current_state": long, "handoff_next_action": long,
 		"blockers": []string{long[:400], "another"}, "verified_findings": []string{"old: " + long[:300], "newest: " + long[:300]}})
-	for _, e := range agent.Notes(agent.State{}, agent.Event{Fact: agent.Checkpoint{}}, s) {
+	for _, e := range events {
 		if d, ok := e.Data.(event.JournalUpdated); ok {
 			if n := utf8.RuneCountInString(d.Digest); n > agent.DigestMax || n < 300 || !strings.Contains(d.Digest, "found: newest") || strings.Contains(d.Digest, "another") {
 				t.Errorf("%d characters: %s", n, d.Digest)
@@ -107,10 +115,10 @@ func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 		next = step(next, part)
 	}
 	next = step(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
-	after, effects := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
-	call, ok := effects[0].(agent.CallModel)
+	after, stepped := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
+	call, ok := stepped.Effects[0].(agent.CallModel)
 	if !ok {
-		t.Fatalf("%T", effects[0])
+		t.Fatalf("%T", stepped.Effects[0])
 	}
 	if err := strictRequest(call.Request); err != nil {
 		t.Fatalf("%v\n%s", err, messages(call.Request.Messages))

@@ -66,7 +66,7 @@ func (s State) journaled(c Call) (State, Call) {
 	if err != nil {
 		return s, c.fail(err.Error() + "; the journal was not changed")
 	}
-	s.Journal = j
+	s = s.editJournal(j)
 	text := j.whole()
 	if c.Name != journalGet {
 		text = "noted"

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/schema"
@@ -161,6 +162,11 @@ func messaged(s State, f Messaged) (State, []Effect) {
 		s = s.credit(s.Away[i].Born, f.WorkedMS)
 		s.Away = slices.Delete(slices.Clone(s.Away), i, i+1)
 	}
+	if f.Call != "" {
+		s.events.publish(peerEvents, event.KindDelegationFinished, event.ToolCall{Call: f.Call, Tool: delegateTool, Child: f.From, Error: f.Error, Bytes: len(f.Text), Text: f.Text})
+	} else {
+		s.events.publish(peerEvents, event.KindMessageAgent, event.AgentSaid{From: f.From, Name: f.Name, Text: f.Text, Bytes: len(f.Text)})
+	}
 	s.Mail = append(slices.Clip(s.Mail), f) //mutant:background-result-unread
 	return s.stirred()                      //mutant:idle-not-woken
 }
@@ -226,6 +232,11 @@ func linger(s State) (State, []Effect) {
 	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
 		return nextTurn(s, spec.Steering)
 	}
+	ids := make([]spec.ID, len(s.Away))
+	for i, a := range s.Away {
+		ids[i] = a.Child
+	}
+	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
 	s.Phase, s.Idle = Waiting, true
 	s.Useless, s.Cuts = 0, 0
 	return s, nil

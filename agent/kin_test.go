@@ -74,9 +74,9 @@ func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
 			Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{Kin: true}, Tools: []model.ToolSpec{agent.SendSpec()}}},
 			agent.Granted{Lease: 1, Output: 100, Calls: 9})
 		text := strings.Repeat("x", agent.MessageBytesMax+extra)
-		_, fx := agent.Step(s, agent.Event{N: 3, Fact: agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
+		_, stepped := agent.Step(s, agent.Event{N: 3, Fact: agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
 			Calls: []model.ToolCall{{Name: "send_message", Args: `{"to":"root-1-0","text":"` + text + `"}`}}}}}})
-		sent := slices.ContainsFunc(fx, func(e agent.Effect) bool { _, ok := e.(agent.Send); return ok })
+		sent := slices.ContainsFunc(stepped.Effects, func(e agent.Effect) bool { _, ok := e.(agent.Send); return ok })
 		if sent == refused {
 			t.Errorf("%d bytes: sent %t", len(text), sent)
 		}

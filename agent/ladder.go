@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -71,6 +72,7 @@ func (s State) climbed(r Rung, counts bool) State {
 	s.Ladder.Rung, s.Ladder.Turn = r, s.Turn
 	if counts {
 		s.Ladder.Used++
+		s.events.publishOnce(contextEvents, recoveryOrder, event.KindRecoveryFired, event.Recovery{})
 	}
 	return s
 }

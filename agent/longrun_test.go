@@ -77,7 +77,8 @@ func (l *longRun) step(f agent.Fact) {
 	l.t.Helper()
 	before := l.s
 	e := agent.Event{At: l.s.Now + 10, Life: "a", Fact: f}
-	l.s, l.pending = agent.Step(before, e)
+	next, stepped := agent.Step(before, e)
+	l.s, l.pending = next, stepped.Effects
 	if l.s.Fold.Upto != before.Fold.Upto {
 		l.folds++
 	}

@@ -191,9 +191,9 @@ func TestAnEventOfAHookIsBounded(t *testing.T) {
 	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
 	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
 		Answers: []spec.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*spec.HookTextMax)}}}}
-	after, _ := agent.Step(s, e)
+	_, stepped := agent.Step(s, e)
 	fired := 0
-	for _, n := range agent.Notes(s, e, after) {
+	for _, n := range stepped.Events {
 		if d, ok := n.Data.(event.HookFired); ok {
 			if fired++; len(d.Text) > spec.HookTextMax+10 {
 				t.Errorf("the event has %d bytes of text", len(d.Text))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -100,12 +101,14 @@ func barred(s State, f Barred) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
+	s.events.cause = f.Why
+	s.publishUnanswered(Failed{Class: model.RateLimit, Detail: f.Why})
 	why := "the gate is closed"
 	if f.Why != "" {
 		why += ": " + f.Why
 	}
 	if s.patience() == 0 && s.Cancel == nil {
-		return failed(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
+		return unanswered(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}
 	s, fx := s.unused()
 	if s.Cancel != nil {
@@ -134,6 +137,8 @@ func atGate(s State, why string, afterMS int64) (State, []Effect) {
 	}
 	s.Pause.N++
 	s.Pause.Waiting = true
+	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calling(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
+		Refused: s.Pause.Refused, LeftMS: end - s.Now})
 	s.Phase, s.Transition = Waiting, spec.ModelRetry
 	return s, s.atTheGate()
 }
@@ -171,6 +176,7 @@ func waited(s State) (State, []Effect) {
 	if due := s.impatientAt(); s.Now < due { //mutant:patience-without-end
 		return s, []Effect{Arm{Timer: gateTimer, Due: due}}
 	}
+	s.events.cause = s.Pause.Why
 	return then([]Effect{LeaveGate{}})(impatient(s))
 }
 

@@ -75,9 +75,9 @@ func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 		var s agent.State
 		for len(r.data) > 0 {
 			r.s = s
-			var effects []agent.Effect
-			s, effects = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()})
-			for _, fx := range effects {
+			var stepped agent.Output
+			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()})
+			for _, fx := range stepped.Effects {
 				if e, ok := fx.(agent.RunHooks); ok {
 					asked[e.Point]++
 				}

@@ -206,9 +206,8 @@ func walk(data []byte, task *spec.Task) error {
 		if f, ok := e.Fact.(agent.Resumed); ok {
 			e.Life = f.Life
 		}
-		next, effects := agent.Step(s, e)
-		agent.Notes(s, e, next)
-		if err := holds(s, next, effects, began); err != nil {
+		next, stepped := agent.Step(s, e)
+		if err := holds(s, next, stepped.Effects, began); err != nil {
 			return fmt.Errorf("step %d, %s in phase %q: %w\n%s", n, e.Fact.Kind(), s.Phase, err, messages(next.History))
 		}
 		s = next
@@ -362,9 +361,9 @@ func TestInputBound(t *testing.T) {
 				e.Reply.UsageKnown = false // a prefix that was reported is taken at its word
 				f = e
 			}
-			var effects []agent.Effect
-			s, effects = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: f})
-			for _, fx := range effects {
+			var stepped agent.Output
+			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: f})
+			for _, fx := range stepped.Effects {
 				switch e := fx.(type) {
 				case agent.Reserve:
 					asked[e.Lease] = e.Ask.Input

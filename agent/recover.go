@@ -14,9 +14,7 @@ import (
 // useless handles a reply without content: the reply stays in the record as a
 // tombstone, costs a turn, and the loop explains the error to the model.
 func useless(s State, what string) (State, []Effect) {
-	s.History = slices.Clone(s.History)
-	s.History[len(s.History)-1].Tombstone = true
-	s = s.say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.check.names + "."})
+	s = s.tombstoneNewest().say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.check.names + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
@@ -61,13 +59,20 @@ func (s State) said() string {
 	return strings.Join(pieces, "")
 }
 
-// failed handles an attempt without an answer: the partial reply stays in the
-// record as a tombstone, the reservation is settled, and the loop tries again as
-// far as the class and the limits allow.
+// failed handles an attempt that the model did not answer.
 func failed(s State, f Failed) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
+	s.events.cause = fmt.Sprintf("%s: %s", f.Class, f.Detail)
+	s.publishUnanswered(f)
+	return unanswered(s, f)
+}
+
+// unanswered recovers from an attempt without an answer: the partial reply stays in the
+// record as a tombstone, the reservation is settled, and the loop tries again as
+// far as the class and the limits allow.
+func unanswered(s State, f Failed) (State, []Effect) {
 	s.ModelMS += f.TookMS
 	if s.Purpose == ForSummary {
 		return unsummarized(s, f)
@@ -84,8 +89,7 @@ func failed(s State, f Failed) (State, []Effect) {
 	anchor, waits := s.Anchor, s.waits(f)
 	s, _ = s.keep(f.Reply)
 	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone { //mutant:failed-partial-is-kept
-		s.History = slices.Clone(s.History)
-		s.History[n].Tombstone = true
+		s = s.tombstoneNewest()
 	}
 	s, fx := s.settle(f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -36,6 +37,9 @@ func (Released) Kind() string { return "released" }
 // resumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
 func resumed(s State, f Resumed) (State, []Effect) {
+	if s.Phase != "" && s.Phase != Done && s.Life != "" && !s.Rested {
+		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Life: f.Life})
+	}
 	again := s.Life
 	s.Life, s.Node = f.Life, f.Node
 	whole := s.Released // the previous activation began nothing that has not ended
@@ -187,13 +191,11 @@ func (s State) neverBegun() State {
 // unknownOutcome asks a person: a side effect began, and the log does not show
 // whether it completed. A late result resolves the question.
 func unknownOutcome(s State, c Call) (State, Effect) {
-	s.Phase, s.Parked = Waiting, s.Now
-	s.Query = Park{ //mutant:parked-without-a-question
+	return s.park(Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
 			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
-	}
-	return s, s.Query
+	})
 }
 
 // unpark continues after the wait for a person, which does not count as the agent's time.
@@ -209,6 +211,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
 	}
+	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision})
 	if s.halted() {
 		return agreed(s, f)
 	}
@@ -220,6 +223,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	s, fx := s.unpark()
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
+		s.events.publishApproval(c, f)
 		return then(fx)(advance(s.with(i, s.decided(c, f).confessing())))
 	}
 	if c.Name == askTool {

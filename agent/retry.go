@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -26,6 +27,8 @@ func again(s State, i int, f Returned) (State, []Effect) {
 	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries] //mutant:tool-backoff
 	c.Tries++
 	c.Result = model.ToolResult{Call: c.ID, Text: f.Text, Error: true}
+	s.events.publish(retryEvents, event.KindToolRetry, event.ToolRetry{Call: c.ID, Tool: c.Name, Class: c.Class, Attempt: f.Attempt, Text: f.Text, TookMS: f.TookMS,
+		WaitMS: c.Due - s.Now, Left: min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax) - c.Tries + 1})
 	s, fx := advance(s.with(i, c))
 	return s, append([]Effect{Arm{Timer: callTimer + c.ID, Due: c.Due}}, fx...)
 }

@@ -76,8 +76,8 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 		for len(r.data) > 0 {
 			r.s = s
 			e := agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()}
-			next, effects := agent.Step(s, e)
-			for _, n := range agent.Notes(s, e, next) {
+			next, stepped := agent.Step(s, e)
+			for _, n := range stepped.Events {
 				switch d := n.Data.(type) {
 				case event.Recovery:
 					seen[d.Stage]++
@@ -90,7 +90,7 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 					seen["journal"]++
 				}
 			}
-			for _, fx := range effects {
+			for _, fx := range stepped.Effects {
 				if c, ok := fx.(agent.CallModel); ok && c.Request.NoTools && c.Request.Tools == nil && next.Purpose == agent.ForSummary {
 					seen["summary"]++
 				}

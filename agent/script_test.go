@@ -115,11 +115,11 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	before := p.state
 	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
 	e.Told, e.Damaged = told(f) || d.Cmd == "answer", d.HasArg("damaged")
-	after, effects := agent.Step(before, e)
+	after, stepped := agent.Step(before, e)
 	p.state = after
 	var b strings.Builder
 	b.WriteString(where(after))
-	for _, fx := range effects {
+	for _, fx := range stepped.Effects {
 		b.WriteString("  " + effect(fx) + "\n")
 		if call, ok := fx.(agent.CallModel); ok {
 			p.call = call
@@ -128,7 +128,7 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 			}
 		}
 	}
-	notes := agent.Notes(before, e, after)
+	notes := stepped.Events
 	p.heard.add(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {

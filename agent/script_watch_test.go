@@ -51,8 +51,8 @@ func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []event.LoopD
 	var found []event.LoopDetected
 	next := func(f agent.Fact) {
 		e := agent.Event{At: s.Now, Life: "a", Fact: f}
-		after, _ := agent.Step(s, e)
-		for _, n := range agent.Notes(s, e, after) {
+		after, stepped := agent.Step(s, e)
+		for _, n := range stepped.Events {
 			if l, ok := n.Data.(event.LoopDetected); ok {
 				found = append(found, l)
 			}

@@ -103,8 +103,9 @@ type State struct {
 	Sent     int // asks to the supervisor
 	Received int // messages of the supervisor
 
-	check *checker // compiled schemas of Task.Tools, derived from them
-	tape  *tape    // of History
+	check  *checker   // compiled schemas of Task.Tools, derived from them
+	tape   *tape      // of History
+	events stepEvents // of the step under way
 }
 
 // Purpose is what a model call is for.
@@ -178,7 +179,19 @@ func (s State) say(m model.Message) State {
 		s.History, s.tape = grown, &tape{taken: n}
 	}
 	s.tape.taken++
+	s.events.publishMessage(n, m)
 	s.History = append(s.History, m)
+	return s
+}
+
+// tombstoneNewest makes the newest message a tombstone.
+func (s State) tombstoneNewest() State {
+	n := len(s.History) - 1
+	if !s.History[n].Tombstone {
+		s.events.publishTombstone(n, s.History[n])
+	}
+	s.History = slices.Clone(s.History)
+	s.History[n].Tombstone = true
 	return s
 }
 
@@ -199,8 +212,9 @@ func (s State) call(id string) int {
 	return slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == id })
 }
 
-// with replaces one call.
+// with replaces one call, and publishes its progress.
 func (s State) with(i int, c Call) State {
+	s = s.publishProgress(i, c)
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	s.Calls[i] = c
 	return s

@@ -1,11 +1,11 @@
 package agent
 
-// Step is the agent loop: it takes one event and returns the next state and the
-// effects. An event that has no meaning in the current phase changes only the
+// Step is the agent loop: it takes one event and returns the next state, the effects,
+// and the events for observers. An event that has no meaning in the current phase changes only the
 // clock. Step panics on a Fact that it does not know: that is a bug of this
 // program, never of a log (unknown kinds do not decode).
-func Step(s State, e Event) (State, []Effect) {
-	last := s.Now
+func Step(s State, e Event) (State, Output) {
+	before, last := s, s.Now
 	s.Now = max(s.Now, e.At)
 	if e.Told {
 		s.Received++
@@ -21,7 +21,8 @@ func Step(s State, e Event) (State, []Effect) {
 	if s.Phase != "" && !s.countsWork() { // older rules have none of these
 		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
 	}
-	return s, fx
+	s, events := s.publishedEvents(before)
+	return s, Output{Effects: fx, Events: events}
 }
 
 // step handles one event, whatever the clocks say.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
@@ -55,6 +56,7 @@ func proposeStop(s State) (State, []Effect) {
 	s.Useless, s.Cuts = 0, 0
 	s.Phase = Stopping
 	s.Proposal++
+	s.events.publish(stopEvents, event.KindStopProposed, event.Stop{Proposal: s.Proposal})
 	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
 }
 
@@ -69,6 +71,7 @@ func stopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if !s.proposes(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
+	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal})
 	s.Vetoes = 0
 	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return nextTurn(s.reopened(), spec.Steering)
@@ -82,6 +85,9 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	if !s.proposes(f.Proposal) {
 		return s, nil
 	}
+	turn := s.Turn
+	s.events.entryTurn = &turn
+	s.events.publish(entryEvents, event.KindStopVetoed, event.Stop{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
 	s.Vetoes++
 	if f.Final {
 		return finish(s, spec.Outcome{Reason: spec.Vetoed, Text: s.answer(), Partial: true, Detail: f.Why})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
@@ -91,6 +92,7 @@ func watched(s State, calls []Call, why spec.Transition) (next State, then spec.
 	s.Habits.Loops++
 	s.Habits.Loop, s.Habits.Calm = loop, 0
 	s.Habits.Level = min(s.Habits.Level+1, forced)
+	s.events.publish(loopEvents, event.KindLoopDetected, event.LoopDetected{Tier: string(loop.Tier), Tool: loop.Tool, Times: loop.Times})
 	if ending, _ := s.spent(); ending != "" {
 		return s, why, nil, false // a limit ends it now
 	}

@@ -1,6 +1,9 @@
 package agent
 
-import "github.com/troupe-run/troupe/agent/spec"
+import (
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+)
 
 // woke handles a timer: it counts only if the stamp of its entry confirms that it is due.
 func woke(s State, f Woke) (State, []Effect) {
@@ -11,6 +14,9 @@ func woke(s State, f Woke) (State, []Effect) {
 	case softTimer:
 		if due := s.Began + s.Task.Limits.SoftMS; s.Now < due {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
+		}
+		if !s.Soft {
+			s.events.publish(entryEvents, event.KindLimitSoft, event.LimitReached{What: "wall clock"})
 		}
 		s.Soft = true
 		return s.stirred()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
@@ -23,7 +24,10 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	s.check.hooks = patterns(s.Task.LoopOptions.Hooks)
 	s.check.answer = schemaOf(s.Task.LoopOptions.Require.Schema)
 	s.Began = s.Now
-	s = s.adopt().recollected().say(firstMessage(f.Task))
+	s = s.adopt().recollected()
+	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
+		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
+	s = s.say(firstMessage(f.Task))
 	s, fx, busy := compact(s, "") // of the history with which it begins
 	if !busy {
 		s, fx = beforeModel(s, "")
@@ -97,12 +101,6 @@ func reserve(s State, why spec.Transition) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// closing begins the one closing turn that a run has left when a limit cuts it short.
-func closing(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
-	s.Ending = ending
-	return beforeModel(s, why)
-}
-
 // ask is the most that the next turn may cost.
 func (s State) ask() budget.Ask {
 	l := s.Task.Limits
@@ -150,6 +148,8 @@ func granted(s State, f Granted) (State, []Effect) {
 	if f.Closing && s.Ending == "" {
 		s.Ending, s.Transition = f.Why, spec.ClosingTurn
 	}
+	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Lease: f.Lease, MaxOutput: f.Output})
+	s.publishModelStarted()
 	if text := closingText(s.Ending); s.Ending != "" && s.History[len(s.History)-1].Text != text {
 		s = s.sayToo(text)
 	}
@@ -179,20 +179,6 @@ func (s State) form() string {
 		return ""
 	}
 	return s.Task.LoopOptions.Require.Schema
-}
-
-const (
-	closingPrompt = "Stop here: %s. Call no more tools. Say what you found so far, and what is left undone."
-	closingWhyMax = 64
-)
-
-func closingText(why spec.Reason) string {
-	word := map[spec.Reason]string{spec.TokenBudget: "tokens", spec.CostBudget: "money", spec.MaxTurns: "turns", spec.MaxToolCalls: "tool calls",
-		spec.Timeout: "time"}[why]
-	if word == "" {
-		return fmt.Sprintf(closingPrompt, "the supervisor of this run asks for the end")
-	}
-	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
 }
 
 // denied ends the loop without another call: the loop itself reports the findings so far.
@@ -228,6 +214,7 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease { //mutant:reply-of-its-lease
 		return s, nil
 	}
+	s.publishAttempt(event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
 	s.Pause = Pause{N: s.Pause.N}
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn
@@ -300,7 +287,7 @@ func (s State) take(r model.Reply) (State, []Call) {
 	// A message without content stays in the record, and no provider accepts it back.
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.say(m)
-	s.Calls = nil
+	s.Calls, s.events.replied = nil, true
 	return s, s.hold(s.limit(calls))
 }
 
@@ -321,17 +308,6 @@ func (s State) settle(r model.Reply, calls int) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// closed ends a run after its closing turn. Calls that the model made nevertheless
-// are answered, so that the history stays well formed.
-func closed(s State, text string, calls []Call) (State, []Effect) {
-	text = history.Clip(text, AnswerBytesMax)
-	s = s.refuse(calls, "not run: this was the closing turn")
-	if strings.TrimSpace(text) == "" {
-		text = s.found()
-	}
-	return finish(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
-}
-
 // refuse answers every call with the same error.
 func (s State) refuse(calls []Call, text string) State {
 	if len(calls) == 0 {
@@ -341,6 +317,7 @@ func (s State) refuse(calls []Call, text string) State {
 	for i, c := range calls {
 		results[i] = model.ToolResult{Call: c.ID, Text: text, Error: true}
 	}
+	s = s.publishRefusal(calls, results)
 	return s.say(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
@@ -377,6 +354,8 @@ func finish(s State, o spec.Outcome) (State, []Effect) {
 		o.Journal = s.Journal.whole()
 	}
 	s.Phase, s.Outcome = Done, o
+	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
+		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, s.lastWord())
 }
 

@@ -90,7 +90,10 @@ func converse(t *testing.T, text string) (l leased) {
 	t.Helper()
 	s, c := agent.State{}, counter{}
 	var fx []agent.Effect
-	step := func(f agent.Fact) { s, fx = agent.Step(s, agent.Event{At: s.Now + 10, Life: "a", Fact: f}) }
+	step := func(f agent.Fact) {
+		next, stepped := agent.Step(s, agent.Event{At: s.Now + 10, Life: "a", Fact: f})
+		s, fx = next, stepped.Effects
+	}
 	step(agent.Resumed{Life: "a"})
 	step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: piece(text, 1, 300), System: "You read carefully, and say what you have read.",
 		Model: spec.Model{Name: "m/one"}, Limits: spec.Limits{Turns: readTurns + 2},

@@ -13,7 +13,7 @@ import (
 type Agent struct {
 	Addr  mailbox.Address
 	State agent.State
-	// Watch makes every step produce notes; without it, steps do not pay for them.
+	// Watch makes Step return the events of the step.
 	Watch bool
 }
 
@@ -34,10 +34,10 @@ func (a *Agent) Step(f Fact) Stepped {
 	}
 	before := a.State
 	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
-	next, effects := agent.Step(before, e)
+	next, stepped := agent.Step(before, e)
 	a.State = next
 	var out Stepped
-	for _, fx := range effects {
+	for _, fx := range stepped.Effects {
 		ask, ok := fx.(agent.Ask)
 		if !ok {
 			out.World = append(out.World, fx)
@@ -52,7 +52,7 @@ func (a *Agent) Step(f Fact) Stepped {
 		out.Messages = append(out.Messages, OutboxMessage{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body, Hold: hold})
 	}
 	if a.Watch {
-		for _, n := range agent.Notes(before, e, next) {
+		for _, n := range stepped.Events {
 			out.Notes = append(out.Notes, Note{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
 		}
 	}

@@ -40,8 +40,8 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 	}
 	var seen []future
 	for _, fact := range facts {
-		next, fx := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
-		seen = append(seen, future{next, fx, canonEffects(canonAgent(nil, &next), fx)})
+		next, stepped := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		seen = append(seen, future{next, stepped.Effects, canonEffects(canonAgent(nil, &next), stepped.Effects)})
 		// One step further, so that two futures grow from one transcript.
 		agent.Step(next, agent.Event{N: f.N + 1, At: from.Now, Life: from.Life, Fact: agent.Canceled{Why: "later", Now: true}})
 	}
@@ -51,8 +51,8 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 		}
 	}
 	for _, fact := range stale(from) {
-		next, fx := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
-		if len(fx) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
+		next, stepped := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		if len(stepped.Effects) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
 			j.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
 		}
 	}

@@ -163,9 +163,9 @@ func (d *future) step(t *testing.T, f agent.Fact, at int64) {
 		clear(d.hooks) // its process is gone, with what it had in hand
 		clear(d.timers)
 	}
-	var effects []agent.Effect
-	d.state, effects = agent.Step(d.state, agent.Event{At: max(at, d.state.Now+1), Life: next, Fact: f})
-	for _, fx := range effects {
+	var stepped agent.Output
+	d.state, stepped = agent.Step(d.state, agent.Event{At: max(at, d.state.Now+1), Life: next, Fact: f})
+	for _, fx := range stepped.Effects {
 		d.take([]any{fx})
 		if call, ok := fx.(agent.CallModel); ok && d.bad == nil {
 			delete(d.killed, "model")

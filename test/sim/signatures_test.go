@@ -27,9 +27,9 @@ func TestSignaturesGoToTheirIssuerOnly(t *testing.T) {
 	var s agent.State
 	var sent *agent.CallModel
 	do := func(f agent.Fact) {
-		var fx []agent.Effect
-		s, fx = agent.Step(s, agent.Event{Life: "a", Fact: f})
-		for _, e := range fx {
+		var stepped agent.Output
+		s, stepped = agent.Step(s, agent.Event{Life: "a", Fact: f})
+		for _, e := range stepped.Effects {
 			if call, ok := e.(agent.CallModel); ok {
 				sent = &call
 				if err := j.request(t, call.Request); err != nil {

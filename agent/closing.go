@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// closing begins the one closing turn that a run has left when a limit cuts it short.
+func closing(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
+	s.Ending = ending
+	return beforeModel(s, why)
+}
+
+const (
+	closingPrompt = "Stop here: %s. Call no more tools. Say what you found so far, and what is left undone."
+	closingWhyMax = 64
+)
+
+func closingText(why spec.Reason) string {
+	word := map[spec.Reason]string{spec.TokenBudget: "tokens", spec.CostBudget: "money", spec.MaxTurns: "turns", spec.MaxToolCalls: "tool calls",
+		spec.Timeout: "time"}[why]
+	if word == "" {
+		return fmt.Sprintf(closingPrompt, "the supervisor of this run asks for the end")
+	}
+	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
+}
+
+// closed ends a run after its closing turn. Calls that the model made nevertheless
+// are answered, so that the history stays well formed.
+func closed(s State, text string, calls []Call) (State, []Effect) {
+	text = history.Clip(text, AnswerBytesMax)
+	s = s.refuse(calls, "not run: this was the closing turn")
+	if strings.TrimSpace(text) == "" {
+		text = s.found()
+	}
+	return finish(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
+}
