@@ -21,8 +21,8 @@ import (
 // deadline ends a test that waits for something that does not come.
 const deadline = 60 * time.Second
 
-// stage is a node over some Post with a scripted model, for one test.
-type stage struct {
+// testNode is a node over some Post with a scripted model, for one test.
+type testNode struct {
 	t      *testing.T
 	node   *actors.Node
 	over   chan event.Result
@@ -34,7 +34,7 @@ type stage struct {
 	onWhole func(address, kind string)
 }
 
-func play(t *testing.T, post mailbox.Post, lease uint64, text string, tools ...tool.Tool) *stage {
+func playRun(t *testing.T, post mailbox.Post, lease uint64, text string, tools ...tool.Tool) *testNode {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
 	if err != nil {
@@ -43,7 +43,7 @@ func play(t *testing.T, post mailbox.Post, lease uint64, text string, tools ...t
 	return playClient(t, post, lease, sc.Client(""), tools...)
 }
 
-func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *stage {
+func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *testNode {
 	t.Helper()
 	set, err := tool.NewSet(tools...)
 	if err != nil {
@@ -57,9 +57,9 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 }
 
 // stageOf starts a node that is watched.
-func stageOf(t *testing.T, cfg actors.Config) *stage {
+func stageOf(t *testing.T, cfg actors.Config) *testNode {
 	t.Helper()
-	s := &stage{t: t, over: make(chan event.Result, 16), seen: make(chan event.Published, 4096)}
+	s := &testNode{t: t, over: make(chan event.Result, 16), seen: make(chan event.Published, 4096)}
 	cfg.Over = func(_ string, r event.Result) { s.over <- r }
 	cfg.Events = func(e event.Published) {
 		if s.onEvent != nil {
@@ -82,20 +82,20 @@ func stageOf(t *testing.T, cfg actors.Config) *stage {
 	return s
 }
 
-// result waits for the end of the run.
-func (s *stage) result() event.Result {
+// awaitResult waits for the end of the run.
+func (s *testNode) awaitResult() event.Result {
 	s.t.Helper()
 	select {
 	case r := <-s.over:
 		return r
 	case <-time.After(deadline):
-		s.t.Fatalf("the run did not end; events: %s", s.kinds())
+		s.t.Fatalf("the run did not end; events: %s", s.eventKinds())
 		return event.Result{}
 	}
 }
 
-// await returns the next event of a kind.
-func (s *stage) await(kind string) event.Published {
+// awaitEvent returns the next event of a kind.
+func (s *testNode) awaitEvent(kind string) event.Published {
 	s.t.Helper()
 	late := time.After(deadline)
 	for {
@@ -105,12 +105,12 @@ func (s *stage) await(kind string) event.Published {
 				return e
 			}
 		case <-late:
-			s.t.Fatalf("no %s; events: %s", kind, s.kinds())
+			s.t.Fatalf("no %s; events: %s", kind, s.eventKinds())
 		}
 	}
 }
 
-func (s *stage) kinds() string {
+func (s *testNode) eventKinds() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := ""
@@ -120,7 +120,7 @@ func (s *stage) kinds() string {
 	return text
 }
 
-func opened(run string, tools ...tool.Tool) supervisor.Opened {
+func openedRun(run string, tools ...tool.Tool) supervisor.Opened {
 	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss", Rules: spec.Rules,
 		Definitions: []supervisor.Definition{{Name: "boss", System: "agent: boss"}, {Name: "helper", System: "agent: helper"}},
 		Model:       spec.Model{Name: "script/test"}, Limits: spec.RunLimits{Tokens: 100_000}}
@@ -130,38 +130,38 @@ func opened(run string, tools ...tool.Tool) supervisor.Opened {
 	return o
 }
 
-// echo is a tool of a class that says what it was told.
-type echo struct {
+// echoTool is a tool of a class that says what it was told.
+type echoTool struct {
 	name  string
 	class model.Class
 	call  func(context.Context, tool.Call) (tool.Result, error)
 }
 
-func (e echo) Spec() model.ToolSpec {
+func (e echoTool) Spec() model.ToolSpec {
 	return model.ToolSpec{Name: e.name, Class: e.class, Schema: `{"type":"object"}`}
 }
 
-func (e echo) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (e echoTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if e.call != nil {
 		return e.call(ctx, c)
 	}
 	return tool.Result{Text: "echo " + string(c.Args)}, nil
 }
 
-var delegate = echo{name: "delegate", class: model.Read}
+var delegate = echoTool{name: "delegate", class: model.Read}
 
 func TestARunWithOneToolEndsCompleted(t *testing.T) {
-	look := echo{name: "look", class: model.Read}
-	s := play(t, memory.New(memory.Config{}), 1, `
+	look := echoTool{name: "look", class: model.Read}
+	s := playRun(t, memory.New(memory.Config{}), 1, `
 agents:
   boss:
     - calls: [{name: look, args: {at: here}}]
     - text: "found {{last}}"
 `, look)
-	if err := s.node.Open(context.Background(), opened("r1", look)); err != nil {
+	if err := s.node.Open(context.Background(), openedRun("r1", look)); err != nil {
 		t.Fatal(err)
 	}
-	r := s.result()
+	r := s.awaitResult()
 	if r.Reason != spec.Completed || r.Text != `found echo {"at":"here"}` || r.Budget.Reserved != 0 || r.Turns != 2 {
 		t.Fatalf("result: %+v", r)
 	}
@@ -169,7 +169,7 @@ agents:
 
 //behaviour:shows H1
 func TestAChildAnswersItsParentLikeATool(t *testing.T) {
-	s := play(t, memory.New(memory.Config{}), 1, `
+	s := playRun(t, memory.New(memory.Config{}), 1, `
 agents:
   boss:
     - calls: [{name: delegate, args: {agent: helper, task: one}}, {name: delegate, args: {agent: helper, task: two}}]
@@ -177,10 +177,10 @@ agents:
   helper:
     - text: "did {{task}}"
 `, delegate)
-	if err := s.node.Open(context.Background(), opened("r1", delegate)); err != nil {
+	if err := s.node.Open(context.Background(), openedRun("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
-	r := s.result()
+	r := s.awaitResult()
 	if r.Text != "heard did one and did two" || len(r.Agents) != 3 {
 		t.Fatalf("result: %+v", r)
 	}
@@ -189,9 +189,9 @@ agents:
 // A child that is delegated to with fork hears its parent's history before its
 // task, through both logs (D6).
 func TestAChildBeginsWithItsParentsHistory(t *testing.T) {
-	look := echo{name: "look", class: model.Read}
+	look := echoTool{name: "look", class: model.Read}
 	post := memory.New(memory.Config{})
-	s := play(t, post, 1, `
+	s := playRun(t, post, 1, `
 agents:
   boss:
     - calls: [{name: look, args: {at: here}}]
@@ -201,10 +201,10 @@ agents:
     - text: "knows nothing"
     - text: "was asked {{task}} and {{user}}, and saw {{last}}"
 `, look, delegate)
-	if err := s.node.Open(context.Background(), opened("r1", look, delegate)); err != nil {
+	if err := s.node.Open(context.Background(), openedRun("r1", look, delegate)); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Text != `heard was asked do it and check it, and saw echo {"at":"here"}` {
+	if r := s.awaitResult(); r.Text != `heard was asked do it and check it, and saw echo {"at":"here"}` {
 		t.Fatalf("result: %+v", r)
 	}
 	if kinds := logKinds(t, post, "r1.root-2-0"); !slices.Contains(kinds, "recalled") {

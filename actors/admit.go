@@ -12,17 +12,17 @@ import (
 // pressedLinger is the idle timeout of waiting actors while runs are queued.
 const pressedLinger = 2 * time.Second
 
-// press says that runs are queued because memory is short.
-type press struct{}
+// passivateEarly says that runs are queued because memory is short.
+type passivateEarly struct{}
 
 // Press asks actors that wait for a person or a child to passivate soon, because runs are
 // queued. A supervisor is asked only while its run is parked, because it receives a message
 // for every turn.
-func (n *Node) Press() { n.system.Root.Send(n.router, press{}) }
+func (n *Node) Press() { n.system.Root.Send(n.router, passivateEarly{}) }
 
-// admitted reports whether an address has a shell or may get one: the actors of a queued
+// isAdmitted reports whether an address has a shell or may get one: the actors of a queued
 // run may not (see Config.Admit).
-func (r *router) admitted(m mailbox.Message) bool {
+func (r *router) isAdmitted(m mailbox.Message) bool {
 	if r.cfg.Admit == nil || r.shells[m.To] != nil {
 		return true
 	}
@@ -35,17 +35,17 @@ func (r *router) admitted(m mailbox.Message) bool {
 	return r.cfg.Admit(m)
 }
 
-// pressed asks the shells to passivate that have read no entry for pressedLinger.
-func (r *router) pressed(c actor.Context) {
+// askEarlyPassivation asks the shells to passivate that have read no entry for pressedLinger.
+func (r *router) askEarlyPassivation(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
-		if p.pid == nil || p.silent || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < pressedLinger {
+		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < pressedLinger {
 			continue
 		}
 		if asked++; asked > restsAtOnce {
 			return // the next press asks the others
 		}
 		p.touched = now
-		c.Send(p.pid, fact{activation.Passivate{Early: true}})
+		c.Send(p.pid, factMessage{activation.Passivate{Early: true}})
 	}
 }

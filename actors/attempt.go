@@ -19,21 +19,21 @@ import (
 func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perform) {
 	k := p.Key
 	w := s.state.Own("replied", k, nil)
-	ctx, deliver := s.work.begin(s.ctx, k), s.deliver(c)
-	emit := s.deltas(e)
+	ctx, deliver := s.work.beginWork(s.ctx, k), s.resultSender(c)
+	emit := s.streamDeltas(e)
 	find, counts, mayBegin, at := s.cfg.Model, s.state.Agent.State.Counts(), s.mayBegin(p.Lease), s.at
 	blobs, run := s.cfg.Blobs, s.state.Agent.State.Task.Run
 	barred := func(afterMS int64, why string) {
-		if ending(ctx) {
+		if isEnding(ctx) {
 			return
 		}
 		w.Kind, w.Body = "barred", agent.Barred{Lease: e.Lease, AfterMS: afterMS, Why: why}
 		deliver(w)
 	}
-	begin := func(streams func()) verdict {
+	begin := func(streams func()) callVerdict {
 		if !mayBegin() || ctx.Err() != nil { // the call may have waited long for its turn
 			barred(0, "not begun")
-			return verdict{as: throttle.Neutral}
+			return callVerdict{as: throttle.Neutral}
 		}
 		began := time.Now()
 		client, name, err := find(e.Model)
@@ -41,18 +41,18 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 		if err == nil {
 			req := e.Request
 			req.Model = name
-			if req.Messages, err = shown(ctx, blobs, run, req.Messages); err == nil {
+			if req.Messages, err = attachMedia(ctx, blobs, run, req.Messages); err == nil {
 				if !mayBegin() { // reading the blobs may have taken longer than the lease lasted
 					barred(0, "not begun")
-					return verdict{as: throttle.Neutral}
+					return callVerdict{as: throttle.Neutral}
 				}
-				reply, err = complete(ctx, client, req, first(streams, emit))
+				reply, err = completeCall(ctx, client, req, emitFirst(streams, emit))
 			}
 		}
-		v := told(reply, err)
+		v := judgeAttempt(reply, err)
 		took := time.Since(began).Milliseconds()
 		reply, dropped := activation.TruncateReply(reply)
-		if ending(ctx) {
+		if isEnding(ctx) {
 			return v
 		}
 		if err == nil {
@@ -62,24 +62,24 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 			}
 			w.Body = f
 		} else {
-			w.Kind, w.Body = "failed", failure(ctx, e.Lease, reply, err, took)
+			w.Kind, w.Body = "failed", failedFact(ctx, e.Lease, reply, err, took)
 		}
 		deliver(w)
 		return v
 	}
-	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
+	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.Gate(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
 		tokens: s.state.Agent.State.Anchor.Tokens + e.Request.MaxOutput, begin: begin, // estimated; corrected later
 		refuse: func(afterMS int64, why throttle.Verdict) { barred(afterMS, string(why)) }})
 }
 
-// ending reports whether the process is ending or the shell is superseded. The work that it
+// isEnding reports whether the process is ending or the shell is superseded. The work that it
 // began is lost, and the next activation records that.
-func ending(ctx context.Context) bool {
+func isEnding(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted)
 }
 
-// first returns a callback that calls streams before the first delta.
-func first(streams func(), emit func(model.Delta)) func(model.Delta) {
+// emitFirst returns a callback that calls streams before the first delta.
+func emitFirst(streams func(), emit func(model.Delta)) func(model.Delta) {
 	began := false
 	return func(d model.Delta) {
 		if !began {
@@ -94,18 +94,18 @@ func first(streams func(), emit func(model.Delta)) func(model.Delta) {
 
 // awaitGate queues at the throttle for the agent's turn, without a reservation.
 func (s *shell) awaitGate(c actor.Context, e agent.AwaitGate) {
-	w, deliver := s.state.Own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.deliver(c)
-	c.Send(s.cfg.keeper, ask{door: s.cfg.Gate(e.Model), at: s.at, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
+	w, deliver := s.state.Own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
+	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.Gate(e.Model), at: s.at, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }
 
 // leaveGate withdraws all requests of this activation from the throttles.
-func (s *shell) leaveGate(c actor.Context) { c.Send(s.cfg.keeper, leave{s.at, s.start}) }
+func (s *shell) leaveGate(c actor.Context) { c.Send(s.cfg.keeper, withdrawal{s.at, s.start}) }
 
 // errPanic says that a model client crashed: one attempt of one agent failed. The cost of
 // that attempt is unknown.
 var errPanic = errors.New("actors: the client of the model crashed")
 
-func complete(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {
+func completeCall(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			reply, err = model.Reply{}, fmt.Errorf("%w: %v", errPanic, p)

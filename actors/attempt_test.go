@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// counted is a model that is not to be called.
-type counted struct{ calls atomic.Int32 }
+// countedModel is a model that is not to be called.
+type countedModel struct{ calls atomic.Int32 }
 
-func (m *counted) Complete(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
+func (m *countedModel) Complete(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
 	m.calls.Add(1)
 	return model.Reply{UsageKnown: true}, nil
 }
@@ -34,15 +34,15 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 	}{
 		"nothing has changed":          {func(*shell, *atomic.Bool) {}, 1, "replied"},
 		"the log is held by nobody":    {func(_ *shell, held *atomic.Bool) { held.Store(false) }, 0, "barred"},
-		"the run was canceled":         {func(s *shell, _ *atomic.Bool) { s.work.abort(activation.ModelKey(1)) }, 0, "barred"},
-		"the activation is superseded": {func(s *shell, _ *atomic.Bool) { s.work.done(activation.ModelKey(1)) }, 0, ""},
+		"the run was canceled":         {func(s *shell, _ *atomic.Bool) { s.work.abortWork(activation.ModelKey(1)) }, 0, "barred"},
+		"the activation is superseded": {func(s *shell, _ *atomic.Bool) { s.work.endWork(activation.ModelKey(1)) }, 0, ""},
 	} {
-		system, client, at := newSystem(), &counted{}, mailbox.At("r1", "root")
-		asks, results := make(chan ask, 1), make(chan activation.Own, 1)
+		system, client, at := newSystem(), &countedModel{}, mailbox.At("r1", "root")
+		asks, results := make(chan throttleRequest, 1), make(chan activation.Own, 1)
 		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
 		var held atomic.Bool
 		held.Store(true)
-		s := &shell{ctx: t.Context(), at: at, start: "a", state: activation.New(at, "a", mailbox.Epoch{Lease: 1}, "test", false), work: world{busy: func(int) {}},
+		s := &shell{ctx: t.Context(), at: at, start: "a", state: activation.New(at, "a", mailbox.Epoch{Lease: 1}, "test", false), work: activeWork{busy: func(int) {}},
 			router: spawn(func(c actor.Context) {
 				if m, ok := c.Message().(activation.Own); ok {
 					results <- m
@@ -51,15 +51,15 @@ func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
 		s.cfg = Config{Holds: func(mailbox.Address) (uint64, bool) { return 1, held.Load() }, Gate: func(route string) string { return route },
 			Model: func(string) (model.Client, string, error) { return client, "m", nil },
 			keeper: spawn(func(c actor.Context) {
-				if m, ok := c.Message().(ask); ok {
+				if m, ok := c.Message().(throttleRequest); ok {
 					asks <- m
 				}
 			})}
 		system.Root.Send(spawn(func(c actor.Context) {
-			if _, ok := c.Message().(wake); ok {
+			if _, ok := c.Message().(wakeActor); ok {
 				s.carryOut(c, activation.Perform{Effect: agent.CallModel{Lease: 1, Model: "script/one"}, Key: activation.ModelKey(1), Lease: 1})
 			}
-		}), wake{at})
+		}), wakeActor{at})
 		asked := <-asks
 		c.change(s, &held)
 		v := asked.begin(func() {})

@@ -18,48 +18,48 @@ const (
 )
 
 type (
-	// taken says how many of the router's entries the shell has read.
-	taken struct {
+	// entriesTaken says how many of the router's entries the shell has read.
+	entriesTaken struct {
 		at  mailbox.Address
 		pid *actor.PID
 		n   int
 	}
-	// level says that the shell has read up to last and asks for the tail.
-	level struct {
+	// reachedTail says that the shell has read up to last and asks for the tail.
+	reachedTail struct {
 		at   mailbox.Address
 		pid  *actor.PID
 		last uint64
 	}
 )
 
-// forward sends an entry to its shell, unless the shell is detached.
-func (r *router) forward(c actor.Context, p *place, m mailbox.Message) {
+// forwardEntry sends an entry to its shell, unless the shell is detached.
+func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message) {
 	p.head, p.touched = m.Place, time.Now()
 	switch {
 	case p.pid == nil || p.detached:
 	case p.waiting >= ReadAhead:
 		p.detached = true
-		c.Send(p.pid, fact{activation.Detached{Through: p.head}})
+		c.Send(p.pid, factMessage{activation.Detached{Through: p.head}})
 	default:
 		p.waiting++
 		c.Send(p.pid, m)
 	}
 }
 
-// level attaches a shell again if no entry has arrived since its last read. From then on,
+// attachShell attaches a shell again if no entry has arrived since its last read. From then on,
 // entries reach it through the tail.
-func (r *router) level(c actor.Context, m level) {
+func (r *router) attachShell(c actor.Context, m reachedTail) {
 	p := r.shells[m.at]
 	switch {
 	case p == nil || p.pid != m.pid:
 	case m.last < p.head:
-		c.Send(p.pid, fact{activation.Detached{Through: p.head}})
+		c.Send(p.pid, factMessage{activation.Detached{Through: p.head}})
 	default:
 		p.detached, p.waiting = false, 0
 	}
 }
 
-func (r *router) taken(m taken) {
+func (r *router) countTaken(m entriesTaken) {
 	if p := r.shells[m.at]; p != nil && p.pid == m.pid && !p.detached {
 		p.waiting -= m.n
 	}

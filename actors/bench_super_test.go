@@ -36,9 +36,9 @@ func BenchmarkSupervisor(b *testing.B) {
 	}
 }
 
-// crowd writes the letters of the members of a run. Like theirs, the next one of
+// memberCrowd writes the letters of the members of a run. Like theirs, the next one of
 // a sender goes out when the one before is known to be in the log.
-type crowd struct {
+type memberCrowd struct {
 	b     *testing.B
 	post  mailbox.Post
 	told  chan spec.ID // who got an entry
@@ -46,8 +46,8 @@ type crowd struct {
 	lease map[spec.ID]int
 }
 
-// letters is the entry that holds letters of one member.
-func (c *crowd) letters(from spec.ID, asks ...agent.Ask) []byte {
+// memberLetters is the entry that holds letters of one member.
+func (c *memberCrowd) memberLetters(from spec.ID, asks ...agent.Ask) []byte {
 	e := mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", string(from))}
 	for _, ask := range asks {
 		body, err := mailbox.Marshal(ask)
@@ -64,29 +64,29 @@ func (c *crowd) letters(from spec.ID, asks ...agent.Ask) []byte {
 	return data
 }
 
-// reserve settles a member's last lease and asks for the next.
-func (c *crowd) reserve(id spec.ID) {
+// settleAndReserve settles a member's last lease and asks for the next.
+func (c *memberCrowd) settleAndReserve(id spec.ID) {
 	c.lease[id]++
 	n := c.lease[id]
 	asks := []agent.Ask{agent.Reserve{Lease: n, Turn: n, Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 	if n > 1 {
 		asks = append([]agent.Ask{agent.Settle{Lease: n - 1, Used: budget.Amount{Tokens: 300}}}, asks...)
 	}
-	c.post.Append(context.Background(), mailbox.At("r", mailbox.Super), c.letters(id, asks...), func(_ uint64, err error) {
+	c.post.Append(context.Background(), mailbox.At("r", mailbox.Super), c.memberLetters(id, asks...), func(_ uint64, err error) {
 		if err != nil {
 			c.b.Error(err)
 		}
 	})
 }
 
-// join has the root delegate to everyone, 64 in an entry.
-func (c *crowd) join(members []spec.ID) {
+// joinMembers has the root delegate to everyone, 64 in an entry.
+func (c *memberCrowd) joinMembers(members []spec.ID) {
 	for some := range slices.Chunk(members, 64) {
 		asks := make([]agent.Ask, len(some))
 		for i, id := range some {
 			asks[i] = agent.Delegate{Call: "1-0", Child: id, Goal: "go"}
 		}
-		if _, err := mailbox.Put(context.Background(), c.post, mailbox.At("r", mailbox.Super), c.letters(spec.Root, asks...)); err != nil {
+		if _, err := mailbox.Put(context.Background(), c.post, mailbox.At("r", mailbox.Super), c.memberLetters(spec.Root, asks...)); err != nil {
 			c.b.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *crowd) join(members []spec.ID) {
 
 func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	const reservations, atOnce = 20_000, 512
-	c := &crowd{b: b, post: post, told: make(chan spec.ID, 2*size), sent: map[spec.ID]uint64{}, lease: map[spec.ID]int{}}
+	c := &memberCrowd{b: b, post: post, told: make(chan spec.ID, 2*size), sent: map[spec.ID]uint64{}, lease: map[spec.ID]int{}}
 	stop, err := post.Tail(context.Background(), func(m mailbox.Message) {
 		if m.To.Agent() != mailbox.Super {
 			c.told <- spec.ID(m.To.Agent())
@@ -114,7 +114,7 @@ func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 		b.Fatal(err)
 	}
 	defer node.Stop()
-	o := opened("r", delegate)
+	o := openedRun("r", delegate)
 	o.Limits = spec.RunLimits{Calls: 1 << 30, Children: size, Agents: size + 1}
 	if err := node.Open(context.Background(), o); err != nil {
 		b.Fatal(err)
@@ -124,12 +124,12 @@ func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	for i := range members {
 		members[i] = spec.ID(fmt.Sprintf("root-1-%d", i))
 	}
-	c.join(members)
+	c.joinMembers(members)
 	began, cpu := time.Now(), cpuTime()
 	idle := members // who holds no letter under way
 	for asked, answered := 0, 0; answered < reservations; {
 		for asked < reservations && asked-answered < atOnce && len(idle) > 0 {
-			c.reserve(idle[0])
+			c.settleAndReserve(idle[0])
 			idle = idle[1:]
 			asked++
 		}

@@ -33,14 +33,14 @@ import (
 // Each line gives turns/s, CPU-free wall time a turn, and entries appended a turn; the floor
 // lines give what the same server appends of entries of the same size.
 
-// shape is who takes the turns of a benchmark.
-type shape struct {
+// benchShape is who takes the turns of a benchmark.
+type benchShape struct {
 	name      string
 	runs, fan int // runs, and how many children the root and each of those has; 0: none
 	turns     int // of each agent
 }
 
-var shapes = []shape{
+var shapes = []benchShape{
 	{"1agent", 1, 0, 400},
 	{"1run1056agents", 1, 32, 10},
 	{"1000runs", 1000, 0, 10},
@@ -98,7 +98,7 @@ func openStore(b *testing.B, store string) mailbox.Store {
 
 // benchClient calls one tool a turn; a root and its children delegate first
 // where the shape has a tree.
-func benchClient(s shape) model.Client {
+func benchClient(s benchShape) model.Client {
 	below := map[string]string{"agent: boss": `{"agent":"lead","task":"go"}`, "agent: lead": `{"agent":"helper","task":"go"}`}
 	return clientFunc(func(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
 		taken := 0
@@ -107,7 +107,7 @@ func benchClient(s shape) model.Client {
 				taken++
 			}
 		}
-		reply := say("done")
+		reply := sayReply("done")
 		child := below[r.System]
 		switch {
 		case s.fan > 0 && child != "" && taken == 0:
@@ -123,8 +123,8 @@ func benchClient(s shape) model.Client {
 	})
 }
 
-func benchTurns(b *testing.B, post mailbox.Store, s shape) {
-	look := echo{name: "look", class: model.Read}
+func benchTurns(b *testing.B, post mailbox.Store, s benchShape) {
+	look := echoTool{name: "look", class: model.Read}
 	set, err := tool.NewSet(look)
 	if err != nil {
 		b.Fatal(err)
@@ -141,7 +141,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s shape) {
 	defer node.Stop()
 	began, cpu := time.Now(), cpuTime()
 	for i := range s.runs {
-		o := opened(fmt.Sprintf("r%d", i), look, delegate)
+		o := openedRun(fmt.Sprintf("r%d", i), look, delegate)
 		o.RootTurns = s.turns + 1
 		o.Definitions = append(o.Definitions, supervisor.Definition{Name: "lead", System: "agent: lead"})
 		o.Limits = spec.RunLimits{Calls: 1 << 30, Children: 64, Agents: 2000}
@@ -218,9 +218,9 @@ func BenchmarkIdleAgent(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		before, began := heap(), time.Now()
+		before, began := heapBytes(), time.Now()
 		for i := range runs {
-			if err := node.Open(context.Background(), opened(fmt.Sprintf("r%d", i))); err != nil {
+			if err := node.Open(context.Background(), openedRun(fmt.Sprintf("r%d", i))); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -229,7 +229,7 @@ func BenchmarkIdleAgent(b *testing.B) {
 		}
 		b.ReportMetric(2*runs/time.Since(began).Seconds(), "actors/s")
 		stored := storedBytes(b, post)
-		b.ReportMetric(float64(heap()-before-stored)/(2*runs), "B/actor")
+		b.ReportMetric(float64(heapBytes()-before-stored)/(2*runs), "B/actor")
 		node.Stop()
 	}
 	b.ReportMetric(0, "ns/op")
@@ -269,7 +269,7 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

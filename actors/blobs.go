@@ -19,24 +19,24 @@ import (
 // effects must not be lost because a blob cannot be stored.
 const keepTimeout = 15 * time.Second
 
-// keeper stores whole results when the log holds only a clipped part. It is a value that the
+// resultStore stores whole results when the log holds only a clipped part. It is a value that the
 // goroutine of a call carries.
-type keeper struct {
+type resultStore struct {
 	ctx    context.Context // of the shell: an aborted call has a result, too
 	blobs  mailbox.Blobs
 	run    string
 	reader bool // the agent can read a stored result
 }
 
-func (s *shell) keeper(t spec.Task) keeper {
+func (s *shell) resultStoreFor(t spec.Task) resultStore {
 	reader := slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == readresult.Name })
-	return keeper{s.ctx, s.cfg.Blobs, t.Run, reader}
+	return resultStore{s.ctx, s.cfg.Blobs, t.Run, reader}
 }
 
-// keep stores the whole result of a call whose text is a part of it, before an entry refers
+// storeWhole stores the whole result of a call whose text is a part of it, before an entry refers
 // to it (PROTOCOL P15), and appends the reference to the text. If the store fails, the text
 // says so, and only the rest of the result is lost.
-func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
+func (k resultStore) storeWhole(f agent.Returned, whole string) agent.Returned {
 	if whole == "" || k.blobs == nil {
 		return f
 	}
@@ -47,7 +47,7 @@ func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
 	line := ""
 	switch {
 	case err != nil:
-		line = fmt.Sprintf("[not kept whole: %s]", lost(err))
+		line = fmt.Sprintf("[not kept whole: %s]", explainLost(err))
 	case k.reader:
 		line = fmt.Sprintf("[kept whole, %d bytes: %s reads any part of it, ref %s]", f.Size, readresult.Name, ref)
 	default:
@@ -58,9 +58,9 @@ func (k keeper) keep(f agent.Returned, whole string) agent.Returned {
 	return f
 }
 
-// lost tells a model why a whole result was not stored. It leaves out details that the model
+// explainLost tells a model why a whole result was not stored. It leaves out details that the model
 // cannot act on.
-func lost(err error) string {
+func explainLost(err error) string {
 	switch {
 	case errors.Is(err, mailbox.ErrBlobRoom):
 		return "this run keeps too much already"

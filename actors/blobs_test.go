@@ -19,10 +19,10 @@ import (
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
-// turns is a model that answers turn by turn, seeing what it was sent.
-type turns []func(last string) model.Message
+// turnModel is a model that answers turn by turn, seeing what it was sent.
+type turnModel []func(last string) model.Message
 
-func (m turns) Complete(_ context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
+func (m turnModel) Complete(_ context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
 	turn, last := 0, ""
 	for _, said := range req.Messages {
 		if said.Role == model.Assistant {
@@ -35,25 +35,25 @@ func (m turns) Complete(_ context.Context, req model.Request, _ func(model.Delta
 	return model.Reply{Message: m[turn](last), UsageKnown: true, Usage: model.Usage{Input: 10, Output: 10}}, nil
 }
 
-func call(name, args string) model.Message {
+func callMessage(name, args string) model.Message {
 	return model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: name, Args: args}}}
 }
 
-func text(s string) model.Message { return model.Message{Role: model.Assistant, Text: s} }
+func textMessage(s string) model.Message { return model.Message{Role: model.Assistant, Text: s} }
 
 const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
-// long is a result that is clipped: it has a secret in the middle.
-func long() string {
+// longResult is a result that is clipped: it has a secret in the middle.
+func longResult() string {
 	side := strings.Repeat("one line of many\n", tool.OutputBytesMax/16)
 	return side + "the token is " + secret + "\nthe needle\n" + side
 }
 
 // playBlobs plays one run with a tool of a long result and what reads it back.
-func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turns) (event.Result, []string) {
+func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turnModel) (event.Result, []string) {
 	t.Helper()
-	dump := echo{name: "dump", class: model.Read, call: func(context.Context, tool.Call) (tool.Result, error) {
-		return tool.Result{Text: long()}, nil
+	dump := echoTool{name: "dump", class: model.Read, call: func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: longResult()}, nil
 	}}
 	read, err := readresult.Reader(blobs)
 	if err != nil {
@@ -66,13 +66,13 @@ func playBlobs(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, client turn
 	s := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 1, Blobs: blobs,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
-	o := opened("r1", dump)
+	o := openedRun("r1", dump)
 	o.Tools = set.Specs()
 	o.Limits.Tokens = 5_000_000
 	if err := s.node.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	r := s.result()
+	r := s.awaitResult()
 	var warned []string
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,16 +92,16 @@ var refIn = regexp.MustCompile(`ref ([0-9a-f]{64})\]$`)
 //behaviour:shows C7
 func TestAClippedResultIsKeptWhole(t *testing.T) {
 	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
-	r, warned := playBlobs(t, post, blobs, turns{
-		func(string) model.Message { return call("dump", `{}`) },
+	r, warned := playBlobs(t, post, blobs, turnModel{
+		func(string) model.Message { return callMessage("dump", `{}`) },
 		func(last string) model.Message {
 			ref := refIn.FindStringSubmatch(last)
 			if ref == nil || strings.Contains(last, "the needle") || !strings.Contains(last, "[clipped: ") {
-				return text("the result is: " + last)
+				return textMessage("the result is: " + last)
 			}
-			return call(readresult.Name, fmt.Sprintf(`{"ref":%q,"offset":%d,"limit":200}`, ref[1], len(long())/2-100))
+			return callMessage(readresult.Name, fmt.Sprintf(`{"ref":%q,"offset":%d,"limit":200}`, ref[1], len(longResult())/2-100))
 		},
-		func(last string) model.Message { return text(last) },
+		func(last string) model.Message { return textMessage(last) },
 	})
 	if !strings.Contains(r.Text, "the needle") || !strings.Contains(r.Text, "the token is [masked]") {
 		t.Fatalf("result: %.2000s", r.Text)
@@ -121,7 +121,7 @@ func TestAClippedResultIsKeptWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, size, err := blobs.Get(context.Background(), "r1", found.Ref, 0, mailbox.BlobBytesMax)
-	if err != nil || size != found.Size || size < int64(len(long())-len(secret)) {
+	if err != nil || size != found.Size || size < int64(len(longResult())-len(secret)) {
 		t.Fatalf("%d of %d bytes: %v", size, found.Size, err)
 	}
 	if strings.Contains(string(whole), secret) || !strings.Contains(string(whole), "[masked]") {
@@ -129,13 +129,13 @@ func TestAClippedResultIsKeptWhole(t *testing.T) {
 	}
 }
 
-// stubborn is a store that takes nothing.
-type stubborn struct {
+// stubbornBlobs is a store that takes nothing.
+type stubbornBlobs struct {
 	mailbox.Blobs
 	err error
 }
 
-func (s stubborn) Put(context.Context, string, []byte) (string, error) { return "", s.err }
+func (s stubbornBlobs) Put(context.Context, string, []byte) (string, error) { return "", s.err }
 
 // A store that fails costs the middle of the result and nothing else: the text
 // says so, and so does a warning.
@@ -148,9 +148,9 @@ func TestAResultThatIsNotKeptSaysSo(t *testing.T) {
 		errors.New("no leader at all"): "[not kept whole: the store did not take it]",
 	} {
 		post := memory.New(memory.Config{})
-		r, warned := playBlobs(t, post, stubborn{memory.NewBlobs(), err}, turns{
-			func(string) model.Message { return call("dump", `{}`) },
-			func(last string) model.Message { return text(last[:20] + last[len(last)-80:]) },
+		r, warned := playBlobs(t, post, stubbornBlobs{memory.NewBlobs(), err}, turnModel{
+			func(string) model.Message { return callMessage("dump", `{}`) },
+			func(last string) model.Message { return textMessage(last[:20] + last[len(last)-80:]) },
 		})
 		if r.Reason != spec.Completed || !strings.Contains(r.Text, want) || !strings.Contains(r.Text, "one line of many") {
 			t.Errorf("%v: %s %q", err, r.Reason, r.Text)

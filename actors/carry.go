@@ -27,12 +27,12 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	case activation.SendMessages:
 		s.sendMessages(c, a)
 	case activation.SendAnswer:
-		tell := s.tell(c)
+		tell := s.factSender(c)
 		s.cfg.Post.Append(s.ctx, a.Message.To, a.Data, func(_ uint64, err error) { tell(activation.AnswerSent{Message: a.Message, Err: err}) })
 	case activation.OwnReadBack:
 		failpoint.At(failpoint.OwnRead, a.ID)
 	case activation.Later:
-		tell := s.tell(c)
+		tell := s.factSender(c)
 		time.AfterFunc(a.Pause, func() { tell(a.Fact) })
 	case activation.PublishNotes:
 		for _, e := range activation.Tell(s.at, a.Parent, s.cfg.Name, a.N, a.At, a.Notes) {
@@ -45,47 +45,47 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	case activation.Warn:
 		s.log.Warn(a.Text, a.Args...)
 	case activation.Fail:
-		s.fail(c, a)
+		s.failShell(c, a)
 	default:
 		if !s.carryOutWork(c, action) {
-			s.report(c, action)
+			s.reportState(c, action)
 		}
 	}
 }
 
-// report tells the router the state of the activation.
-func (s *shell) report(c actor.Context, action activation.Action) {
+// reportState tells the router the state of the activation.
+func (s *shell) reportState(c actor.Context, action activation.Action) {
 	switch a := action.(type) {
 	case activation.ReportSuperseded:
-		c.Send(s.router, silent{s.at, c.Self()})
+		c.Send(s.router, shellSuperseded{s.at, c.Self()})
 	case activation.ReportGone:
-		c.Send(s.router, left{s.at, c.Self()})
+		c.Send(s.router, shellLeft{s.at, c.Self()})
 	case activation.ReportEnded:
-		c.Send(s.router, ended{s.at, a.Place})
+		c.Send(s.router, logEnded{s.at, a.Place})
 	case activation.ReportPassivated:
-		c.Send(s.router, rested{s.at, c.Self(), a.Place, a.Due})
+		c.Send(s.router, shellPassivated{s.at, c.Self(), a.Place, a.Due})
 	case activation.ReportHopeless:
-		c.Send(s.router, hopeless{s.at, a.Why})
+		c.Send(s.router, shellsFailed{s.at, a.Why})
 	case activation.ReportForeign:
-		c.Send(s.router, foreign{s.at, a.Why})
+		c.Send(s.router, newerLog{s.at, a.Why})
 	case activation.ReportArrived:
-		c.Send(s.router, taken{s.at, c.Self(), a.Entries})
+		c.Send(s.router, entriesTaken{s.at, c.Self(), a.Entries})
 	case activation.ReportLevel:
-		c.Send(s.router, level{s.at, c.Self(), a.Place})
+		c.Send(s.router, reachedTail{s.at, c.Self(), a.Place})
 	default:
 		panic(fmt.Sprintf("actors: unknown action %T", action))
 	}
 }
 
-// tell returns a function that delivers a fact to the activation, from any goroutine.
-func (s *shell) tell(c actor.Context) func(of any) {
+// factSender returns a function that delivers a fact to the activation, from any goroutine.
+func (s *shell) factSender(c actor.Context) func(of any) {
 	self, root := c.Self(), c.ActorSystem().Root
-	return func(of any) { root.Send(self, fact{of}) }
+	return func(of any) { root.Send(self, factMessage{of}) }
 }
 
-// deliver returns a function that delivers a result by way of the router, which outlives this
+// resultSender returns a function that delivers a result by way of the router, which outlives this
 // shell.
-func (s *shell) deliver(c actor.Context) func(activation.Own) {
+func (s *shell) resultSender(c actor.Context) func(activation.Own) {
 	router, root := s.router, c.ActorSystem().Root
 	return func(o activation.Own) { root.Send(router, o) }
 }
@@ -99,7 +99,7 @@ func storeError(ctx context.Context, err error) error {
 }
 
 func (s *shell) appendClaim(c actor.Context, a activation.AppendClaim) {
-	tell := s.tell(c)
+	tell := s.factSender(c)
 	failpoint.At(failpoint.ClaimBefore, string(s.at))
 	s.cfg.Post.Append(s.ctx, s.at, a.Data, func(place uint64, err error) {
 		failpoint.At(failpoint.ClaimAcked, string(s.at))
@@ -109,7 +109,7 @@ func (s *shell) appendClaim(c actor.Context, a activation.AppendClaim) {
 
 // readLog reads the log up to the claim, outside the actor's goroutine.
 func (s *shell) readLog(c actor.Context, a activation.ReadLog) {
-	tell, at, post, ctx, differs := s.tell(c), s.at, s.cfg.Post, s.ctx, s.cfg.Differs
+	tell, at, post, ctx, differs := s.factSender(c), s.at, s.cfg.Post, s.ctx, s.cfg.Differs
 	go func() {
 		var log []mailbox.Message
 		err := post.Read(ctx, at, 0, a.Claim.Place, func(m mailbox.Message) error {
@@ -142,12 +142,12 @@ func (s *shell) readTail(c actor.Context, a activation.ReadTail) {
 		if errors.Is(err, errPart) {
 			err = nil
 		}
-		root.Send(self, caught{a.Through, log, storeError(ctx, err)})
+		root.Send(self, logCaught{a.Through, log, storeError(ctx, err)})
 	}()
 }
 
 func (s *shell) appendOwn(c actor.Context, a activation.AppendOwn) {
-	tell := s.tell(c)
+	tell := s.factSender(c)
 	failpoint.At(failpoint.OwnBefore, a.ID)
 	s.cfg.Post.Append(s.ctx, s.at, a.Data, func(_ uint64, err error) {
 		failpoint.At(failpoint.OwnAcked, a.ID)
@@ -159,7 +159,7 @@ func (s *shell) appendOwn(c actor.Context, a activation.AppendOwn) {
 }
 
 func (s *shell) sendMessages(c actor.Context, a activation.SendMessages) {
-	tell, kind := s.tell(c), a.Messages[0].Kind
+	tell, kind := s.factSender(c), a.Messages[0].Kind
 	failpoint.At(failpoint.LetterBefore, kind)
 	s.cfg.Post.Append(s.ctx, a.To, a.Data, func(_ uint64, err error) {
 		failpoint.At(failpoint.LetterAcked, kind)
@@ -168,9 +168,9 @@ func (s *shell) sendMessages(c actor.Context, a activation.SendMessages) {
 	failpoint.At(failpoint.LetterSent, kind)
 }
 
-// fail stops the shell by a panic, because it cannot continue without its log; the router
+// failShell stops the shell by a panic, because it cannot continue without its log; the router
 // starts another shell after a pause.
-func (s *shell) fail(c actor.Context, a activation.Fail) {
+func (s *shell) failShell(c actor.Context, a activation.Fail) {
 	if s.ctx.Err() != nil || errors.Is(a.Err, mailbox.ErrClosed) {
 		c.Stop(c.Self())
 		return

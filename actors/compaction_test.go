@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// watched keeps what observers were told.
-type watched struct {
+// watchedEvents keeps what observers were told.
+type watchedEvents struct {
 	mu     sync.Mutex
 	kinds  map[string]int
 	deltas string
 }
 
-func (w *watched) take(e event.Published) {
+func (w *watchedEvents) recordEvent(e event.Published) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kinds[e.Kind]++
@@ -41,14 +41,14 @@ const summaryText = "So far only shelves were listed."
 //behaviour:shows D3
 func TestARunStaysWithinItsWindow(t *testing.T) {
 	const window, turns = 9000, 30
-	page := pages{"look", 2 << 10}
+	page := pageTool{"look", 2 << 10}
 	set, err := tool.NewSet(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var largest, taken, summaries int64 // the run makes one call at a time
 	client := clientFunc(func(_ context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
-		reply := say("done")
+		reply := sayReply("done")
 		reply.Usage = model.Usage{Input: tokens.Estimate(r.System), Output: 20}
 		for _, m := range r.Messages {
 			reply.Usage.Input += tokens.Message(m)
@@ -67,9 +67,9 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 		}
 		return reply, nil
 	})
-	w := &watched{kinds: map[string]int{}}
+	w := &watchedEvents{kinds: map[string]int{}}
 	over := make(chan event.Result, 1)
-	node, err := actors.Start(t.Context(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1, Events: w.take,
+	node, err := actors.Start(t.Context(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1, Events: w.recordEvent,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
 		Over:  func(_ string, r event.Result) { over <- r }})
@@ -77,7 +77,7 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Stop()
-	o := opened("r", page)
+	o := openedRun("r", page)
 	o.RootTurns, o.Limits, o.Model.Window = turns+2, spec.RunLimits{}, window
 	o.Agent.Output, o.LoopOptions = 500, spec.LoopOptions{Context: spec.DefaultLoopOptions().Context}
 	if err := node.Open(t.Context(), o); err != nil {

@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// reopen reactivates an actor whose log is closed, if a message of its run wants an answer
+// reopenClosed reactivates an actor whose log is closed, if a message of its run wants an answer
 // from it.
-func (r *router) reopen(m mailbox.Message) {
+func (r *router) reopenClosed(m mailbox.Message) {
 	if _, gone := r.gone[m.To]; !gone {
 		return
 	}

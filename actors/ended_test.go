@@ -33,19 +33,19 @@ func ofRun(t *testing.T, post *memory.Post) map[mailbox.Address][][]byte {
 func endedRun(t *testing.T) map[mailbox.Address][][]byte {
 	t.Helper()
 	post := memory.New(memory.Config{})
-	s := play(t, post, 1, ofChild, delegate)
-	if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
+	s := playRun(t, post, 1, ofChild, delegate)
+	if err := s.node.Open(t.Context(), openedRun("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.Completed {
+	if r := s.awaitResult(); r.Reason != spec.Completed {
 		t.Fatalf("result: %+v", r)
 	}
 	s.node.Stop()
 	return ofRun(t, post)
 }
 
-// without is a store with these logs, of which one has lost its tail.
-func without(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Address, left int) mailbox.Post {
+// logsWithout is a store with these logs, of which one has lost its tail.
+func logsWithout(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Address, left int) mailbox.Post {
 	t.Helper()
 	post := memory.New(memory.Config{})
 	for to, entries := range logs {
@@ -75,11 +75,11 @@ func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
 	logs := endedRun(t)
 	super := mailbox.At("r1", mailbox.Super)
 	for left := 1; left < len(logs[super]); left++ {
-		second := play(t, without(t, logs, super, left), 2, ofChild, delegate)
+		second := playRun(t, logsWithout(t, logs, super, left), 2, ofChild, delegate)
 		if err := second.node.Resume(t.Context(), "r1"); err != nil {
 			t.Fatal(err)
 		}
-		r := second.result()
+		r := second.awaitResult()
 		switch {
 		case r.Reason == spec.LogDamaged && r.Detail != "":
 		case r.Reason == spec.Completed && strings.HasPrefix(r.Text, "heard did"):
@@ -97,15 +97,15 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 	logs := endedRun(t)
 	super := mailbox.At("r1", mailbox.Super)
 	lost := lastFinish(t, logs[super])
-	post := without(t, logs, super, lost)
-	second := play(t, post, 2, ofChild, delegate)
+	post := logsWithout(t, logs, super, lost)
+	second := playRun(t, post, 2, ofChild, delegate)
 	for at := range logs { // all that has ended is read first, and let go
 		if at != super {
 			second.node.Wake(at)
 		}
 	}
 	second.node.Wake(super)
-	if r := second.result(); r.Reason != spec.Completed || r.Text != "heard did" {
+	if r := second.awaitResult(); r.Reason != spec.Completed || r.Text != "heard did" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -115,11 +115,11 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 func TestAQuestionThatCrossesTheEndOfAShellIsAnswered(t *testing.T) {
 	logs := endedRun(t)
 	super, root := mailbox.At("r1", mailbox.Super), mailbox.At("r1", "root")
-	crossing := &crossingPost{Post: without(t, logs, super, lastFinish(t, logs[super])), at: root}
-	second := play(t, crossing, 2, ofChild, delegate)
+	crossing := &crossingPost{Post: logsWithout(t, logs, super, lastFinish(t, logs[super])), at: root}
+	second := playRun(t, crossing, 2, ofChild, delegate)
 	crossing.node = second.node
 	second.node.Wake(super)
-	if r := second.result(); r.Reason != spec.Completed || r.Text != "heard did" {
+	if r := second.awaitResult(); r.Reason != spec.Completed || r.Text != "heard did" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// faulty is a Post that fails where a test says so.
-type faulty struct {
+// faultyPost is a Post that fails where a test says so.
+type faultyPost struct {
 	mailbox.Post
 	append func(to mailbox.Address, kind string) error
 	read   func(at mailbox.Address) error
 }
 
-func (f faulty) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
+func (f faultyPost) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
 	if e, err := mailbox.Decode(data); err == nil && f.append != nil {
 		if err := f.append(to, e.Items[0].Kind); err != nil {
 			done(0, err)
@@ -35,7 +35,7 @@ func (f faulty) Append(ctx context.Context, to mailbox.Address, data []byte, don
 	f.Post.Append(ctx, to, data, done)
 }
 
-func (f faulty) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
+func (f faultyPost) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
 	if f.read != nil {
 		if err := f.read(at); err != nil {
 			return err
@@ -61,20 +61,20 @@ func logKinds(t *testing.T, post mailbox.Post, at mailbox.Address) []string {
 	return kinds
 }
 
-// halfway plays a run until its tool is under way, and stops the node there.
-func halfway(t *testing.T, post mailbox.Post, text string) tool.Tool {
+// stopHalfway plays a run until its tool is under way, and stops the node there.
+func stopHalfway(t *testing.T, post mailbox.Post, text string) tool.Tool {
 	t.Helper()
 	inside := make(chan struct{}, 8)
 	var times atomic.Int32
-	look := echo{name: "look", class: model.Read, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	look := echoTool{name: "look", class: model.Read, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		if times.Add(1) == 1 {
 			inside <- struct{}{}
 			<-ctx.Done()
 		}
 		return tool.Result{Text: "seen"}, nil
 	}}
-	first := play(t, post, 1, text, look)
-	if err := first.node.Open(context.Background(), opened("r1", look)); err != nil {
+	first := playRun(t, post, 1, text, look)
+	if err := first.node.Open(context.Background(), openedRun("r1", look)); err != nil {
 		t.Fatal(err)
 	}
 	<-inside
@@ -96,7 +96,7 @@ func TestADamagedLogEndsTheRun(t *testing.T) {
 		for name, damage := range damages {
 			t.Run(string(at)+"/"+name, func(t *testing.T) {
 				whole := memory.New(memory.Config{})
-				look := halfway(t, whole, lookOnce)
+				look := stopHalfway(t, whole, lookOnce)
 				spoiled := memory.New(memory.Config{})
 				for _, log := range []mailbox.Address{"r1.super", "r1.root"} {
 					var entries [][]byte
@@ -115,11 +115,11 @@ func TestADamagedLogEndsTheRun(t *testing.T) {
 						}
 					}
 				}
-				second := play(t, spoiled, 2, lookOnce, look)
+				second := playRun(t, spoiled, 2, lookOnce, look)
 				if err := second.node.Resume(t.Context(), "r1"); err != nil {
 					t.Fatal(err)
 				}
-				if r := second.result(); r.Reason != spec.LogDamaged || !r.Partial {
+				if r := second.awaitResult(); r.Reason != spec.LogDamaged || !r.Partial {
 					t.Fatalf("result: %+v", r)
 				}
 			})
@@ -130,8 +130,8 @@ func TestADamagedLogEndsTheRun(t *testing.T) {
 // A store that is full, or that nobody leads, for a while: the actors wait for it.
 func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 	const failures = 5 // more than a shell may crash
-	for name, fault := range map[string]func(faulty) faulty{
-		"claim": func(f faulty) faulty {
+	for name, fault := range map[string]func(faultyPost) faultyPost{
+		"claim": func(f faultyPost) faultyPost {
 			var n atomic.Int32
 			f.append = func(at mailbox.Address, kind string) error {
 				if kind == "resumed" && at == "r1.root" && n.Add(1) <= failures {
@@ -141,7 +141,7 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 			}
 			return f
 		},
-		"replay": func(f faulty) faulty {
+		"replay": func(f faultyPost) faultyPost {
 			var n atomic.Int32
 			f.read = func(at mailbox.Address) error {
 				if at == "r1.root" && n.Add(1) <= failures {
@@ -153,11 +153,11 @@ func TestAStoreOutOfReachIsWaitedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
-			s := play(t, fault(faulty{Post: memory.New(memory.Config{})}), 1, `{agents: {boss: [{text: done}]}}`)
-			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+			s := playRun(t, fault(faultyPost{Post: memory.New(memory.Config{})}), 1, `{agents: {boss: [{text: done}]}}`)
+			if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 				t.Fatal(err)
 			}
-			if r := s.result(); r.Reason != spec.Completed {
+			if r := s.awaitResult(); r.Reason != spec.Completed {
 				t.Fatalf("result: %+v", r)
 			}
 		}))
@@ -180,16 +180,16 @@ func TestAnActorThatCrashesTooOftenIsGivenUp(t *testing.T) {
 	} {
 		t.Run(c.name, inBubble(func(t *testing.T) {
 			text := `{agents: {boss: [{calls: [{name: delegate, args: {agent: helper, task: one}}]}, {text: "heard {{last}}"}], helper: [{text: did}]}}`
-			s := play(t, memory.New(memory.Config{}), 1, text, delegate)
+			s := playRun(t, memory.New(memory.Config{}), 1, text, delegate)
 			s.onWhole = func(at, kind string) {
 				if at == c.poison && (kind == event.KindAgentStarted || kind == event.KindRunStarted) {
 					panic("an observer that crashes the shell")
 				}
 			}
-			if err := s.node.Open(t.Context(), opened("r1", delegate)); err != nil {
+			if err := s.node.Open(t.Context(), openedRun("r1", delegate)); err != nil {
 				t.Fatal(err)
 			}
-			r := s.result()
+			r := s.awaitResult()
 			if r.Reason != c.reason || !strings.Contains(r.Detail, c.detail) || r.Run != "r1" {
 				t.Fatalf("result: %+v", r)
 			}
@@ -207,11 +207,11 @@ func TestALongReasonDoesNotKeepARunFromEnding(t *testing.T) {
 	client := clientFunc(func(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
 		inside <- struct{}{}
 		<-ctx.Done()
-		return say(long), &model.Error{Class: model.Aborted, Message: "stopped"}
+		return sayReply(long), &model.Error{Class: model.Aborted, Message: "stopped"}
 	})
 	post := memory.New(memory.Config{})
 	s := playClient(t, post, 1, client)
-	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)
 	}
 	<-inside
@@ -219,7 +219,7 @@ func TestALongReasonDoesNotKeepARunFromEnding(t *testing.T) {
 	if err := s.node.Command(t.Context(), "r1.super", "c1", f.Kind(), f); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.AbortedStreaming {
+	if r := s.awaitResult(); r.Reason != spec.AbortedStreaming {
 		t.Fatalf("result: %+v", r.Reason)
 	}
 }
@@ -231,10 +231,10 @@ func TestAClientThatPanicsIsAFailedAttempt(t *testing.T) {
 		panic("a bug in an adapter")
 	})
 	s := playClient(t, memory.New(memory.Config{}), 1, client)
-	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.ModelError || !strings.Contains(r.Detail, "a bug in an adapter") {
+	if r := s.awaitResult(); r.Reason != spec.ModelError || !strings.Contains(r.Detail, "a bug in an adapter") {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -248,11 +248,11 @@ func TestAFloodIsReadInParts(t *testing.T) {
 	client := clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
 		inside <- struct{}{}
 		<-free
-		return say("done"), nil
+		return sayReply("done"), nil
 	})
 	var slow atomic.Bool
 	var reads atomic.Int32
-	post := faulty{Post: memory.New(memory.Config{}), read: func(at mailbox.Address) error {
+	post := faultyPost{Post: memory.New(memory.Config{}), read: func(at mailbox.Address) error {
 		if at == "r1.super" {
 			reads.Add(1)
 		}
@@ -264,7 +264,7 @@ func TestAFloodIsReadInParts(t *testing.T) {
 			<-free // the shell is behind its log
 		}
 	}
-	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)
 	}
 	<-inside
@@ -276,7 +276,7 @@ func TestAFloodIsReadInParts(t *testing.T) {
 	}
 	before := reads.Load()
 	close(free)
-	s.result()
+	s.awaitResult()
 	if n := reads.Load() - before; n < flood/256 {
 		t.Errorf("the shell read its log %d times, so it was sent all of the flood", n)
 	}
@@ -308,12 +308,12 @@ func TestAFloodIsReadInParts(t *testing.T) {
 // What was not told before a crash is told in the order of the log.
 func TestWhatIsToldAgainComesInOrder(t *testing.T) {
 	post := memory.New(memory.Config{})
-	look := halfway(t, post, lookOnce)
-	second := play(t, post, 2, lookOnce, look)
+	look := stopHalfway(t, post, lookOnce)
+	second := playRun(t, post, 2, lookOnce, look)
 	if err := second.node.Resume(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
-	second.result()
+	second.awaitResult()
 	second.mu.Lock()
 	defer second.mu.Unlock()
 	last := map[string]uint64{}

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// foreign says that a log is newer than this program: nodes that know its form act on it.
-type foreign struct {
+// newerLog says that a log is newer than this program: nodes that know its form act on it.
+type newerLog struct {
 	at  mailbox.Address
 	why string
 }
 
 // foreignLog notes a log that no shell of this node may act on, and reports it.
-func (r *router) foreignLog(m foreign) {
+func (r *router) foreignLog(m newerLog) {
 	if r.foreign == nil {
 		r.foreign = map[mailbox.Address]struct{}{}
 	}

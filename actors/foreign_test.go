@@ -31,21 +31,21 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 				}
 			}
 			met := make(chan string, 4)
-			start := func(lease uint64, rules int) *stage {
-				client, set := scripted(t, `{agents: {boss: [{text: "done"}]}}`), tools(t)
+			start := func(lease uint64, rules int) *testNode {
+				client, set := scriptModel(t, `{agents: {boss: [{text: "done"}]}}`), toolSet(t)
 				return stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Rules: rules,
 					Model:   func(string) (model.Client, string, error) { return client, "m", nil },
 					Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
 					Foreign: func(at mailbox.Address, why string) { met <- why }})
 			}
 			old := start(1, 0)
-			o := opened("r1")
+			o := openedRun("r1")
 			o.Rules = newer.rules
-			open(t, old, o)
+			openRun(t, old, o)
 			if why := <-met; why == "" {
 				t.Error("it is not said why")
 			}
-			old.await(event.KindWarningRaised)
+			old.awaitEvent(event.KindWarningRaised)
 			old.node.Wake("r1.super") // nobody comes
 			old.node.Stop()
 			entries := 0
@@ -62,7 +62,7 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 			if err := young.node.Resume(t.Context(), "r1"); err != nil {
 				t.Fatal(err)
 			}
-			if r := young.result(); r.Reason != spec.Completed {
+			if r := young.awaitResult(); r.Reason != spec.Completed {
 				t.Errorf("%+v", r)
 			}
 		}))

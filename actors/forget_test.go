@@ -12,12 +12,12 @@ import (
 func TestAnEndThatCrossesACrashIsSaidAgain(t *testing.T) {
 	at := mailbox.At("r", "root")
 	r := newRouter(t.Context(), Config{}, nil)
-	r.shells[at] = &place{head: 5} // no shell: it waits for a restart
-	r.forget(nil, ended{at, 4})
+	r.shells[at] = &shellPlace{head: 5} // no shell: it waits for a restart
+	r.forgetEnded(nil, logEnded{at, 4})
 	if _, gone := r.gone[at]; gone || r.shells[at] == nil {
 		t.Error("the log counts as ended, and its question is never answered")
 	}
-	r.forget(nil, ended{at, 5})
+	r.forgetEnded(nil, logEnded{at, 5})
 	if _, gone := r.gone[at]; !gone {
 		t.Error("a log that was read to its end is not let go")
 	}

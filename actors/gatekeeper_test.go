@@ -42,13 +42,13 @@ func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	}
 }
 
-// crowded is a model that answers when it is let go.
-type crowded struct {
+// crowdedModel is a model that answers when it is let go.
+type crowdedModel struct {
 	calls atomic.Int64
 	free  chan struct{}
 }
 
-func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
+func (c *crowdedModel) Complete(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
 	c.calls.Add(1)
 	select {
 	case <-c.free:
@@ -57,9 +57,9 @@ func (c *crowded) Complete(ctx context.Context, _ model.Request, _ func(model.De
 	return model.Reply{Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}, nil
 }
 
-// waits until so many calls are under way at the gates of the node, and so many
+// awaitThrottle until so many calls are under way at the gates of the node, and so many
 // wait there.
-func (s *stage) waits(flying, waiting int) {
+func (s *testNode) awaitThrottle(flying, waiting int) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (s *stage) waits(flying, waiting int) {
 			return
 		}
 		if time.Now().After(late) {
-			s.t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.kinds())
+			s.t.Fatalf("%+v, not %d and %d; events: %s", g, flying, waiting, s.eventKinds())
 		}
 	}
 }
@@ -87,23 +87,23 @@ func (s *stage) waits(flying, waiting int) {
 //
 //behaviour:shows G6
 func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
-	client := &crowded{free: make(chan struct{})}
+	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
-		o := opened(run)
+		o := openedRun(run)
 		o.LoopOptions.PatienceMS = spec.PatienceMS
 		if err := s.node.Open(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		s.waits(1, i)
+		s.awaitThrottle(1, i)
 	}
 	s.node.Gates(func(map[string]throttle.Status) { panic("a bug") })
 	close(client.free)
 	for range 2 {
-		if r := s.result(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
+		if r := s.awaitResult(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -112,14 +112,14 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 // A run that is canceled while its call waits at the gate ends, sends nothing,
 // and keeps no place in the queue.
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
-	client := &crowded{free: make(chan struct{})}
+	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
-	waits := func(flying, waiting int) { t.Helper(); s.waits(flying, waiting) }
+	waits := func(flying, waiting int) { t.Helper(); s.awaitThrottle(flying, waiting) }
 	for _, run := range []string{"r1", "r2"} {
-		if err := s.node.Open(t.Context(), opened(run)); err != nil {
+		if err := s.node.Open(t.Context(), openedRun(run)); err != nil {
 			t.Fatal(err)
 		}
 		waits(1, map[string]int{"r2": 1}[run])
@@ -128,12 +128,12 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	if err := s.node.Command(t.Context(), mailbox.At("r2", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Run != "r2" || r.Cancel == nil {
+	if r := s.awaitResult(); r.Run != "r2" || r.Cancel == nil {
 		t.Errorf("%+v", r)
 	}
 	waits(1, 0)
 	close(client.free)
-	if r := s.result(); r.Run != "r1" || client.calls.Load() != 1 {
+	if r := s.awaitResult(); r.Run != "r1" || client.calls.Load() != 1 {
 		t.Errorf("%d calls, %+v", client.calls.Load(), r)
 	}
 }
@@ -141,24 +141,24 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 // TestTheRatesOfAGateCountFromItsFirstRequest: a gate that has just been made
 // knows nothing else yet, and is not forgotten with its rates.
 func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
-	client := &crowded{free: make(chan struct{})}
+	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Gates: throttle.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
-		if err := s.node.Open(t.Context(), opened(run)); err != nil {
+		if err := s.node.Open(t.Context(), openedRun(run)); err != nil {
 			t.Fatal(err)
 		}
-		s.waits(1, i)
+		s.awaitThrottle(1, i)
 	}
 	stop := agent.Canceled{Why: "enough", Now: true}
 	if err := s.node.Command(t.Context(), mailbox.At("r2", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
 		t.Fatal(err)
 	}
-	s.result()
+	s.awaitResult()
 	close(client.free)
-	s.result()
+	s.awaitResult()
 	if n := client.calls.Load(); n != 1 {
 		t.Errorf("%d calls in a minute that has room for one", n)
 	}

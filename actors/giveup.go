@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// hopeless says that no shell of an actor gets through its log.
-type hopeless struct {
+// shellsFailed says that no shell of an actor gets through its log.
+type shellsFailed struct {
 	at  mailbox.Address
 	why string
 }
@@ -26,8 +26,8 @@ const (
 	crashMemory = 10 * time.Minute       // crashes that far apart are not in a row
 )
 
-// crash counts a crash of a shell; hopeless says that it is one too many in a row.
-func (p *place) crash(now time.Time) (pause time.Duration, hopeless bool) {
+// countCrash counts a crash of a shell; hopeless says that it is one too many in a row.
+func (p *shellPlace) countCrash(now time.Time) (pause time.Duration, hopeless bool) {
 	if now.Sub(p.crashed) > crashMemory {
 		p.crashes = 0
 	}
@@ -36,57 +36,57 @@ func (p *place) crash(now time.Time) (pause time.Duration, hopeless bool) {
 	return crashPause << (p.crashes - 1), p.crashes > CrashesMax
 }
 
-// crashed starts another shell after a pause, a bounded number of times.
-func (r *router) crashed(c actor.Context, pid *actor.PID) {
+// restartCrashed starts another shell after a pause, a bounded number of times.
+func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 	at, ok := r.pids[pid.Id]
 	if !ok || r.ctx.Err() != nil {
 		return
 	}
-	r.released(pid)
+	r.forgetShell(pid)
 	p := r.shells[at]
 	switch {
 	case p == nil:
 		return
 	case p.pid == nil || p.pid.Id != pid.Id:
-		p.without(pid)
+		p.dropElder(pid)
 		return
-	case p.silent, r.leaves(at) != nil:
-		r.vacate(c, at, p)
+	case p.superseded, r.handOffOf(at) != nil:
+		r.vacatePlace(c, at, p)
 		return
 	}
 	p.pid = nil
-	pause, parked := p.crash(time.Now())
+	pause, parked := p.countCrash(time.Now())
 	if parked {
-		r.giveUp(c, hopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
+		r.giveUpActor(c, shellsFailed{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
 		return
 	}
 	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
 	self, root := c.Self(), c.ActorSystem().Root
-	time.AfterFunc(pause, func() { root.Send(self, restart{at}) })
+	time.AfterFunc(pause, func() { root.Send(self, restartShell{at}) })
 }
 
-// giveUp parks an actor whose shells keep failing, and tells its supervisor by a command,
+// giveUpActor parks an actor whose shells keep failing, and tells its supervisor by a command,
 // because the actor itself can send nothing any more. If the actor is the supervisor, no
 // actor is left that could decide: the run ends in its current state.
-func (r *router) giveUp(c actor.Context, m hopeless) {
+func (r *router) giveUpActor(c actor.Context, m shellsFailed) {
 	p := r.shells[m.at]
 	if p == nil {
 		return
 	}
 	if p.pid != nil {
 		c.Stop(p.pid)
-		r.released(p.pid)
+		r.forgetShell(p.pid)
 		p.pid = nil
 	}
 	r.postLate(c, p.results)
 	p.results = nil
 	r.cfg.Logger.Error("an actor is given up", "actor", m.at, "why", m.why)
 	if m.at.Agent() == mailbox.Super {
-		r.halt(m)
+		r.publishHalt(m)
 		return
 	}
 	f := supervisor.GivenUp{Agent: spec.ID(m.at.Agent()), Why: m.why}
-	data, err := command(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
+	data, err := encodeCommand(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
 	if err != nil {
 		r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
 		return
@@ -102,9 +102,9 @@ func (r *router) giveUp(c actor.Context, m hopeless) {
 	})
 }
 
-// halt publishes the end of a run without a supervisor. The end is in no log, because no
+// publishHalt publishes the end of a run without a supervisor. The end is in no log, because no
 // actor is left to read it.
-func (r *router) halt(m hopeless) {
+func (r *router) publishHalt(m shellsFailed) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.Events != nil {

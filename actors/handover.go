@@ -22,8 +22,8 @@ type (
 	}
 )
 
-// leaving is a hand-off, in progress or complete.
-type leaving struct {
+// handOff is a hand-off, in progress or complete.
+type handOff struct {
 	handOver
 	waits map[string]struct{} // ids of the shells that have not ended yet
 	over  bool
@@ -39,42 +39,42 @@ func (n *Node) HandOver(name string, match func(at mailbox.Address, lease uint64
 }
 
 func (r *router) handOver(c actor.Context, m handOver) {
-	r.leaving = slices.DeleteFunc(r.leaving, func(l *leaving) bool { return l.over && l.name == m.name })
-	l := &leaving{handOver: m, waits: map[string]struct{}{}}
-	r.leaving = append(r.leaving, l)
+	r.handOffs = slices.DeleteFunc(r.handOffs, func(l *handOff) bool { return l.over && l.name == m.name })
+	l := &handOff{handOver: m, waits: map[string]struct{}{}}
+	r.handOffs = append(r.handOffs, l)
 	for at, p := range r.shells {
-		if r.leaves(at) != l {
+		if r.handOffOf(at) != l {
 			continue
 		}
 		for _, elder := range p.elders {
 			l.waits[elder.Id] = struct{}{}
 		}
 		if p.pid == nil { // the actor waits for a restart
-			r.vacate(c, at, p)
+			r.vacatePlace(c, at, p)
 			continue
 		}
-		c.Send(p.pid, fact{activation.Drain{}})
+		c.Send(p.pid, factMessage{activation.Drain{}})
 		l.waits[p.pid.Id] = struct{}{}
 	}
-	for at := range r.resting.when { // these actors have passivated already
-		if r.leaves(at) == l {
-			r.awake(at)
+	for at := range r.passivated.when { // these actors have passivated already
+		if r.handOffOf(at) == l {
+			r.dropPassivated(at)
 		}
 	}
-	l.check()
+	l.checkDone()
 }
 
-func (l *leaving) check() {
+func (l *handOff) checkDone() {
 	if len(l.waits) == 0 && !l.over {
 		l.over = true
 		go l.done()
 	}
 }
 
-// leaves returns the newest hand-off that includes an address, if any.
-func (r *router) leaves(at mailbox.Address) *leaving {
+// handOffOf returns the newest hand-off that includes an address, if any.
+func (r *router) handOffOf(at mailbox.Address) *handOff {
 	lease, _ := r.cfg.Holds(at)
-	for _, l := range slices.Backward(r.leaving) {
+	for _, l := range slices.Backward(r.handOffs) {
 		if l.match(at, lease) {
 			return l
 		}
@@ -82,14 +82,14 @@ func (r *router) leaves(at mailbox.Address) *leaving {
 	return nil
 }
 
-// released forgets a shell that has ended.
-func (r *router) released(pid *actor.PID) {
+// forgetShell forgets a shell that has ended.
+func (r *router) forgetShell(pid *actor.PID) {
 	if at, ok := r.pids[pid.Id]; ok {
 		r.cfg.Alive(at, -1)
 	}
 	delete(r.pids, pid.Id)
-	for _, l := range r.leaving {
+	for _, l := range r.handOffs {
 		delete(l.waits, pid.Id)
-		l.check()
+		l.checkDone()
 	}
 }

@@ -17,32 +17,32 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// tally counts what the world saw, over all owners of the logs.
-type tally struct {
+// worldTally counts what the world saw, over all owners of the logs.
+type worldTally struct {
 	mu     sync.Mutex
 	paid   map[string]int
 	asked  int
 	client model.Client
 }
 
-func (y *tally) Complete(ctx context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (y *worldTally) Complete(ctx context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
 	y.mu.Lock()
 	y.asked++
 	y.mu.Unlock()
-	moment(ctx)
+	pauseMoment(ctx)
 	return y.client.Complete(ctx, r, emit)
 }
 
-func (y *tally) pay(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (y *worldTally) payTool(ctx context.Context, c tool.Call) (tool.Result, error) {
 	y.mu.Lock()
 	y.paid[c.Key]++
 	y.mu.Unlock()
-	moment(ctx)
+	pauseMoment(ctx)
 	return tool.Result{Text: "paid"}, nil
 }
 
-// moment is how long the world takes, so that something is always under way.
-func moment(ctx context.Context) {
+// pauseMoment is how long the world takes, so that something is always under way.
+func pauseMoment(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(3 * time.Millisecond):
@@ -76,8 +76,8 @@ agents:
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := &tally{paid: map[string]int{}, client: sc.Client("")}
-	pay := echo{name: "pay", class: model.Effect, call: y.pay}
+	y := &worldTally{paid: map[string]int{}, client: sc.Client("")}
+	pay := echoTool{name: "pay", class: model.Effect, call: y.payTool}
 	set, err := tool.NewSet(pay)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ agents:
 			Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 		for i := range runs {
 			id := fmt.Sprintf("r%d", i)
-			if err := s.node.Open(t.Context(), opened(id, pay, delegate)); err != nil {
+			if err := s.node.Open(t.Context(), openedRun(id, pay, delegate)); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.node.Resume(t.Context(), id); err != nil {
@@ -105,7 +105,7 @@ agents:
 		select {
 		case <-gone:
 		case <-time.After(deadline):
-			t.Fatalf("owner %d could not let go; events: %s", lease, s.kinds())
+			t.Fatalf("owner %d could not let go; events: %s", lease, s.eventKinds())
 		}
 		s.node.Stop()
 		for len(s.over) > 0 {
@@ -133,7 +133,7 @@ agents:
 }
 
 // upTo waits for so many events, or for the end of all runs.
-func (s *stage) upTo(events, runs int, results map[string]event.Result) {
+func (s *testNode) upTo(events, runs int, results map[string]event.Result) {
 	s.t.Helper()
 	late := time.After(deadline)
 	for n := 0; n < events && runs > 0; {
@@ -146,7 +146,7 @@ func (s *stage) upTo(events, runs int, results map[string]event.Result) {
 			}
 			results[r.Run] = r
 		case <-late:
-			s.t.Fatalf("nothing happens any more; events: %s", s.kinds())
+			s.t.Fatalf("nothing happens any more; events: %s", s.eventKinds())
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 // other node has claimed the log by the time this node holds it again, the shell continues
 // the work that it began (P3).
 type (
-	// silent says that the shell is superseded, though it may have tools under way.
-	silent struct {
+	// shellSuperseded says that the shell is superseded, though it may have tools under way.
+	shellSuperseded struct {
 		at  mailbox.Address
 		pid *actor.PID
 	}
@@ -26,42 +26,42 @@ type (
 // machine slept, from claiming a log in turns without a pause.
 const silentPause = 200 * time.Millisecond
 
-// silent makes room for another shell of an address. If this node still holds the log, a
+// supersedeShell makes room for another shell of an address. If this node still holds the log, a
 // shell must exist, because no other node will start one.
-func (r *router) silent(c actor.Context, m silent) {
+func (r *router) supersedeShell(c actor.Context, m shellSuperseded) {
 	p := r.shells[m.at]
 	if p == nil || p.pid != m.pid {
 		return
 	}
-	p.silent = true
+	p.superseded = true
 	r.wakeLater(c, m.at)
 }
 
 // wakeLater reactivates an actor after a pause if this node holds its log, because its shell
 // has ended or is about to end.
 func (r *router) wakeLater(c actor.Context, at mailbox.Address) {
-	if _, ok := r.cfg.Holds(at); ok && r.leaves(at) == nil {
+	if _, ok := r.cfg.Holds(at); ok && r.handOffOf(at) == nil {
 		self, root := c.Self(), c.ActorSystem().Root
-		time.AfterFunc(silentPause, func() { root.Send(self, wake{at}) })
+		time.AfterFunc(silentPause, func() { root.Send(self, wakeActor{at}) })
 	}
 }
 
-// left stops a shell that was superseded or drained and has nothing under way. Another shell
+// stopLeftShell stops a shell that was superseded or drained and has nothing under way. Another shell
 // may then take its address.
-func (r *router) left(c actor.Context, m left) {
+func (r *router) stopLeftShell(c actor.Context, m shellLeft) {
 	c.Stop(m.pid)
-	r.released(m.pid)
+	r.forgetShell(m.pid)
 	if p := r.shells[m.at]; p != nil && p.pid == m.pid {
-		r.vacate(c, m.at, p)
+		r.vacatePlace(c, m.at, p)
 		r.wakeLater(c, m.at)
 	} else if p != nil {
-		p.without(m.pid)
+		p.dropElder(m.pid)
 	}
 }
 
-// vacate removes a place whose shell has ended. If an older shell still has work under way,
+// vacatePlace removes a place whose shell has ended. If an older shell still has work under way,
 // it keeps the place, so that a shell exists to post the results.
-func (r *router) vacate(c actor.Context, at mailbox.Address, p *place) {
+func (r *router) vacatePlace(c actor.Context, at mailbox.Address, p *shellPlace) {
 	results := p.results
 	p.results = nil
 	if len(p.elders) == 0 {
@@ -69,13 +69,13 @@ func (r *router) vacate(c actor.Context, at mailbox.Address, p *place) {
 		r.postLate(c, results)
 		return
 	}
-	p.pid, p.silent = p.elders[0], true
-	p.without(p.pid)
+	p.pid, p.superseded = p.elders[0], true
+	p.dropElder(p.pid)
 	for _, o := range results {
 		c.Send(p.pid, o)
 	}
 }
 
-func (p *place) without(elder *actor.PID) {
+func (p *shellPlace) dropElder(elder *actor.PID) {
 	p.elders = slices.DeleteFunc(p.elders, func(e *actor.PID) bool { return e == elder })
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// leases are what a node believes to hold: by run, 0 is over.
-type leases map[string]*atomic.Uint64
+// leaseMap are what a node believes to hold: by run, 0 is over.
+type leaseMap map[string]*atomic.Uint64
 
-func (l leases) holds(at mailbox.Address) (uint64, bool) {
+func (l leaseMap) holds(at mailbox.Address) (uint64, bool) {
 	n := l[at.Run()].Load()
 	return n, n > 0
 }
 
-// hold makes leases of some runs, all under 1.
-func hold(runs ...string) leases {
-	l := leases{}
+// holdRuns makes leases of some runs, all under 1.
+func holdRuns(runs ...string) leaseMap {
+	l := leaseMap{}
 	for _, run := range runs {
 		l[run] = &atomic.Uint64{}
 		l[run].Store(1)
@@ -37,8 +37,8 @@ func hold(runs ...string) leases {
 	return l
 }
 
-// owner starts a node that holds what the leases say.
-func owner(t *testing.T, post mailbox.Post, l leases, text string, tools ...tool.Tool) *stage {
+// startOwner starts a node that holds what the leases say.
+func startOwner(t *testing.T, post mailbox.Post, l leaseMap, text string, tools ...tool.Tool) *testNode {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
 	if err != nil {
@@ -53,22 +53,22 @@ func owner(t *testing.T, post mailbox.Post, l leases, text string, tools ...tool
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 }
 
-func (s *stage) open(run string, tools ...tool.Tool) {
+func (s *testNode) openRun(run string, tools ...tool.Tool) {
 	s.t.Helper()
-	if err := s.node.Open(s.t.Context(), opened(run, tools...)); err != nil {
+	if err := s.node.Open(s.t.Context(), openedRun(run, tools...)); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stage) resume(run string) {
+func (s *testNode) resumeRun(run string) {
 	s.t.Helper()
 	if err := s.node.Resume(s.t.Context(), run); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// asked is how many questions were put to a person.
-func (s *stage) asked() (n int) {
+// countAsked is how many questions were put to a person.
+func (s *testNode) countAsked() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.events {
@@ -79,10 +79,10 @@ func (s *stage) asked() (n int) {
 	return n
 }
 
-// waiting is a tool that waits inside until it is let go.
-func waiting(class model.Class) (work tool.Tool, inside, free chan struct{}, times *atomic.Int32) {
+// waitingTool is a tool that waits inside until it is let go.
+func waitingTool(class model.Class) (work tool.Tool, inside, free chan struct{}, times *atomic.Int32) {
 	inside, free, times = make(chan struct{}, 64), make(chan struct{}), &atomic.Int32{}
-	return echo{name: "work", class: class, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	return echoTool{name: "work", class: class, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		times.Add(1)
 		inside <- struct{}{}
 		select {
@@ -106,11 +106,11 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 		if times.Add(1) == 1 {
 			<-ctx.Done() // nobody would read its answer
 		}
-		return say("done"), nil
+		return sayReply("done"), nil
 	})
 	post := memory.New(memory.Config{})
 	s := playClient(t, post, 1, client)
-	s.open("r1")
+	s.openRun("r1")
 	<-inside
 	claim, err := activation.NewLogReader("r1.root", "stranger", mailbox.Epoch{Lease: 7}, &activation.Agent{Addr: "r1.root"}).Claim("elsewhere", "")
 	if err != nil {
@@ -123,7 +123,7 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 	if _, err := mailbox.Put(t.Context(), post, "r1.root", data); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
+	if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -136,21 +136,21 @@ func TestALeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
 }
 
 func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
-	work, inside, free, times := waiting(model.Effect)
-	l := hold("r1")
-	s := owner(t, memory.New(memory.Config{}), l, workTwice, work)
-	s.open("r1", work)
+	work, inside, free, times := waitingTool(model.Effect)
+	l := holdRuns("r1")
+	s := startOwner(t, memory.New(memory.Config{}), l, workTwice, work)
+	s.openRun("r1", work)
 	<-inside
 	l["r1"].Store(0)
 	free <- struct{}{}
-	s.await(event.KindToolFinished)
+	s.awaitEvent(event.KindToolFinished)
 	l["r1"].Store(2)
-	s.resume("r1")
+	s.resumeRun("r1")
 	<-inside
 	close(free)
-	r := s.result()
-	if r.Reason != spec.Completed || r.Budget.Unknown != 0 || times.Load() != 2 || s.asked() != 0 {
-		t.Fatalf("%d calls, %d questions, result: %+v", times.Load(), s.asked(), r)
+	r := s.awaitResult()
+	if r.Reason != spec.Completed || r.Budget.Unknown != 0 || times.Load() != 2 || s.countAsked() != 0 {
+		t.Fatalf("%d calls, %d questions, result: %+v", times.Load(), s.countAsked(), r)
 	}
 }
 
@@ -158,23 +158,23 @@ func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
 // the log again, and another one had it in between. What the first had postponed
 // is not done after it.
 func TestNothingBeginsOnceSomebodyElseHasClaimed(t *testing.T) {
-	work, inside, free, times := waiting(model.Effect)
-	first, second := hold("r1"), hold("r1")
+	work, inside, free, times := waitingTool(model.Effect)
+	first, second := holdRuns("r1"), holdRuns("r1")
 	second["r1"].Store(0)
 	post := memory.New(memory.Config{})
-	a := owner(t, post, first, workTwice, work)
-	b := owner(t, post, second, workTwice, work)
-	a.open("r1", work)
+	a := startOwner(t, post, first, workTwice, work)
+	b := startOwner(t, post, second, workTwice, work)
+	a.openRun("r1", work)
 	<-inside
 	first["r1"].Store(0)
 	free <- struct{}{}
-	a.await(event.KindToolFinished) // the next model call is postponed
+	a.awaitEvent(event.KindToolFinished) // the next model call is postponed
 	second["r1"].Store(2)
-	b.resume("r1")
+	b.resumeRun("r1")
 	<-inside
 	first["r1"].Store(1)
 	close(free)
-	if r := b.result(); r.Reason != spec.Completed || times.Load() != 2 {
+	if r := b.awaitResult(); r.Reason != spec.Completed || times.Load() != 2 {
 		t.Fatalf("%d calls, result: %+v", times.Load(), r)
 	}
 }
@@ -183,13 +183,13 @@ func TestNothingBeginsOnceSomebodyElseHasClaimed(t *testing.T) {
 // starts, whatever else is handed over at the same time. Under another lease one
 // does, also where that was taken before the hand-over had come to its end.
 func TestAHandOverIsAboutOneLease(t *testing.T) {
-	work, inside, free, _ := waiting(model.Read)
-	l := hold("r1", "r2", "r3")
+	work, inside, free, _ := waitingTool(model.Read)
+	l := holdRuns("r1", "r2", "r3")
 	post := memory.New(memory.Config{})
-	s := owner(t, post, l, workTwice, work)
+	s := startOwner(t, post, l, workTwice, work)
 	gone := make(chan string, 8)
 	for run := range l {
-		s.open(run, work)
+		s.openRun(run, work)
 		<-inside
 	}
 	handOver := func(run string, lease uint64) {
@@ -205,16 +205,16 @@ func TestAHandOverIsAboutOneLease(t *testing.T) {
 		<-gone
 	}
 	l["r3"].Store(2) // lost and taken again
-	s.resume("r3")
+	s.resumeRun("r3")
 	close(free)
 	for range l {
 		<-gone
 	}
 	l["r2"].Store(2)
-	s.resume("r2")
-	s.resume("r1")
+	s.resumeRun("r2")
+	s.resumeRun("r1")
 	for range 2 {
-		if r := s.result(); r.Run == "r1" || r.Reason != spec.Completed {
+		if r := s.awaitResult(); r.Run == "r1" || r.Reason != spec.Completed {
 			t.Fatalf("result: %+v", r)
 		}
 	}
@@ -232,7 +232,7 @@ func TestAShellThatIsBehindIsHandedOver(t *testing.T) {
 	client := clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
 		inside <- struct{}{}
 		<-free
-		return say("done"), nil
+		return sayReply("done"), nil
 	})
 	var slow atomic.Bool
 	s := playClient(t, memory.New(memory.Config{}), 1, client)
@@ -241,7 +241,7 @@ func TestAShellThatIsBehindIsHandedOver(t *testing.T) {
 			<-free // the shell is behind its log
 		}
 	}
-	s.open("r1")
+	s.openRun("r1")
 	<-inside
 	for i := range flood {
 		f := supervisor.PolicySet{}
@@ -249,7 +249,7 @@ func TestAShellThatIsBehindIsHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.open("r2") // once it has begun the flood has come
+	s.openRun("r2") // once it has begun the flood has come
 	<-inside
 	gone := make(chan struct{})
 	s.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })

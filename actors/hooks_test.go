@@ -21,7 +21,7 @@ import (
 )
 
 // playHooked is play with hooks in Go.
-func playHooked(t *testing.T, post mailbox.Post, lease uint64, text string, hooks map[string]hook.Func, tools ...tool.Tool) *stage {
+func playHooked(t *testing.T, post mailbox.Post, lease uint64, text string, hooks map[string]hook.Func, tools ...tool.Tool) *testNode {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
 	if err != nil {
@@ -38,15 +38,15 @@ func playHooked(t *testing.T, post mailbox.Post, lease uint64, text string, hook
 	})
 }
 
-// hooked is opened with hooks for all agents of the run.
-func hooked(run string, hooks []spec.Hook, tools ...tool.Tool) supervisor.Opened {
-	o := opened(run, tools...)
+// hookedRun is opened with hooks for all agents of the run.
+func hookedRun(run string, hooks []spec.Hook, tools ...tool.Tool) supervisor.Opened {
+	o := openedRun(run, tools...)
 	o.LoopOptions.Hooks = hooks
 	return o
 }
 
-// fired are the answers of hooks that observers were told of.
-func (s *stage) fired() map[string]event.HookFired {
+// firedHooks are the answers of hooks that observers were told of.
+func (s *testNode) firedHooks() map[string]event.HookFired {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]event.HookFired{}
@@ -62,18 +62,18 @@ func (s *stage) fired() map[string]event.HookFired {
 // that crashes. Only the one that refuses decides.
 func TestACommandHookRefusesACall(t *testing.T) {
 	var paid atomic.Int32
-	pay := echo{name: "pay", class: model.Effect, call: func(context.Context, tool.Call) (tool.Result, error) {
+	pay := echoTool{name: "pay", class: model.Effect, call: func(context.Context, tool.Call) (tool.Result, error) {
 		paid.Add(1)
 		return tool.Result{Text: "paid"}, nil
 	}}
-	look := echo{name: "look", class: model.Read}
-	s := play(t, memory.New(memory.Config{}), 1, `
+	look := echoTool{name: "look", class: model.Read}
+	s := playRun(t, memory.New(memory.Config{}), 1, `
 agents:
   boss:
     - calls: [{name: look}, {name: pay, args: {sum: 5}}]
     - text: "{{result.0}}; {{result.1}}"
 `, look, pay)
-	o := hooked("r1", []spec.Hook{
+	o := hookedRun("r1", []spec.Hook{
 		{Name: "slow", Point: spec.HookPreTool, Command: `sleep 60`, TimeoutMS: 50},
 		{Name: "broken", Point: spec.HookPreTool, Command: `echo no >&2; exit 1`},
 		{Name: "purse", Point: spec.HookPreTool, Tools: "pay", Command: `grep -q '"sum":5' && { echo "5 is too much" >&2; exit 2; }; exit 0`},
@@ -81,11 +81,11 @@ agents:
 	if err := s.node.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	r := s.result()
+	r := s.awaitResult()
 	if r.Reason != spec.Completed || r.Text != "echo {}; denied by hook purse: 5 is too much" || paid.Load() != 0 {
 		t.Fatalf("paid %d times, result: %+v", paid.Load(), r)
 	}
-	f := s.fired()
+	f := s.firedHooks()
 	if f["slow"].Failed != "timed out after 50ms" || f["broken"].Failed != "exit code 1; stderr: no" || f["purse"].Decision != spec.HookDeny {
 		t.Errorf("fired: %+v", f)
 	}
@@ -97,7 +97,7 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 	post := memory.New(memory.Config{})
 	var asked, paid atomic.Int32
 	inside := make(chan string, 8)
-	pay := echo{name: "pay", class: model.Idempotent, call: func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	pay := echoTool{name: "pay", class: model.Idempotent, call: func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if paid.Add(1) == 1 {
 			inside <- "tool"
 			<-ctx.Done() // the process ends while the call is under way
@@ -113,7 +113,7 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 	}}
 	text := `{agents: {boss: [{calls: [{name: pay, args: {sum: 5}}]}, {text: "{{last}}"}]}}`
 	first := playHooked(t, post, 1, text, hooks, pay)
-	if err := first.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "gate", Point: spec.HookPreTool}}, pay)); err != nil {
+	if err := first.node.Open(context.Background(), hookedRun("r1", []spec.Hook{{Name: "gate", Point: spec.HookPreTool}}, pay)); err != nil {
 		t.Fatal(err)
 	}
 	if at := <-inside; at != "gate" {
@@ -134,7 +134,7 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 	if err := third.node.Resume(context.Background(), "r1"); err != nil {
 		t.Fatal(err)
 	}
-	if r := third.result(); r.Reason != spec.Completed || r.Text != "paid" {
+	if r := third.awaitResult(); r.Reason != spec.Completed || r.Text != "paid" {
 		t.Fatalf("result: %+v", r)
 	}
 	if asked.Load() != 2 || paid.Load() != 2 {
@@ -146,17 +146,17 @@ func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
 //
 //behaviour:shows A17
 func TestAStopHookSendsAnAnswerBack(t *testing.T) {
-	s := play(t, memory.New(memory.Config{}), 1, `
+	s := playRun(t, memory.New(memory.Config{}), 1, `
 agents:
   boss:
     - text: It is red.
     - text: "It is red. Evidence: ci.log:42"
 `)
 	check := `grep -q Evidence: || { echo '{"decision":"block","reason":"Name the evidence."}'; }`
-	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "evidence", Point: spec.HookStop, Command: check}})); err != nil {
+	if err := s.node.Open(context.Background(), hookedRun("r1", []spec.Hook{{Name: "evidence", Point: spec.HookStop, Command: check}})); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.Completed || !strings.Contains(r.Text, "ci.log:42") || r.Turns != 1 {
+	if r := s.awaitResult(); r.Reason != spec.Completed || !strings.Contains(r.Text, "ci.log:42") || r.Turns != 1 {
 		t.Fatalf("result: %+v", r)
 	}
 }
@@ -171,7 +171,7 @@ func TestACancelEndsAHook(t *testing.T) {
 		return spec.HookAnswer{}, ctx.Err()
 	}}
 	s := playHooked(t, memory.New(memory.Config{}), 1, `{agents: {boss: [{text: never}]}}`, hooks)
-	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "scope", Point: spec.HookInput}})); err != nil {
+	if err := s.node.Open(context.Background(), hookedRun("r1", []spec.Hook{{Name: "scope", Point: spec.HookInput}})); err != nil {
 		t.Fatal(err)
 	}
 	<-inside
@@ -179,7 +179,7 @@ func TestACancelEndsAHook(t *testing.T) {
 	if err := s.node.Command(context.Background(), mailbox.At("r1", mailbox.Super), "c1", stop.Kind(), stop); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.AbortedStreaming {
+	if r := s.awaitResult(); r.Reason != spec.AbortedStreaming {
 		t.Fatalf("result: %+v", r)
 	}
 	<-ended
@@ -197,14 +197,14 @@ func TestWhoIsToldOfAFailureIsHeardOut(t *testing.T) {
 		return spec.HookAnswer{Text: "paged"}, nil
 	}}
 	s := playHooked(t, post, 1, `{agents: {boss: [{error: {class: authentication}}]}}`, hooks)
-	if err := s.node.Open(context.Background(), hooked("r1", []spec.Hook{{Name: "pager", Point: spec.HookStopFailure}})); err != nil {
+	if err := s.node.Open(context.Background(), hookedRun("r1", []spec.Hook{{Name: "pager", Point: spec.HookStopFailure}})); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.ModelError {
+	if r := s.awaitResult(); r.Reason != spec.ModelError {
 		t.Fatalf("result: %+v", r)
 	}
 	close(answered)
-	s.await(event.KindHookFired)
+	s.awaitEvent(event.KindHookFired)
 	kinds := logKinds(t, post, mailbox.At("r1", "root"))
 	if !slices.Contains(kinds, "hooked") {
 		t.Errorf("the log holds %v", kinds)

@@ -26,7 +26,7 @@ func (r *router) postLate(c actor.Context, results []activation.Own) {
 		if id == "" {
 			continue // a later activation decides the outcome of a model call
 		}
-		if l := r.leaves(o.At); l != nil {
+		if l := r.handOffOf(o.At); l != nil {
 			l.waits[id] = struct{}{}
 		}
 		self, root := c.Self(), c.ActorSystem().Root
@@ -50,10 +50,10 @@ func (r *router) latePosted(c actor.Context, m latePosted) {
 		r.cfg.Logger.Error("what a tool returned was not appended", "actor", m.own.At, "call", m.own.Key, "error", m.err)
 	}
 	id, _, _ := activation.EncodeEvidence(m.own)
-	for _, l := range r.leaving {
+	for _, l := range r.handOffs {
 		if _, waits := l.waits[id]; waits {
 			delete(l.waits, id)
-			l.check()
+			l.checkDone()
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestWhatReturnsWhileAnActorHasNoShellIsInItsLog(t *testing.T) {
 			r.handOver(c, handOver{"all", func(mailbox.Address, uint64) bool { return true }, done})
 		},
 		"given up": func(r *router, c actor.Context, done func()) {
-			r.giveUp(c, hopeless{at, "it crashes"})
+			r.giveUpActor(c, shellsFailed{at, "it crashes"})
 			done()
 		},
 	} {
@@ -37,16 +37,16 @@ func TestWhatReturnsWhileAnActorHasNoShellIsInItsLog(t *testing.T) {
 				replied := returned
 				replied.Kind, replied.Key, replied.Body = "replied", activation.ModelKey(1), agent.Replied{Lease: 1}
 				r := newRouter(t.Context(), Config{Post: post, Holds: func(mailbox.Address) (uint64, bool) { return 1, true }, Logger: slog.New(slog.DiscardHandler)}, nil)
-				r.shells[at] = &place{results: []activation.Own{replied, returned}}
+				r.shells[at] = &shellPlace{results: []activation.Own{replied, returned}}
 				pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 					switch m := c.Message().(type) {
-					case wake:
+					case wakeActor:
 						leave(r, c, func() { close(gone) })
 					case latePosted:
 						r.latePosted(c, m)
 					}
 				}))
-				system.Root.Send(pid, wake{at})
+				system.Root.Send(pid, wakeActor{at})
 				<-gone
 				synctest.Wait()
 				var kinds []string

@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// frozen is a node that is frozen at one place, for longer than its lease lasts. The
+// frozenNode is a node that is frozen at one place, for longer than its lease lasts. The
 // lease is there again once it has been asked for twice in vain.
-type frozen struct {
+type frozenNode struct {
 	lease  atomic.Uint64
 	inVain atomic.Int32
 	again  uint64       // the lease after the freeze
@@ -28,10 +28,10 @@ type frozen struct {
 	calls  atomic.Int32
 }
 
-// freeze ends the lease.
-func (f *frozen) freeze() { f.lease.Store(0) }
+// freezeLease ends the lease.
+func (f *frozenNode) freezeLease() { f.lease.Store(0) }
 
-func (f *frozen) holds(at mailbox.Address) (uint64, bool) {
+func (f *frozenNode) holds(at mailbox.Address) (uint64, bool) {
 	lease := f.lease.Load()
 	if lease == 0 && at.Agent() == "root" && f.inVain.Add(1) == 2 {
 		f.lease.Store(f.again)
@@ -39,8 +39,8 @@ func (f *frozen) holds(at mailbox.Address) (uint64, bool) {
 	return lease, lease > 0
 }
 
-// postponed waits until a call was postponed: only then the lease is asked for again and again.
-func (f *frozen) postponed() {
+// awaitPostponed waits until a call was postponed: only then the lease is asked for again and again.
+func (f *frozenNode) awaitPostponed() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for f.inVain.Load() < 4 {
@@ -48,8 +48,8 @@ func (f *frozen) postponed() {
 	}
 }
 
-// begun notes a call that began.
-func (f *frozen) begun() {
+// noteBegun notes a call that began.
+func (f *frozenNode) noteBegun() {
 	f.calls.Add(1)
 	if f.lease.CompareAndSwap(0, f.again) { // what comes after it goes on
 		f.wrong.Add(1)
@@ -58,14 +58,14 @@ func (f *frozen) begun() {
 
 // frozenStage starts a node that calls at whenever work of the root begins, with the
 // number of that work: after the decision to begin it, and before it begins.
-func frozenStage(t *testing.T, f *frozen, post mailbox.Post, text string, at func(no int32)) (*stage, tool.Tool) {
+func frozenStage(t *testing.T, f *frozenNode, post mailbox.Post, text string, at func(no int32)) (*testNode, tool.Tool) {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	work := echo{name: "work", class: model.Effect, call: func(context.Context, tool.Call) (tool.Result, error) {
-		f.begun()
+	work := echoTool{name: "work", class: model.Effect, call: func(context.Context, tool.Call) (tool.Result, error) {
+		f.noteBegun()
 		return tool.Result{Text: "worked"}, nil
 	}}
 	set, err := tool.NewSet(work)
@@ -84,7 +84,7 @@ func frozenStage(t *testing.T, f *frozen, post mailbox.Post, text string, at fun
 			at(-no.Load()) // the client is asked for when the call is about to begin
 			client := sc.Client("")
 			return clientFunc(func(ctx context.Context, r model.Request, emit func(model.Delta)) (model.Reply, error) {
-				f.begun()
+				f.noteBegun()
 				return client.Complete(ctx, r, emit)
 			}), "m", nil
 		},
@@ -103,34 +103,34 @@ func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
 	for name, place := range map[string]int32{"tool": 2, "model": -1, "model after the tool": -3} {
 		for what, again := range map[string]uint64{"the same lease": 1, "another lease": 2} {
 			t.Run(name+", "+what, inBubble(func(t *testing.T) {
-				f := &frozen{again: again}
+				f := &frozenNode{again: again}
 				s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
 					if no == place && f.inVain.Load() == 0 {
-						f.freeze()
+						f.freezeLease()
 					}
 				})
-				s.open("r1", work)
-				r := s.result()
+				s.openRun("r1", work)
+				r := s.awaitResult()
 				if f.wrong.Load() != 0 {
 					t.Errorf("%d calls began without a lease", f.wrong.Load())
 				}
-				if r.Reason != spec.Completed || f.calls.Load() != 3 || s.asked() != 0 {
-					t.Errorf("%d calls, %d questions, result: %+v", f.calls.Load(), s.asked(), r)
+				if r.Reason != spec.Completed || f.calls.Load() != 3 || s.countAsked() != 0 {
+					t.Errorf("%d calls, %d questions, result: %+v", f.calls.Load(), s.countAsked(), r)
 				}
 			}))
 		}
 	}
 }
 
-// claims is logs in which somebody else claims an actor just after its first Started.
-type claims struct {
+// claimingPost is logs in which somebody else claims an actor just after its first Started.
+type claimingPost struct {
 	mailbox.Post
 	t    *testing.T
 	once atomic.Bool
 	then func()
 }
 
-func (p *claims) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
+func (p *claimingPost) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
 	p.Post.Append(ctx, to, data, done)
 	e, err := mailbox.Decode(data)
 	if err != nil || len(e.Items) != 1 || e.Items[0].Kind != "started" || !p.once.CompareAndSwap(false, true) {
@@ -156,12 +156,12 @@ func (p *claims) Append(ctx context.Context, to mailbox.Address, data []byte, do
 //
 //behaviour:shows F7
 func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
-	f := &frozen{}
-	var s *stage
-	post := &claims{Post: memory.New(memory.Config{}), t: t, then: func() { f.lease.Store(3) }}
+	f := &frozenNode{}
+	var s *testNode
+	post := &claimingPost{Post: memory.New(memory.Config{}), t: t, then: func() { f.lease.Store(3) }}
 	s, work := frozenStage(t, f, post, workOnce, func(int32) {})
-	s.open("r1", work)
-	s.await(event.KindQueryAsked) // whether the stranger called it nobody knows
+	s.openRun("r1", work)
+	s.awaitEvent(event.KindQueryAsked) // whether the stranger called it nobody knows
 	if n := f.calls.Load(); n != 1 {
 		t.Errorf("%d calls, and the tool is not to be called", n)
 	}
@@ -176,16 +176,16 @@ func TestAPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 }
 
 func aPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
-	f, ended := &frozen{}, make(chan struct{})
+	f, ended := &frozenNode{}, make(chan struct{})
 	s, work := frozenStage(t, f, memory.New(memory.Config{}), workOnce, func(no int32) {
 		if no == 2 {
-			f.freeze()
+			f.freezeLease()
 			close(ended)
 		}
 	})
-	s.open("r1", work)
+	s.openRun("r1", work)
 	<-ended
-	f.postponed()
+	f.awaitPostponed()
 	canceled := agent.Canceled{Why: "enough", Now: true}
 	if err := s.node.Command(t.Context(), "r1.super", "cancel", canceled.Kind(), canceled); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func aPostponedCallThatIsCanceledNeverBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.lease.Store(1) // what proves the lease comes after the cancel in the log
-	r := s.result()
+	r := s.awaitResult()
 	if f.wrong.Load() != 0 || f.calls.Load() != 1 || r.Reason != spec.AbortedTools {
 		t.Errorf("%d calls, result: %+v", f.calls.Load(), r)
 	}

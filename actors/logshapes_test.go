@@ -30,101 +30,101 @@ func TestLogShapes(t *testing.T) {
 		t.Run(name, inBubble(func(t *testing.T) {
 			post := memory.New(memory.Config{})
 			play(t, post)
-			settle()
+			settleBubble()
 			golden.Compare(t, filepath.Join("testdata", "logshapes", name+".txt"), logShapes(t, post, name == "late-entries"))
 		}))
 	}
 }
 
-// settle lets everything happen that needs no minute.
-func settle() { <-time.After(30 * time.Second) }
+// settleBubble lets everything happen that needs no minute.
+func settleBubble() { <-time.After(30 * time.Second) }
 
 // logScenarios play runs over a store.
 var logScenarios = map[string]func(*testing.T, *memory.Post){
 	"start": func(t *testing.T, post *memory.Post) {
-		s := play(t, post, 1, lookOnce, look)
-		s.open("r1", look)
-		s.result()
+		s := playRun(t, post, 1, lookOnce, look)
+		s.openRun("r1", look)
+		s.awaitResult()
 	},
 	"child": func(t *testing.T, post *memory.Post) {
-		s := play(t, post, 1, ofChild, delegate)
-		s.open("r1", delegate)
-		s.result()
+		s := playRun(t, post, 1, ofChild, delegate)
+		s.openRun("r1", delegate)
+		s.awaitResult()
 	},
 	"crash": func(t *testing.T, post *memory.Post) {
-		second := play(t, post, 2, lookOnce, halfway(t, post, lookOnce))
-		second.resume("r1")
-		second.result()
+		second := playRun(t, post, 2, lookOnce, stopHalfway(t, post, lookOnce))
+		second.resumeRun("r1")
+		second.awaitResult()
 	},
 	"crash-in-a-side-effect": func(t *testing.T, post *memory.Post) {
-		work, inside, _, _ := waiting(model.Effect)
-		first := play(t, post, 1, workTwice, work)
-		first.open("r1", work)
+		work, inside, _, _ := waitingTool(model.Effect)
+		first := playRun(t, post, 1, workTwice, work)
+		first.openRun("r1", work)
 		<-inside
 		first.node.Stop()
-		second := play(t, post, 2, workTwice, work)
-		second.resume("r1")
-		second.await(event.KindQueryAsked)
+		second := playRun(t, post, 2, workTwice, work)
+		second.resumeRun("r1")
+		second.awaitEvent(event.KindQueryAsked)
 	},
 	"claim-below-the-current-one": func(t *testing.T, post *memory.Post) {
-		tool := halfway(t, post, lookOnce)
+		tool := stopHalfway(t, post, lookOnce)
 		claimElsewhere(t, post, "r1.root", 7)
-		second := play(t, post, 2, lookOnce, tool)
-		second.resume("r1")
-		second.result()
+		second := playRun(t, post, 2, lookOnce, tool)
+		second.resumeRun("r1")
+		second.awaitResult()
 	},
 	"superseded": func(t *testing.T, post *memory.Post) {
 		var times atomic.Int32
 		inside, free := make(chan struct{}, 2), []chan struct{}{make(chan struct{}), make(chan struct{})}
-		work := echo{name: "work", class: model.Read, call: func(context.Context, tool.Call) (tool.Result, error) {
+		work := echoTool{name: "work", class: model.Read, call: func(context.Context, tool.Call) (tool.Result, error) {
 			n := times.Add(1)
 			inside <- struct{}{}
 			<-free[n-1]
 			return tool.Result{Text: "worked"}, nil
 		}}
-		s := play(t, post, 1, `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`, work)
-		s.open("r1", work)
+		s := playRun(t, post, 1, `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`, work)
+		s.openRun("r1", work)
 		<-inside
 		claimElsewhere(t, post, "r1.root", 7) // the node holds the log still, so it claims again
 		<-inside
 		close(free[0]) // what a tool of a superseded activation returned is evidence
-		settle()
+		settleBubble()
 		close(free[1])
-		s.result()
+		s.awaitResult()
 	},
 	"drain": func(t *testing.T, post *memory.Post) {
-		work, inside, free, _ := waiting(model.Effect)
-		first := play(t, post, 1, workTwice, work)
-		first.open("r1", work)
+		work, inside, free, _ := waitingTool(model.Effect)
+		first := playRun(t, post, 1, workTwice, work)
+		first.openRun("r1", work)
 		<-inside
 		gone := make(chan struct{})
 		first.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
 		free <- struct{}{}
 		<-gone
 		first.node.Stop()
-		second := play(t, post, 2, workTwice, work)
-		second.resume("r1")
+		second := playRun(t, post, 2, workTwice, work)
+		second.resumeRun("r1")
 		<-inside
 		free <- struct{}{}
-		second.result()
+		second.awaitResult()
 	},
 	"passivation": func(t *testing.T, post *memory.Post) {
-		s := restless(t, post, 1, scripted(t, asks))
-		s.open("r1", ask)
-		if err := s.node.Open(t.Context(), asking("r2")); err != nil {
+		s := startResting(t, post, 1, scriptModel(t, asks))
+		s.openRun("r1", ask)
+		if err := s.node.Open(t.Context(), askingRun("r2")); err != nil {
 			t.Fatal(err)
 		}
-		s.await(event.KindQueryAsked)
-		s.asleep(post, 2)
-		s.answer("r2")
-		s.result()
+		s.awaitEvent(event.KindQueryAsked)
+		s.awaitAsleep(post, 2)
+		s.answerRun("r2")
+		s.awaitResult()
 	},
 	"late-entries": func(t *testing.T, post *memory.Post) {
 		whole := memory.New(memory.Config{})
-		first := play(t, whole, 1, ofChild, delegate)
-		first.open("r1", delegate)
-		first.result()
-		settle() // every log is closed
+		first := playRun(t, whole, 1, ofChild, delegate)
+		first.openRun("r1", delegate)
+		first.awaitResult()
+		settleBubble() // every log is closed
 		first.node.Stop()
 		super := mailbox.At("r1", mailbox.Super)
 		for to, entries := range ofRun(t, whole) {
@@ -137,23 +137,23 @@ var logScenarios = map[string]func(*testing.T, *memory.Post){
 				}
 			}
 		}
-		second := play(t, post, 2, ofChild, delegate)
+		second := playRun(t, post, 2, ofChild, delegate)
 		second.node.Wake(super)
-		second.result()
+		second.awaitResult()
 	},
 	"given-up": func(t *testing.T, post *memory.Post) {
-		s := play(t, post, 1, ofChild, delegate)
+		s := playRun(t, post, 1, ofChild, delegate)
 		s.onWhole = func(at, kind string) {
 			if at == "r1.root-1-0" && kind == event.KindAgentStarted {
 				panic("an observer that crashes the shell")
 			}
 		}
-		s.open("r1", delegate)
-		s.result()
+		s.openRun("r1", delegate)
+		s.awaitResult()
 	},
 	"damage": func(t *testing.T, post *memory.Post) {
 		whole := memory.New(memory.Config{})
-		tool := halfway(t, whole, lookOnce)
+		tool := stopHalfway(t, whole, lookOnce)
 		for at, entries := range ofRun(t, whole) {
 			if at == "r1.root" {
 				entries = entries[1:]
@@ -164,31 +164,31 @@ var logScenarios = map[string]func(*testing.T, *memory.Post){
 				}
 			}
 		}
-		second := play(t, post, 2, lookOnce, tool)
-		second.resume("r1")
-		second.result()
+		second := playRun(t, post, 2, lookOnce, tool)
+		second.resumeRun("r1")
+		second.awaitResult()
 	},
 	"lease-over-for-a-while": func(t *testing.T, post *memory.Post) {
-		work, inside, free, _ := waiting(model.Effect)
-		l := hold("r1")
-		s := owner(t, post, l, workTwice, work)
-		s.open("r1", work)
+		work, inside, free, _ := waitingTool(model.Effect)
+		l := holdRuns("r1")
+		s := startOwner(t, post, l, workTwice, work)
+		s.openRun("r1", work)
 		<-inside
 		l["r1"].Store(0)
 		free <- struct{}{}
-		s.await(event.KindToolFinished)
+		s.awaitEvent(event.KindToolFinished)
 		l["r1"].Store(2)
 		<-inside
 		close(free)
-		s.result()
+		s.awaitResult()
 	},
 	"cancel": func(t *testing.T, post *memory.Post) {
-		work, inside, _, _ := waiting(model.Read)
-		s := play(t, post, 1, workTwice, work)
-		s.open("r1", work)
+		work, inside, _, _ := waitingTool(model.Read)
+		s := playRun(t, post, 1, workTwice, work)
+		s.openRun("r1", work)
 		<-inside
-		command(t, s, "r1.super", "c1", agent.Canceled{Why: "enough", Now: true})
-		s.result()
+		sendCommand(t, s, "r1.super", "c1", agent.Canceled{Why: "enough", Now: true})
+		s.awaitResult()
 	},
 	"configuration-drift": func(t *testing.T, post *memory.Post) {
 		sc, err := script.Parse([]byte(lookOnce))
@@ -210,7 +210,7 @@ var logScenarios = map[string]func(*testing.T, *memory.Post){
 		cfg := actors.Config{Name: "one", Post: post, Lease: 1, Model: func(string) (model.Client, string, error) { return client, "m", nil },
 			Tools: func(spec.Task) (*tool.Set, error) { return set, nil }}
 		first := stageOf(t, cfg)
-		o := opened("r1", look)
+		o := openedRun("r1", look)
 		o.Hashes = map[string]string{spec.ToolVersion + "look": "old"}
 		if err := first.node.Open(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ var logScenarios = map[string]func(*testing.T, *memory.Post){
 		stopped.Store(true)
 		cfg.Name, cfg.Lease, cfg.Differs = "two", 2, func(spec.Task) map[string]string { return map[string]string{spec.ToolVersion + "look": "new"} }
 		second := stageOf(t, cfg)
-		second.resume("r1")
+		second.resumeRun("r1")
 	},
 }
 

@@ -16,18 +16,18 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// pages is a tool whose results are pages of prose: large ones for the
+// pageTool is a tool whose results are pages of prose: large ones for the
 // conversation that a measurement begins with, and small ones.
-type pages struct {
+type pageTool struct {
 	name string
 	size int
 }
 
-func (p pages) Spec() model.ToolSpec {
+func (p pageTool) Spec() model.ToolSpec {
 	return model.ToolSpec{Name: p.name, Class: model.Read, Schema: `{"type":"object"}`}
 }
 
-func (p pages) Call(_ context.Context, c tool.Call) (tool.Result, error) {
+func (p pageTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	text := ""
 	for i := 0; len(text) < p.size; i++ {
 		text += fmt.Sprintf("Line %d of page %s says what the archive holds on shelf %d.\n", i, c.ID, 7*i%90)
@@ -44,7 +44,7 @@ const (
 // returns the bytes of all logs of the run and the tokens it began the calls with.
 func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 	t.Helper()
-	big, small := pages{"archive", bigPage}, pages{"look", smallPage}
+	big, small := pageTool{"archive", bigPage}, pageTool{"look", smallPage}
 	set, err := tool.NewSet(big, small)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 				taken++
 			}
 		}
-		reply := say("done")
+		reply := sayReply("done")
 		reply.UsageKnown, reply.Usage = true, model.Usage{Input: 1000 * int64(len(r.Messages)), Output: 30}
 		switch {
 		case taken < bigPages:
@@ -81,7 +81,7 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 		t.Fatal(err)
 	}
 	defer node.Stop()
-	o := opened("r", big, small)
+	o := openedRun("r", big, small)
 	o.RootTurns, o.Limits = bigPages+calls+1, spec.RunLimits{Calls: 1 << 20}
 	if err := node.Open(t.Context(), o); err != nil {
 		t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// shown adds the bytes of their media to the messages of a request, because no log holds
+// attachMedia adds the bytes of their media to the messages of a request, because no log holds
 // them. It fails if one of them is not available, and the request is not sent.
-func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []model.Message) ([]model.Message, error) {
+func attachMedia(ctx context.Context, blobs mailbox.Blobs, run string, messages []model.Message) ([]model.Message, error) {
 	if !slices.ContainsFunc(messages, func(m model.Message) bool { return len(m.Media) > 0 && !m.Tombstone }) {
 		return messages, nil
 	}
@@ -23,7 +23,7 @@ func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []mode
 		}
 		m.Media = slices.Clone(m.Media)
 		for j, d := range m.Media {
-			data, err := fetch(ctx, blobs, run, d)
+			data, err := fetchMedia(ctx, blobs, run, d)
 			if err != nil {
 				return nil, err
 			}
@@ -34,9 +34,9 @@ func shown(ctx context.Context, blobs mailbox.Blobs, run string, messages []mode
 	return messages, nil
 }
 
-// fetch reads the bytes of a medium. If the store does not answer, a later attempt may
+// fetchMedia reads the bytes of a medium. If the store does not answer, a later attempt may
 // succeed; if the store does not have the medium, it will not have it later either.
-func fetch(ctx context.Context, blobs mailbox.Blobs, run string, d model.Media) ([]byte, error) {
+func fetchMedia(ctx context.Context, blobs mailbox.Blobs, run string, d model.Media) ([]byte, error) {
 	fail := func(class model.ErrorClass, why string) ([]byte, error) {
 		return nil, &model.Error{Class: class, Unbilled: true, Message: fmt.Sprintf("not sent: %s %q: %s", d.Type, d.Name, why)}
 	}

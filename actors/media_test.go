@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// eye is a model that keeps what it was shown.
-type eye struct {
+// eyeModel is a model that keeps what it was shown.
+type eyeModel struct {
 	mu   sync.Mutex
 	saw  [][]byte
 	asks int
 }
 
-func (e *eye) Complete(_ context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
+func (e *eyeModel) Complete(_ context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asks++
@@ -31,22 +31,22 @@ func (e *eye) Complete(_ context.Context, req model.Request, _ func(model.Delta)
 			e.saw = append(e.saw, d.Data)
 		}
 	}
-	return model.Reply{Message: text("It is a cat."), Stop: model.StopEnd, UsageKnown: true, Usage: model.Usage{Input: 10, Output: 10}}, nil
+	return model.Reply{Message: textMessage("It is a cat."), Stop: model.StopEnd, UsageKnown: true, Usage: model.Usage{Input: 10, Output: 10}}, nil
 }
 
 // playMedia plays a run whose task comes with a medium.
-func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Media) (*eye, spec.Reason, string) {
+func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Media) (*eyeModel, spec.Reason, string) {
 	t.Helper()
-	client := &eye{}
+	client := &eyeModel{}
 	s := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 1, Blobs: blobs,
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
-	o := opened("r1")
+	o := openedRun("r1")
 	o.Tools, o.Media, o.Limits.Tokens = nil, []model.Media{m}, 500_000
 	if err := s.node.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	r := s.result()
+	r := s.awaitResult()
 	return client, r.Reason, r.Text
 }
 

@@ -175,12 +175,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	rest, release := context.WithCancel(context.WithoutCancel(ctx))
 	n.release = release
 	hands := dispatcher.New(rest)
-	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newGatekeeper(cfg) }, actor.WithDispatcher(hands)))
+	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newThrottleKeeper(cfg) }, actor.WithDispatcher(hands)))
 	cfg.keeper = n.keeper
 	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
 		actor.WithDispatcher(hands))
 	n.router = n.system.Root.Spawn(props)
-	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, delivered{m}) })
+	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, entryDelivered{m}) })
 	if err != nil {
 		n.stop = func() {}
 		n.Stop()
@@ -199,11 +199,11 @@ const registryMaps = 8 // times 32
 // Receive).
 func newSystem() *actor.ActorSystem {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
-	return small(actor.NewActorSystem(quiet))
+	return shrinkRegistry(actor.NewActorSystem(quiet))
 }
 
-// small shrinks a system's registry while it holds only the library's own actors.
-func small(system *actor.ActorSystem) *actor.ActorSystem {
+// shrinkRegistry shrinks a system's registry while it holds only the library's own actors.
+func shrinkRegistry(system *actor.ActorSystem) *actor.ActorSystem {
 	own := map[string]any{}
 	for _, m := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
 		if m.Count() > 0 { // Items starts a goroutine for each of the 32 maps in m
@@ -227,7 +227,7 @@ func (n *Node) Open(ctx context.Context, o supervisor.Opened) error {
 // Command appends a client's request to an actor's log. The request id makes it idempotent:
 // an actor applies each id once.
 func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind string, body any) error {
-	data, err := command(request, kind, body)
+	data, err := encodeCommand(request, kind, body)
 	if err != nil {
 		return fmt.Errorf("actors: %s for %s: %w", kind, to, err)
 	}
@@ -239,8 +239,8 @@ func (n *Node) Command(ctx context.Context, to mailbox.Address, request, kind st
 	return nil
 }
 
-// command makes the entry of a request.
-func command(request, kind string, body any) ([]byte, error) {
+// encodeCommand makes the entry of a request.
+func encodeCommand(request, kind string, body any) ([]byte, error) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (n *Node) Resume(ctx context.Context, run string) error {
 }
 
 // Wake starts a shell for an actor that has none, if this node holds its log.
-func (n *Node) Wake(at mailbox.Address) { n.system.Root.Send(n.router, wake{at}) }
+func (n *Node) Wake(at mailbox.Address) { n.system.Root.Send(n.router, wakeActor{at}) }
 
 // Stop ends all shells and the work that they have under way. The next owner resumes
 // unfinished work from the logs. Stopping again does nothing.

@@ -45,7 +45,7 @@ func eventsOf(t *testing.T, data []byte) string {
 	scan := bufio.NewScanner(bytes.NewReader(data))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
-		var e line
+		var e recordedLine
 		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}

@@ -44,8 +44,8 @@ func effectWord(fx any) string {
 	panic(fmt.Sprintf("an effect without a word: %T", fx))
 }
 
-// wire is the hash of a value as observers get it.
-func wire(t *testing.T, v any) string {
+// wireHash is the hash of a value as observers get it.
+func wireHash(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -54,8 +54,8 @@ func wire(t *testing.T, v any) string {
 	return fmt.Sprintf("%.8x", sha256.Sum256(raw))
 }
 
-// digest is the hash of a value that has no form of its own outside of this program.
-func digest(v any) string {
+// digestValue is the hash of a value that has no form of its own outside of this program.
+func digestValue(v any) string {
 	leaves := leavesOf(nil, reflect.ValueOf(v))
 	slices.Sort(leaves)
 	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(strings.Join(leaves, " "))))
@@ -84,13 +84,13 @@ func leavesOf(leaves []string, v reflect.Value) []string {
 	case reflect.Slice, reflect.Array:
 		list := make([]string, v.Len())
 		for i := range list {
-			list[i] = canonical(v.Index(i))
+			list[i] = canonicalText(v.Index(i))
 		}
 		return append(leaves, fmt.Sprintf("%q", list))
 	case reflect.Map:
 		var list []string
 		for _, k := range v.MapKeys() {
-			list = append(list, fmt.Sprintf("%v=%s", k, canonical(v.MapIndex(k))))
+			list = append(list, fmt.Sprintf("%v=%s", k, canonicalText(v.MapIndex(k))))
 		}
 		slices.Sort(list)
 		return append(leaves, fmt.Sprintf("{%q}", list))
@@ -100,7 +100,7 @@ func leavesOf(leaves []string, v reflect.Value) []string {
 	return append(leaves, fmt.Sprint(v.Interface()))
 }
 
-func canonical(v reflect.Value) string {
+func canonicalText(v reflect.Value) string {
 	leaves := leavesOf(nil, v)
 	slices.Sort(leaves)
 	return strings.Join(leaves, " ")

@@ -55,7 +55,7 @@ func TestRecordLogs(t *testing.T) {
 		}
 		for _, at := range addresses {
 			err := post.Read(t.Context(), at, 0, 0, func(m mailbox.Message) error {
-				return json.NewEncoder(&b).Encode(line{At: at, Stamp: m.At, Data: m.Data})
+				return json.NewEncoder(&b).Encode(recordedLine{At: at, Stamp: m.At, Data: m.Data})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -64,14 +64,14 @@ func TestRecordLogs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name+".log"), b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name+".want"), []byte(replay(t, b.Bytes())), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+".want"), []byte(replayLogs(t, b.Bytes())), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// line is one entry of a recorded log.
-type line struct {
+// recordedLine is one entry of a recorded log.
+type recordedLine struct {
 	At    mailbox.Address `json:"at"`
 	Stamp int64           `json:"ms"`
 	Data  []byte          `json:"data"`
@@ -96,33 +96,33 @@ func TestOldLogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, expected := strings.Split(replay(t, data), "\n"), strings.Split(string(want), "\n")
+			got, expected := strings.Split(replayLogs(t, data), "\n"), strings.Split(string(want), "\n")
 			for i := range max(len(got), len(expected)) {
 				if i >= len(got) || i >= len(expected) || got[i] != expected[i] {
 					t.Fatalf("line %d: this program makes of the log\n%s\nwhat was made of it is\n%s\n"+
-						"What is released goes on to decide so: make new rules for what is otherwise. Only a form that no release knows is removed and recorded again.", i+1, around(got, i), around(expected, i))
+						"What is released goes on to decide so: make new rules for what is otherwise. Only a form that no release knows is removed and recorded again.", i+1, linesAround(got, i), linesAround(expected, i))
 				}
 			}
 		})
 	}
 }
 
-func around(lines []string, i int) string {
+func linesAround(lines []string, i int) string {
 	return strings.Join(lines[min(max(0, i-3), len(lines)):min(i+2, len(lines))], "\n")
 }
 
-// replay reads recorded logs as somebody who only watches, and writes down what
+// replayLogs reads recorded logs as somebody who only watches, and writes down what
 // every step decided and what is left at the end.
-func replay(t *testing.T, data []byte) string {
+func replayLogs(t *testing.T, data []byte) string {
 	t.Helper()
 	var b strings.Builder
 	lives := map[mailbox.Address]*activation.LogReader{}
-	tapes := map[mailbox.Address]*taped{}
+	tapes := map[mailbox.Address]*tapedMachine{}
 	var order []mailbox.Address
 	scan := bufio.NewScanner(bytes.NewReader(data))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
-		var e line
+		var e recordedLine
 		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
@@ -139,57 +139,57 @@ func replay(t *testing.T, data []byte) string {
 			fmt.Fprintf(&b, "  %d not counted\n", r.N)
 		}
 		for _, told := range activation.Tell(e.At, "", "", r.N, l.At, r.Notes) {
-			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, wire(t, told.Data))
+			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, wireHash(t, told.Data))
 		}
 	}
 	if err := scan.Err(); err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range order {
-		fmt.Fprintf(&b, "%s at the end, after %d entries, %s: %s\n", at, lives[at].N, lives[at].Phase, tapes[at].end())
+		fmt.Fprintf(&b, "%s at the end, after %d entries, %s: %s\n", at, lives[at].N, lives[at].Phase, tapes[at].lastState())
 	}
 	return b.String()
 }
 
-// taped is a machine that writes down what it decides.
-type taped struct {
+// tapedMachine is a machine that writes down what it decides.
+type tapedMachine struct {
 	activation.Machine
 	agent *activation.Agent
 	super *activation.Supervisor
 	to    *strings.Builder
 }
 
-func newTaped(at mailbox.Address, to *strings.Builder) *taped {
+func newTaped(at mailbox.Address, to *strings.Builder) *tapedMachine {
 	if at.Agent() == mailbox.Super {
 		s := &activation.Supervisor{Addr: at, Watch: true}
-		return &taped{Machine: s, super: s, to: to}
+		return &tapedMachine{Machine: s, super: s, to: to}
 	}
 	a := &activation.Agent{Addr: at, Watch: true}
-	return &taped{Machine: a, agent: a, to: to}
+	return &tapedMachine{Machine: a, agent: a, to: to}
 }
 
-func (m *taped) Step(f activation.Fact) activation.Stepped {
+func (m *tapedMachine) Step(f activation.Fact) activation.Stepped {
 	out := m.Machine.Step(f)
 	fmt.Fprintf(m.to, "  %d %s %s\n", f.N, f.Kind, f.From)
 	for _, l := range out.Messages {
 		fmt.Fprintf(m.to, "  %d > %s %s %.8x\n", f.N, l.To, l.Kind, sha256.Sum256(l.Body))
 	}
 	for _, w := range out.World {
-		fmt.Fprintf(m.to, "  %d ! %s %s\n", f.N, effectWord(w), digest(w))
+		fmt.Fprintf(m.to, "  %d ! %s %s\n", f.N, effectWord(w), digestValue(w))
 	}
 	return out
 }
 
-// end is the last state.
-func (m *taped) end() string {
+// lastState is the last state.
+func (m *tapedMachine) lastState() string {
 	if m.agent != nil {
 		s := m.agent.State
-		return fmt.Sprintf("%s %s, %d turns, %d messages, state %s", s.Phase, s.Outcome.Reason, s.Turn, len(s.History), digest(s))
+		return fmt.Sprintf("%s %s, %d turns, %d messages, state %s", s.Phase, s.Outcome.Reason, s.Turn, len(s.History), digestValue(s))
 	}
 	s := m.super.State
 	var members []supervisor.Member
 	s.Members(func(m supervisor.Member) { members = append(members, m) })
-	return fmt.Sprintf("%s %s, %d members, state %s", s.Phase, s.Outcome.Reason, len(members), digest([]any{s, members, s.Result()}))
+	return fmt.Sprintf("%s %s, %d members, state %s", s.Phase, s.Outcome.Reason, len(members), digestValue([]any{s, members, s.Result()}))
 }
 
 // TestRecordingsAreOfTheNewestRules: who changes the rules records a new form.
@@ -207,7 +207,7 @@ func TestRecordingsAreOfTheNewestRules(t *testing.T) {
 		scan := bufio.NewScanner(bytes.NewReader(data))
 		scan.Buffer(nil, 1<<20)
 		for scan.Scan() {
-			var l line
+			var l recordedLine
 			if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}

@@ -22,11 +22,11 @@ func TestASupervisorThatIsLateToAskRests(t *testing.T) { inBubble(aSupervisorTha
 func aSupervisorThatIsLateToAskRests(t *testing.T) {
 	const linger = 2 * supervisor.AskMS * time.Millisecond
 	post := memory.New(memory.Config{})
-	first := playClient(t, post, 1, scripted(t, asks))
-	if err := first.node.Open(t.Context(), asking("r1")); err != nil {
+	first := playClient(t, post, 1, scriptModel(t, asks))
+	if err := first.node.Open(t.Context(), askingRun("r1")); err != nil {
 		t.Fatal(err)
 	}
-	first.await(event.KindQueryAsked)
+	first.awaitEvent(event.KindQueryAsked)
 	first.node.Stop()
 	set, err := tool.NewSet()
 	if err != nil {
@@ -39,7 +39,7 @@ func aSupervisorThatIsLateToAskRests(t *testing.T) {
 				changes <- change
 			}
 		},
-		Model: func(string) (model.Client, string, error) { return scripted(t, asks), "m", nil },
+		Model: func(string) (model.Client, string, error) { return scriptModel(t, asks), "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 	if err := second.node.Resume(t.Context(), "r1"); err != nil {
 		t.Fatal(err)

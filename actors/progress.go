@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// progress publishes how far a call has come, as its tool reports it. Like a delta, this is
+// publishProgress publishes how far a call has come, as its tool reports it. Like a delta, this is
 // no entry, and may be lost.
-func (s *shell) progress(e agent.CallTool) func(tool.Progress) {
+func (s *shell) publishProgress(e agent.CallTool) func(tool.Progress) {
 	if s.cfg.Events == nil {
 		return nil
 	}

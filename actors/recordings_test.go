@@ -20,7 +20,7 @@ import (
 // recordings are the runs of a form: what a log may hold, some of it in each.
 var recordings = map[string]func(*testing.T) *memory.Post{
 	"delegate": func(t *testing.T) *memory.Post {
-		return recorded(t, opened("delegate", delegate), `
+		return recordRun(t, openedRun("delegate", delegate), `
 agents:
   boss:
     - calls: [{name: delegate, args: {agent: helper, task: one}}, {name: delegate, args: {agent: helper, task: two}}]
@@ -29,7 +29,7 @@ agents:
 `, nil, delegate)
 	},
 	"tools": func(t *testing.T) *memory.Post {
-		return recorded(t, opened("tools", look, pay), `
+		return recordRun(t, openedRun("tools", look, pay), `
 agents:
   boss:
     - calls: [{name: look, args: {at: here}}, {name: look, args: "{"}, {name: pay, args: {sum: 5}}, {name: dance}]
@@ -38,38 +38,38 @@ agents:
 `, nil, look, pay)
 	},
 	"compaction": func(t *testing.T) *memory.Post {
-		page := pages{"page", 2 << 10}
-		o := opened("compaction", page)
+		page := pageTool{"page", 2 << 10}
+		o := openedRun("compaction", page)
 		o.RootTurns, o.Limits, o.Model.Window, o.Agent.Output = 12, spec.RunLimits{}, 6000, 500
 		o.LoopOptions = spec.LoopOptions{Context: spec.DefaultLoopOptions().Context}
 		text := "in_order: true\nrepeat: true\nagents:\n  boss:\n" + strings.Repeat("    - {text: I look., calls: [{name: page}]}\n", 9) + "    - text: done\n"
-		return recorded(t, o, text, nil, page)
+		return recordRun(t, o, text, nil, page)
 	},
 	"cancel": func(t *testing.T) *memory.Post {
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
-		s := play(t, post, 1, waits, slow(gate), delegate)
-		open(t, s, opened("cancel", slow(gate), delegate))
-		s.await(event.KindToolStarted)
+		s := playRun(t, post, 1, waits, slowEcho(gate), delegate)
+		openRun(t, s, openedRun("cancel", slowEcho(gate), delegate))
+		s.awaitEvent(event.KindToolStarted)
 		f := agent.Canceled{Why: "enough", Now: true}
-		command(t, s, "cancel.super", "c1", f)
+		sendCommand(t, s, "cancel.super", "c1", f)
 		close(gate)
-		s.result()
+		s.awaitResult()
 		return post
 	},
 	"crash": func(t *testing.T) *memory.Post {
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
-		first := play(t, post, 1, waits, slow(gate), delegate)
-		open(t, first, opened("crash", slow(gate), delegate))
-		first.await(event.KindToolStarted)
+		first := playRun(t, post, 1, waits, slowEcho(gate), delegate)
+		openRun(t, first, openedRun("crash", slowEcho(gate), delegate))
+		first.awaitEvent(event.KindToolStarted)
 		first.node.Stop() // what the tool did nobody knows
 		close(gate)
-		second := play(t, post, 2, waits, slow(gate), delegate)
+		second := playRun(t, post, 2, waits, slowEcho(gate), delegate)
 		if err := second.node.Resume(t.Context(), "crash"); err != nil {
 			t.Fatal(err)
 		}
-		q := second.await(event.KindQueryAsked).Data.(event.AgentParked)
-		command(t, second, "crash.root", "a1", agent.Answered{Query: q.Query, Decision: "approve"})
-		second.result()
+		q := second.awaitEvent(event.KindQueryAsked).Data.(event.AgentParked)
+		sendCommand(t, second, "crash.root", "a1", agent.Answered{Query: q.Query, Decision: "approve"})
+		second.awaitResult()
 		return post
 	},
 	"ask_human": func(t *testing.T) *memory.Post {
@@ -80,20 +80,20 @@ agents:
     - calls: [{name: ask_human, args: {question: "Which one?", options: [first, second]}}]
     - text: "bought: {{last}}"
 `
-		o := opened("ask_human")
+		o := openedRun("ask_human")
 		o.Tools, o.LoopOptions.Ask = append(o.Tools, agent.AskSpec()), true
-		first := play(t, post, 1, text)
-		open(t, first, o)
-		first.await(event.KindQueryAsked)
+		first := playRun(t, post, 1, text)
+		openRun(t, first, o)
+		first.awaitEvent(event.KindQueryAsked)
 		first.node.Stop()
-		second := play(t, post, 2, text)
+		second := playRun(t, post, 2, text)
 		if err := second.node.Resume(t.Context(), "ask_human"); err != nil {
 			t.Fatal(err)
 		}
-		q := second.await(event.KindAgentResumed)
-		command(t, second, mailbox.At(q.Run, "root"), "s1", agent.Steered{Text: "Be quick."})
-		command(t, second, "ask_human.root", "a1", agent.Answered{Query: "1-0.1", Decision: "text", Text: "the second"})
-		second.result()
+		q := second.awaitEvent(event.KindAgentResumed)
+		sendCommand(t, second, mailbox.At(q.Run, "root"), "s1", agent.Steered{Text: "Be quick."})
+		sendCommand(t, second, "ask_human.root", "a1", agent.Answered{Query: "1-0.1", Decision: "text", Text: "the second"})
+		second.awaitResult()
 		return post
 	},
 	"hooks": func(t *testing.T) *memory.Post {
@@ -108,9 +108,9 @@ agents:
 				return spec.HookAnswer{Decision: spec.HookBlock, Text: "Look once more."}, nil
 			},
 		}
-		o := hooked("hooks", []spec.Hook{{Name: "guard", Point: spec.HookPreTool, Tools: "pay"}, {Name: "once", Point: spec.HookStop},
+		o := hookedRun("hooks", []spec.Hook{{Name: "guard", Point: spec.HookPreTool, Tools: "pay"}, {Name: "once", Point: spec.HookStop},
 			{Name: "note", Point: spec.HookPostTool, Command: "true"}}, look, pay)
-		return recorded(t, o, `
+		return recordRun(t, o, `
 agents:
   boss:
     - calls: [{name: pay, args: {sum: 5}}, {name: look}]
@@ -119,7 +119,7 @@ agents:
 `, hooks, look, pay)
 	},
 	"fork": func(t *testing.T) *memory.Post {
-		return recorded(t, opened("fork", look, delegate), `
+		return recordRun(t, openedRun("fork", look, delegate), `
 agents:
   boss:
     - calls: [{name: look, args: {at: here}}]
@@ -131,12 +131,12 @@ agents:
 `, nil, look, delegate)
 	},
 	"journal": func(t *testing.T) *memory.Post {
-		o := opened("journal", look)
+		o := openedRun("journal", look)
 		o.LoopOptions = spec.DefaultLoopOptions()
 		o.Tools = append(o.Tools, agent.JournalTools()...)
 		o.Policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{Name: "because", On: "stop", Why: "Say why.",
 			When: []supervisor.Condition{{Fact: "answer", Op: "lacks", Text: "because"}}}}}
-		return recorded(t, o, `
+		return recordRun(t, o, `
 agents:
   boss:
     - calls: [{name: update_run_journal, args: {objective: "find it"}}, {name: look}, {name: look}, {name: look}]
@@ -145,10 +145,10 @@ agents:
 `, nil, look)
 	},
 	"models": func(t *testing.T) *memory.Post {
-		o := opened("models", look)
+		o := openedRun("models", look)
 		o.LoopOptions.Fallbacks = []spec.Model{{Name: "script/other"}}
 		o.RootTurns = 3
-		return recorded(t, o, `
+		return recordRun(t, o, `
 in_order: true
 agents:
   boss:
@@ -161,33 +161,33 @@ agents:
 	},
 	"handed_over": func(t *testing.T) *memory.Post {
 		post, gate, gone := memory.New(memory.Config{}), make(chan struct{}), make(chan struct{})
-		first := play(t, post, 1, waits, slow(gate), delegate)
-		open(t, first, opened("handed_over", slow(gate), delegate))
-		first.await(event.KindToolStarted)
+		first := playRun(t, post, 1, waits, slowEcho(gate), delegate)
+		openRun(t, first, openedRun("handed_over", slowEcho(gate), delegate))
+		first.awaitEvent(event.KindToolStarted)
 		first.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
 		close(gate)
 		<-gone
 		first.node.Stop()
-		second := play(t, post, 2, waits, slow(gate), delegate)
+		second := playRun(t, post, 2, waits, slowEcho(gate), delegate)
 		if err := second.node.Resume(t.Context(), "handed_over"); err != nil {
 			t.Fatal(err)
 		}
-		second.result()
+		second.awaitResult()
 		return post
 	},
 	"rests": func(t *testing.T) *memory.Post {
 		post := memory.New(memory.Config{})
-		s := restless(t, post, 1, scripted(t, asks))
-		open(t, s.stage, asking("rests"))
-		s.rest(2)
-		s.answer("rests")
-		s.result()
+		s := startResting(t, post, 1, scriptModel(t, asks))
+		openRun(t, s.testNode, askingRun("rests"))
+		s.awaitRest(2)
+		s.answerRun("rests")
+		s.awaitResult()
 		return post
 	},
 	"background": func(t *testing.T) *memory.Post {
-		o := opened("background", delegate)
+		o := openedRun("background", delegate)
 		o.Tools, o.LoopOptions.Kin = append(o.Tools, agent.SendSpec()), true
-		return recorded(t, o, `
+		return recordRun(t, o, `
 agents:
   boss:
     - calls: [{name: delegate, args: {agent: helper, task: "look around", background: true}}]
@@ -201,14 +201,14 @@ agents:
 	},
 	"differing": func(t *testing.T) *memory.Post {
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
-		o := opened("differing", slow(gate), delegate)
+		o := openedRun("differing", slowEcho(gate), delegate)
 		o.Hashes = map[string]string{"tool/pay": "effect:1", "hooks": "2"}
-		first := play(t, post, 1, waits, slow(gate), delegate)
-		open(t, first, o)
-		first.await(event.KindToolStarted)
+		first := playRun(t, post, 1, waits, slowEcho(gate), delegate)
+		openRun(t, first, o)
+		first.awaitEvent(event.KindToolStarted)
 		first.node.Stop()
 		close(gate)
-		client, set := scripted(t, waits), tools(t, slow(gate), delegate)
+		client, set := scriptModel(t, waits), toolSet(t, slowEcho(gate), delegate)
 		second := stageOf(t, actors.Config{Name: "other", Post: post, Lease: 2,
 			Model: func(string) (model.Client, string, error) { return client, "m", nil },
 			Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
@@ -221,12 +221,12 @@ agents:
 		if err := second.node.Resume(t.Context(), "differing"); err != nil {
 			t.Fatal(err)
 		}
-		second.await(event.KindCheckpointResumeUnsafe) // what was under way: asked about by the start that then claims again
-		u := second.await(event.KindCheckpointResumeUnsafe).Data.(event.ResumeUnsafe)
-		command(t, second, "differing.root", "a1", agent.Answered{Query: u.Query, Decision: "approve"})
-		q := second.await(event.KindQueryAsked).Data.(event.AgentParked)
-		command(t, second, "differing.root", "a2", agent.Answered{Query: q.Query, Decision: "approve"})
-		second.result()
+		second.awaitEvent(event.KindCheckpointResumeUnsafe) // what was under way: asked about by the start that then claims again
+		u := second.awaitEvent(event.KindCheckpointResumeUnsafe).Data.(event.ResumeUnsafe)
+		sendCommand(t, second, "differing.root", "a1", agent.Answered{Query: u.Query, Decision: "approve"})
+		q := second.awaitEvent(event.KindQueryAsked).Data.(event.AgentParked)
+		sendCommand(t, second, "differing.root", "a2", agent.Answered{Query: q.Query, Decision: "approve"})
+		second.awaitResult()
 		return post
 	},
 }
@@ -241,13 +241,13 @@ agents:
 `
 
 var (
-	look = echo{name: "look", class: model.Read}
-	pay  = echo{name: "pay", class: model.Effect}
+	look = echoTool{name: "look", class: model.Read}
+	pay  = echoTool{name: "pay", class: model.Effect}
 )
 
-// slow is a side effect that waits for its gate.
-func slow(gate <-chan struct{}) echo {
-	return echo{name: "pay", class: model.Effect, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+// slowEcho is a side effect that waits for its gate.
+func slowEcho(gate <-chan struct{}) echoTool {
+	return echoTool{name: "pay", class: model.Effect, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		select {
 		case <-gate:
 			return tool.Result{Text: "paid"}, nil
@@ -257,7 +257,7 @@ func slow(gate <-chan struct{}) echo {
 	}}
 }
 
-func tools(t *testing.T, list ...tool.Tool) *tool.Set {
+func toolSet(t *testing.T, list ...tool.Tool) *tool.Set {
 	t.Helper()
 	set, err := tool.NewSet(list...)
 	if err != nil {
@@ -266,26 +266,26 @@ func tools(t *testing.T, list ...tool.Tool) *tool.Set {
 	return set
 }
 
-func open(t *testing.T, s *stage, o supervisor.Opened) {
+func openRun(t *testing.T, s *testNode, o supervisor.Opened) {
 	t.Helper()
 	if err := s.node.Open(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func command(t *testing.T, s *stage, to mailbox.Address, id string, f agent.Fact) {
+func sendCommand(t *testing.T, s *testNode, to mailbox.Address, id string, f agent.Fact) {
 	t.Helper()
 	if err := s.node.Command(t.Context(), to, id, f.Kind(), f); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// recorded plays a run to its end.
-func recorded(t *testing.T, o supervisor.Opened, text string, hooks map[string]hook.Func, list ...tool.Tool) *memory.Post {
+// recordRun plays a run to its end.
+func recordRun(t *testing.T, o supervisor.Opened, text string, hooks map[string]hook.Func, list ...tool.Tool) *memory.Post {
 	t.Helper()
 	post := memory.New(memory.Config{})
 	s := playHooked(t, post, 1, text, hooks, list...)
-	open(t, s, o)
-	s.result()
+	openRun(t, s, o)
+	s.awaitResult()
 	return post
 }

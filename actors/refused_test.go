@@ -18,16 +18,16 @@ func TestAHandOverWaitsForARefusedResult(t *testing.T) { inBubble(aHandOverWaits
 func aHandOverWaitsForARefusedResult(t *testing.T) {
 	post := memory.New(memory.Config{})
 	var refused atomic.Int32
-	full := faulty{Post: post, append: func(_ mailbox.Address, kind string) error {
+	full := faultyPost{Post: post, append: func(_ mailbox.Address, kind string) error {
 		if kind == "returned" && refused.Add(1) == 1 {
 			return mailbox.ErrFull
 		}
 		return nil
 	}}
-	work, inside, free, times := waiting(model.Effect)
+	work, inside, free, times := waitingTool(model.Effect)
 	const once = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`
-	first := play(t, full, 1, once, work)
-	first.open("r1", work)
+	first := playRun(t, full, 1, once, work)
+	first.openRun("r1", work)
 	<-inside
 	gone := make(chan struct{})
 	first.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
@@ -38,9 +38,9 @@ func aHandOverWaitsForARefusedResult(t *testing.T) {
 		t.Fatal("the log was not let go")
 	}
 	first.node.Stop()
-	second := play(t, post, 2, once, work)
-	second.resume("r1")
-	if r := second.result(); r.Reason != spec.Completed || r.Text != "worked" || times.Load() != 1 {
+	second := playRun(t, post, 2, once, work)
+	second.resumeRun("r1")
+	if r := second.awaitResult(); r.Reason != spec.Completed || r.Text != "worked" || times.Load() != 1 {
 		t.Errorf("it worked %d times: %+v; %v", times.Load(), r, logKinds(t, post, "r1.root"))
 	}
 }

@@ -34,43 +34,45 @@ const (
 )
 
 type (
-	// sweep makes the router look for idle shells.
-	sweep struct{}
-	// rested says that the shell has nothing to do before the next entry after its Released at
+	// sweepTick makes the router look for idle shells.
+	sweepTick struct{}
+	// shellPassivated says that the shell has nothing to do before the next entry after its Released at
 	// this place, or before due.
-	rested struct {
+	shellPassivated struct {
 		at    mailbox.Address
 		pid   *actor.PID
 		place uint64
 		due   int64
 	}
-	// asleep says that an actor is passivated according to its log.
-	asleep struct {
+	// actorPassivated says that an actor is passivated according to its log.
+	actorPassivated struct {
 		at  mailbox.Address
 		due int64
 	}
-	// alarm says that a passivated actor may be due.
-	alarm struct{}
-	// nothing is a message for shells that have ended.
-	nothing struct{}
-	// tidy makes the router look for passivated actors whose logs other nodes hold now.
-	tidy struct{}
+	// alarmTick says that a passivated actor may be due.
+	alarmTick struct{}
+	// emptyMessage is a message for shells that have ended.
+	emptyMessage struct{}
+	// tidyTick makes the router look for passivated actors whose logs other nodes hold now.
+	tidyTick struct{}
 )
 
 // Asleep tells the node of an actor that is passivated according to its log: see
 // activation.ReadStanding. The node wakes it when due, in Unix milliseconds, and at its next
 // entry in any case.
-func (n *Node) Asleep(at mailbox.Address, due int64) { n.system.Root.Send(n.router, asleep{at, due}) }
+func (n *Node) Asleep(at mailbox.Address, due int64) {
+	n.system.Root.Send(n.router, actorPassivated{at, due})
+}
 
 // lookAround starts the sweeps, which continue while there are shells.
 func (r *router) lookAround(c actor.Context) {
 	if r.sweeper == nil {
-		r.sweeper = r.after(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin), sweep{})
+		r.sweeper = r.sendAfter(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin), sweepTick{})
 	}
 }
 
-// after sends the router a message after a pause.
-func (r *router) after(c actor.Context, pause time.Duration, message any) *time.Timer {
+// sendAfter sends the router a message after a pause.
+func (r *router) sendAfter(c actor.Context, pause time.Duration, message any) *time.Timer {
 	self, root := c.Self(), c.ActorSystem().Root
 	return time.AfterFunc(pause, func() { root.Send(self, message) })
 }
@@ -83,90 +85,90 @@ func (r *router) stopTimers() {
 	}
 }
 
-// sweep asks the shells to passivate that have read no entry for a while.
-func (r *router) sweep(c actor.Context) {
+// sweepIdle asks the shells to passivate that have read no entry for a while.
+func (r *router) sweepIdle(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
-		if p.pid == nil || p.silent || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < r.cfg.Linger {
+		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < r.cfg.Linger {
 			continue
 		}
 		if asked++; asked > restsAtOnce {
 			break
 		}
 		p.touched = now
-		c.Send(p.pid, fact{activation.Passivate{}})
+		c.Send(p.pid, factMessage{activation.Passivate{}})
 	}
-	r.shrink()
+	r.shrinkMaps()
 	switch {
 	case len(r.shells) == 0:
 		r.sweeper = nil
 	case asked > restsAtOnce:
-		r.sweeper = r.after(c, sweepAgain, sweep{})
+		r.sweeper = r.sendAfter(c, sweepAgain, sweepTick{})
 	default:
 		r.sweeper = nil
 		r.lookAround(c)
 	}
 }
 
-// shrink frees the memory of shells that have ended: a map keeps room for as many entries as
+// shrinkMaps frees the memory of shells that have ended: a map keeps room for as many entries as
 // it ever had.
-func (r *router) shrink() {
+func (r *router) shrinkMaps() {
 	r.most = max(r.most, len(r.shells))
 	if r.most < shrinkMin || len(r.shells) > r.most/shrinkBelow {
 		return
 	}
 	r.most = len(r.shells)
-	r.shells, r.pids = anew(r.shells), anew(r.pids)
+	r.shells, r.pids = copyMap(r.shells), copyMap(r.pids)
 }
 
-func anew[K comparable, V any](old map[K]V) map[K]V {
+func copyMap[K comparable, V any](old map[K]V) map[K]V {
 	m := make(map[K]V, len(old))
 	maps.Copy(m, old)
 	return m
 }
 
 // IgnoreDeadLetterLogging keeps the library from counting the message as lost.
-func (nothing) IgnoreDeadLetterLogging() {}
+func (emptyMessage) IgnoreDeadLetterLogging() {}
 
-// unlink makes the id of an ended shell forget that shell. The library keeps ids of former
+// unlinkPID makes the id of an ended shell forget that shell. The library keeps ids of former
 // children, and an id keeps a reference to its target until it is used again.
-func unlink(c actor.Context, gone *actor.PID) { c.Send(gone, nothing{}) }
+func unlinkPID(c actor.Context, gone *actor.PID) { c.Send(gone, emptyMessage{}) }
 
-// rested lets a shell end. If an entry has arrived since its last read, the router starts
+// endPassivated lets a shell end. If an entry has arrived since its last read, the router starts
 // another one at once.
-func (r *router) rested(c actor.Context, m rested) {
+func (r *router) endPassivated(c actor.Context, m shellPassivated) {
 	p := r.shells[m.at]
 	if p == nil || p.pid != m.pid {
 		return
 	}
 	c.Stop(m.pid)
-	r.released(m.pid)
-	r.vacate(c, m.at, p)
+	r.forgetShell(m.pid)
+	r.vacatePlace(c, m.at, p)
 	switch {
 	case r.shells[m.at] != nil: // an older shell has work under way
 	case p.head > m.place:
-		r.find(c, m.at)
+		r.findShell(c, m.at)
 	default:
-		r.lie(c, asleep{m.at, m.due})
+		r.addPassivated(c, actorPassivated{m.at, m.due})
 	}
 }
 
-// asleep records that an actor is passivated according to its log. That reading may be older
+// recordPassivated records that an actor is passivated according to its log. That reading may be older
 // than what the router knows by now: of two due times, the earlier one counts.
-func (r *router) asleep(c actor.Context, m asleep) {
-	if due := r.resting.when[m.at]; due != 0 && (m.due == 0 || due < m.due) {
+func (r *router) recordPassivated(c actor.Context, m actorPassivated) {
+	if due := r.passivated.when[m.at]; due != 0 && (m.due == 0 || due < m.due) {
 		m.due = due
 	}
-	r.lie(c, m)
+	r.addPassivated(c, m)
 }
 
-// lie records a passivated actor. The router keeps only the time when it is due.
-func (r *router) lie(c actor.Context, m asleep) {
+// addPassivated records a passivated actor. The router keeps only the time when it is due.
+func (r *router) addPassivated(c actor.Context, m actorPassivated) {
 	_, gone := r.gone[m.at]
-	if _, holds := r.cfg.Holds(m.at); !holds || gone || r.shells[m.at] != nil || r.leaves(m.at) != nil {
+	if _, holds := r.cfg.Holds(m.at); !holds || gone || r.shells[m.at] != nil || r.handOffOf(m.at) != nil {
 		return
 	}
-	if r.resting.put(m.at, m.due) {
+	if r.passivated.put(m.at, m.due) {
 		r.cfg.Resting(m.at, +1)
 	}
 	r.setAlarm(c)
@@ -174,33 +176,33 @@ func (r *router) lie(c actor.Context, m asleep) {
 }
 
 func (r *router) tidyLater(c actor.Context) {
-	if r.tidier == nil && len(r.resting.when) > 0 {
-		r.tidier = r.after(c, tidyPause, tidy{})
+	if r.tidier == nil && len(r.passivated.when) > 0 {
+		r.tidier = r.sendAfter(c, tidyPause, tidyTick{})
 	}
 }
 
-// tidy forgets passivated actors whose lease has run out: the node that holds the log wakes
+// tidyPassivated forgets passivated actors whose lease has run out: the node that holds the log wakes
 // them.
-func (r *router) tidy(c actor.Context) {
-	for at := range r.resting.when {
+func (r *router) tidyPassivated(c actor.Context) {
+	for at := range r.passivated.when {
 		if _, holds := r.cfg.Holds(at); !holds {
-			r.awake(at)
+			r.dropPassivated(at)
 		}
 	}
 	r.tidier = nil
 	r.tidyLater(c)
 }
 
-// awake forgets that an actor is passivated.
-func (r *router) awake(at mailbox.Address) {
-	if r.resting.drop(at) {
+// dropPassivated forgets that an actor is passivated.
+func (r *router) dropPassivated(at mailbox.Address) {
+	if r.passivated.drop(at) {
 		r.cfg.Resting(at, -1)
 	}
 }
 
 // setAlarm arms the one timer of all passivated actors.
 func (r *router) setAlarm(c actor.Context) {
-	next := r.resting.next()
+	next := r.passivated.nextDue()
 	if next == 0 || r.alarmer != nil && r.alarmAt <= next {
 		return
 	}
@@ -208,24 +210,24 @@ func (r *router) setAlarm(c actor.Context) {
 		r.alarmer.Stop()
 	}
 	r.alarmAt = next
-	r.alarmer = r.after(c, max(time.Until(time.UnixMilli(next)), timerPauseMin), alarm{})
+	r.alarmer = r.sendAfter(c, max(time.Until(time.UnixMilli(next)), timerPauseMin), alarmTick{})
 }
 
-// alarm wakes the actors that are due. If another node holds the log by now, that node wakes
+// wakeDue wakes the actors that are due. If another node holds the log by now, that node wakes
 // the actor.
-func (r *router) alarm(c actor.Context) {
+func (r *router) wakeDue(c actor.Context) {
 	r.alarmer = nil
 	now := time.Now()
 	for range wakesAtOnce {
-		at, ok := r.resting.due(now.UnixMilli())
+		at, ok := r.passivated.firstDue(now.UnixMilli())
 		if !ok {
 			r.setAlarm(c)
 			return
 		}
-		r.awake(at)
-		r.find(c, at)
+		r.dropPassivated(at)
+		r.findShell(c, at)
 	}
 	// After a night without a node all actors may be due: the pause lets other messages in
 	// between.
-	r.alarmAt, r.alarmer = now.UnixMilli(), r.after(c, wakeAgain, alarm{})
+	r.alarmAt, r.alarmer = now.UnixMilli(), r.sendAfter(c, wakeAgain, alarmTick{})
 }

@@ -63,8 +63,8 @@ func inUse() int64 {
 	return least
 }
 
-// dormitory is a node whose runs all wait for a person.
-type dormitory struct {
+// parkedNode is a node whose runs all wait for a person.
+type parkedNode struct {
 	t      testing.TB
 	node   *actors.Node
 	atRest atomic.Int64
@@ -72,15 +72,15 @@ type dormitory struct {
 	listen atomic.Bool
 }
 
-func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
+func newParkedNode(t testing.TB, post mailbox.Post, lease uint64) *parkedNode {
 	t.Helper()
-	d := &dormitory{t: t, events: make(chan event.Published, 1024)}
+	d := &parkedNode{t: t, events: make(chan event.Published, 1024)}
 	set, err := tool.NewSet()
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := clientFunc(func(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
-		reply := say("done")
+		reply := sayReply("done")
 		if len(r.Messages) == 1 {
 			reply.Message.Text = ""
 			reply.Message.Calls = []model.ToolCall{{Name: "ask_human", Args: `{"question":"Which one?"}`}}
@@ -102,8 +102,8 @@ func sleep(t testing.TB, post mailbox.Post, lease uint64) *dormitory {
 	return d
 }
 
-// await waits until so many actors are at rest.
-func (d *dormitory) await(n int64) {
+// awaitParked waits until so many actors are at rest.
+func (d *parkedNode) awaitParked(n int64) {
 	d.t.Helper()
 	tick, late := time.NewTicker(5*time.Millisecond), time.After(5*time.Minute)
 	defer tick.Stop()
@@ -116,15 +116,15 @@ func (d *dormitory) await(n int64) {
 	}
 }
 
-// open opens runs until so many are at rest, some hundred at a time.
-func (d *dormitory) open(runs int) {
+// openParked opens runs until so many are at rest, some hundred at a time.
+func (d *parkedNode) openParked(runs int) {
 	d.t.Helper()
 	for i := range runs {
-		if err := d.node.Open(context.Background(), asking(runID(i))); err != nil {
+		if err := d.node.Open(context.Background(), askingRun(runID(i))); err != nil {
 			d.t.Fatal(err)
 		}
 		if n := i + 1; n%atOnce == 0 || n == runs {
-			d.await(2 * int64(n))
+			d.awaitParked(2 * int64(n))
 		}
 	}
 }
@@ -136,31 +136,31 @@ const atOnce = 250
 // runID is as long as those of clients.
 func runID(i int) string { return fmt.Sprintf("01k9z3abcdefghjkmnp%07d", i) }
 
-// figures are bytes of a node for each run at rest, and goroutines more than it
+// memoryFigures are bytes of a node for each run at rest, and goroutines more than it
 // had before.
-type figures struct {
+type memoryFigures struct {
 	ran, next  float64 // of the node that ran them, and of the next one
 	goroutines int
 	took       time.Duration // until the next one knew of them
-	second     *dormitory
+	second     *parkedNode
 }
 
-func measure(t testing.TB, post mailbox.Store, runs int) figures {
+func measureMemory(t testing.TB, post mailbox.Store, runs int) memoryFigures {
 	t.Helper()
-	var f figures
+	var f memoryFigures
 	bare := inUse()
-	first := sleep(t, post, 1)
+	first := newParkedNode(t, post, 1)
 	goroutines := runtime.NumGoroutine()
 	fixed := inUse() - bare
-	first.open(runs)
+	first.openParked(runs)
 	with := inUse()
 	f.goroutines = runtime.NumGoroutine() - goroutines
 	first.node.Stop()
-	*first = dormitory{}
+	*first = parkedNode{}
 	without := inUse()
 	f.ran = float64(with-without-fixed) / float64(runs)
 
-	f.second = sleep(t, post, 2)
+	f.second = newParkedNode(t, post, 2)
 	began := time.Now()
 	err := post.Heads(context.Background(), func(h mailbox.Head) error {
 		st := activation.ReadStanding(h.To, h.Data, h.Entries)
@@ -173,7 +173,7 @@ func measure(t testing.TB, post mailbox.Store, runs int) figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.second.await(2 * int64(runs))
+	f.second.awaitParked(2 * int64(runs))
 	f.took = time.Since(began)
 	f.next = float64(inUse()-without-fixed) / float64(runs)
 	return f
@@ -185,7 +185,7 @@ func TestARunAtRestCostsNearlyNothing(t *testing.T) {
 	// What other tests leave behind is freed meanwhile or not: what a run costs
 	// shows in each of several measures, noise does not.
 	for again := 2; ; again-- {
-		f := measure(t, memory.New(memory.Config{}), runs)
+		f := measureMemory(t, memory.New(memory.Config{}), runs)
 		f.second.node.Stop()
 		t.Logf("%.0f bytes for each run, %.0f after a restart, %d goroutines more", f.ran, f.next, f.goroutines)
 		switch dear := f.next > bytesMax || f.ran > bytesMax+roomMax/runs; {
@@ -202,20 +202,20 @@ func BenchmarkResting(b *testing.B) {
 		b.Run(store, func(b *testing.B) {
 			for b.Loop() {
 				post := openStore(b, store)
-				f := measure(b, post, *parked)
+				f := measureMemory(b, post, *parked)
 				b.ReportMetric(f.ran, "B/run")
 				b.ReportMetric(f.next, "B/run-next")
 				b.ReportMetric(float64(f.goroutines), "goroutines")
 				b.ReportMetric(float64(f.took.Milliseconds()), "takeup-ms")
-				f.second.wakes(b, min(*parked, 500))
+				f.second.wakeRuns(b, min(*parked, 500))
 				f.second.node.Stop()
 			}
 		})
 	}
 }
 
-// wakes answers runs one after the other.
-func (d *dormitory) wakes(b *testing.B, runs int) {
+// wakeRuns answers runs one after the other.
+func (d *parkedNode) wakeRuns(b *testing.B, runs int) {
 	d.listen.Store(true)
 	var steps, calls []time.Duration
 	for i := range runs {

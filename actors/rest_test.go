@@ -24,21 +24,21 @@ import (
 // soon is a linger for tests: who waits goes almost at once.
 const soon = time.Millisecond
 
-// sleepers is a stage whose actors go to rest soon, and how many are at rest.
-type sleepers struct {
-	*stage
+// restStage is a stage whose actors go to rest soon, and how many are at rest.
+type restStage struct {
+	*testNode
 	atRest atomic.Int64
 	change chan struct{}
 }
 
-func restless(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *sleepers {
+func startResting(t *testing.T, post mailbox.Post, lease uint64, client model.Client, tools ...tool.Tool) *restStage {
 	t.Helper()
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sleepers{change: make(chan struct{}, 1)}
-	s.stage = stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Linger: soon,
+	s := &restStage{change: make(chan struct{}, 1)}
+	s.testNode = stageOf(t, actors.Config{Name: "test", Post: post, Lease: lease, Linger: soon,
 		Resting: func(_ mailbox.Address, change int) {
 			s.atRest.Add(int64(change))
 			select {
@@ -51,23 +51,23 @@ func restless(t *testing.T, post mailbox.Post, lease uint64, client model.Client
 	return s
 }
 
-// rest waits until so many are at rest.
-func (s *sleepers) rest(n int64) {
+// awaitRest waits until so many are at rest.
+func (s *restStage) awaitRest(n int64) {
 	s.t.Helper()
 	late := time.After(deadline)
 	for s.atRest.Load() != n {
 		select {
 		case <-s.change:
 		case <-late:
-			s.t.Fatalf("%d are at rest, want %d; events: %s", s.atRest.Load(), n, s.kinds())
+			s.t.Fatalf("%d are at rest, want %d; events: %s", s.atRest.Load(), n, s.eventKinds())
 		}
 	}
 }
 
-// asleep waits until the logs of so many actors, and the node, say that they are at
+// awaitAsleep waits until the logs of so many actors, and the node, say that they are at
 // rest. An actor may also rest while it waits for its first lease: who means a later
 // rest awaits first what comes in between.
-func (s *sleepers) asleep(post mailbox.Store, n int) {
+func (s *restStage) awaitAsleep(post mailbox.Store, n int) {
 	s.t.Helper()
 	tick, late := time.NewTicker(10*time.Millisecond), time.After(deadline)
 	defer tick.Stop()
@@ -88,12 +88,12 @@ func (s *sleepers) asleep(post mailbox.Store, n int) {
 		select {
 		case <-tick.C:
 		case <-late:
-			s.t.Fatalf("%d logs are at rest and %d actors, want %d; events: %s", rest, s.atRest.Load(), n, s.kinds())
+			s.t.Fatalf("%d logs are at rest and %d actors, want %d; events: %s", rest, s.atRest.Load(), n, s.eventKinds())
 		}
 	}
 }
 
-func scripted(t *testing.T, text string) model.Client {
+func scriptModel(t *testing.T, text string) model.Client {
 	t.Helper()
 	sc, err := script.Parse([]byte(text))
 	if err != nil {
@@ -103,17 +103,17 @@ func scripted(t *testing.T, text string) model.Client {
 }
 
 // ask is the tool by which a model asks a person.
-var ask = echo{name: "ask_human", class: model.Effect}
+var ask = echoTool{name: "ask_human", class: model.Effect}
 
 const asks = `{agents: {boss: [{calls: [{name: ask_human, args: {question: "Which one?"}}]}, {text: "{{last}}"}]}}`
 
-func asking(run string, tools ...tool.Tool) supervisor.Opened {
-	o := opened(run, append(tools, ask)...)
+func askingRun(run string, tools ...tool.Tool) supervisor.Opened {
+	o := openedRun(run, append(tools, ask)...)
 	o.LoopOptions.Ask = true
 	return o
 }
 
-func (s *sleepers) answer(run string) {
+func (s *restStage) answerRun(run string) {
 	s.t.Helper()
 	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
 	if err := s.node.Command(context.Background(), mailbox.At(run, "root"), "answer", a.Kind(), a); err != nil {
@@ -122,7 +122,7 @@ func (s *sleepers) answer(run string) {
 }
 
 // heads tells a node who is at rest, as the logs say it, and wakes the others.
-func (s *sleepers) takeUp(post mailbox.Store) (awake int) {
+func (s *restStage) takeUp(post mailbox.Store) (awake int) {
 	s.t.Helper()
 	err := post.Heads(context.Background(), func(h mailbox.Head) error {
 		switch st := activation.ReadStanding(h.To, h.Data, h.Entries); {
@@ -146,17 +146,17 @@ func (s *sleepers) takeUp(post mailbox.Store) (awake int) {
 //behaviour:shows E4
 func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 	post := memory.New(memory.Config{})
-	s := restless(t, post, 1, scripted(t, asks))
-	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+	s := startResting(t, post, 1, scriptModel(t, asks))
+	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
 		t.Fatal(err)
 	}
-	s.await(event.KindQueryAsked)
-	s.rest(2)
-	s.answer("r1")
-	if r := s.result(); r.Reason != spec.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
+	s.awaitEvent(event.KindQueryAsked)
+	s.awaitRest(2)
+	s.answerRun("r1")
+	if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "a person answered: this" || r.Budget.Unknown != 0 {
 		t.Fatalf("%+v", r)
 	}
-	s.rest(0)
+	s.awaitRest(0)
 	for _, e := range s.events {
 		if e.Kind == event.KindAgentResumed {
 			t.Errorf("to wake up is no crash: %+v", e)
@@ -170,25 +170,25 @@ func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 //behaviour:shows B6
 func TestACancelWakesARunAtRest(t *testing.T) {
 	post := memory.New(memory.Config{})
-	s := restless(t, post, 1, scripted(t, asks))
-	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+	s := startResting(t, post, 1, scriptModel(t, asks))
+	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
 		t.Fatal(err)
 	}
-	s.await(event.KindQueryAsked)
-	s.rest(2)
+	s.awaitEvent(event.KindQueryAsked)
+	s.awaitRest(2)
 	f := agent.Canceled{Why: "enough"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", mailbox.Super), "cancel", f.Kind(), f); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.ByCancel {
+	if r := s.awaitResult(); r.Reason != spec.ByCancel {
 		t.Fatalf("%+v", r)
 	}
-	if n := count(s.events, event.KindModelStarted); n != 1 {
+	if n := countEvents(s.events, event.KindModelStarted); n != 1 {
 		t.Errorf("%d model calls", n)
 	}
 }
 
-func count(events []event.Published, kind string) (n int) {
+func countEvents(events []event.Published, kind string) (n int) {
 	for _, e := range events {
 		if e.Kind == kind {
 			n++
@@ -201,7 +201,7 @@ func count(events []event.Published, kind string) (n int) {
 // woken by what the child says in the end.
 func TestAParentRestsWhileItsChildWaits(t *testing.T) {
 	post := memory.New(memory.Config{})
-	s := restless(t, post, 1, scripted(t, `
+	s := startResting(t, post, 1, scriptModel(t, `
 agents:
   boss:
     - calls: [{name: delegate, args: {agent: helper, task: one}}]
@@ -210,30 +210,30 @@ agents:
     - calls: [{name: ask_human, args: {question: "Which one?"}}]
     - text: "{{last}}"
 `), delegate)
-	if err := s.node.Open(t.Context(), asking("r1", delegate)); err != nil {
+	if err := s.node.Open(t.Context(), askingRun("r1", delegate)); err != nil {
 		t.Fatal(err)
 	}
-	s.await(event.KindQueryAsked)
-	s.rest(3)
+	s.awaitEvent(event.KindQueryAsked)
+	s.awaitRest(3)
 	a := agent.Answered{Query: "1-0.1", Decision: "text", Text: "this"}
 	if err := s.node.Command(t.Context(), mailbox.At("r1", "root-1-0"), "answer", a.Kind(), a); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Text != "heard a person answered: this" {
+	if r := s.awaitResult(); r.Text != "heard a person answered: this" {
 		t.Fatalf("%+v", r)
 	}
 }
 
-// flaky fails once, and says when it may be asked again, and on a channel that it was
+// flakyModel fails once, and says when it may be asked again, and on a channel that it was
 // asked.
-func flaky(after time.Duration) (model.Client, chan struct{}) {
+func flakyModel(after time.Duration) (model.Client, chan struct{}) {
 	asked, once := make(chan struct{}, 16), atomic.Bool{}
 	return clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
 		asked <- struct{}{}
 		if once.CompareAndSwap(false, true) {
 			return model.Reply{}, &model.Error{Class: model.RateLimit, Unbilled: true, RetryAfter: after, Message: "slow down"}
 		}
-		return say("done"), nil
+		return sayReply("done"), nil
 	}), asked
 }
 
@@ -247,24 +247,24 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("another node=%t", moved), inBubble(func(t *testing.T) {
 			post := memory.New(memory.Config{})
-			client, asked := flaky(while)
-			s := restless(t, post, 1, client)
-			if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+			client, asked := flakyModel(while)
+			s := startResting(t, post, 1, client)
+			if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 				t.Fatal(err)
 			}
 			<-asked
-			s.asleep(post, 2)
+			s.awaitAsleep(post, 2)
 			if len(asked) > 0 {
 				t.Fatal("it was asked again before its time")
 			}
 			if moved {
 				s.node.Stop()
-				s = restless(t, post, 2, client)
+				s = startResting(t, post, 2, client)
 				if n := s.takeUp(post); n != 0 {
 					t.Errorf("%d logs were woken", n)
 				}
 			}
-			if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
+			if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "done" {
 				t.Fatalf("%+v", r)
 			}
 		}))
@@ -278,42 +278,42 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
 	const runs = 20
 	post := memory.New(memory.Config{})
-	first := restless(t, post, 1, scripted(t, asks))
+	first := startResting(t, post, 1, scriptModel(t, asks))
 	for i := range runs {
-		if err := first.node.Open(t.Context(), asking(fmt.Sprint("r", i))); err != nil {
+		if err := first.node.Open(t.Context(), askingRun(fmt.Sprint("r", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range runs {
-		first.await(event.KindQueryAsked)
+		first.awaitEvent(event.KindQueryAsked)
 	}
-	first.asleep(post, 2*runs)
+	first.awaitAsleep(post, 2*runs)
 	first.node.Stop()
 	before, _, _ := post.Room(t.Context())
-	second := restless(t, post, 2, scripted(t, asks))
+	second := startResting(t, post, 2, scriptModel(t, asks))
 	if n := second.takeUp(post); n != 0 {
 		t.Errorf("%d logs were woken", n)
 	}
-	second.rest(2 * runs)
+	second.awaitRest(2 * runs)
 	if after, _, _ := post.Room(t.Context()); after != before {
 		t.Errorf("the logs had %d bytes, now %d", before, after)
 	}
-	second.answer("r7")
-	if r := second.result(); r.Run != "r7" || r.Reason != spec.Completed {
+	second.answerRun("r7")
+	if r := second.awaitResult(); r.Run != "r7" || r.Reason != spec.Completed {
 		t.Fatalf("%+v", r)
 	}
-	second.rest(2*runs - 2)
+	second.awaitRest(2*runs - 2)
 	gone := make(chan struct{})
 	second.node.HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(gone) })
 	<-gone
-	second.rest(0)
+	second.awaitRest(0)
 }
 
 // Waking up again and again brings no actor nearer to being given up (P18).
 func TestToWakeUpIsNoFailedStart(t *testing.T) {
 	post := memory.New(memory.Config{})
-	s := restless(t, post, 1, scripted(t, asks))
-	if err := s.node.Open(t.Context(), asking("r1")); err != nil {
+	s := startResting(t, post, 1, scriptModel(t, asks))
+	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
 		t.Fatal(err)
 	}
 	released := func() (n int) {
@@ -339,8 +339,8 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.answer("r1")
-	if r := s.result(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
+	s.answerRun("r1")
+	if r := s.awaitResult(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
 		t.Fatalf("%+v", r)
 	}
 	if kinds := logKinds(t, post, "r1.root"); slices.Contains(kinds, "given_up") {
@@ -356,15 +356,15 @@ func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 
 func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 	post := memory.New(memory.Config{})
-	client, asked := flaky(while)
-	s := restless(t, post, 1, client)
-	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+	client, asked := flakyModel(while)
+	s := startResting(t, post, 1, client)
+	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)
 	}
 	<-asked
-	s.asleep(post, 2)
+	s.awaitAsleep(post, 2)
 	s.node.Asleep("r1.root", 0)
-	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
+	if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)
 	}
 }
@@ -374,14 +374,14 @@ func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 func TestTheClockWakesWhoIsDueEarlier(t *testing.T) { inBubble(theClockWakesWhoIsDueEarlier)(t) }
 
 func theClockWakesWhoIsDueEarlier(t *testing.T) {
-	client, _ := flaky(1500 * time.Millisecond)
-	s := restless(t, memory.New(memory.Config{}), 1, client)
+	client, _ := flakyModel(1500 * time.Millisecond)
+	s := startResting(t, memory.New(memory.Config{}), 1, client)
 	s.node.Asleep("another.root", time.Now().Add(time.Hour).UnixMilli())
-	s.rest(1)
-	if err := s.node.Open(t.Context(), opened("r1")); err != nil {
+	s.awaitRest(1)
+	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.Completed || r.Text != "done" {
+	if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)
 	}
 }

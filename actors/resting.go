@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// resting holds the passivated actors, and when each is due. Most are never due, and then the
+// passivatedActors holds the passivated actors, and when each is due. Most are never due, and then the
 // address is all that it holds of them.
-type resting struct {
+type passivatedActors struct {
 	when  map[mailbox.Address]int64 // Unix milliseconds, 0: never
-	queue dues                      // may name actors that were woken meanwhile
+	queue dueHeap                   // may name actors that were woken meanwhile
 }
 
 type dueAt struct {
@@ -22,7 +22,7 @@ type dueAt struct {
 const staleMax = 1024
 
 // put adds an address, or changes when it is due.
-func (r *resting) put(at mailbox.Address, due int64) (added bool) {
+func (r *passivatedActors) put(at mailbox.Address, due int64) (added bool) {
 	if r.when == nil {
 		r.when = map[mailbox.Address]int64{}
 	}
@@ -43,7 +43,7 @@ func (r *resting) put(at mailbox.Address, due int64) (added bool) {
 	return !known
 }
 
-func (r *resting) drop(at mailbox.Address) (dropped bool) {
+func (r *passivatedActors) drop(at mailbox.Address) (dropped bool) {
 	_, known := r.when[at]
 	delete(r.when, at)
 	if len(r.when) == 0 {
@@ -52,8 +52,8 @@ func (r *resting) drop(at mailbox.Address) (dropped bool) {
 	return known
 }
 
-// next is when the first of them is due; 0: never.
-func (r *resting) next() int64 {
+// nextDue is when the first of them is due; 0: never.
+func (r *passivatedActors) nextDue() int64 {
 	for len(r.queue) > 0 && r.when[r.queue[0].at] != r.queue[0].when {
 		heap.Pop(&r.queue)
 	}
@@ -63,26 +63,26 @@ func (r *resting) next() int64 {
 	return r.queue[0].when
 }
 
-// due returns the first actor, if its time has come.
-func (r *resting) due(now int64) (mailbox.Address, bool) {
-	if next := r.next(); next == 0 || next > now {
+// firstDue returns the first actor, if its time has come.
+func (r *passivatedActors) firstDue(now int64) (mailbox.Address, bool) {
+	if next := r.nextDue(); next == 0 || next > now {
 		return "", false
 	}
 	return r.queue[0].at, true
 }
 
-// dues is a heap, the first one due on top.
-type dues []dueAt
+// dueHeap is a heap, the first one due on top.
+type dueHeap []dueAt
 
-func (d dues) Len() int           { return len(d) }
-func (d dues) Less(i, j int) bool { return d[i].when < d[j].when }
-func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d dueHeap) Len() int           { return len(d) }
+func (d dueHeap) Less(i, j int) bool { return d[i].when < d[j].when }
+func (d dueHeap) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 
 // Push is part of heap.Interface.
-func (d *dues) Push(x any) { *d = append(*d, x.(dueAt)) }
+func (d *dueHeap) Push(x any) { *d = append(*d, x.(dueAt)) }
 
 // Pop is part of heap.Interface.
-func (d *dues) Pop() any {
+func (d *dueHeap) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]
 	return last

@@ -12,18 +12,18 @@ import (
 // Those who are due come in their order, each once, whoever was woken or changed
 // meanwhile; who is never due is only counted.
 func TestRestingInTheOrderOfTime(t *testing.T) {
-	var r resting
+	var r passivatedActors
 	at := func(i int) mailbox.Address { return mailbox.At(fmt.Sprint("r", i), "root") }
 	for i := range 100 {
 		if !r.put(at(i), int64(i%10*100)) { // one in ten is never due
 			t.Errorf("%s is not new", at(i))
 		}
 	}
-	if r.put(at(5), 5) || !r.drop(at(6)) || r.drop(at(6)) || r.next() != 5 {
-		t.Errorf("the first is due at %d", r.next())
+	if r.put(at(5), 5) || !r.drop(at(6)) || r.drop(at(6)) || r.nextDue() != 5 {
+		t.Errorf("the first is due at %d", r.nextDue())
 	}
 	last, woken := int64(0), 0
-	for who, ok := r.due(10_000); ok; who, ok = r.due(10_000) {
+	for who, ok := r.firstDue(10_000); ok; who, ok = r.firstDue(10_000) {
 		when := r.when[who]
 		if when < last {
 			t.Errorf("%s is due at %d, after one of %d", who, when, last)
@@ -32,14 +32,14 @@ func TestRestingInTheOrderOfTime(t *testing.T) {
 		woken++
 		r.drop(who)
 	}
-	if woken != 89 || len(r.when) != 10 || r.next() != 0 {
-		t.Errorf("%d were due, %d are left, the next at %d", woken, len(r.when), r.next())
+	if woken != 89 || len(r.when) != 10 || r.nextDue() != 0 {
+		t.Errorf("%d were due, %d are left, the next at %d", woken, len(r.when), r.nextDue())
 	}
 }
 
 // Who comes to rest and is woken again and again leaves nothing behind.
 func TestRestingKeepsNoPast(t *testing.T) {
-	var r resting
+	var r passivatedActors
 	r.put("r.other", 0)
 	for i := range 10 * staleMax {
 		r.put("r.root", int64(1_000_000-i))
@@ -48,7 +48,7 @@ func TestRestingKeepsNoPast(t *testing.T) {
 	if len(r.queue) > staleMax+2 {
 		t.Errorf("%d are queued", len(r.queue))
 	}
-	if _, ok := r.due(1 << 40); ok {
+	if _, ok := r.firstDue(1 << 40); ok {
 		t.Error("nobody is due")
 	}
 }
@@ -64,20 +64,20 @@ func TestWhoIsDueAtOnceIsWokenAPartAtATime(t *testing.T) {
 	r := newRouter(t.Context(), Config{Holds: func(mailbox.Address) (uint64, bool) { return 0, false }, // theirs to wake who hold them
 		Resting: func(mailbox.Address, int) { awake++ }}, nil)
 	for i := range due {
-		r.resting.put(mailbox.At(fmt.Sprint("r", i), "root"), 1)
+		r.passivated.put(mailbox.At(fmt.Sprint("r", i), "root"), 1)
 	}
 	root := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
-		if _, ok := c.Message().(alarm); !ok {
+		if _, ok := c.Message().(alarmTick); !ok {
 			return
 		}
 		before := awake
-		r.alarm(c)
+		r.wakeDue(c)
 		looks, most = looks+1, max(most, awake-before)
-		if len(r.resting.when) == 0 {
+		if len(r.passivated.when) == 0 {
 			left <- looks
 		}
 	}))
-	system.Root.Send(root, alarm{})
+	system.Root.Send(root, alarmTick{})
 	if n := <-left; n != due/wakesAtOnce+1 || most != wakesAtOnce || awake != due {
 		t.Errorf("%d were woken in %d looks, %d at most in one", awake, n, most)
 	}

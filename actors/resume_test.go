@@ -30,7 +30,7 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 			post := memory.New(memory.Config{})
 			var times atomic.Int32
 			inside := make(chan struct{}, 2)
-			work := echo{name: "work", class: c.class, call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
+			work := echoTool{name: "work", class: c.class, call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 				if times.Add(1) == 1 {
 					inside <- struct{}{}
 					<-ctx.Done() // the process ends while the call is under way
@@ -38,19 +38,19 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 				return tool.Result{Text: "worked, attempt 2"}, nil
 			}}
 			text := `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`
-			first := play(t, post, 1, text, work)
-			if err := first.node.Open(context.Background(), opened("r1", work)); err != nil {
+			first := playRun(t, post, 1, text, work)
+			if err := first.node.Open(context.Background(), openedRun("r1", work)); err != nil {
 				t.Fatal(err)
 			}
 			<-inside
 			first.node.Stop()
 
-			second := play(t, post, 2, text, work)
+			second := playRun(t, post, 2, text, work)
 			if err := second.node.Resume(context.Background(), "r1"); err != nil {
 				t.Fatal(err)
 			}
 			if c.parks {
-				query := second.await(event.KindQueryAsked).Data.(event.AgentParked)
+				query := second.awaitEvent(event.KindQueryAsked).Data.(event.AgentParked)
 				if query.Reason != spec.ResumeUnsafe || query.Call != "1-0" {
 					t.Fatalf("asked: %+v", query)
 				}
@@ -59,7 +59,7 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if r := second.result(); r.Reason != spec.Completed || r.Budget.Reserved != 0 {
+			if r := second.awaitResult(); r.Reason != spec.Completed || r.Budget.Reserved != 0 {
 				t.Fatalf("result: %+v", r)
 			}
 			if n := times.Load(); n != c.times {
@@ -72,10 +72,10 @@ func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
 // A shell that panics is started again from its log; the run does not notice.
 func TestAPanicIsARestart(t *testing.T) {
 	var times atomic.Int32
-	fragile := echo{name: "look", class: model.Read}
+	fragile := echoTool{name: "look", class: model.Read}
 	client := clientFunc(func(ctx context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
 		if len(r.Messages) > 1 {
-			return say("done"), nil
+			return sayReply("done"), nil
 		}
 		return model.Reply{Message: model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: "look", Args: "{}"}}}, UsageKnown: true}, nil
 	})
@@ -85,11 +85,11 @@ func TestAPanicIsARestart(t *testing.T) {
 			panic("an observer that crashes the shell")
 		}
 	}
-	if err := s.node.Open(context.Background(), opened("r1", fragile)); err != nil {
+	if err := s.node.Open(context.Background(), openedRun("r1", fragile)); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.result(); r.Reason != spec.Completed {
-		t.Fatalf("result: %+v\n%s", r, s.kinds())
+	if r := s.awaitResult(); r.Reason != spec.Completed {
+		t.Fatalf("result: %+v\n%s", r, s.eventKinds())
 	}
 }
 
@@ -99,7 +99,7 @@ func (f clientFunc) Complete(ctx context.Context, r model.Request, emit func(mod
 	return f(ctx, r, emit)
 }
 
-func say(text string) model.Reply {
+func sayReply(text string) model.Reply {
 	return model.Reply{Message: model.Message{Role: model.Assistant, Text: text}, UsageKnown: true,
 		Usage: model.Usage{Input: 10, Output: 5}}
 }

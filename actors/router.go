@@ -13,17 +13,17 @@ import (
 
 // Messages to the router.
 type (
-	delivered struct{ m mailbox.Message } // an entry was appended
-	wake      struct{ at mailbox.Address }
-	ended     struct { // the shell has answered all entries of its closed log up to this place
+	entryDelivered struct{ m mailbox.Message } // an entry was appended
+	wakeActor      struct{ at mailbox.Address }
+	logEnded       struct { // the shell has answered all entries of its closed log up to this place
 		at    mailbox.Address
 		place uint64
 	}
-	left struct { // the shell is superseded or drained, and has nothing under way
+	shellLeft struct { // the shell is superseded or drained, and has nothing under way
 		at  mailbox.Address
 		pid *actor.PID
 	}
-	restart struct{ at mailbox.Address }
+	restartShell struct{ at mailbox.Address }
 )
 
 // router forwards entries to shells and starts a shell for every address that has none. It is
@@ -32,24 +32,24 @@ type router struct {
 	ctx    context.Context
 	cfg    Config
 	hands  *dispatcher.Crew
-	shells map[mailbox.Address]*place
+	shells map[mailbox.Address]*shellPlace
 	pids   map[string]mailbox.Address
 	gone   map[mailbox.Address]struct{}
 	recent []mailbox.Address // the addresses in gone, oldest first
 
-	leaving []*leaving
-	foreign map[mailbox.Address]struct{} // logs that are newer than this program
+	handOffs []*handOff
+	foreign  map[mailbox.Address]struct{} // logs that are newer than this program
 
-	starts  uint64 // of all shells: each start under one lease has a higher number than those before
-	most    int    // shells at once, since the maps were made
-	resting resting
+	starts     uint64 // of all shells: each start under one lease has a higher number than those before
+	most       int    // shells at once, since the maps were made
+	passivated passivatedActors
 	// Timers of rest.go; nil: not armed.
 	sweeper, tidier, alarmer *time.Timer
 	alarmAt                  int64 // when the alarmer fires
 }
 
-// place holds what the router knows of one address.
-type place struct {
+// shellPlace holds what the router knows of one address.
+type shellPlace struct {
 	pid     *actor.PID       // nil while it waits for a restart
 	starts  uint64           // number of the newest start
 	crashes int              // in a row
@@ -61,111 +61,111 @@ type place struct {
 	detached bool      // the shell reads for itself
 	touched  time.Time // when the newest entry arrived, or the shell was asked to passivate
 
-	lease  uint64       // of the newest shell
-	silent bool         // the newest shell is superseded
-	elders []*actor.PID // superseded shells with work under way, after the log was claimed again
+	lease      uint64       // of the newest shell
+	superseded bool         // the newest shell is superseded
+	elders     []*actor.PID // superseded shells with work under way, after the log was claimed again
 }
 
 func newRouter(ctx context.Context, cfg Config, hands *dispatcher.Crew) *router {
-	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*place{}, pids: map[string]mailbox.Address{},
+	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]mailbox.Address{},
 		gone: map[mailbox.Address]struct{}{}}
 }
 
 // Receive takes one message.
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case delivered:
-		if !r.admitted(m.m) {
+	case entryDelivered:
+		if !r.isAdmitted(m.m) {
 			return // the entry stays in the log until the actor is admitted
 		}
-		r.reopen(m.m)
-		if p := r.find(c, m.m.To); p != nil {
-			r.forward(c, p, m.m)
+		r.reopenClosed(m.m)
+		if p := r.findShell(c, m.m.To); p != nil {
+			r.forwardEntry(c, p, m.m)
 		}
-	case taken:
-		r.taken(m)
-	case level:
-		r.level(c, m)
-	case wake:
-		if r.admitted(mailbox.Message{To: m.at}) {
-			r.find(c, m.at)
+	case entriesTaken:
+		r.countTaken(m)
+	case reachedTail:
+		r.attachShell(c, m)
+	case wakeActor:
+		if r.isAdmitted(mailbox.Message{To: m.at}) {
+			r.findShell(c, m.at)
 		}
-	case press:
-		r.pressed(c)
+	case passivateEarly:
+		r.askEarlyPassivation(c)
 	case activation.Own:
-		r.result(c, m)
+		r.passResult(c, m)
 	case latePosted:
 		r.latePosted(c, m)
 	case lateAgain:
 		r.postLate(c, []activation.Own{m.own})
-	case ended:
-		r.forget(c, m)
-	case left:
-		r.left(c, m)
-	case silent:
-		r.silent(c, m)
+	case logEnded:
+		r.forgetEnded(c, m)
+	case shellLeft:
+		r.stopLeftShell(c, m)
+	case shellSuperseded:
+		r.supersedeShell(c, m)
 	case handOver:
 		r.handOver(c, m)
-	case sweep:
-		r.sweep(c)
-	case rested:
-		r.rested(c, m)
-	case asleep:
-		r.asleep(c, m)
-	case alarm:
-		r.alarm(c)
-	case tidy:
-		r.tidy(c)
-	case restart:
+	case sweepTick:
+		r.sweepIdle(c)
+	case shellPassivated:
+		r.endPassivated(c, m)
+	case actorPassivated:
+		r.recordPassivated(c, m)
+	case alarmTick:
+		r.wakeDue(c)
+	case tidyTick:
+		r.tidyPassivated(c)
+	case restartShell:
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
-			r.spawn(c, m.at, p)
+			r.spawnShell(c, m.at, p)
 		}
-	case hopeless:
-		r.giveUp(c, m)
-	case foreign:
+	case shellsFailed:
+		r.giveUpActor(c, m)
+	case newerLog:
 		r.foreignLog(m)
 	case *actor.Stopping:
 		r.stopTimers()
 	case *actor.Terminated:
-		r.crashed(c, m.Who)
-		unlink(c, m.Who)
+		r.restartCrashed(c, m.Who)
+		unlinkPID(c, m.Who)
 	}
 }
 
-// find returns the place of an address, with a shell unless the place waits for a restart;
+// findShell returns the place of an address, with a shell unless the place waits for a restart;
 // nil for a log that this node does not hold.
-func (r *router) find(c actor.Context, at mailbox.Address) *place {
+func (r *router) findShell(c actor.Context, at mailbox.Address) *shellPlace {
 	p := r.shells[at]
-	if _, gone := r.gone[at]; gone || p != nil && !p.silent {
+	if _, gone := r.gone[at]; gone || p != nil && !p.superseded {
 		return p
 	}
-	if _, ok := r.cfg.Holds(at); !ok || r.leaves(at) != nil {
+	if _, ok := r.cfg.Holds(at); !ok || r.handOffOf(at) != nil {
 		return nil
 	}
 	if _, newer := r.foreign[at]; newer {
 		return nil
 	}
 	if p == nil {
-		p = &place{}
+		p = &shellPlace{}
 		r.shells[at] = p
 	}
 	if p.pid != nil { // the old shell finishes the work that it began
 		p.elders = append(p.elders, p.pid)
 	}
-	p.silent = false
-	r.spawn(c, at, p)
+	p.superseded = false
+	r.spawnShell(c, at, p)
 	return p
 }
 
-func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
+func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) {
 	r.cfg.Alive(at, 1)
 	lease, ok := r.cfg.Holds(at)
-	if !ok || r.leaves(at) != nil { // the lease was lost during the wait for a restart
+	if !ok || r.handOffOf(at) != nil { // the lease was lost during the wait for a restart
 		r.cfg.Alive(at, -1)
-		r.vacate(c, at, p)
+		r.vacatePlace(c, at, p)
 		return
 	}
-	r.awake(at)
+	r.dropPassivated(at)
 	r.starts++
 	p.lease, p.starts = lease, r.starts
 	p.waiting, p.detached, p.touched = 0, false, time.Now()
@@ -186,8 +186,8 @@ func (r *router) spawn(c actor.Context, at mailbox.Address, p *place) {
 // again. The log also holds the entries that were queued for the old shell.
 var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
-// result passes on the result of work, even if the shell that began the work has ended.
-func (r *router) result(c actor.Context, w activation.Own) {
+// passResult passes on the result of work, even if the shell that began the work has ended.
+func (r *router) passResult(c actor.Context, w activation.Own) {
 	p := r.shells[w.At]
 	if _, gone := r.gone[w.At]; p == nil && !gone {
 		r.postLate(c, []activation.Own{w})
@@ -196,7 +196,7 @@ func (r *router) result(c actor.Context, w activation.Own) {
 		return
 	}
 	for _, elder := range p.elders {
-		c.Send(elder, fact{activation.WorkPosted{Start: w.Start, Key: w.Key}})
+		c.Send(elder, factMessage{activation.WorkPosted{Start: w.Start, Key: w.Key}})
 	}
 	if p.pid == nil {
 		p.results = append(p.results, w)
@@ -205,10 +205,10 @@ func (r *router) result(c actor.Context, w activation.Own) {
 	c.Send(p.pid, w)
 }
 
-// forget drops an address whose log is closed. If an entry arrived after the shell said so,
+// forgetEnded drops an address whose log is closed. If an entry arrived after the shell said so,
 // it may be a question that this shell, or the next one, still has to answer: then the router
 // waits for the shell to say so again.
-func (r *router) forget(c actor.Context, m ended) {
+func (r *router) forgetEnded(c actor.Context, m logEnded) {
 	at := m.at
 	p := r.shells[at]
 	if p == nil || p.head > m.place {
@@ -217,7 +217,7 @@ func (r *router) forget(c actor.Context, m ended) {
 	delete(r.shells, at)
 	if p.pid != nil {
 		c.Stop(p.pid)
-		r.released(p.pid)
+		r.forgetShell(p.pid)
 	}
 	r.gone[at] = struct{}{}
 	r.recent = append(r.recent, at)

@@ -17,12 +17,12 @@ import (
 
 // Messages to a shell, besides mailbox.Message and activation.Own.
 type (
-	// fact carries a fact to the activation.
-	fact struct{ of any }
-	// due says that a timer has fired.
-	due struct{ timer string }
-	// caught is the part of the log that a detached shell has read for itself.
-	caught struct {
+	// factMessage carries a fact to the activation.
+	factMessage struct{ of any }
+	// timerDue says that a timer has fired.
+	timerDue struct{ timer string }
+	// logCaught is the part of the log that a detached shell has read for itself.
+	logCaught struct {
 		through uint64
 		log     []mailbox.Message
 		err     error
@@ -39,18 +39,18 @@ type shell struct {
 	at     mailbox.Address
 	start  string // nonce of the activation
 	state  activation.State
-	work   world
+	work   activeWork
 }
 
 func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
-	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, at: at, start: nonce()}
+	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, at: at, start: newNonce()}
 	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.Events != nil)
 	s.state.Reader.Rules = cfg.Rules
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	return s
 }
 
-func nonce() string {
+func newNonce() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	return hex.EncodeToString(b[:])
@@ -61,32 +61,32 @@ func (s *shell) Receive(c actor.Context) {
 	defer s.logPanic()
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.learn(c, activation.Activate{})
+		s.learnFact(c, activation.Activate{})
 	case *actor.Stopping:
 		s.work.cancelAll()
 		s.leaveGate(c)
 	case mailbox.Message:
 		s.passFailpoints(m)
-		s.learn(c, activation.EntryArrived{Message: m})
-	case caught:
+		s.learnFact(c, activation.EntryArrived{Message: m})
+	case logCaught:
 		for _, e := range m.log {
 			s.passFailpoints(e)
-			s.learn(c, activation.EntryRead{Message: e})
+			s.learnFact(c, activation.EntryRead{Message: e})
 		}
-		s.learn(c, activation.TailRead{Through: m.through, Entries: len(m.log), Err: m.err})
+		s.learnFact(c, activation.TailRead{Through: m.through, Entries: len(m.log), Err: m.err})
 	case activation.Own:
-		s.learn(c, activation.WorkDone{Own: m})
-	case due:
-		s.work.fired(m.timer)
+		s.learnFact(c, activation.WorkDone{Own: m})
+	case timerDue:
+		s.work.timerFired(m.timer)
 		pool, unseen := s.state.UnseenPool(m.timer)
-		s.learn(c, activation.TimerFired{Timer: m.timer, Served: unseen && s.cfg.Serves(pool)})
-	case fact:
-		s.learn(c, m.of)
+		s.learnFact(c, activation.TimerFired{Timer: m.timer, Served: unseen && s.cfg.Serves(pool)})
+	case factMessage:
+		s.learnFact(c, m.of)
 	}
 }
 
-// learn steps a fact and carries out the actions that follow.
-func (s *shell) learn(c actor.Context, fact any) {
+// learnFact steps a fact and carries out the actions that follow.
+func (s *shell) learnFact(c actor.Context, fact any) {
 	e := activation.Event{Now: time.Now().UnixMilli(), Fact: fact}
 	switch fact.(type) {
 	case activation.LogRead, activation.EntryArrived, activation.EntryRead, activation.ProveLease, activation.Passivate:

@@ -34,12 +34,12 @@ func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 				return lives
 			},
 			Model: func(string) (model.Client, string, error) { return nil, "", nil }})
-		s.open("r1")
+		s.openRun("r1")
 		if pool := <-asked; pool != supervisor.DefaultPool {
 			t.Errorf("it is asked about pool %q", pool)
 		}
 		if !lives {
-			if r := s.result(); r.Reason != spec.Timeout {
+			if r := s.awaitResult(); r.Reason != spec.Timeout {
 				t.Errorf("result: %+v", r)
 			}
 			continue
@@ -48,7 +48,7 @@ func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 		if err := s.node.Command(t.Context(), "r1.super", "p1", f.Kind(), f); err != nil {
 			t.Fatal(err)
 		}
-		s.await(event.KindPolicyApplied) // what came of the timer comes before
+		s.awaitEvent(event.KindPolicyApplied) // what came of the timer comes before
 		if kinds := logKinds(t, post, "r1.super"); slices.Contains(kinds, "woke") {
 			t.Errorf("it was given up: %v", kinds)
 		}

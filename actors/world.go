@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// world holds the work that a shell has under way: model calls, tools, timers.
-type world struct {
+// activeWork holds the work that a shell has under way: model calls, tools, timers.
+type activeWork struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
 	tools   *tool.Set
@@ -29,7 +29,7 @@ type world struct {
 // errAborted is the cause of a context that the machine canceled.
 var errAborted = errors.New("actors: aborted by the run")
 
-func (w *world) begin(ctx context.Context, key string) context.Context {
+func (w *activeWork) beginWork(ctx context.Context, key string) context.Context {
 	if w.cancels == nil {
 		w.cancels = map[string]context.CancelCauseFunc{}
 	}
@@ -41,7 +41,7 @@ func (w *world) begin(ctx context.Context, key string) context.Context {
 	return ctx
 }
 
-func (w *world) done(key string) {
+func (w *activeWork) endWork(key string) {
 	if cancel, ok := w.cancels[key]; ok {
 		cancel(nil)
 		delete(w.cancels, key)
@@ -49,31 +49,31 @@ func (w *world) done(key string) {
 	}
 }
 
-func (w *world) abort(key string) {
+func (w *activeWork) abortWork(key string) {
 	if cancel, ok := w.cancels[key]; ok {
 		cancel(errAborted)
 	}
 }
 
-func (w *world) fired(timer string) { delete(w.timers, timer) }
+func (w *activeWork) timerFired(timer string) { delete(w.timers, timer) }
 
-func (w *world) disarm(timer string) {
+func (w *activeWork) disarmTimer(timer string) {
 	if t, ok := w.timers[timer]; ok {
 		t.Stop()
 		delete(w.timers, timer)
 	}
 }
 
-func (w *world) cancelAll() {
+func (w *activeWork) cancelAll() {
 	for key := range w.cancels {
-		w.done(key)
+		w.endWork(key)
 	}
 	w.disarmAll()
 }
 
-func (w *world) disarmAll() {
+func (w *activeWork) disarmAll() {
 	for timer := range w.timers {
-		w.disarm(timer)
+		w.disarmTimer(timer)
 	}
 }
 
@@ -81,17 +81,17 @@ func (w *world) disarmAll() {
 func (s *shell) carryOutWork(c actor.Context, action activation.Action) bool {
 	switch a := action.(type) {
 	case activation.Perform:
-		s.perform(c, a)
+		s.performEffect(c, a)
 	case activation.AbortWork:
-		s.work.abort(a.Key)
+		s.work.abortWork(a.Key)
 	case activation.EndWork:
-		s.work.done(a.Key)
+		s.work.endWork(a.Key)
 	case activation.LeaveGate:
 		s.leaveGate(c)
 	case activation.ArmTimer:
-		s.arm(c, a.Timer, a.Due)
+		s.armTimer(c, a.Timer, a.Due)
 	case activation.DisarmTimer:
-		s.work.disarm(a.Timer)
+		s.work.disarmTimer(a.Timer)
 	case activation.DisarmTimers:
 		s.work.disarmAll()
 	default:
@@ -100,8 +100,8 @@ func (s *shell) carryOutWork(c actor.Context, action activation.Action) bool {
 	return true
 }
 
-// perform begins an effect, whose result becomes an entry of the actor's own log.
-func (s *shell) perform(c actor.Context, p activation.Perform) {
+// performEffect begins an effect, whose result becomes an entry of the actor's own log.
+func (s *shell) performEffect(c actor.Context, p activation.Perform) {
 	switch e := p.Effect.(type) {
 	case agent.CallModel:
 		s.callModel(c, e, p)
@@ -132,25 +132,25 @@ func (s *shell) mayBegin(under uint64) func() bool {
 
 // notBegun returns a function that tells the activation that a call did not begin.
 func (s *shell) notBegun(c actor.Context, key string, effect any) func() {
-	tell, start := s.tell(c), s.start
+	tell, start := s.factSender(c), s.start
 	return func() { tell(activation.WorkNotBegun{Start: start, Key: key, Effect: effect}) }
 }
 
 // timerPauseMin keeps a timer from firing in a tight loop while the stamp of its entry is too early.
 const timerPauseMin = 20 * time.Millisecond
 
-func (s *shell) arm(c actor.Context, timer string, dueMS int64) {
-	s.work.disarm(timer)
+func (s *shell) armTimer(c actor.Context, timer string, dueMS int64) {
+	s.work.disarmTimer(timer)
 	if s.work.timers == nil {
 		s.work.timers = map[string]*time.Timer{}
 	}
 	self, root := c.Self(), c.ActorSystem().Root
 	wait := max(time.Until(time.UnixMilli(dueMS)), timerPauseMin)
-	s.work.timers[timer] = time.AfterFunc(wait, func() { root.Send(self, due{timer}) })
+	s.work.timers[timer] = time.AfterFunc(wait, func() { root.Send(self, timerDue{timer}) })
 }
 
-// failure turns a client's error into the fact that the agent steps.
-func failure(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
+// failedFact turns a client's error into the fact that the agent steps.
+func failedFact(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
 	f := agent.Failed{Lease: lease, Class: model.UnknownClass, Detail: err.Error(), Reply: reply, TookMS: tookMS}
 	var known *model.Error
 	if errors.As(err, &known) {
@@ -167,15 +167,15 @@ func failure(ctx context.Context, lease int, reply model.Reply, err error, tookM
 func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform) {
 	w := s.state.Own("returned", p.Key, nil)
 	t := s.state.Agent.State.Task
-	set, err := s.toolset(t)
+	set, err := s.taskTools(t)
 	if err != nil {
 		w.Body = agent.Returned{Call: e.Call, Attempt: e.Attempt, Error: true, Text: "no tools here: " + err.Error()}
-		s.deliver(c)(w)
+		s.resultSender(c)(w)
 		return
 	}
 	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace,
-		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.progress(e)}
-	ctx, deliver, keeper, counts := s.work.begin(s.ctx, p.Key), s.deliver(c), s.keeper(t), s.state.Agent.State.Counts()
+		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.publishProgress(e)}
+	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)
 	go func() {
 		began := time.Now()
@@ -188,7 +188,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		failpoint.At(failpoint.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		killed := errors.Is(context.Cause(ctx), errAborted) // aborted while it ran, not while its result is stored
-		f = keeper.keep(f, r.Whole)
+		f = keeper.storeWhole(f, r.Whole)
 		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
@@ -202,7 +202,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 	}()
 }
 
-func (s *shell) toolset(t spec.Task) (*tool.Set, error) {
+func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
 	if s.work.tools != nil {
 		return s.work.tools, nil
 	}
@@ -213,9 +213,9 @@ func (s *shell) toolset(t spec.Task) (*tool.Set, error) {
 	return set, err
 }
 
-// deltas publishes a reply as it streams. Deltas are no entries: they may be lost. Only
+// streamDeltas publishes a reply as it streams. Deltas are no entries: they may be lost. Only
 // replies of turns are published, not those of other model calls such as summaries.
-func (s *shell) deltas(e agent.CallModel) func(model.Delta) {
+func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}

@@ -37,13 +37,13 @@ func Guess(m model.Message) int64 {
 		n = (texts + BytesPerToken - 1) / BytesPerToken
 	}
 	for _, d := range m.Media {
-		n += MessageTokens + likely(d)
+		n += MessageTokens + mediaTokens(d)
 	}
 	return n + MessageTokens*int64(1+len(m.Calls)+len(m.Results)) + MediaTokens*int64(len(m.Opaque))
 }
 
-// likely is the size of a medium by its provider's formula, if there is one.
-func likely(m model.Media) int64 {
+// mediaTokens is the size of a medium by its provider's formula, if there is one.
+func mediaTokens(m model.Media) int64 {
 	if m.Likely <= 0 || m.Likely > MediaMost(m) {
 		return MediaTokens
 	}

@@ -24,8 +24,8 @@ const (
 	counted    = 4       // tokens that the provider adds to a message, call or result
 )
 
-// kinds are the five kinds of text; four are this repository's own.
-func kinds(t *testing.T) map[string]string {
+// textKinds are the five kinds of text; four are this repository's own.
+func textKinds(t *testing.T) map[string]string {
 	t.Helper()
 	read := func(patterns ...string) string {
 		var b strings.Builder
@@ -49,16 +49,16 @@ func kinds(t *testing.T) map[string]string {
 		"chinese": read("testdata/chinese.txt"), "base64": base64.StdEncoding.EncodeToString([]byte(code))}
 }
 
-// piece is the nth piece of a text, which begins again at its end.
-func piece(text string, n, size int) string {
+// textPiece is the nth piece of a text, which begins again at its end.
+func textPiece(text string, n, size int) string {
 	at := n * size % max(1, len(text)-size)
 	return strings.ToValidUTF8(text[at:at+min(size, len(text)-at)], "")
 }
 
-// counter counts each message once: a transcript is sent again and again.
-type counter map[string]int64
+// messageCounter counts each message once: a transcript is sent again and again.
+type messageCounter map[string]int64
 
-func (c counter) message(m model.Message) int64 {
+func (c messageCounter) countMessage(m model.Message) int64 {
 	key := m.Text
 	for _, r := range m.Results {
 		key += r.Text
@@ -69,33 +69,33 @@ func (c counter) message(m model.Message) int64 {
 	return c[key]
 }
 
-// billed is what a provider with the vocabulary of package tokens counts.
-func (c counter) billed(r model.Request) int64 {
+// billedTokens is what a provider with the vocabulary of package tokens counts.
+func (c messageCounter) billedTokens(r model.Request) int64 {
 	n := tokens.Count(r.System) + tokens.Count(r.Dynamic)
 	for _, s := range r.Tools {
 		n += counted + tokens.Count(s.Name) + tokens.Count(s.Description) + tokens.Count(s.Schema)
 	}
 	for _, m := range r.Messages {
-		n += counted + c.message(m)
+		n += counted + c.countMessage(m)
 		n += counted * int64(len(m.Calls)+len(m.Results))
 	}
 	return n
 }
 
-// leased is what one conversation reserved and used, call by call.
-type leased struct{ held, used, prompt, bound []int64 }
+// reservedAndUsed is what one conversation reserved and used, call by call.
+type reservedAndUsed struct{ held, used, prompt, bound []int64 }
 
-// converse drives the loop itself: what it asks for is what a node would hold.
-func converse(t *testing.T, text string) (l leased) {
+// driveLoop drives the loop itself: what it asks for is what a node would hold.
+func driveLoop(t *testing.T, text string) (l reservedAndUsed) {
 	t.Helper()
-	s, c := agent.State{}, counter{}
+	s, c := agent.State{}, messageCounter{}
 	var fx []agent.Effect
 	step := func(f agent.Fact) {
 		next, stepped := agent.Step(s, agent.Event{At: s.Now + 10, Life: "a", Fact: f})
 		s, fx = next, stepped.Effects
 	}
 	step(agent.Resumed{Life: "a"})
-	step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: piece(text, 1, 300), System: "You read carefully, and say what you have read.",
+	step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: textPiece(text, 1, 300), System: "You read carefully, and say what you have read.",
 		Model: spec.Model{Name: "m/one"}, Limits: spec.Limits{Turns: readTurns + 2},
 		Tools: []model.ToolSpec{{Name: "read", Description: "Reads a piece.", Class: model.Read, Schema: `{"type":"object","properties":{"n":{"type":"integer"}}}`}}}})
 	for turn := range readTurns {
@@ -109,20 +109,20 @@ func converse(t *testing.T, text string) (l leased) {
 		if !ok {
 			t.Fatalf("turn %d calls no model: %T", turn, fx)
 		}
-		said := model.Message{Role: model.Assistant, Text: piece(text, turn, saidBytes), Calls: []model.ToolCall{{Name: "read", Args: `{"n":1}`}}}
-		u := model.Usage{Input: c.billed(call.Request), Output: counted + c.message(said)}
+		said := model.Message{Role: model.Assistant, Text: textPiece(text, turn, saidBytes), Calls: []model.ToolCall{{Name: "read", Args: `{"n":1}`}}}
+		u := model.Usage{Input: c.billedTokens(call.Request), Output: counted + c.countMessage(said)}
 		l.held, l.used = append(l.held, budget.Price{}.Bound(ask.Input, ask.Output).Tokens), append(l.used, u.Total())
 		l.prompt, l.bound = append(l.prompt, u.Input), append(l.bound, ask.Input)
 		if u.Output > ask.Output || l.used[turn] > l.held[turn] {
 			t.Errorf("call %d: %d tokens used, %d held", turn, l.used[turn], l.held[turn])
 		}
 		step(agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: said, Usage: u, UsageKnown: true, Stop: model.StopTools}})
-		step(agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: piece(text, 3*turn, pieceBytes)})
+		step(agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: textPiece(text, 3*turn, pieceBytes)})
 	}
 	return l
 }
 
-func sum(list []int64) (n int64) {
+func sumOf(list []int64) (n int64) {
 	for _, v := range list {
 		n += v
 	}
@@ -144,19 +144,19 @@ func TestOverReservation(t *testing.T) {
 	t.Logf("%-8s %6s %11s %11s %11s %11s %11s %11s", "kind", "calls", "used", "held", "a run", "a call", "worst call", "its prompt")
 	var held, used int64
 	for _, kind := range []string{"code", "prose", "json", "chinese", "base64"} {
-		l := converse(t, kinds(t)[kind])
+		l := driveLoop(t, textKinds(t)[kind])
 		var each []float64
 		for i := range l.held {
 			each = append(each, float64(l.held[i])/float64(l.used[i]))
 		}
 		slices.Sort(each)
-		run := float64(sum(l.held)) / float64(sum(l.used))
-		t.Logf("%-8s %6d %11d %11d %11.2f %11.2f %11.2f %11.2f", kind, len(each), sum(l.used), sum(l.held), run, each[len(each)/2], each[len(each)-1],
-			float64(sum(l.bound))/float64(sum(l.prompt)))
+		run := float64(sumOf(l.held)) / float64(sumOf(l.used))
+		t.Logf("%-8s %6d %11d %11d %11.2f %11.2f %11.2f %11.2f", kind, len(each), sumOf(l.used), sumOf(l.held), run, each[len(each)/2], each[len(each)-1],
+			float64(sumOf(l.bound))/float64(sumOf(l.prompt)))
 		if run > overMost {
 			t.Errorf("%s: a run holds %.2f times what it uses, at most %.1f is usual", kind, run, overMost)
 		}
-		held, used = held+sum(l.held), used+sum(l.used)
+		held, used = held+sumOf(l.held), used+sumOf(l.used)
 	}
 	t.Logf("all: %.2f; tokens beyond what was held: 0 in every call, or this test fails", float64(held)/float64(used))
 }

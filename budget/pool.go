@@ -93,7 +93,7 @@ func (p Pool) Account(who string) Account {
 	return Account{}
 }
 
-func (p Pool) with(who string, a Account) Pool {
+func (p Pool) withAccount(who string, a Account) Pool {
 	if p.accounts == nil {
 		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
@@ -109,14 +109,14 @@ const (
 	usedMax      = 1 << 50
 )
 
-// sane reports whether no number of the Ask is negative or beyond anything real.
-func (k Ask) sane() bool {
+// isSane reports whether no number of the Ask is negative or beyond anything real.
+func (k Ask) isSane() bool {
 	for _, n := range [...]int64{k.Input, k.Output, k.OutputMin, k.Closing, k.Calls} {
 		if n < 0 || n > askTokensMax {
 			return false
 		}
 	}
-	return k.Price.sane()
+	return k.Price.isSane()
 }
 
 // closingBound is what a closing turn with that prompt can cost.
@@ -131,23 +131,23 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 		}
 	}
 	keep := first.closingBound(first.Input)
-	if !first.sane() || !p.priced(own, first) || !fits(keep, p.room()) || !fits(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
+	if !first.isSane() || !p.isPriced(own, first) || !fitsIn(keep, p.freeRoom()) || !fitsIn(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
 		return p, false
 	}
 	p.Kept = p.Kept.Plus(keep)
-	return p.with(who, Account{Limit: own, Kept: keep}), true
+	return p.withAccount(who, Account{Limit: own, Kept: keep}), true
 }
 
-// priced reports whether a limit in money permits the Ask. The cost of a call
+// isPriced reports whether a limit in money permits the Ask. The cost of a call
 // without a price is unknown, never zero, so only a person may permit it.
-func (p Pool) priced(own Limit, k Ask) bool {
+func (p Pool) isPriced(own Limit, k Ask) bool {
 	return k.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
 }
 
-// room is the amount that is not spent, held or kept.
-func (p Pool) room() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) } //mutant:held-not-counted
+// freeRoom is the amount that is not spent, held or kept.
+func (p Pool) freeRoom() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) } //mutant:held-not-counted
 
-func fits(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
+func fitsIn(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
 // Reserve opens a lease. A lease that was requested before is Stale, whether it is
 // still open or closed: a closed lease stays closed.
@@ -161,22 +161,22 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 		a = p.Account(who)
 	}
 	switch {
-	case !k.sane():
+	case !k.isSane():
 		return p, Grant{Verdict: Denied, Short: ShortTokens}
-	case !p.priced(a.Limit, k):
+	case !p.isPriced(a.Limit, k):
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // the agent may use its own reserve
 	own := a.Limit.Room(a.Spent)
 	// What its own cap forbids is not worth waiting for.
-	best, _, _ := decide(k, own, false)
+	best, _, _ := decideGrant(k, own, false)
 	switch best.Verdict {
 	case Granted:
 		k.Output, k.Calls = best.Output, best.Calls
 	case Closing:
 		k.Final = true
 	}
-	g, take, keep := decide(k, least(p.room(), own), best.Verdict != Denied && !p.Held.Zero())
+	g, take, keep := decideGrant(k, leastOf(p.freeRoom(), own), best.Verdict != Denied && !p.Held.Zero())
 	if g.Short == "" {
 		g.Short = best.Short
 	}
@@ -186,17 +186,17 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 	}
 	a.Open, a.Held, a.Kept = lease, take, keep
 	p.Held, p.Kept = p.Held.Plus(take), p.Kept.Plus(keep)
-	return p.with(who, a), g
+	return p.withAccount(who, a), g
 }
 
-func least(a, b Amount) Amount {
+func leastOf(a, b Amount) Amount {
 	return Amount{min(a.Tokens, b.Tokens), min(a.Nano, b.Nano), min(a.Calls, b.Calls)}
 }
 
-// decide computes what room allows. busy: other leases are open, so room may grow.
+// decideGrant computes what room allows. busy: other leases are open, so room may grow.
 // A normal turn takes its own bound and keeps the closing turn after it (whose
 // prompt is this one plus this output; tool results are not foreseen).
-func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
+func decideGrant(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 	if !k.Final {
 		out, short := outputThatFits(k, room)
 		calls := min(k.Calls, room.Calls)
@@ -218,7 +218,7 @@ func decide(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 		g.Short = short
 	}
 	take = k.closingBound(k.Input)
-	if fits(take, room) {
+	if fitsIn(take, room) {
 		return Grant{Verdict: Closing, Output: k.Closing, Short: g.Short}, take, Amount{}
 	}
 	if busy {
@@ -243,7 +243,7 @@ func outputThatFits(k Ask, room Amount) (int64, Short) {
 		out, short = most, ShortTokens
 	}
 	price := k.Price.upTo(k.Input + out) // the closing turn's prompt may be a long one
-	in := price.dearest()
+	in := price.dearestRate()
 	if perOut := price.Output + in; perOut > 0 {
 		if most := (room.Nano - 2*k.Input*in - k.Closing*price.Output) / perOut; most < out {
 			out, short = most, ShortMoney
@@ -277,7 +277,7 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 	}
 	a.Closed = max(a.Closed, lease)
 	a.Spent, p.Spent = a.Spent.Plus(used), p.Spent.Plus(used)
-	return p.with(who, a)
+	return p.withAccount(who, a)
 }
 
 // Lose closes a lease whose cost is unknown: an unknown cost is spent in full. The
@@ -304,7 +304,7 @@ func (p Pool) Return(who string, lease int) Pool {
 	a := p.Account(who)
 	a.Kept = Amount{Tokens: before.Held.Tokens, Nano: before.Held.Nano}
 	p.Kept = p.Kept.Plus(a.Kept)
-	return p.with(who, a)
+	return p.withAccount(who, a)
 }
 
 // Leave ends an account: an open lease is lost, and the amount kept for the closing turn is free again.
@@ -316,7 +316,7 @@ func (p Pool) Leave(who string) Pool {
 	}
 	p.Kept = p.Kept.Minus(a.Kept)
 	a.Kept = Amount{} //mutant:kept-not-returned
-	return p.with(who, a)
+	return p.withAccount(who, a)
 }
 
 // Within reports whether the pool keeps its promise: nothing is committed

@@ -11,21 +11,21 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ledger is a pool and what happened to it: enough to check it from outside.
-type ledger struct {
+// poolLedger is a pool and what happened to it: enough to check it from outside.
+type poolLedger struct {
 	pool budget.Pool
 	who  []string
 	// open leases with what they may cost at most
-	open map[string]lease
+	open map[string]testReservation
 	next map[string]int
 }
 
-type lease struct {
+type testReservation struct {
 	number int
 	most   budget.Amount
 }
 
-func price(t *rapid.T) budget.Price {
+func drawPrice(t *rapid.T) budget.Price {
 	in := rapid.Int64Range(0, 20).Draw(t, "price")
 	p := budget.Price{Known: true, Input: in, Output: in * 5, CacheRead: in / 10, CacheWrite: in * 2}
 	if above := rapid.Int64Range(-2000, 2000).Draw(t, "above"); above > 0 { // a longer prompt may cost less, too
@@ -35,15 +35,15 @@ func price(t *rapid.T) budget.Price {
 	return p
 }
 
-func ask(t *rapid.T, p budget.Price) budget.Ask {
+func drawAsk(t *rapid.T, p budget.Price) budget.Ask {
 	return budget.Ask{Input: rapid.Int64Range(1, 3000).Draw(t, "input"), Output: rapid.Int64Range(64, 4000).Draw(t, "output"), OutputMin: 64,
 		Closing: rapid.Int64Range(1, 700).Draw(t, "closing"), Calls: rapid.Int64Range(0, 64).Draw(t, "calls"), Price: p,
 		Final: rapid.IntRange(0, 9).Draw(t, "final") == 0}
 }
 
-// check: the sums are the sums of the accounts, nothing is negative, and
+// checkSums: the sums are the sums of the accounts, nothing is negative, and
 // nothing but an overrun is committed beyond the limit.
-func (l *ledger) check(t *rapid.T) {
+func (l *poolLedger) checkSums(t *rapid.T) {
 	var spent, held, kept budget.Amount
 	for _, who := range l.who {
 		a := l.pool.Account(who)
@@ -71,7 +71,7 @@ func (l *ledger) check(t *rapid.T) {
 	}
 }
 
-func (l *ledger) reserve(t *rapid.T, who string, k budget.Ask) {
+func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.Ask) {
 	l.next[who]++
 	n := l.next[who]
 	pool, g := l.pool.Reserve(who, n, k)
@@ -81,7 +81,7 @@ func (l *ledger) reserve(t *rapid.T, who string, k budget.Ask) {
 		in, out := k.Input, g.Output
 		most := k.Price.Bound(in, out)
 		most.Calls = g.Calls
-		l.open[who] = lease{n, most}
+		l.open[who] = testReservation{n, most}
 		if a := pool.Account(who); a.Held != most {
 			t.Fatalf("%s holds %v, its attempt may cost %v", who, a.Held, most)
 		}
@@ -100,14 +100,14 @@ func (l *ledger) reserve(t *rapid.T, who string, k budget.Ask) {
 //behaviour:shows G1
 func TestPool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &ledger{open: map[string]lease{}, next: map[string]int{}}
+		l := &poolLedger{open: map[string]testReservation{}, next: map[string]int{}}
 		l.pool.Limit = budget.Limit{Tokens: rapid.Int64Range(0, 60000).Draw(t, "tokens"), Nano: rapid.Int64Range(0, 900000).Draw(t, "nano"),
 			Calls: rapid.Int64Range(0, 100).Draw(t, "limit of calls")}
-		p := price(t)
+		p := drawPrice(t)
 		own := budget.Limit{Tokens: rapid.Int64Range(0, 20000).Draw(t, "own")}
 		for i := range rapid.IntRange(1, 6).Draw(t, "agents") {
 			who := fmt.Sprintf("a%d", i)
-			pool, ok := l.pool.Admit(who, own, ask(t, p))
+			pool, ok := l.pool.Admit(who, own, drawAsk(t, p))
 			if ok {
 				l.pool, l.who = pool, append(l.who, who)
 			}
@@ -120,7 +120,7 @@ func TestPool(t *testing.T) {
 			switch o, open := l.open[who]; rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0, 1:
 				if !open {
-					l.reserve(t, who, ask(t, p))
+					l.reserveAndCheck(t, who, drawAsk(t, p))
 				}
 			case 2:
 				used := o.most
@@ -133,17 +133,17 @@ func TestPool(t *testing.T) {
 				delete(l.open, who)
 			case 4:
 				stale := l.pool.Account(who).Closed
-				again, g := l.pool.Reserve(who, stale, ask(t, p))
+				again, g := l.pool.Reserve(who, stale, drawAsk(t, p))
 				if stale > 0 && (g.Verdict != budget.Stale || again != l.pool) {
 					t.Fatalf("lease %d of %s was closed and is %s", stale, who, g.Verdict)
 				}
 			}
-			l.check(t)
+			l.checkSums(t)
 		}
 		for _, who := range l.who {
 			l.pool = l.pool.Leave(who)
 		}
-		l.check(t)
+		l.checkSums(t)
 		if !l.pool.Held.Zero() || !l.pool.Kept.Zero() {
 			t.Fatalf("all have left, %v is held and %v kept", l.pool.Held, l.pool.Kept)
 		}
@@ -154,7 +154,7 @@ func TestPool(t *testing.T) {
 // good: in either order nothing stays held (G1).
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := ask(t, price(t))
+		k := drawAsk(t, drawPrice(t))
 		k.Final = false
 		base, ok := budget.Pool{Limit: budget.Limit{Tokens: 1 << 20}}.Admit("a", budget.Limit{}, k)
 		if !ok {
@@ -248,8 +248,8 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// crowd is a pool with many accounts, of which one is about to reserve.
-func crowd(tb testing.TB, agents int) (budget.Pool, budget.Ask) {
+// crowdedPool is a pool with many accounts, of which one is about to reserve.
+func crowdedPool(tb testing.TB, agents int) (budget.Pool, budget.Ask) {
 	tb.Helper()
 	k := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	p := budget.Pool{}
@@ -263,7 +263,7 @@ func crowd(tb testing.TB, agents int) (budget.Pool, budget.Ask) {
 // what it does among 100 (P24).
 func TestCost(t *testing.T) {
 	cost := func(agents int) float64 {
-		p, k := crowd(t, agents)
+		p, k := crowdedPool(t, agents)
 		return testing.AllocsPerRun(200, func() {
 			q, _ := p.Reserve("root-50", 1, k)
 			q.Settle("root-50", 1, budget.Amount{Tokens: 200})
@@ -278,7 +278,7 @@ func TestCost(t *testing.T) {
 func BenchmarkReserve(b *testing.B) {
 	for _, agents := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(agents), func(b *testing.B) {
-			p, k := crowd(b, agents)
+			p, k := crowdedPool(b, agents)
 			b.ReportAllocs()
 			for b.Loop() {
 				q, _ := p.Reserve("root-50", 1, k)
@@ -314,7 +314,7 @@ func TestBounds(t *testing.T) {
 		if got := budget.Message(m); got != 0 {
 			t.Fatalf("a tombstone is never sent, and is bounded by %d", got)
 		}
-		p := price(t)
+		p := drawPrice(t)
 		u := model.Usage{Input: rapid.Int64Range(0, 99).Draw(t, "u"), CacheRead: 7, CacheCreation: 9, Output: 5}
 		if cost, most := p.Cost(u), p.Bound(u.Prompt(), u.Output); cost.Nano > most.Nano || cost.Tokens > most.Tokens {
 			t.Fatalf("%v costs %v, the bound is %v", u, cost, most)

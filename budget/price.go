@@ -37,31 +37,31 @@ func (p Price) Covered() bool { return p.Known || p.Allowed }
 // at the dearest rate that may apply to it.
 func (p Price) Bound(input, output int64) Amount {
 	p = p.upTo(input)
-	return Amount{Tokens: input + output, Nano: input*p.dearest() + output*p.Output}
+	return Amount{Tokens: input + output, Nano: input*p.dearestRate() + output*p.Output}
 }
 
-func (p Price) dearest() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
+func (p Price) dearestRate() int64 { return max(p.Input, p.CacheWrite, p.CacheRead) }
 
 // upTo returns one rate for each kind of token that no call with a prompt of up to
 // that many tokens exceeds.
 func (p Price) upTo(prompt int64) Price {
 	flat := p
 	flat.Long, flat.Longest = Tier{}, Tier{}
-	for _, t := range p.tiers() {
-		if t.begun(prompt) {
-			flat = flat.Dearer(p.of(t)) //mutant:long-prompt-reserved-as-short
+	for _, t := range p.sortedTiers() {
+		if t.isBegun(prompt) {
+			flat = flat.Dearer(p.priceOf(t)) //mutant:long-prompt-reserved-as-short
 		}
 	}
 	return flat
 }
 
-// tiers are those of longer prompts, the shorter first.
-func (p Price) tiers() [2]Tier { return [...]Tier{p.Long, p.Longest} }
+// sortedTiers are those of longer prompts, the shorter first.
+func (p Price) sortedTiers() [2]Tier { return [...]Tier{p.Long, p.Longest} }
 
-func (t Tier) begun(prompt int64) bool { return t.Above > 0 && prompt > t.Above }
+func (t Tier) isBegun(prompt int64) bool { return t.Above > 0 && prompt > t.Above }
 
-// of is the price of a call with a prompt of a tier.
-func (p Price) of(t Tier) Price {
+// priceOf is the price of a call with a prompt of a tier.
+func (p Price) priceOf(t Tier) Price {
 	return Price{Known: p.Known, Allowed: p.Allowed, Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite}
 }
 
@@ -85,9 +85,9 @@ func (p Price) Dearer(q Price) Price {
 
 // Cost is what a reported usage costs.
 func (p Price) Cost(u model.Usage) Amount {
-	for _, t := range p.tiers() {
-		if t.begun(u.Prompt()) {
-			p = p.of(t)
+	for _, t := range p.sortedTiers() {
+		if t.isBegun(u.Prompt()) {
+			p = p.priceOf(t)
 		}
 	}
 	return Amount{
@@ -96,9 +96,9 @@ func (p Price) Cost(u model.Usage) Amount {
 	}
 }
 
-// sane: no rate is negative or beyond anything real, and tiers follow each other.
-func (p Price) sane() bool {
-	for _, q := range [...]Price{p, p.of(p.Long), p.of(p.Longest)} {
+// isSane: no rate is negative or beyond anything real, and tiers follow each other.
+func (p Price) isSane() bool {
+	for _, q := range [...]Price{p, p.priceOf(p.Long), p.priceOf(p.Longest)} {
 		for _, n := range [...]int64{q.Input, q.Output, q.CacheRead, q.CacheWrite} {
 			if n < 0 || n > askNanoMax {
 				return false

@@ -46,7 +46,7 @@ func TestAThirdRateIsForTheLongestPrompts(t *testing.T) {
 // What is held covers what is billed, at any length of prompt, for two prices too.
 func TestABoundCoversEveryBillUpToIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, q := price(t), price(t)
+		p, q := drawPrice(t), drawPrice(t)
 		in, out := rapid.Int64Range(0, 5000).Draw(t, "in"), rapid.Int64Range(0, 5000).Draw(t, "out")
 		read := rapid.Int64Range(0, in).Draw(t, "read")
 		u := model.Usage{Input: in - read, CacheRead: read, Output: rapid.Int64Range(0, out).Draw(t, "said")}
@@ -93,7 +93,7 @@ func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessAllowed(t *testing.T) {
 // Where the model may change, both prices bound it.
 func TestADearerPriceIsBelowNeitherOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, q := price(t), price(t)
+		p, q := drawPrice(t), drawPrice(t)
 		in, out := rapid.Int64Range(0, 4000).Draw(t, "in"), rapid.Int64Range(0, 4000).Draw(t, "out")
 		d := p.Dearer(q).Bound(in, out)
 		if a, b := p.Bound(in, out), q.Bound(in, out); d.Nano < a.Nano || d.Nano < b.Nano {

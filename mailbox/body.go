@@ -17,7 +17,7 @@ import (
 // strings, and time.Time (facts carry Unix milliseconds).
 func Marshal(v any) (msgpack.RawMessage, error) {
 	b := encoders.Get().(*bodyEncoder)
-	defer b.release()
+	defer b.releaseEncoder()
 	b.enc.Reset(&b.buf)
 	b.enc.UseCompactInts(true)
 	b.enc.SetSortMapKeys(true)
@@ -31,7 +31,7 @@ func Marshal(v any) (msgpack.RawMessage, error) {
 	if err := Check(data); err != nil {
 		return nil, fmt.Errorf("mailbox: marshal %T: %w", v, err)
 	}
-	if len(data) > 1 && loose(reflect.TypeOf(v)) {
+	if len(data) > 1 && holdsRandomMap(reflect.TypeOf(v)) {
 		sorted, _ := appendSorted(make([]byte, 0, len(data)), data)
 		return sorted, nil
 	}
@@ -62,8 +62,8 @@ type bodyEncoder struct {
 	buf bytes.Buffer
 }
 
-// release returns the encoder to the pool, unless one large value has inflated it.
-func (b *bodyEncoder) release() {
+// releaseEncoder returns the encoder to the pool, unless one large value has inflated it.
+func (b *bodyEncoder) releaseEncoder() {
 	if b.buf.Cap() <= 2*EntryBytesMax {
 		b.buf.Reset()
 		encoders.Put(b)
@@ -80,9 +80,9 @@ var (
 	decoders = sync.Pool{New: func() any { return &bodyDecoder{dec: msgpack.NewDecoder(nil)} }}
 )
 
-// loose reports whether a value of type t may hold a Go map whose keys the library writes in
+// holdsRandomMap reports whether a value of type t may hold a Go map whose keys the library writes in
 // random order: the library sorts only maps from string itself to string, bool and any.
-func loose(t reflect.Type) bool {
+func holdsRandomMap(t reflect.Type) bool {
 	if known, ok := looseTypes.Load(t); ok {
 		return known.(bool)
 	}
@@ -121,7 +121,7 @@ func looseIn(t reflect.Type, seen map[reflect.Type]bool) bool {
 // appendSorted copies the first value of src, which Check has accepted, with the keys of
 // every map in order, and returns the rest of src.
 func appendSorted(dst, src []byte) (out, rest []byte) {
-	h, err := head(src, 0)
+	h, err := readHeader(src, 0)
 	if err != nil {
 		return dst, nil
 	}
@@ -143,7 +143,7 @@ func appendSortedMap(dst, src []byte, n int) (out, rest []byte) {
 	type pair struct{ key, whole []byte }
 	pairs := make([]pair, n)
 	for i := range pairs {
-		h, _ := head(src, 0)
+		h, _ := readHeader(src, 0)
 		size := h.size + h.n
 		whole, left := appendSorted(slices.Clone(src[:size]), src[size:])
 		pairs[i] = pair{whole[h.size:size], whole}

@@ -57,63 +57,63 @@ var (
 // Check walks data and reports whether it is exactly one value that Unmarshal may pass to the
 // library. Apart from 8 bytes a map key, it allocates nothing that grows with the input.
 func Check(data []byte) error {
-	return walk(data, AllocBase+(AllocFactor-1)*len(data))
+	return walkValue(data, AllocBase+(AllocFactor-1)*len(data))
 }
 
-// walk is Check with a given budget for the cost of containers; a negative budget means that
+// walkValue is Check with a given budget for the cost of containers; a negative budget means that
 // the caller does not decode the value now.
-func walk(data []byte, budget int) error {
-	w := walkers.Get().(*walker)
+func walkValue(data []byte, budget int) error {
+	w := walkers.Get().(*msgpackWalker)
 	w.data, w.pos, w.elements = data, 0, 0
 	w.budget, w.counted = budget, budget >= 0
 	w.keys = w.keys[:0]
-	err := w.value(0)
+	err := w.walkNext(0)
 	if err == nil && w.pos != len(data) {
-		err = w.fail(ErrTrailing)
+		err = w.failAt(ErrTrailing)
 	}
 	w.data = nil
 	walkers.Put(w)
 	return err
 }
 
-var walkers = sync.Pool{New: func() any { return new(walker) }}
+var walkers = sync.Pool{New: func() any { return new(msgpackWalker) }}
 
-// walker is a cursor over msgpack bytes.
-type walker struct {
+// msgpackWalker is a cursor over msgpack bytes.
+type msgpackWalker struct {
 	data     []byte
 	pos      int
 	elements int
 	budget   int
 	counted  bool
 	// keys is a stack: the keys of the maps now open, the innermost last.
-	keys []span
+	keys []keySpan
 }
 
-type span struct{ from, to uint32 }
+type keySpan struct{ from, to uint32 }
 
-func (w *walker) fail(err error) error {
+func (w *msgpackWalker) failAt(err error) error {
 	return fmt.Errorf("%w at byte %d", err, w.pos)
 }
 
-// value walks one value; depth is the number of containers open around it.
-func (w *walker) value(depth int) error {
-	h, err := head(w.data, w.pos)
+// walkNext walks one value; depth is the number of containers open around it.
+func (w *msgpackWalker) walkNext(depth int) error {
+	h, err := readHeader(w.data, w.pos)
 	if err != nil {
-		return w.fail(err)
+		return w.failAt(err)
 	}
 	switch h.kind {
 	case kindArray, kindMap:
 		if depth == DepthMax {
-			return w.fail(ErrDepth)
+			return w.failAt(ErrDepth)
 		}
-		if err := w.charge(h); err != nil {
+		if err := w.chargeContainer(h); err != nil {
 			return err
 		}
 		w.pos += h.size
 		if h.kind == kindArray {
-			return w.array(h.n, depth+1)
+			return w.walkArray(h.n, depth+1)
 		}
-		return w.pairs(h.n, depth+1)
+		return w.walkPairs(h.n, depth+1)
 	case kindString, kindBinary:
 		w.pos += h.size + h.n
 	default:
@@ -122,18 +122,18 @@ func (w *walker) value(depth int) error {
 	return nil
 }
 
-// charge counts a container against the limits before its contents are read.
-func (w *walker) charge(h header) error {
+// chargeContainer counts a container against the limits before its contents are read.
+func (w *msgpackWalker) chargeContainer(h valueHeader) error {
 	least := h.n
 	if h.kind == kindMap {
 		least = 2 * h.n
 	}
 	if least > len(w.data)-w.pos-h.size {
-		return w.fail(ErrLength)
+		return w.failAt(ErrLength)
 	}
 	w.elements += h.n
 	if w.elements > ElementsMax {
-		return w.fail(ErrElements)
+		return w.failAt(ErrElements)
 	}
 	if !w.counted {
 		return nil
@@ -145,86 +145,86 @@ func (w *walker) charge(h header) error {
 		small := min(h.n, smallMapPairs)
 		cost += pairCost*small + pairCostBig*(h.n-small)
 	}
-	return w.spend(cost)
+	return w.spendBudget(cost)
 }
 
-func (w *walker) spend(cost int) error {
+func (w *msgpackWalker) spendBudget(cost int) error {
 	w.budget -= cost
 	if w.counted && w.budget < 0 {
-		return w.fail(ErrElements)
+		return w.failAt(ErrElements)
 	}
 	return nil
 }
 
-func (w *walker) array(n, depth int) error {
+func (w *msgpackWalker) walkArray(n, depth int) error {
 	for range n {
 		// A nil may decode to a whole struct.
 		if w.pos < len(w.data) && w.data[w.pos] == codeNil {
-			if err := w.spend(containerCost); err != nil {
+			if err := w.spendBudget(containerCost); err != nil {
 				return err
 			}
 		}
-		if err := w.value(depth); err != nil {
+		if err := w.walkNext(depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) pairs(n, depth int) error {
+func (w *msgpackWalker) walkPairs(n, depth int) error {
 	base := len(w.keys)
 	for range n {
-		h, err := head(w.data, w.pos)
+		h, err := readHeader(w.data, w.pos)
 		if err != nil {
-			return w.fail(err)
+			return w.failAt(err)
 		}
 		if h.kind != kindString {
-			return w.fail(ErrMalformed)
+			return w.failAt(ErrMalformed)
 		}
 		from := w.pos + h.size
 		key := w.data[from : from+h.n]
 		if !utf8.Valid(key) {
-			return w.fail(ErrMalformed)
+			return w.failAt(ErrMalformed)
 		}
-		w.keys = append(w.keys, span{uint32(from), uint32(from + h.n)})
+		w.keys = append(w.keys, keySpan{uint32(from), uint32(from + h.n)})
 		w.pos = from + h.n
-		if err := w.value(depth); err != nil {
+		if err := w.walkNext(depth); err != nil {
 			return err
 		}
 	}
-	if w.duplicates(w.keys[base:]) {
-		return w.fail(ErrDuplicate)
+	if w.hasDuplicates(w.keys[base:]) {
+		return w.failAt(ErrDuplicate)
 	}
 	w.keys = w.keys[:base]
 	return nil
 }
 
-func (w *walker) key(s span) []byte { return w.data[s.from:s.to] }
+func (w *msgpackWalker) keyBytes(s keySpan) []byte { return w.data[s.from:s.to] }
 
-func (w *walker) duplicates(keys []span) bool {
+func (w *msgpackWalker) hasDuplicates(keys []keySpan) bool {
 	if len(keys) <= smallMapCompare {
 		for i := range keys {
 			for j := range i {
-				if bytes.Equal(w.key(keys[i]), w.key(keys[j])) {
+				if bytes.Equal(w.keyBytes(keys[i]), w.keyBytes(keys[j])) {
 					return true
 				}
 			}
 		}
 		return false
 	}
-	slices.SortFunc(keys, func(a, b span) int { return bytes.Compare(w.key(a), w.key(b)) })
+	slices.SortFunc(keys, func(a, b keySpan) int { return bytes.Compare(w.keyBytes(a), w.keyBytes(b)) })
 	for i := 1; i < len(keys); i++ {
-		if bytes.Equal(w.key(keys[i-1]), w.key(keys[i])) {
+		if bytes.Equal(w.keyBytes(keys[i-1]), w.keyBytes(keys[i])) {
 			return true
 		}
 	}
 	return false
 }
 
-type kind uint8
+type valueKind uint8
 
 const (
-	kindBad kind = iota // never used, and the extension types, which facts do not have
+	kindBad valueKind = iota // never used, and the extension types, which facts do not have
 	kindNil
 	kindBool
 	kindInt      // not negative
@@ -238,86 +238,86 @@ const (
 
 const codeNil = 0xc0
 
-// header is the head of one value: size bytes of head, followed by n bytes (strings, binary)
+// valueHeader is the head of one value: size bytes of head, followed by n bytes (strings, binary)
 // or n elements or pairs. bits holds the bits of a number. (With more fields the compiler
 // would no longer keep it in registers.)
-type header struct {
-	kind kind
+type valueHeader struct {
+	kind valueKind
 	size int
 	n    int
 	bits uint64
 }
 
-// code is the meaning of a first byte: wide bytes of number follow it, or n is part of it.
-type code struct {
-	kind kind
+// byteCode is the meaning of a first byte: wide bytes of number follow it, or n is part of it.
+type byteCode struct {
+	kind valueKind
 	wide uint8
 	n    uint8
 }
 
-var codes = func() (all [256]code) {
+var codes = func() (all [256]byteCode) {
 	for c := range 0x80 {
-		all[c] = code{kind: kindInt}
+		all[c] = byteCode{kind: kindInt}
 	}
 	for c := 0xe0; c <= 0xff; c++ {
-		all[c] = code{kind: kindNegative}
+		all[c] = byteCode{kind: kindNegative}
 	}
 	for n := range uint8(16) {
-		all[0x80|n] = code{kind: kindMap, n: n}
-		all[0x90|n] = code{kind: kindArray, n: n}
+		all[0x80|n] = byteCode{kind: kindMap, n: n}
+		all[0x90|n] = byteCode{kind: kindArray, n: n}
 	}
 	for n := range uint8(32) {
-		all[0xa0|n] = code{kind: kindString, n: n}
+		all[0xa0|n] = byteCode{kind: kindString, n: n}
 	}
 	all[codeNil].kind, all[0xc2].kind, all[0xc3].kind = kindNil, kindBool, kindBool
 	for i := range uint8(3) {
-		all[0xc4+i] = code{kind: kindBinary, wide: 1 << i}
-		all[0xd9+i] = code{kind: kindString, wide: 1 << i}
+		all[0xc4+i] = byteCode{kind: kindBinary, wide: 1 << i}
+		all[0xd9+i] = byteCode{kind: kindString, wide: 1 << i}
 	}
 	for i := range uint8(2) {
-		all[0xca+i] = code{kind: kindFloat, wide: 4 << i}
-		all[0xdc+i] = code{kind: kindArray, wide: 2 << i}
-		all[0xde+i] = code{kind: kindMap, wide: 2 << i}
+		all[0xca+i] = byteCode{kind: kindFloat, wide: 4 << i}
+		all[0xdc+i] = byteCode{kind: kindArray, wide: 2 << i}
+		all[0xde+i] = byteCode{kind: kindMap, wide: 2 << i}
 	}
 	for i := range uint8(4) {
-		all[0xcc+i] = code{kind: kindInt, wide: 1 << i}
-		all[0xd0+i] = code{kind: kindNegative, wide: 1 << i}
+		all[0xcc+i] = byteCode{kind: kindInt, wide: 1 << i}
+		all[0xd0+i] = byteCode{kind: kindNegative, wide: 1 << i}
 	}
 	return all
 }()
 
-// head reads the head of the value at pos. For strings and binary it checks that the n bytes
+// readHeader reads the head of the value at pos. For strings and binary it checks that the n bytes
 // are present.
-func head(data []byte, pos int) (header, error) {
+func readHeader(data []byte, pos int) (valueHeader, error) {
 	if uint(pos) >= uint(len(data)) {
-		return header{}, ErrLength
+		return valueHeader{}, ErrLength
 	}
 	first := data[pos]
 	c := codes[first]
 	if c.wide > 0 {
 		return wideHead(data[pos:], c)
 	}
-	h := header{kind: c.kind, size: 1, n: int(c.n)}
+	h := valueHeader{kind: c.kind, size: 1, n: int(c.n)}
 	switch c.kind {
 	case kindBad:
-		return header{}, ErrMalformed
+		return valueHeader{}, ErrMalformed
 	case kindInt:
 		h.bits = uint64(first)
 	case kindNegative:
 		h.bits = uint64(int64(int8(first)))
 	case kindString:
 		if h.n > len(data)-pos-1 {
-			return header{}, ErrLength
+			return valueHeader{}, ErrLength
 		}
 	}
 	return h, nil
 }
 
 // wideHead reads a head that is followed by 1, 2, 4 or 8 bytes of number.
-func wideHead(data []byte, c code) (header, error) {
-	h := header{kind: c.kind, size: 1 + int(c.wide)}
+func wideHead(data []byte, c byteCode) (valueHeader, error) {
+	h := valueHeader{kind: c.kind, size: 1 + int(c.wide)}
 	if h.size > len(data) {
-		return header{}, ErrLength
+		return valueHeader{}, ErrLength
 	}
 	switch c.wide {
 	case 1:
@@ -339,17 +339,17 @@ func wideHead(data []byte, c code) (header, error) {
 	case kindString, kindBinary, kindArray, kindMap:
 		// charge counts the elements of a container; no value has fewer bytes.
 		if h.bits > uint64(len(data)-h.size) {
-			return header{}, ErrLength
+			return valueHeader{}, ErrLength
 		}
 		h.n = int(h.bits)
 	}
 	return h, nil
 }
 
-// skip returns the end of the value at pos, in bytes that walk has accepted.
-func skip(data []byte, pos int) int {
+// skipValue returns the end of the value at pos, in bytes that walk has accepted.
+func skipValue(data []byte, pos int) int {
 	for open := 1; open > 0; open-- {
-		h, err := head(data, pos)
+		h, err := readHeader(data, pos)
 		if err != nil {
 			return len(data)
 		}

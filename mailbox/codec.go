@@ -36,17 +36,17 @@ func Encode(e Entry) ([]byte, error) {
 	if len(data) > EntryBytesMax {
 		return nil, fmt.Errorf("mailbox: encode: %d bytes: %w", len(data), ErrTooLarge)
 	}
-	if err := walk(data, -1); err != nil {
+	if err := walkValue(data, -1); err != nil {
 		return nil, fmt.Errorf("mailbox: encode: %w", err)
 	}
-	if err := afford(len(e.Items), len(data)); err != nil {
+	if err := checkAllocation(len(e.Items), len(data)); err != nil {
 		return nil, fmt.Errorf("mailbox: encode: %w", err)
 	}
 	return data, nil
 }
 
-// afford keeps the slice of items within the allocation bound.
-func afford(items, input int) error {
+// checkAllocation keeps the slice of items within the allocation bound.
+func checkAllocation(items, input int) error {
 	if items*int(unsafe.Sizeof(Item{})) > AllocBase/2+(AllocFactor-1)*input {
 		return ErrElements
 	}
@@ -54,8 +54,8 @@ func afford(items, input int) error {
 }
 
 func appendEntry(b []byte, e *Entry) []byte {
-	n := 2 + some(e.From != "") + some(e.Epoch != Epoch{}) + some(e.Start != "") +
-		some(e.Floor != 0) + some(len(e.Hash) > 0)
+	n := 2 + countPresent(e.From != "") + countPresent(e.Epoch != Epoch{}) + countPresent(e.Start != "") +
+		countPresent(e.Floor != 0) + countPresent(len(e.Hash) > 0)
 	b = appendMap(b, n)
 	b = appendInt(appendString(b, keyForm), int64(e.Form))
 	if e.From != "" {
@@ -83,7 +83,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 }
 
 func appendItem(b []byte, it *Item) []byte {
-	b = appendMap(b, 2+some(it.N != 0)+some(it.I != 0)+some(it.ID != ""))
+	b = appendMap(b, 2+countPresent(it.N != 0)+countPresent(it.I != 0)+countPresent(it.ID != ""))
 	if it.N != 0 {
 		b = appendUint(appendString(b, keyN), it.N)
 	}
@@ -101,7 +101,7 @@ func appendItem(b []byte, it *Item) []byte {
 	return append(b, it.Body...)
 }
 
-func some(present bool) int {
+func countPresent(present bool) int {
 	if present {
 		return 1
 	}
@@ -115,42 +115,42 @@ func Decode(data []byte) (Entry, error) {
 	if len(data) > EntryBytesMax {
 		return Entry{}, fmt.Errorf("mailbox: decode: %d bytes: %w", len(data), ErrTooLarge)
 	}
-	if err := walk(data, -1); err != nil {
+	if err := walkValue(data, -1); err != nil {
 		return Entry{}, fmt.Errorf("mailbox: decode: %w", err)
 	}
-	r := reader{data: data}
-	e, err := r.entry()
+	r := entryReader{data: data}
+	e, err := r.readEntry()
 	if err != nil {
 		return Entry{}, fmt.Errorf("mailbox: decode: %w", err)
 	}
 	return e, nil
 }
 
-// reader decodes an entry from bytes that walk has accepted: lengths and nesting are sound,
+// entryReader decodes an entry from bytes that walk has accepted: lengths and nesting are sound,
 // so the reader checks only the shape.
-type reader struct {
+type entryReader struct {
 	data []byte
 	pos  int
 }
 
-func (r *reader) fail(err error) error { return fmt.Errorf("%w at byte %d", err, r.pos) }
+func (r *entryReader) failAt(err error) error { return fmt.Errorf("%w at byte %d", err, r.pos) }
 
-// head reads the head of the next value, which must be of kind k, and advances past it.
-func (r *reader) head(k kind) (header, error) {
-	h, err := head(r.data, r.pos)
+// expectHeader reads the head of the next value, which must be of kind k, and advances past it.
+func (r *entryReader) expectHeader(k valueKind) (valueHeader, error) {
+	h, err := readHeader(r.data, r.pos)
 	if err != nil {
-		return h, r.fail(err)
+		return h, r.failAt(err)
 	}
 	if h.kind != k {
-		return h, r.fail(ErrMalformed)
+		return h, r.failAt(ErrMalformed)
 	}
 	r.pos += h.size
 	return h, nil
 }
 
-// bytes reads a string or binary without a copy.
-func (r *reader) bytes(k kind) ([]byte, error) {
-	h, err := r.head(k)
+// readBytes reads a string or binary without a copy.
+func (r *entryReader) readBytes(k valueKind) ([]byte, error) {
+	h, err := r.expectHeader(k)
 	if err != nil {
 		return nil, err
 	}
@@ -159,29 +159,29 @@ func (r *reader) bytes(k kind) ([]byte, error) {
 	return r.data[from:r.pos:r.pos], nil
 }
 
-func (r *reader) string() (string, error) {
-	b, err := r.bytes(kindString)
+func (r *entryReader) readString() (string, error) {
+	b, err := r.readBytes(kindString)
 	return string(b), err
 }
 
-func (r *reader) uint() (uint64, error) {
-	h, err := r.head(kindInt)
+func (r *entryReader) readUint() (uint64, error) {
+	h, err := r.expectHeader(kindInt)
 	return h.bits, err
 }
 
-func (r *reader) int() (int, error) {
-	h, err := head(r.data, r.pos)
+func (r *entryReader) readInt() (int, error) {
+	h, err := readHeader(r.data, r.pos)
 	if err != nil || h.kind != kindNegative && (h.kind != kindInt || h.bits > math.MaxInt) {
-		return 0, r.fail(ErrMalformed)
+		return 0, r.failAt(ErrMalformed)
 	}
 	r.pos += h.size
 	return int(h.bits), nil
 }
 
-// raw returns the next value undecoded.
-func (r *reader) raw() msgpack.RawMessage {
+// readRaw returns the next value undecoded.
+func (r *entryReader) readRaw() msgpack.RawMessage {
 	from := r.pos
-	r.pos = skip(r.data, from)
+	r.pos = skipValue(r.data, from)
 	if r.pos == from+1 && r.data[from] == codeNil {
 		return nil
 	}
@@ -196,12 +196,12 @@ const (
 	needBody  = 2
 )
 
-func (r *reader) entry() (Entry, error) {
-	h, err := r.head(kindMap)
+func (r *entryReader) readEntry() (Entry, error) {
+	h, err := r.expectHeader(kindMap)
 	if err != nil {
 		return Entry{}, err
 	}
-	form, err := r.form(h.n)
+	form, err := r.findForm(h.n)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -209,90 +209,90 @@ func (r *reader) entry() (Entry, error) {
 	e.Form = form
 	missing := needForm | needItems
 	for range h.n {
-		key, err := r.bytes(kindString)
+		key, err := r.readBytes(kindString)
 		if err != nil {
 			return Entry{}, err
 		}
 		switch string(key) {
 		case keyForm:
-			_, err = r.int()
+			_, err = r.readInt()
 			missing &^= needForm
 		case keyFrom:
 			var from string
-			from, err = r.string()
+			from, err = r.readString()
 			e.From = Address(from)
 		case keyEpoch:
-			e.Epoch, err = r.epoch()
+			e.Epoch, err = r.readEpoch()
 		case keyStart:
-			e.Start, err = r.string()
+			e.Start, err = r.readString()
 		case keyFloor:
-			e.Floor, err = r.uint()
+			e.Floor, err = r.readUint()
 		case keyHash:
-			e.Hash, err = r.bytes(kindBinary)
+			e.Hash, err = r.readBytes(kindBinary)
 			if len(e.Hash) == 0 {
 				e.Hash = nil
 			}
 		case keyItems:
-			e.Items, err = r.items()
+			e.Items, err = r.readItems()
 			missing &^= needItems
 		default:
-			err = r.fail(ErrMalformed)
+			err = r.failAt(ErrMalformed)
 		}
 		if err != nil {
 			return Entry{}, err
 		}
 	}
 	if missing != 0 {
-		return Entry{}, r.fail(ErrMalformed)
+		return Entry{}, r.failAt(ErrMalformed)
 	}
 	return e, nil
 }
 
-// form finds the form of an entry of n pairs before the rest is checked, because a newer form
+// findForm finds the form of an entry of n pairs before the rest is checked, because a newer form
 // may have keys that this code does not know.
-func (r *reader) form(n int) (int, error) {
-	look := reader{data: r.data, pos: r.pos}
+func (r *entryReader) findForm(n int) (int, error) {
+	look := entryReader{data: r.data, pos: r.pos}
 	for range n {
-		key, err := look.bytes(kindString)
+		key, err := look.readBytes(kindString)
 		if err != nil {
 			return 0, err
 		}
 		if string(key) != keyForm {
-			look.pos = skip(look.data, look.pos)
+			look.pos = skipValue(look.data, look.pos)
 			continue
 		}
-		form, err := look.int()
+		form, err := look.readInt()
 		switch {
 		case err != nil:
 			return 0, err
 		case form > Form:
 			return 0, fmt.Errorf("%w: form %d, this node reads up to %d", ErrForm, form, Form)
 		case form < 1:
-			return 0, look.fail(ErrMalformed)
+			return 0, look.failAt(ErrMalformed)
 		}
 		return form, nil
 	}
-	return 0, r.fail(ErrMalformed)
+	return 0, r.failAt(ErrMalformed)
 }
 
-func (r *reader) epoch() (Epoch, error) {
+func (r *entryReader) readEpoch() (Epoch, error) {
 	var ep Epoch
-	h, err := r.head(kindMap)
+	h, err := r.expectHeader(kindMap)
 	if err != nil {
 		return ep, err
 	}
 	for range h.n {
-		key, err := r.bytes(kindString)
+		key, err := r.readBytes(kindString)
 		if err != nil {
 			return ep, err
 		}
 		switch string(key) {
 		case keyEpochLease:
-			ep.Lease, err = r.uint()
+			ep.Lease, err = r.readUint()
 		case keyEpochStart:
-			ep.Start, err = r.uint()
+			ep.Start, err = r.readUint()
 		default:
-			err = r.fail(ErrMalformed)
+			err = r.failAt(ErrMalformed)
 		}
 		if err != nil {
 			return ep, err
@@ -301,56 +301,56 @@ func (r *reader) epoch() (Epoch, error) {
 	return ep, nil
 }
 
-func (r *reader) items() ([]Item, error) {
-	h, err := r.head(kindArray)
+func (r *entryReader) readItems() ([]Item, error) {
+	h, err := r.expectHeader(kindArray)
 	if err != nil || h.n == 0 {
 		return nil, err
 	}
-	if err := afford(h.n, len(r.data)); err != nil {
-		return nil, r.fail(err)
+	if err := checkAllocation(h.n, len(r.data)); err != nil {
+		return nil, r.failAt(err)
 	}
 	items := make([]Item, h.n)
 	for i := range items {
-		if err := r.item(&items[i]); err != nil {
+		if err := r.readItem(&items[i]); err != nil {
 			return nil, err
 		}
 	}
 	return items, nil
 }
 
-func (r *reader) item(it *Item) error {
-	h, err := r.head(kindMap)
+func (r *entryReader) readItem(it *Item) error {
+	h, err := r.expectHeader(kindMap)
 	if err != nil {
 		return err
 	}
 	missing := needKind | needBody
 	for range h.n {
-		key, err := r.bytes(kindString)
+		key, err := r.readBytes(kindString)
 		if err != nil {
 			return err
 		}
 		switch string(key) {
 		case keyN:
-			it.N, err = r.uint()
+			it.N, err = r.readUint()
 		case keyI:
-			it.I, err = r.int()
+			it.I, err = r.readInt()
 		case keyID:
-			it.ID, err = r.string()
+			it.ID, err = r.readString()
 		case keyKind:
-			it.Kind, err = r.string()
+			it.Kind, err = r.readString()
 			missing &^= needKind
 		case keyBody:
-			it.Body = r.raw()
+			it.Body = r.readRaw()
 			missing &^= needBody
 		default:
-			err = r.fail(ErrMalformed)
+			err = r.failAt(ErrMalformed)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if missing != 0 {
-		return r.fail(ErrMalformed)
+		return r.failAt(ErrMalformed)
 	}
 	return nil
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// body is a fact of the usual sort.
-type body struct {
+// factBody is a fact of the usual sort.
+type factBody struct {
 	Call   string            `msgpack:"c"`
 	Turn   int               `msgpack:"t,omitempty"`
 	Text   string            `msgpack:"x,omitempty"`
-	Parts  []part            `msgpack:"p,omitempty"`
+	Parts  []bodyPart        `msgpack:"p,omitempty"`
 	Labels map[string]string `msgpack:"l,omitempty"`
 	Counts map[string]int    `msgpack:"n,omitempty"`
 }
 
-type part struct {
+type bodyPart struct {
 	Kind string `msgpack:"k"`
 	Text string `msgpack:"x,omitempty"`
 	Data []byte `msgpack:"d,omitempty"`
 }
 
-func typical(t testing.TB) mailbox.Entry {
+func typicalEntry(t testing.TB) mailbox.Entry {
 	t.Helper()
-	raw, err := mailbox.Marshal(body{
+	raw, err := mailbox.Marshal(factBody{
 		Call: "root-3-1", Turn: 3, Text: strings.Repeat("words ", 20),
-		Parts:  []part{{Kind: "text", Text: "one"}, {Kind: "text", Text: "two"}},
+		Parts:  []bodyPart{{Kind: "text", Text: "one"}, {Kind: "text", Text: "two"}},
 		Labels: map[string]string{"path": "a/b.go", "line": "12"},
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func typical(t testing.TB) mailbox.Entry {
 
 func TestEncodeDecode(t *testing.T) {
 	for name, e := range map[string]mailbox.Entry{
-		"typical": typical(t),
+		"typical": typicalEntry(t),
 		"empty":   {Form: 1},
 		"letters": {Form: 1, From: "r.a", Items: []mailbox.Item{
 			{N: 1, Kind: "a", Body: []byte{0x80}}, {N: math.MaxUint64, I: math.MinInt32, Kind: "b"}, {N: 300, I: -1, Kind: ""}}},
@@ -93,7 +93,7 @@ func TestEncodeDecode(t *testing.T) {
 }
 
 func TestDecodeWhatTheLibraryWrites(t *testing.T) {
-	e := typical(t)
+	e := typicalEntry(t)
 	data, err := msgpack.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestMarshal(t *testing.T) {
-	v := body{Call: "c", Counts: map[string]int{}, Labels: map[string]string{}}
+	v := factBody{Call: "c", Counts: map[string]int{}, Labels: map[string]string{}}
 	for i := range 30 {
 		v.Counts[string(rune('a'+i))] = i * 1000
 	}
@@ -239,7 +239,7 @@ func TestMarshal(t *testing.T) {
 			t.Fatalf("maps in random order, or %v", err)
 		}
 	}
-	var got body
+	var got factBody
 	if err := mailbox.Unmarshal(first, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestMarshal(t *testing.T) {
 		t.Error(d)
 	}
 	for name, v := range map[string]any{
-		"time": time.Unix(0, 0), "int keys": map[int]string{1: "x"}, "deep": nested(40),
+		"time": time.Unix(0, 0), "int keys": map[int]string{1: "x"}, "deep": nestedValue(40),
 	} {
 		if _, err := mailbox.Marshal(v); !errors.Is(err, mailbox.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
@@ -261,7 +261,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-func nested(depth int) any {
+func nestedValue(depth int) any {
 	var v any = 1
 	for range depth {
 		v = []any{v}
@@ -269,8 +269,8 @@ func nested(depth int) any {
 	return v
 }
 
-// allocated is what f allocates, in bytes.
-func allocated(f func()) int {
+// bytesAllocated is what f allocates, in bytes.
+func bytesAllocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -278,7 +278,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-func bound(input int) int { return mailbox.AllocFactor*input + mailbox.AllocBase }
+func allocationBound(input int) int { return mailbox.AllocFactor*input + mailbox.AllocBase }
 
 // TestUnmarshalAllocates gives the dearest inputs that Check lets through to
 // the targets that cost most.
@@ -294,7 +294,7 @@ func TestUnmarshalAllocates(t *testing.T) {
 		return b
 	}
 	targets := map[string]func() any{
-		"structs": func() any { return new([]body) },
+		"structs": func() any { return new([]factBody) },
 		"any":     func() any { return new(any) },
 		"map":     func() any { return new(map[string]any) },
 		"strings": func() any { return new([]string) },
@@ -317,13 +317,13 @@ func TestUnmarshalAllocates(t *testing.T) {
 			}
 			accepted++
 			for target, fresh := range targets {
-				v, most := fresh(), bound(len(data))
+				v, most := fresh(), allocationBound(len(data))
 				if name == "strings" && target == "structs" {
 					// The library makes the slice, twice, before it finds that a
 					// string is no struct; only ElementsMax stands against that.
-					most += 2 * n * int(unsafe.Sizeof(body{}))
+					most += 2 * n * int(unsafe.Sizeof(factBody{}))
 				}
-				if got := allocated(func() { _ = mailbox.Unmarshal(data, v) }); got > most {
+				if got := bytesAllocated(func() { _ = mailbox.Unmarshal(data, v) }); got > most {
 					t.Errorf("%s × %d (%d bytes) into %s: %d bytes allocated, bound %d", name, n, len(data), target, got, most)
 				}
 			}
@@ -338,7 +338,7 @@ func FuzzDecode(f *testing.F) {
 	for _, c := range hostile {
 		f.Add([]byte(c.data))
 	}
-	if data, err := mailbox.Encode(typical(f)); err == nil {
+	if data, err := mailbox.Encode(typicalEntry(f)); err == nil {
 		f.Add(data)
 	}
 	f.Add([]byte("\x82\xa1m\x91\x82\xa1b\xc0\xa1k\xa1x\xa1v\x01"))
@@ -347,7 +347,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var e mailbox.Entry
 		var err error
-		if got := allocated(func() { e, err = mailbox.Decode(data) }); got > bound(len(data)) {
+		if got := bytesAllocated(func() { e, err = mailbox.Decode(data) }); got > allocationBound(len(data)) {
 			t.Errorf("%d bytes in, %d allocated", len(data), got)
 		}
 		var v any
@@ -370,7 +370,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	e := typical(b)
+	e := typicalEntry(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := mailbox.Encode(e); err != nil {
@@ -380,7 +380,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := mailbox.Encode(typical(b))
+	data, err := mailbox.Encode(typicalEntry(b))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -395,8 +395,8 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkWhole is what an entry of about 300 bytes costs with its body, both ways.
 func BenchmarkWhole(b *testing.B) {
-	e := typical(b)
-	var v body
+	e := typicalEntry(b)
+	var v factBody
 	if err := mailbox.Unmarshal(e.Items[0].Body, &v); err != nil {
 		b.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func BenchmarkWhole(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var got body
+		var got factBody
 		if err := mailbox.Unmarshal(back.Items[0].Body, &got); err != nil {
 			b.Fatal(err)
 		}

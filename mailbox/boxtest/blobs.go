@@ -48,8 +48,8 @@ func getBlob(t *testing.T, b mailbox.Blobs, run, ref string, offset, n int64) (p
 	return part, size
 }
 
-// pattern makes n bytes of which no two parts are equal.
-func pattern(n int) []byte {
+// bytePattern makes n bytes of which no two parts are equal.
+func bytePattern(n int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < n; i++ {
 		fmt.Fprintf(&out, "%d\n", i)
@@ -59,7 +59,7 @@ func pattern(n int) []byte {
 
 func blobParts(t *testing.T, b mailbox.Blobs) {
 	for _, size := range []int{0, 1, 100_000, 2<<20 + 7} {
-		data := pattern(size)
+		data := bytePattern(size)
 		ref := putBlob(t, b, "run", data)
 		if ref != mailbox.BlobRef(data) || mailbox.CheckBlobRef(ref) != nil {
 			t.Errorf("the reference of %d bytes is %q", size, ref)
@@ -75,7 +75,7 @@ func blobParts(t *testing.T, b mailbox.Blobs) {
 }
 
 func blobOnce(t *testing.T, b mailbox.Blobs) {
-	data := pattern(mailbox.BlobBytesMax)
+	data := bytePattern(mailbox.BlobBytesMax)
 	first := putBlob(t, b, "run", data)
 	for range 2 * mailbox.RunBlobBytesMax / mailbox.BlobBytesMax {
 		if again := putBlob(t, b, "run", data); again != first {
@@ -114,7 +114,7 @@ func blobTooLarge(t *testing.T, b mailbox.Blobs) {
 }
 
 func blobRoom(t *testing.T, b mailbox.Blobs) {
-	data := pattern(mailbox.BlobBytesMax)
+	data := bytePattern(mailbox.BlobBytesMax)
 	for i := range mailbox.RunBlobBytesMax / mailbox.BlobBytesMax {
 		data[0] = byte(i)
 		putBlob(t, b, "run", data)
@@ -150,7 +150,7 @@ func blobDrop(t *testing.T, b mailbox.Blobs) {
 
 func blobsAtOnce(t *testing.T, b mailbox.Blobs) {
 	const writers = 8
-	data := pattern(700_000)
+	data := bytePattern(700_000)
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {

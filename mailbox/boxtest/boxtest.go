@@ -21,17 +21,17 @@ func Run(t *testing.T, open func(t *testing.T) mailbox.Post) {
 	for name, test := range map[string]func(*testing.T, mailbox.Post){
 		"append and read":      appendAndRead,
 		"order per address":    orderPerAddress,
-		"bounds of read":       bounds,
+		"bounds of read":       testBounds,
 		"error of each":        errorOfEach,
 		"tail sees all, once":  tailSeesAll,
 		"tail starts at once":  tailStartsAtOnce,
 		"two tails":            twoTails,
 		"append from deliver":  appendFromDeliver,
 		"stop ends delivery":   stopEnds,
-		"addresses":            addresses,
+		"addresses":            testAddresses,
 		"many addresses":       manyAddresses,
-		"purge":                purge,
-		"canceled":             canceled,
+		"purge":                testPurge,
+		"canceled":             testCanceled,
 		"too large":            tooLarge,
 		"unknown bytes":        unknownBytes,
 		"read while appending": readWhileAppending,
@@ -39,10 +39,10 @@ func Run(t *testing.T, open func(t *testing.T) mailbox.Post) {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 	for name, test := range map[string]func(*testing.T, mailbox.Store){
-		"heads":    heads,
+		"heads":    testHeads,
 		"read run": readRun,
-		"room":     room,
-		"closed":   closed,
+		"room":     testRoom,
+		"closed":   testClosed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s, ok := open(t).(mailbox.Store); ok {
@@ -58,8 +58,8 @@ func context60(t *testing.T) context.Context {
 	return ctx
 }
 
-// put appends and waits for the place.
-func put(t *testing.T, p mailbox.Post, to mailbox.Address, data string) uint64 {
+// putEntry appends and waits for the place.
+func putEntry(t *testing.T, p mailbox.Post, to mailbox.Address, data string) uint64 {
 	t.Helper()
 	type answer struct {
 		place uint64
@@ -79,8 +79,8 @@ func put(t *testing.T, p mailbox.Post, to mailbox.Address, data string) uint64 {
 	return 0
 }
 
-// refused appends and returns the error, which must not be nil.
-func refused(t *testing.T, p mailbox.Post, ctx context.Context, to mailbox.Address, data []byte) error {
+// appendRefused appends and returns the error, which must not be nil.
+func appendRefused(t *testing.T, p mailbox.Post, ctx context.Context, to mailbox.Address, data []byte) error {
 	t.Helper()
 	got := make(chan error, 2)
 	p.Append(ctx, to, data, func(_ uint64, err error) { got <- err })
@@ -96,7 +96,7 @@ func refused(t *testing.T, p mailbox.Post, ctx context.Context, to mailbox.Addre
 	return nil
 }
 
-func read(t *testing.T, p mailbox.Post, at mailbox.Address, after, through uint64) []mailbox.Message {
+func readEntries(t *testing.T, p mailbox.Post, at mailbox.Address, after, through uint64) []mailbox.Message {
 	t.Helper()
 	var all []mailbox.Message
 	err := p.Read(context60(t), at, after, through, func(m mailbox.Message) error {
@@ -114,7 +114,7 @@ func read(t *testing.T, p mailbox.Post, at mailbox.Address, after, through uint6
 	return all
 }
 
-func texts(all []mailbox.Message) []string {
+func entryTexts(all []mailbox.Message) []string {
 	var out []string
 	for _, m := range all {
 		out = append(out, string(m.Data))
@@ -122,19 +122,19 @@ func texts(all []mailbox.Message) []string {
 	return out
 }
 
-// collector is a tail that records messages and can wait for them.
-type collector struct {
+// tailCollector is a tail that records messages and can wait for them.
+type tailCollector struct {
 	mu   sync.Mutex
 	some *sync.Cond
 	all  []mailbox.Message
 	by   map[mailbox.Address][]mailbox.Message
 }
 
-func collect(t *testing.T, p mailbox.Post) (c *collector, stop func()) {
+func collectTail(t *testing.T, p mailbox.Post) (c *tailCollector, stop func()) {
 	t.Helper()
-	c = &collector{by: map[mailbox.Address][]mailbox.Message{}}
+	c = &tailCollector{by: map[mailbox.Address][]mailbox.Message{}}
 	c.some = sync.NewCond(&c.mu)
-	stop, err := p.Tail(t.Context(), c.take)
+	stop, err := p.Tail(t.Context(), c.recordMessage)
 	if err != nil {
 		t.Fatalf("tail: %v", err)
 	}
@@ -143,7 +143,7 @@ func collect(t *testing.T, p mailbox.Post) (c *collector, stop func()) {
 	return c, once
 }
 
-func (c *collector) take(m mailbox.Message) {
+func (c *tailCollector) recordMessage(m mailbox.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, m)
@@ -151,8 +151,8 @@ func (c *collector) take(m mailbox.Message) {
 	c.some.Broadcast()
 }
 
-// wait returns when n messages have arrived, or fails the test.
-func (c *collector) wait(t *testing.T, n int) {
+// awaitCount returns when n messages have arrived, or fails the test.
+func (c *tailCollector) awaitCount(t *testing.T, n int) {
 	t.Helper()
 	late := time.AfterFunc(patience, func() {
 		c.mu.Lock()
@@ -171,33 +171,33 @@ func (c *collector) wait(t *testing.T, n int) {
 	}
 }
 
-func (c *collector) at(a mailbox.Address) []mailbox.Message {
+func (c *tailCollector) messagesOf(a mailbox.Address) []mailbox.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.by[a])
 }
 
-// same compares the messages of an address from a tail and from a read.
-func same(t *testing.T, tail, stored []mailbox.Message) {
+// compareMessages compares the messages of an address from a tail and from a read.
+func compareMessages(t *testing.T, tail, stored []mailbox.Message) {
 	t.Helper()
 	equal := slices.EqualFunc(tail, stored, func(a, b mailbox.Message) bool {
 		return a.To == b.To && a.Place == b.Place && a.At == b.At && bytes.Equal(a.Data, b.Data)
 	})
 	if !equal {
-		t.Fatalf("the tail and the log differ:\n%v\n%v", texts(tail), texts(stored))
+		t.Fatalf("the tail and the log differ:\n%v\n%v", entryTexts(tail), entryTexts(stored))
 	}
 }
 
 func appendAndRead(t *testing.T, p mailbox.Post) {
-	if got := read(t, p, "run.a", 0, 0); len(got) > 0 {
+	if got := readEntries(t, p, "run.a", 0, 0); len(got) > 0 {
 		t.Fatalf("an empty log holds %v", got)
 	}
 	before := time.Now().UnixMilli()
 	for i := range 10 {
-		place := put(t, p, "run.a", fmt.Sprint(i))
-		got := read(t, p, "run.a", 0, 0)
+		place := putEntry(t, p, "run.a", fmt.Sprint(i))
+		got := readEntries(t, p, "run.a", 0, 0)
 		if len(got) != i+1 || got[i].Place != place || string(got[i].Data) != fmt.Sprint(i) {
-			t.Fatalf("acknowledged at %d, but the log holds %v", place, texts(got))
+			t.Fatalf("acknowledged at %d, but the log holds %v", place, entryTexts(got))
 		}
 		if got[i].At < before-1000 || got[i].At > time.Now().UnixMilli()+1000 {
 			t.Errorf("stamped %d, at %d", got[i].At, before)

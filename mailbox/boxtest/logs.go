@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-func bounds(t *testing.T, p mailbox.Post) {
+func testBounds(t *testing.T, p mailbox.Post) {
 	var place []uint64
 	for i := range 6 {
-		place = append(place, put(t, p, "run.a", fmt.Sprint(i)))
-		put(t, p, "run.b", "other")
-		put(t, p, "run.a2", "other")
+		place = append(place, putEntry(t, p, "run.a", fmt.Sprint(i)))
+		putEntry(t, p, "run.b", "other")
+		putEntry(t, p, "run.a2", "other")
 	}
 	for _, c := range []struct {
 		after, through uint64
@@ -36,7 +36,7 @@ func bounds(t *testing.T, p mailbox.Post) {
 		{place[3], place[1], nil},
 		{place[4], place[5] + 1000, []string{"5"}},
 	} {
-		if got := texts(read(t, p, "run.a", c.after, c.through)); !slices.Equal(got, c.want) {
+		if got := entryTexts(readEntries(t, p, "run.a", c.after, c.through)); !slices.Equal(got, c.want) {
 			t.Errorf("(%d, %d]: %v, want %v", c.after, c.through, got, c.want)
 		}
 	}
@@ -44,7 +44,7 @@ func bounds(t *testing.T, p mailbox.Post) {
 
 func errorOfEach(t *testing.T, p mailbox.Post) {
 	for i := range 5 {
-		put(t, p, "run.a", fmt.Sprint(i))
+		putEntry(t, p, "run.a", fmt.Sprint(i))
 	}
 	enough := errors.New("enough")
 	seen := 0
@@ -64,11 +64,11 @@ func errorOfEach(t *testing.T, p mailbox.Post) {
 	}
 }
 
-func addresses(t *testing.T, p mailbox.Post) {
+func testAddresses(t *testing.T, p mailbox.Post) {
 	ctx := context60(t)
 	for _, at := range []mailbox.Address{"r1.super", "r1.root", "r1.root-1-0", "r2.root"} {
-		put(t, p, at, "x")
-		put(t, p, at, "y")
+		putEntry(t, p, at, "x")
+		putEntry(t, p, at, "y")
 	}
 	for run, want := range map[string][]mailbox.Address{
 		"r1": {"r1.root", "r1.root-1-0", "r1.super"},
@@ -84,51 +84,51 @@ func addresses(t *testing.T, p mailbox.Post) {
 	}
 }
 
-func purge(t *testing.T, p mailbox.Post) {
+func testPurge(t *testing.T, p mailbox.Post) {
 	ctx := context60(t)
-	put(t, p, "run.a", "1")
-	last := put(t, p, "run.a", "2")
-	put(t, p, "run.b", "1")
+	putEntry(t, p, "run.a", "1")
+	last := putEntry(t, p, "run.a", "2")
+	putEntry(t, p, "run.b", "1")
 	if err := p.Purge(ctx, "run.a", 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Purge(ctx, "run.never", 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, p, "run.a", 0, 0); len(got) > 0 {
-		t.Errorf("after a purge: %v", texts(got))
+	if got := readEntries(t, p, "run.a", 0, 0); len(got) > 0 {
+		t.Errorf("after a purge: %v", entryTexts(got))
 	}
-	if got := read(t, p, "run.b", 0, 0); len(got) != 1 {
-		t.Errorf("the neighbour: %v", texts(got))
+	if got := readEntries(t, p, "run.b", 0, 0); len(got) != 1 {
+		t.Errorf("the neighbour: %v", entryTexts(got))
 	}
 	if got, err := p.Addresses(ctx, "run"); err != nil || !slices.Equal(got, []mailbox.Address{"run.b"}) {
 		t.Errorf("addresses: %v, %v", got, err)
 	}
-	if place := put(t, p, "run.a", "3"); place <= last {
+	if place := putEntry(t, p, "run.a", "3"); place <= last {
 		t.Errorf("place %d again, after %d", place, last)
 	}
-	if got := texts(read(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"3"}) {
+	if got := entryTexts(readEntries(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("after a purge and an append: %v", got)
 	}
-	end := put(t, p, "run.a", "end")
-	put(t, p, "run.a", "late")
+	end := putEntry(t, p, "run.a", "end")
+	putEntry(t, p, "run.a", "late")
 	for range 2 {
 		if err := p.Purge(ctx, "run.a", end); err != nil {
 			t.Fatal(err)
 		}
-		if got := texts(read(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"end", "late"}) {
+		if got := entryTexts(readEntries(t, p, "run.a", 0, 0)); !slices.Equal(got, []string{"end", "late"}) {
 			t.Errorf("after a purge up to an entry: %v", got)
 		}
 	}
-	if got := read(t, p, "run.b", 0, 0); len(got) != 1 {
-		t.Errorf("the neighbour: %v", texts(got))
+	if got := readEntries(t, p, "run.b", 0, 0); len(got) != 1 {
+		t.Errorf("the neighbour: %v", entryTexts(got))
 	}
 }
 
-func canceled(t *testing.T, p mailbox.Post) {
+func testCanceled(t *testing.T, p mailbox.Post) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := refused(t, p, ctx, "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
+	if err := appendRefused(t, p, ctx, "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
 		t.Error(err)
 	}
 	// Whenever the context is canceled, done is called once.
@@ -152,19 +152,19 @@ func canceled(t *testing.T, p mailbox.Post) {
 			t.Fatal("an append has no answer")
 		}
 	}
-	put(t, p, "run.a", "last") // the Post keeps working
+	putEntry(t, p, "run.a", "last") // the Post keeps working
 	if len(calls) > 0 {
 		t.Errorf("%d answers too many", len(calls))
 	}
 }
 
 func tooLarge(t *testing.T, p mailbox.Post) {
-	put(t, p, "run.a", strings.Repeat("x", mailbox.EntryBytesMax))
-	err := refused(t, p, t.Context(), "run.a", make([]byte, mailbox.EntryBytesMax+1))
+	putEntry(t, p, "run.a", strings.Repeat("x", mailbox.EntryBytesMax))
+	err := appendRefused(t, p, t.Context(), "run.a", make([]byte, mailbox.EntryBytesMax+1))
 	if !errors.Is(err, mailbox.ErrTooLarge) {
 		t.Error(err)
 	}
-	if got := read(t, p, "run.a", 0, 0); len(got) != 1 || len(got[0].Data) != mailbox.EntryBytesMax {
+	if got := readEntries(t, p, "run.a", 0, 0); len(got) != 1 || len(got[0].Data) != mailbox.EntryBytesMax {
 		t.Errorf("%d entries", len(got))
 	}
 }
@@ -187,7 +187,7 @@ func readWhileAppending(t *testing.T, p mailbox.Post) {
 	next()
 	last := 0
 	for range 30 {
-		n := len(read(t, p, "run.a", 0, 0))
+		n := len(readEntries(t, p, "run.a", 0, 0))
 		if n < last {
 			t.Errorf("%d entries, %d before", n, last)
 		}
@@ -202,9 +202,9 @@ func readRun(t *testing.T, p mailbox.Store) {
 	want := map[mailbox.Address][]string{}
 	for i := range 200 {
 		at := mailbox.At("r1", fmt.Sprintf("a%d", i%23))
-		put(t, p, at, fmt.Sprint(i))
+		putEntry(t, p, at, fmt.Sprint(i))
 		want[at] = append(want[at], fmt.Sprint(i))
-		put(t, p, mailbox.At("r2", "a"), "other")
+		putEntry(t, p, mailbox.At("r2", "a"), "other")
 	}
 	got := map[mailbox.Address][]mailbox.Message{}
 	err := p.ReadRun(ctx, "r1", func(m mailbox.Message) error {
@@ -215,10 +215,10 @@ func readRun(t *testing.T, p mailbox.Store) {
 		t.Fatalf("%d addresses, %v", len(got), err)
 	}
 	for at := range want {
-		if !slices.Equal(texts(got[at]), want[at]) {
-			t.Errorf("%s: %v, want %v", at, texts(got[at]), want[at])
+		if !slices.Equal(entryTexts(got[at]), want[at]) {
+			t.Errorf("%s: %v, want %v", at, entryTexts(got[at]), want[at])
 		}
-		same(t, got[at], read(t, p, at, 0, 0))
+		compareMessages(t, got[at], readEntries(t, p, at, 0, 0))
 	}
 	enough := errors.New("enough")
 	if err := p.ReadRun(ctx, "r1", func(mailbox.Message) error { return enough }); !errors.Is(err, enough) {
@@ -229,20 +229,20 @@ func readRun(t *testing.T, p mailbox.Store) {
 	}
 }
 
-func room(t *testing.T, p mailbox.Store) {
-	put(t, p, "run.a", strings.Repeat("x", 10_000))
+func testRoom(t *testing.T, p mailbox.Store) {
+	putEntry(t, p, "run.a", strings.Repeat("x", 10_000))
 	used, most, err := p.Room(context60(t))
 	if err != nil || used < 10_000 || most > 0 && used > most {
 		t.Errorf("used %d of %d, %v", used, most, err)
 	}
 }
 
-func closed(t *testing.T, p mailbox.Store) {
-	put(t, p, "run.a", "x")
+func testClosed(t *testing.T, p mailbox.Store) {
+	putEntry(t, p, "run.a", "x")
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := refused(t, p, t.Context(), "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
+	if err := appendRefused(t, p, t.Context(), "run.a", []byte("x")); !errors.Is(err, mailbox.ErrClosed) {
 		t.Error(err)
 	}
 	if err := p.Close(); err != nil {
@@ -250,19 +250,19 @@ func closed(t *testing.T, p mailbox.Store) {
 	}
 }
 
-// heads checks that every log is reported once, with its newest entry and the number of its
+// testHeads checks that every log is reported once, with its newest entry and the number of its
 // entries.
-func heads(t *testing.T, s mailbox.Store) {
+func testHeads(t *testing.T, s mailbox.Store) {
 	want := map[mailbox.Address]string{}
 	for i := range 40 {
 		for n := range 1 + i%3 {
 			at := mailbox.At(fmt.Sprintf("run%d", i), "root")
-			put(t, s, at, fmt.Sprintf("%d of %d", n, i))
+			putEntry(t, s, at, fmt.Sprintf("%d of %d", n, i))
 			want[at] = fmt.Sprintf("%d: %d of %d", n+1, n, i)
 		}
 	}
 	gone := mailbox.At("gone", "root")
-	put(t, s, gone, "x")
+	putEntry(t, s, gone, "x")
 	if err := s.Purge(context60(t), gone, 0); err != nil {
 		t.Fatal(err)
 	}

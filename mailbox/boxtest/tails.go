@@ -13,7 +13,7 @@ import (
 // however many other actors append elsewhere.
 func orderPerAddress(t *testing.T, p mailbox.Post) {
 	const writers, each = 16, 50
-	c, _ := collect(t, p)
+	c, _ := collectTail(t, p)
 	var all sync.WaitGroup
 	for w := range writers {
 		to := mailbox.At("run", fmt.Sprintf("a%d", w))
@@ -35,37 +35,37 @@ func orderPerAddress(t *testing.T, p mailbox.Post) {
 		next(0)
 	}
 	all.Wait()
-	c.wait(t, writers*each)
+	c.awaitCount(t, writers*each)
 	var want []string
 	for i := range each {
 		want = append(want, fmt.Sprint(i))
 	}
 	for w := range writers {
 		at := mailbox.At("run", fmt.Sprintf("a%d", w))
-		got := read(t, p, at, 0, 0)
-		if !slices.Equal(texts(got), want) {
-			t.Errorf("%s: %v", at, texts(got))
+		got := readEntries(t, p, at, 0, 0)
+		if !slices.Equal(entryTexts(got), want) {
+			t.Errorf("%s: %v", at, entryTexts(got))
 		}
-		same(t, c.at(at), got)
+		compareMessages(t, c.messagesOf(at), got)
 	}
 }
 
 func tailSeesAll(t *testing.T, p mailbox.Post) {
-	put(t, p, "run.a", "before")
-	put(t, p, "run.b", "before")
-	c, _ := collect(t, p)
+	putEntry(t, p, "run.a", "before")
+	putEntry(t, p, "run.b", "before")
+	c, _ := collectTail(t, p)
 	const n = 300
 	for i := range n {
-		put(t, p, mailbox.At("run", string(rune('a'+i%7))), fmt.Sprint(i))
+		putEntry(t, p, mailbox.At("run", string(rune('a'+i%7))), fmt.Sprint(i))
 	}
-	c.wait(t, n)
+	c.awaitCount(t, n)
 	for i := range 7 {
 		at := mailbox.At("run", string(rune('a'+i)))
-		stored := read(t, p, at, 0, 0)
+		stored := readEntries(t, p, at, 0, 0)
 		if i < 2 {
 			stored = stored[1:]
 		}
-		same(t, c.at(at), stored)
+		compareMessages(t, c.messagesOf(at), stored)
 	}
 }
 
@@ -74,11 +74,11 @@ func tailSeesAll(t *testing.T, p mailbox.Post) {
 func tailStartsAtOnce(t *testing.T, p mailbox.Post) {
 	for i := range 20 {
 		to := mailbox.At("run", fmt.Sprintf("a%d", i))
-		put(t, p, to, "before")
-		c, stop := collect(t, p)
-		place := put(t, p, to, "after")
-		c.wait(t, 1)
-		if got := c.at(to); got[0].Place != place {
+		putEntry(t, p, to, "before")
+		c, stop := collectTail(t, p)
+		place := putEntry(t, p, to, "after")
+		c.awaitCount(t, 1)
+		if got := c.messagesOf(to); got[0].Place != place {
 			t.Fatalf("round %d: got %v, want place %d", i, got, place)
 		}
 		stop()
@@ -86,19 +86,19 @@ func tailStartsAtOnce(t *testing.T, p mailbox.Post) {
 }
 
 func twoTails(t *testing.T, p mailbox.Post) {
-	one, stop := collect(t, p)
-	put(t, p, "run.a", "1")
-	two, _ := collect(t, p)
-	put(t, p, "run.a", "2")
-	one.wait(t, 2)
-	two.wait(t, 1)
+	one, stop := collectTail(t, p)
+	putEntry(t, p, "run.a", "1")
+	two, _ := collectTail(t, p)
+	putEntry(t, p, "run.a", "2")
+	one.awaitCount(t, 2)
+	two.awaitCount(t, 1)
 	stop()
-	put(t, p, "run.a", "3")
-	two.wait(t, 2)
-	if got := texts(one.at("run.a")); !slices.Equal(got, []string{"1", "2"}) {
+	putEntry(t, p, "run.a", "3")
+	two.awaitCount(t, 2)
+	if got := entryTexts(one.messagesOf("run.a")); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("one: %v", got)
 	}
-	if got := texts(two.at("run.a")); !slices.Equal(got, []string{"2", "3"}) {
+	if got := entryTexts(two.messagesOf("run.a")); !slices.Equal(got, []string{"2", "3"}) {
 		t.Errorf("two: %v", got)
 	}
 }
@@ -107,10 +107,10 @@ func twoTails(t *testing.T, p mailbox.Post) {
 func appendFromDeliver(t *testing.T, p mailbox.Post) {
 	const hops = 200
 	var acks sync.WaitGroup // a delivery may be faster than the acknowledgement
-	c := &collector{by: map[mailbox.Address][]mailbox.Message{}}
+	c := &tailCollector{by: map[mailbox.Address][]mailbox.Message{}}
 	c.some = sync.NewCond(&c.mu)
 	stop, err := p.Tail(t.Context(), func(m mailbox.Message) {
-		c.take(m)
+		c.recordMessage(m)
 		if n := len(m.Data); n < hops {
 			to := mailbox.At("run", fmt.Sprintf("a%d", n%5))
 			acks.Add(1)
@@ -126,26 +126,26 @@ func appendFromDeliver(t *testing.T, p mailbox.Post) {
 		t.Fatal(err)
 	}
 	defer stop()
-	put(t, p, "run.a", "x")
-	c.wait(t, hops)
+	putEntry(t, p, "run.a", "x")
+	c.awaitCount(t, hops)
 	acks.Wait()
 }
 
 func stopEnds(t *testing.T, p mailbox.Post) {
-	c, stop := collect(t, p)
-	put(t, p, "run.a", "1")
-	c.wait(t, 1)
+	c, stop := collectTail(t, p)
+	putEntry(t, p, "run.a", "1")
+	c.awaitCount(t, 1)
 	stop()
-	put(t, p, "run.a", "2")
-	d, _ := collect(t, p)
-	put(t, p, "run.a", "3")
-	d.wait(t, 1)
-	c.wait(t, 1)
+	putEntry(t, p, "run.a", "2")
+	d, _ := collectTail(t, p)
+	putEntry(t, p, "run.a", "3")
+	d.awaitCount(t, 1)
+	c.awaitCount(t, 1)
 }
 
 func manyAddresses(t *testing.T, p mailbox.Post) {
 	const many, each = 2000, 3
-	c, _ := collect(t, p)
+	c, _ := collectTail(t, p)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	places := map[mailbox.Address]map[uint64]bool{}
@@ -166,13 +166,13 @@ func manyAddresses(t *testing.T, p mailbox.Post) {
 		})
 	}
 	all.Wait()
-	c.wait(t, many*each)
+	c.awaitCount(t, many*each)
 	got, err := p.Addresses(context60(t), "")
 	if err != nil || len(got) != many {
 		t.Fatalf("%d addresses, %v", len(got), err)
 	}
 	for at, want := range places {
-		tail := c.at(at)
+		tail := c.messagesOf(at)
 		for i, m := range tail {
 			if !want[m.Place] || i > 0 && m.Place <= tail[i-1].Place {
 				t.Fatalf("%s: %v", at, tail)
@@ -184,21 +184,21 @@ func manyAddresses(t *testing.T, p mailbox.Post) {
 	}
 	for i := range 100 {
 		at := mailbox.At(fmt.Sprintf("r%d", i%10), fmt.Sprintf("a%d", i))
-		same(t, c.at(at), read(t, p, at, 0, 0))
+		compareMessages(t, c.messagesOf(at), readEntries(t, p, at, 0, 0))
 	}
 }
 
 // unknownBytes checks that a Post carries any bytes; only the reader interprets them.
 func unknownBytes(t *testing.T, p mailbox.Post) {
-	c, _ := collect(t, p)
+	c, _ := collectTail(t, p)
 	want := []string{"", "\x00", "\xdd\xff\xff\xff\xff", "NATS/1.0 100 Idle Heartbeat\r\n\r\n", "{}"}
 	for _, data := range want {
-		put(t, p, "run.a", data)
+		putEntry(t, p, "run.a", data)
 	}
-	c.wait(t, len(want))
-	got := read(t, p, "run.a", 0, 0)
-	if !slices.Equal(texts(got), want) {
-		t.Errorf("%q", texts(got))
+	c.awaitCount(t, len(want))
+	got := readEntries(t, p, "run.a", 0, 0)
+	if !slices.Equal(entryTexts(got), want) {
+		t.Errorf("%q", entryTexts(got))
 	}
-	same(t, c.at("run.a"), got)
+	compareMessages(t, c.messagesOf("run.a"), got)
 }

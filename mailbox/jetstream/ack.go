@@ -43,25 +43,25 @@ var errBusy = fmt.Errorf("%w: the server is busy", errLater)
 // appender ignores and counts it: it reveals nothing about the append.
 var errForeign = errors.New("jetstream: not an acknowledgement of this append")
 
-// acker identifies what acknowledges an append: a stream, in the domain of its server.
-type acker struct {
+// ackParser identifies what acknowledges an append: a stream, in the domain of its server.
+type ackParser struct {
 	stream, domain string
 	// head is the beginning of each acknowledgement.
 	head []byte
 }
 
-func newAcker(stream, domain string) acker {
+func newAcker(stream, domain string) ackParser {
 	head := fmt.Appendf(nil, `{"stream":%q,"seq":`, stream)
 	if domain != "" {
 		head = fmt.Appendf(nil, `{"stream":%q,"domain":%q,"seq":`, stream, domain)
 	}
-	return acker{stream, domain, head}
+	return ackParser{stream, domain, head}
 }
 
-// parse reads the stream's answer to an append: {"stream":"…","seq":12}, or
+// parseAck reads the stream's answer to an append: {"stream":"…","seq":12}, or
 // {"error":{…},"stream":"…","seq":0}. It parses the first form by hand, because there is one
 // for every entry. Any other message is errForeign.
-func (a *acker) parse(m *nats.Msg) (uint64, error) {
+func (a *ackParser) parseAck(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get(headerStatus) == statusNoResponders {
 			return 0, fmt.Errorf("%w: no stream stores it now", errLater)
@@ -75,12 +75,12 @@ func (a *acker) parse(m *nats.Msg) (uint64, error) {
 			}
 		}
 	}
-	return a.decode(m.Data)
+	return a.decodeAck(m.Data)
 }
 
-// decode parses an answer that does not have the form of head. An unknown field, including a
+// decodeAck parses an answer that does not have the form of head. An unknown field, including a
 // duplicate flag (no append has an id for the broker), makes it errForeign.
-func (a *acker) decode(data []byte) (uint64, error) {
+func (a *ackParser) decodeAck(data []byte) (uint64, error) {
 	var ack struct {
 		Stream string      `json:"stream"`
 		Domain string      `json:"domain"`
@@ -94,10 +94,10 @@ func (a *acker) decode(data []byte) (uint64, error) {
 	}
 	refused := ack.Error != nil
 	switch {
-	case ack.Stream != a.stream, refused != (ack.Seq == 0), refused && !ack.Error.known(), !refused && ack.Domain != a.domain:
+	case ack.Stream != a.stream, refused != (ack.Seq == 0), refused && !ack.Error.isKnown(), !refused && ack.Domain != a.domain:
 		return 0, errForeign
 	case refused:
-		return 0, ack.Error.err()
+		return 0, ack.Error.asError()
 	}
 	return ack.Seq, nil
 }
@@ -109,11 +109,11 @@ type storeError struct {
 	Description string `json:"description"`
 }
 
-func (r *storeError) known() bool {
+func (r *storeError) isKnown() bool {
 	return r.Code >= statusFirst && r.Code <= statusLast && r.ErrCode >= codeFirst && r.ErrCode <= codeLast
 }
 
-func (r *storeError) err() error {
+func (r *storeError) asError() error {
 	text := fmt.Sprintf("%s (%d)", r.Description, r.ErrCode)
 	switch r.ErrCode {
 	case codeNoAccount, codeNoResources, codeNoMemory, codeNoStorage, codeStoreFailed:

@@ -26,7 +26,7 @@ func TestAckerTakesItsOwnStreamOnly(t *testing.T) {
 		{"", ``, 0},
 	} {
 		a := newAcker("X", row.domain)
-		got, err := a.parse(&nats.Msg{Data: []byte(row.data)})
+		got, err := a.parseAck(&nats.Msg{Data: []byte(row.data)})
 		if got != row.want || (row.want == 0) != errors.Is(err, errForeign) {
 			t.Errorf("%s: %d, %v", row.data, got, err)
 		}

@@ -38,10 +38,10 @@ const (
 // not change. The entry was not appended.
 var ErrRefused = errors.New("jetstream: append refused")
 
-// letter is one append in flight or queued.
-type letter struct {
+// pendingAppend is one append in flight or queued.
+type pendingAppend struct {
 	subject string
-	from    *acker // of its acknowledgement
+	from    *ackParser // of its acknowledgement
 	data    []byte
 	done    func(uint64, error)
 	ctx     context.Context
@@ -65,7 +65,7 @@ type appender struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	flying map[uint64]*letter
+	flying map[uint64]*pendingAppend
 	bytes  int
 	token  uint64
 	// due holds the appends in flight by the time of their next copy.
@@ -74,20 +74,20 @@ type appender struct {
 	armed bool
 	fires time.Time // when the timer fires, if it is armed
 	// queue holds the appends beyond InFlightMax, from queue[head] on.
-	queue  []*letter
+	queue  []*pendingAppend
 	head   int
 	closed bool
-	stalls stalls
+	stalls stallReports
 	// ignored counts messages that are not acknowledgements.
 	ignored uint64
 }
 
 func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
-	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", flying: map[uint64]*letter{},
-		stalls: stalls{after: cfg.StallAfter, tell: cfg.Stalled}}
-	a.timer = time.AfterFunc(time.Hour, a.overdue)
+	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", flying: map[uint64]*pendingAppend{},
+		stalls: stallReports{after: cfg.StallAfter, tell: cfg.Stalled}}
+	a.timer = time.AfterFunc(time.Hour, a.sendOverdue)
 	a.timer.Stop()
-	sub, err := nc.Subscribe(a.inbox+"*", a.answer)
+	sub, err := nc.Subscribe(a.inbox+"*", a.handleAck)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +107,15 @@ func (a *appender) close() error {
 	if a.stalls.rest != nil {
 		a.stalls.rest.Stop()
 	}
-	var left []*letter
+	var left []*pendingAppend
 	for _, l := range a.flying {
 		left = append(left, l)
 	}
 	left = append(left, a.queue[a.head:]...)
-	a.flying, a.queue, a.head, a.due = map[uint64]*letter{}, nil, 0, nil
+	a.flying, a.queue, a.head, a.due = map[uint64]*pendingAppend{}, nil, 0, nil
 	a.mu.Unlock()
 	for _, l := range left {
-		a.end(l, 0, mailbox.ErrClosed)
+		a.endAppend(l, 0, mailbox.ErrClosed)
 	}
 	if err := a.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		return fmt.Errorf("jetstream: close: %w", err)
@@ -123,9 +123,9 @@ func (a *appender) close() error {
 	return nil
 }
 
-// end reports the result to the caller. It is called once per append, by the function that
+// endAppend reports the result to the caller. It is called once per append, by the function that
 // removed it from flying or queue, and never under mu.
-func (a *appender) end(l *letter, place uint64, err error) {
+func (a *appender) endAppend(l *pendingAppend, place uint64, err error) {
 	if l.unhook != nil {
 		l.unhook()
 	}
@@ -135,42 +135,42 @@ func (a *appender) end(l *letter, place uint64, err error) {
 	l.done(place, err)
 }
 
-func (a *appender) append(ctx context.Context, from *acker, subject string, data []byte, done func(uint64, error)) {
-	l := &letter{subject: subject, from: from, data: data, done: done, ctx: ctx, born: time.Now()}
+func (a *appender) queueAppend(ctx context.Context, from *ackParser, subject string, data []byte, done func(uint64, error)) {
+	l := &pendingAppend{subject: subject, from: from, data: data, done: done, ctx: ctx, born: time.Now()}
 	if len(data) > mailbox.EntryBytesMax {
-		a.end(l, 0, fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge))
+		a.endAppend(l, 0, fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge))
 		return
 	}
 	if ctx.Err() != nil {
-		a.end(l, 0, fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(ctx)))
+		a.endAppend(l, 0, fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(ctx)))
 		return
 	}
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
-		a.end(l, 0, mailbox.ErrClosed)
+		a.endAppend(l, 0, mailbox.ErrClosed)
 		return
 	}
 	if ctx.Done() != nil {
 		// mu is held, so that cancel waits until the append is registered.
-		l.unhook = context.AfterFunc(ctx, func() { a.cancel(l) })
+		l.unhook = context.AfterFunc(ctx, func() { a.cancelAppend(l) })
 	}
-	if len(a.queue) > a.head || !a.room(len(data)) {
+	if len(a.queue) > a.head || !a.hasRoom(len(data)) {
 		a.queue = append(a.queue, l)
 		a.mu.Unlock()
 		return
 	}
-	a.register(l)
+	a.registerAppend(l)
 	a.mu.Unlock()
-	a.send(l)
+	a.sendAppends(l)
 }
 
-func (a *appender) room(size int) bool {
+func (a *appender) hasRoom(size int) bool {
 	return len(a.flying) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.flying) == 0)
 }
 
-// register adds an append to those in flight. mu is held.
-func (a *appender) register(l *letter) {
+// registerAppend adds an append to those in flight. mu is held.
+func (a *appender) registerAppend(l *pendingAppend) {
 	a.token++
 	l.token = a.token
 	a.flying[l.token] = l
@@ -178,18 +178,18 @@ func (a *appender) register(l *letter) {
 	l.wait = a.retry
 	l.due = time.Now().Add(a.retry)
 	heap.Push(&a.due, l)
-	a.arm()
+	a.armTimer()
 }
 
-// schedule sets when an append in flight is sent again. mu is held.
-func (a *appender) schedule(l *letter, after time.Duration) {
+// scheduleCopy sets when an append in flight is sent again. mu is held.
+func (a *appender) scheduleCopy(l *pendingAppend, after time.Duration) {
 	l.due = time.Now().Add(after)
 	heap.Fix(&a.due, l.index)
-	a.arm()
+	a.armTimer()
 }
 
-// arm sets the timer to the first append that is due. mu is held.
-func (a *appender) arm() {
+// armTimer sets the timer to the first append that is due. mu is held.
+func (a *appender) armTimer() {
 	if len(a.due) == 0 || a.armed && !a.due[0].due.Before(a.fires) {
 		return
 	}
@@ -197,15 +197,15 @@ func (a *appender) arm() {
 	a.timer.Reset(time.Until(a.fires))
 }
 
-// take removes an append from those in flight and returns the queued ones for which there is
+// takeAppend removes an append from those in flight and returns the queued ones for which there is
 // room now. mu is held.
-func (a *appender) take(l *letter) (follow []*letter) {
+func (a *appender) takeAppend(l *pendingAppend) (follow []*pendingAppend) {
 	delete(a.flying, l.token)
 	a.bytes -= len(l.data)
 	heap.Remove(&a.due, l.index)
-	for a.head < len(a.queue) && a.room(len(a.queue[a.head].data)) {
+	for a.head < len(a.queue) && a.hasRoom(len(a.queue[a.head].data)) {
 		follow = append(follow, a.queue[a.head])
-		a.register(a.queue[a.head])
+		a.registerAppend(a.queue[a.head])
 		a.queue[a.head] = nil
 		a.head++
 	}
@@ -215,19 +215,19 @@ func (a *appender) take(l *letter) (follow []*letter) {
 	return follow
 }
 
-// send publishes appends, and replaces those that could not even be published by queued ones.
-func (a *appender) send(letters ...*letter) {
+// sendAppends publishes appends, and replaces those that could not even be published by queued ones.
+func (a *appender) sendAppends(letters ...*pendingAppend) {
 	for len(letters) > 0 {
 		l := letters[0]
 		letters = letters[1:]
-		if err := a.publish(l); err != nil {
-			letters = append(letters, a.settle(l.token, 0, err)...)
+		if err := a.publishAppend(l); err != nil {
+			letters = append(letters, a.settleAppend(l.token, 0, err)...)
 		}
 	}
 }
 
-// publish returns only definite errors.
-func (a *appender) publish(l *letter) error {
+// publishAppend returns only definite errors.
+func (a *appender) publishAppend(l *pendingAppend) error {
 	err := a.nc.PublishRequest(l.subject, a.inbox+strconv.FormatUint(l.token, tokenBase), l.data)
 	switch {
 	case err == nil:
@@ -243,76 +243,76 @@ func (a *appender) publish(l *letter) error {
 	return nil
 }
 
-// settle ends the append with a token, if it is still in flight, and returns the queued ones
+// settleAppend ends the append with a token, if it is still in flight, and returns the queued ones
 // to send in its place.
-func (a *appender) settle(token, place uint64, err error) (follow []*letter) {
+func (a *appender) settleAppend(token, place uint64, err error) (follow []*pendingAppend) {
 	a.mu.Lock()
 	l, ok := a.flying[token]
 	if !ok {
 		a.mu.Unlock()
 		return nil
 	}
-	follow = a.take(l)
+	follow = a.takeAppend(l)
 	var tell func()
 	if errors.Is(err, mailbox.ErrFull) {
 		tell = a.turnedAway(l, err, time.Now())
 	} else {
-		tell = a.moves(err == nil)
+		tell = a.noteMoving(err == nil)
 	}
 	a.mu.Unlock()
 	tell()
-	a.end(l, place, err)
+	a.endAppend(l, place, err)
 	return follow
 }
 
-// cancel ends an append whose context has ended, in flight or queued.
-func (a *appender) cancel(l *letter) {
+// cancelAppend ends an append whose context has ended, in flight or queued.
+func (a *appender) cancelAppend(l *pendingAppend) {
 	err := fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(l.ctx))
 	a.mu.Lock()
 	if l.token != 0 {
 		token := l.token
 		a.mu.Unlock()
-		a.send(a.settle(token, 0, err)...)
+		a.sendAppends(a.settleAppend(token, 0, err)...)
 		return
 	}
 	for i := a.head; i < len(a.queue); i++ {
 		if a.queue[i] == l {
 			a.queue = append(a.queue[:i], a.queue[i+1:]...)
 			a.mu.Unlock()
-			a.end(l, 0, err)
+			a.endAppend(l, 0, err)
 			return
 		}
 	}
 	a.mu.Unlock()
 }
 
-// overdue sends the appends again that have waited long enough.
-func (a *appender) overdue() {
+// sendOverdue sends the appends again that have waited long enough.
+func (a *appender) sendOverdue() {
 	a.mu.Lock()
 	a.armed = false
-	var late []*letter
-	tell := silent
+	var late []*pendingAppend
+	tell := reportNothing
 	if now := time.Now(); !a.closed {
-		late = a.due.before(now)
-		tell = a.waited(late, now)
+		late = a.due.popDue(now)
+		tell = a.noteWaited(late, now)
 		for _, l := range late {
 			l.wait = min(2*l.wait, RetryAfterMax*a.retry)
 			l.due = now.Add(l.wait)
 			heap.Push(&a.due, l)
 		}
-		a.arm()
+		a.armTimer()
 	}
 	a.mu.Unlock()
 	tell()
-	a.send(late...)
+	a.sendAppends(late...)
 	if len(late) > 0 {
 		a.logger.Warn("appends sent again", "count", len(late), "first", late[0].subject)
 	}
 }
 
-// again makes all appends in flight overdue: the connection was lost, and perhaps the
+// resendAll makes all appends in flight overdue: the connection was lost, and perhaps the
 // acknowledgements with it.
-func (a *appender) again() {
+func (a *appender) resendAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -321,17 +321,17 @@ func (a *appender) again() {
 	}
 	a.due.allAt(now)
 	if !a.closed {
-		a.arm()
+		a.armTimer()
 	}
 }
 
-// answer handles one message to the inbox. Only the stream's acknowledgement of an append in
+// handleAck handles one message to the inbox. Only the stream's acknowledgement of an append in
 // flight counts; a late or repeated one settles nothing.
-func (a *appender) answer(m *nats.Msg) {
+func (a *appender) handleAck(m *nats.Msg) {
 	text := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	token, err := strconv.ParseUint(text, tokenBase, 64)
 	if err != nil || strconv.FormatUint(token, tokenBase) != text {
-		a.ignore(m, "no token")
+		a.ignoreMessage(m, "no token")
 		return
 	}
 	a.mu.Lock()
@@ -340,31 +340,31 @@ func (a *appender) answer(m *nats.Msg) {
 	a.mu.Unlock()
 	if !flies {
 		if !sent {
-			a.ignore(m, "no append has this token")
+			a.ignoreMessage(m, "no append has this token")
 		}
 		return // the answer to an earlier copy of the append
 	}
-	place, err := l.from.parse(m)
+	place, err := l.from.parseAck(m)
 	switch {
 	case errors.Is(err, errForeign):
-		a.ignore(m, "not from the stream of the append")
+		a.ignoreMessage(m, "not from the stream of the append")
 	case errors.Is(err, errLater):
 		a.mu.Lock()
 		if l, ok := a.flying[token]; ok {
 			l.said = err.Error()
 			if !errors.Is(err, errBusy) { // sending more copies sooner would not help a busy server
-				a.schedule(l, RetryPause)
+				a.scheduleCopy(l, RetryPause)
 			}
 		}
 		a.mu.Unlock()
 	default:
-		a.send(a.settle(token, place, err)...)
+		a.sendAppends(a.settleAppend(token, place, err)...)
 	}
 }
 
-// ignore counts a message that is not an acknowledgement, and logs only the 1st, 2nd, 4th, …:
+// ignoreMessage counts a message that is not an acknowledgement, and logs only the 1st, 2nd, 4th, …:
 // a sender of one such message can send many.
-func (a *appender) ignore(m *nats.Msg, why string) {
+func (a *appender) ignoreMessage(m *nats.Msg, why string) {
 	a.mu.Lock()
 	a.ignored++
 	count := a.ignored

@@ -14,8 +14,8 @@ import (
 // leave it to a leader. So if ctx has a deadline, the request is retried until it expires.
 const askAgain = 5 * time.Second
 
-// asked repeats a request until it is answered, if ctx has a deadline.
-func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+// askUntilAnswered repeats a request until it is answered, if ctx has a deadline.
+func askUntilAnswered[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		try, cancel := context.WithTimeout(ctx, askAgain)
 		v, err := ask(try)
@@ -28,18 +28,18 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 }
 
 // GetMsg is the method of the client library with retries.
-func (s *stream) GetMsg(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
-	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.Stream.GetMsg(ctx, seq, opts...) })
+func (s *poolStream) GetMsg(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	return askUntilAnswered(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.Stream.GetMsg(ctx, seq, opts...) })
 }
 
 // GetLastMsgForSubject is the method of the client library with retries.
-func (s *stream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-	return asked(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+func (s *poolStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	return askUntilAnswered(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.Stream.GetLastMsgForSubject(ctx, subject)
 	})
 }
 
 // Info is the method of the client library with retries.
-func (s *stream) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	return asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.Stream.Info(ctx, opts...) })
+func (s *poolStream) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return askUntilAnswered(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.Stream.Info(ctx, opts...) })
 }

@@ -23,7 +23,7 @@ func TestAnAnswerThatNeverComesIsAskedForAgain(t *testing.T) {
 		"for ever":           {t.Context(), []error{context.DeadlineExceeded, nil}, 1, context.DeadlineExceeded},
 	} {
 		n := 0
-		_, err := asked(c.ctx, func(ctx context.Context) (int, error) {
+		_, err := askUntilAnswered(c.ctx, func(ctx context.Context) (int, error) {
 			if until, ok := ctx.Deadline(); !ok || time.Until(until) > askAgain {
 				t.Errorf("%s: one request may take until %v", name, until)
 			}

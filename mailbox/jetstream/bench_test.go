@@ -27,18 +27,18 @@ func benchServer(b *testing.B, lazy bool) *nats.Conn {
 			b.Error(err)
 		}
 	})
-	return dial(b, e)
+	return dialServer(b, e)
 }
 
-func durabilities(b *testing.B, run func(*testing.B, *jetstream.Post)) {
+func runDurabilities(b *testing.B, run func(*testing.B, *jetstream.Post)) {
 	for name, lazy := range map[string]bool{"lazy": true, "sync": false} {
-		b.Run(name, func(b *testing.B) { run(b, open(b, benchServer(b, lazy), jetstream.Config{})) })
+		b.Run(name, func(b *testing.B) { run(b, openPost(b, benchServer(b, lazy), jetstream.Config{})) })
 	}
 }
 
 // BenchmarkAppend waits for each acknowledgement before the next.
 func BenchmarkAppend(b *testing.B) {
-	durabilities(b, func(b *testing.B, p *jetstream.Post) {
+	runDurabilities(b, func(b *testing.B, p *jetstream.Post) {
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		data := make([]byte, 300)
@@ -62,7 +62,7 @@ func BenchmarkAppend(b *testing.B) {
 
 // BenchmarkRound is append, and wait for the entry to come round by the tail.
 func BenchmarkRound(b *testing.B) {
-	durabilities(b, func(b *testing.B, p *jetstream.Post) {
+	runDurabilities(b, func(b *testing.B, p *jetstream.Post) {
 		data := make([]byte, 300)
 		got := make(chan struct{}, 1)
 		stop, err := p.Tail(b.Context(), func(mailbox.Message) { got <- struct{}{} })
@@ -79,7 +79,7 @@ func BenchmarkRound(b *testing.B) {
 
 // BenchmarkMany keeps 1,000 agents appending.
 func BenchmarkMany(b *testing.B) {
-	durabilities(b, func(b *testing.B, p *jetstream.Post) {
+	runDurabilities(b, func(b *testing.B, p *jetstream.Post) {
 		data := make([]byte, 300)
 		var all sync.WaitGroup
 		var at []mailbox.Address
@@ -106,7 +106,7 @@ func BenchmarkMany(b *testing.B) {
 
 // BenchmarkRead takes 1,000 logs of 50 entries, one by one and as one run.
 func BenchmarkRead(b *testing.B) {
-	p := open(b, benchServer(b, true), jetstream.Config{})
+	p := openPost(b, benchServer(b, true), jetstream.Config{})
 	const logs, each = 1000, 50
 	var all sync.WaitGroup
 	data := make([]byte, 300)

@@ -44,12 +44,12 @@ type Blobs struct {
 	chunk  int
 
 	mu      sync.Mutex
-	shelves map[string]*shelf
+	shelves map[string]*runBlobs
 }
 
-// shelf holds what is known of the blobs of one run. A run that is active in several
+// runBlobs holds what is known of the blobs of one run. A run that is active in several
 // processes may exceed its limit by what each of them does not know of the others.
-type shelf struct {
+type runBlobs struct {
 	mu      sync.Mutex
 	counted bool
 	used    int64
@@ -69,7 +69,7 @@ func OpenBlobs(ctx context.Context, nc *nats.Conn, store jetstream.ObjectStore, 
 		return nil, fmt.Errorf("jetstream: blobs: %w", err)
 	}
 	chunk := int(min(blobChunkBytes, nc.MaxPayload()/2))
-	return &Blobs{js: js, store: store, stream: stream, names: names, chunk: chunk, shelves: map[string]*shelf{}}, nil
+	return &Blobs{js: js, store: store, stream: stream, names: names, chunk: chunk, shelves: map[string]*runBlobs{}}, nil
 }
 
 // Put implements mailbox.Blobs.
@@ -81,11 +81,11 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 		return "", fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	ref := mailbox.BlobRef(data)
-	s := b.shelf(run)
-	done, err := s.begin(ctx, ref)
+	s := b.runBlobsOf(run)
+	done, err := s.beginPut(ctx, ref)
 	if err == nil {
 		defer done()
-		err = b.put(ctx, s, run, ref, data)
+		err = b.putBlob(ctx, s, run, ref, data)
 	}
 	if err != nil {
 		return "", fmt.Errorf("jetstream: blob of %s: %w", run, blobError(err))
@@ -93,28 +93,28 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 	return ref, nil
 }
 
-func (b *Blobs) put(ctx context.Context, s *shelf, run, ref string, data []byte) error {
-	there, err := b.has(ctx, run, ref, len(data))
+func (b *Blobs) putBlob(ctx context.Context, s *runBlobs, run, ref string, data []byte) error {
+	there, err := b.hasBlob(ctx, run, ref, len(data))
 	if err != nil || there {
 		return err
 	}
-	if err := b.take(ctx, s, run, int64(len(data))); err != nil {
+	if err := b.reserveRoom(ctx, s, run, int64(len(data))); err != nil {
 		return err
 	}
 	id := run + "." + ref + "." + nuid.Next()
-	named, err := b.write(ctx, id, blobName(run, ref), data)
+	named, err := b.writeChunks(ctx, id, blobName(run, ref), data)
 	if err == nil || named {
 		return err
 	}
-	s.give(int64(len(data)))
+	s.releaseRoom(int64(len(data)))
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
-	return errors.Join(err, b.purge(within, b.names.BlobChunks(id)))
+	return errors.Join(err, b.purgeSubject(within, b.names.BlobChunks(id)))
 }
 
-// begin waits for a Put of the same blob to end, so that a second Put finds the blob of the
+// beginPut waits for a Put of the same blob to end, so that a second Put finds the blob of the
 // first.
-func (s *shelf) begin(ctx context.Context, ref string) (done func(), err error) {
+func (s *runBlobs) beginPut(ctx context.Context, ref string) (done func(), err error) {
 	for {
 		s.mu.Lock()
 		other := s.putting[ref]
@@ -139,8 +139,8 @@ func (s *shelf) begin(ctx context.Context, ref string) (done func(), err error) 
 	}, nil
 }
 
-// has reports whether a run has a blob.
-func (b *Blobs) has(ctx context.Context, run, ref string, size int) (bool, error) {
+// hasBlob reports whether a run has a blob.
+func (b *Blobs) hasBlob(ctx context.Context, run, ref string, size int) (bool, error) {
 	info, err := b.store.GetInfo(ctx, blobName(run, ref))
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return false, nil
@@ -148,13 +148,13 @@ func (b *Blobs) has(ctx context.Context, run, ref string, size int) (bool, error
 	return err == nil && info.Size == uint64(size), err
 }
 
-// take reserves room for a blob of a run. The first call for a run also counts the blobs that
+// reserveRoom reserves room for a blob of a run. The first call for a run also counts the blobs that
 // are stored already.
-func (b *Blobs) take(ctx context.Context, s *shelf, run string, size int64) (err error) {
+func (b *Blobs) reserveRoom(ctx context.Context, s *runBlobs, run string, size int64) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.counted {
-		if s.used, err = b.used(ctx, run); err != nil {
+		if s.used, err = b.usedBytes(ctx, run); err != nil {
 			return err
 		}
 		s.counted = true
@@ -166,16 +166,16 @@ func (b *Blobs) take(ctx context.Context, s *shelf, run string, size int64) (err
 	return nil
 }
 
-func (s *shelf) give(size int64) {
+func (s *runBlobs) releaseRoom(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used -= size
 }
 
-// write stores the chunks one after the other, and the name once all chunks are stored. An
+// writeChunks stores the chunks one after the other, and the name once all chunks are stored. An
 // empty blob has an empty chunk, because blobs are found by their chunks. named says that an
 // error is not a refusal: the name may be stored.
-func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named bool, err error) {
+func (b *Blobs) writeChunks(ctx context.Context, id, name string, data []byte) (named bool, err error) {
 	info := jetstream.ObjectInfo{Bucket: b.names.BlobStore(), NUID: id, Size: uint64(len(data))}
 	info.ObjectMeta = jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(b.chunk)}}
 	for rest := data; len(rest) > 0 || info.Chunks == 0; info.Chunks++ {
@@ -205,7 +205,7 @@ func (b *Blobs) write(ctx context.Context, id, name string, data []byte) (named 
 	return !errors.As(err, &refused), err
 }
 
-func (b *Blobs) purge(ctx context.Context, subject string) error {
+func (b *Blobs) purgeSubject(ctx context.Context, subject string) error {
 	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
 }
 
@@ -224,7 +224,7 @@ func blobError(err error) error {
 	return err
 }
 
-func (b *Blobs) shelf(run string) *shelf {
+func (b *Blobs) runBlobsOf(run string) *runBlobs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.shelves[run]
@@ -232,15 +232,15 @@ func (b *Blobs) shelf(run string) *shelf {
 		if len(b.shelves) >= shelvesMax {
 			clear(b.shelves) // their use is counted again
 		}
-		s = &shelf{putting: map[string]chan struct{}{}}
+		s = &runBlobs{putting: map[string]chan struct{}{}}
 		b.shelves[run] = s
 	}
 	return s
 }
 
-// used sums the sizes of a run's blobs in the store.
-func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
-	refs, err := b.list(ctx, run)
+// usedBytes sums the sizes of a run's blobs in the store.
+func (b *Blobs) usedBytes(ctx context.Context, run string) (sum int64, err error) {
+	refs, err := b.listBlobs(ctx, run)
 	if err != nil {
 		return 0, err
 	}
@@ -257,8 +257,8 @@ func (b *Blobs) used(ctx context.Context, run string) (sum int64, err error) {
 	return sum, nil
 }
 
-// list names the blobs of a run that have chunks.
-func (b *Blobs) list(ctx context.Context, run string) ([]string, error) {
+// listBlobs names the blobs of a run that have chunks.
+func (b *Blobs) listBlobs(ctx context.Context, run string) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	info, err := b.stream.Info(within, jetstream.WithSubjectFilter(b.names.BlobChunks(run+".>")))
@@ -282,7 +282,7 @@ func (b *Blobs) Get(ctx context.Context, run, ref string, offset, n int64) (part
 		return nil, 0, fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	for try := 1; ; try++ {
-		whole, err := b.get(ctx, blobName(run, ref))
+		whole, err := b.getBlob(ctx, blobName(run, ref))
 		if err == nil && mailbox.BlobRef(whole) == ref {
 			return mailbox.BlobPart(whole, offset, n), int64(len(whole)), nil
 		}
@@ -292,14 +292,14 @@ func (b *Blobs) Get(ctx context.Context, run, ref string, offset, n int64) (part
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
 			err = mailbox.ErrNoBlob
 		}
-		if try == blobTries || !pause(ctx, time.Duration(try)*blobPause) {
+		if try == blobTries || !pauseFor(ctx, time.Duration(try)*blobPause) {
 			return nil, 0, fmt.Errorf("jetstream: blob %s of %s: %w", ref, run, err)
 		}
 	}
 }
 
-// get reads a whole blob: blobs are small, and only a whole blob can be verified.
-func (b *Blobs) get(ctx context.Context, name string) (whole []byte, err error) {
+// getBlob reads a whole blob: blobs are small, and only a whole blob can be verified.
+func (b *Blobs) getBlob(ctx context.Context, name string) (whole []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	object, err := b.store.Get(ctx, name)
@@ -310,8 +310,8 @@ func (b *Blobs) get(ctx context.Context, name string) (whole []byte, err error) 
 	return io.ReadAll(io.LimitReader(object, mailbox.BlobBytesMax+1))
 }
 
-// pause waits, and reports whether ctx is still valid afterwards.
-func pause(ctx context.Context, d time.Duration) bool {
+// pauseFor waits, and reports whether ctx is still valid afterwards.
+func pauseFor(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -327,12 +327,12 @@ func (b *Blobs) Drop(ctx context.Context, run string) error {
 	if err := names.Token(run); err != nil {
 		return fmt.Errorf("jetstream: blobs of run %q: %w", run, err)
 	}
-	refs, err := b.list(ctx, run)
+	refs, err := b.listBlobs(ctx, run)
 	for _, ref := range refs {
-		err = errors.Join(err, b.purge(ctx, b.names.BlobMeta(blobName(run, ref))))
+		err = errors.Join(err, b.purgeSubject(ctx, b.names.BlobMeta(blobName(run, ref))))
 	}
 	if err == nil { // the chunks last: blobs are found by their chunks
-		err = b.purge(ctx, b.names.BlobChunks(run+".>"))
+		err = b.purgeSubject(ctx, b.names.BlobChunks(run+".>"))
 	}
 	if err != nil {
 		return fmt.Errorf("jetstream: blobs of %s: %w", run, err)

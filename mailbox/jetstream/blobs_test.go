@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// blobs opens the blobs of a server of their own.
-func blobs(t testing.TB, most int64) (*jetstream.Blobs, *bus.Buckets) {
+// openBlobs opens the blobs of a server of their own.
+func openBlobs(t testing.TB, most int64) (*jetstream.Blobs, *bus.Buckets) {
 	t.Helper()
-	_, nc := serve(t)
+	_, nc := serveTest(t)
 	return blobsOver(t, nc, most)
 }
 
@@ -42,7 +42,7 @@ func blobsOver(t testing.TB, nc *nats.Conn, most int64) (*jetstream.Blobs, *bus.
 func TestBlobs(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	boxtest.Blobs(t, func(t *testing.T) mailbox.Blobs {
-		b, _ := blobs(t, 0)
+		b, _ := openBlobs(t, 0)
 		return b
 	})
 }
@@ -50,7 +50,7 @@ func TestBlobs(t *testing.T) {
 // A store that is full takes nothing of a blob, and says so; with room again
 // the same blob can be stored.
 func TestBlobsOfAFullStoreLeaveNothingBehind(t *testing.T) {
-	b, buckets := blobs(t, 3<<20)
+	b, buckets := openBlobs(t, 3<<20)
 	if _, err := b.Put(t.Context(), "old", bytes.Repeat([]byte("a"), 2<<20)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestBlobsOfAFullStoreLeaveNothingBehind(t *testing.T) {
 // store that is scanned for it takes seconds while the shelf is locked.
 func TestAPutDoesNotReadTheBlobsOfOtherRuns(t *testing.T) {
 	const others = 200
-	_, nc := serve(t)
+	_, nc := serveTest(t)
 	b, _ := blobsOver(t, nc, 0)
 	received := func(run string) (n uint64) {
 		before := nc.Stats().InMsgs
@@ -105,7 +105,7 @@ func TestAPutDoesNotReadTheBlobsOfOtherRuns(t *testing.T) {
 // A process that dies between the chunks of a blob and its name leaves chunks
 // that nobody names: they go with the run, and count for nothing until then.
 func TestChunksWithoutANameGoWithTheRun(t *testing.T) {
-	_, nc := serve(t)
+	_, nc := serveTest(t)
 	b, buckets := blobsOver(t, nc, 0)
 	data := []byte("all of it")
 	ref := mailbox.BlobRef(data)
@@ -132,7 +132,7 @@ func TestChunksWithoutANameGoWithTheRun(t *testing.T) {
 
 // The store is one of the client library's form: its own tools read it.
 func TestTheLibraryReadsWhatIsPut(t *testing.T) {
-	b, buckets := blobs(t, 0)
+	b, buckets := openBlobs(t, 0)
 	for _, data := range [][]byte{nil, []byte("small"), bytes.Repeat([]byte("large"), 300_000)} {
 		ref, err := b.Put(t.Context(), "run", data)
 		if err != nil {
@@ -180,7 +180,7 @@ func TestBlobsAreThereAfterARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nc := dial(t, e)
+		nc := dialServer(t, e)
 		buckets, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
 		if err != nil {
 			t.Fatal(err)

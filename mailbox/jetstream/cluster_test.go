@@ -21,32 +21,32 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// cluster starts three servers and returns a connection to the first. Somebody else
+// startCluster starts three servers and returns a connection to the first. Somebody else
 // may get a port before its server has it: then others are tried.
-func cluster(t *testing.T) *nats.Conn {
+func startCluster(t *testing.T) *nats.Conn {
 	t.Helper()
 	for range 5 {
-		servers := gather(t)
-		t.Cleanup(func() { end(servers) })
+		servers := gatherServers(t)
+		t.Cleanup(func() { endServers(servers) })
 		if !slices.ContainsFunc(servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
-			return remote(t, servers[0].ClientURL())
+			return connectRemote(t, servers[0].ClientURL())
 		}
-		end(servers)
+		endServers(servers)
 	}
 	t.Fatal("no cluster comes up")
 	return nil
 }
 
-// end shuts servers down, which may be so already.
-func end(servers []*server.Server) {
+// endServers shuts servers down, which may be so already.
+func endServers(servers []*server.Server) {
 	for _, s := range servers {
 		s.Shutdown()
 		s.WaitForShutdown()
 	}
 }
 
-// gather starts three servers that are to be a cluster.
-func gather(t *testing.T) []*server.Server {
+// gatherServers starts three servers that are to be a cluster.
+func gatherServers(t *testing.T) []*server.Server {
 	t.Helper()
 	const size = 3
 	var routes []*url.URL
@@ -79,8 +79,8 @@ func gather(t *testing.T) []*server.Server {
 	return servers
 }
 
-// replicated opens a Post as soon as the cluster has found its leader.
-func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
+// openReplicated opens a Post as soon as the cluster has found its leader.
+func openReplicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
 	t.Helper()
 	cfg.Replicas = 3
 	for until := time.Now().Add(patience); ; <-time.After(pause) {
@@ -103,20 +103,20 @@ func replicated(t *testing.T, nc *nats.Conn, cfg jetstream.Config) *jetstream.Po
 // leader loses and reorders nothing.
 func TestCluster(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	nc := cluster(t)
+	nc := startCluster(t)
 	var pools atomic.Int64
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {
-		cfg := quick()
+		cfg := quickConfig()
 		cfg.Pool = fmt.Sprintf("p%d", pools.Add(1))
 		// A cluster on few cores may need its time.
 		cfg.RetryAfter, cfg.Heartbeat = 0, time.Second
-		return replicated(t, nc, cfg)
+		return openReplicated(t, nc, cfg)
 	})
 	t.Run("leader steps down", func(t *testing.T) {
-		cfg := quick()
+		cfg := quickConfig()
 		cfg.Pool = "down"
-		p := replicated(t, nc, cfg)
-		l := tail(t, p)
+		p := openReplicated(t, nc, cfg)
+		l := openTail(t, p)
 		const many = 3000
 		var acked sync.WaitGroup
 		for i := range many {
@@ -132,8 +132,8 @@ func TestCluster(t *testing.T) {
 			}
 		}
 		acked.Wait()
-		l.finish(t, p)
-		l.same(t, p)
+		l.finishLogs(t, p)
+		l.compareStore(t, p)
 		at, err := p.Addresses(t.Context(), "run")
 		if err != nil || len(at) != 7 {
 			t.Errorf("%v, %v", at, err)

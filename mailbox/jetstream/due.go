@@ -7,7 +7,7 @@ import (
 
 // dueHeap is a heap.Interface of the appends in flight. Those that are due at the same time
 // come in the order in which they were made.
-type dueHeap []*letter
+type dueHeap []*pendingAppend
 
 func (h dueHeap) Len() int { return len(h) }
 
@@ -24,7 +24,7 @@ func (h dueHeap) Swap(i, j int) {
 }
 
 func (h *dueHeap) Push(x any) {
-	l := x.(*letter)
+	l := x.(*pendingAppend)
 	l.index = len(*h)
 	*h = append(*h, l)
 }
@@ -37,11 +37,11 @@ func (h *dueHeap) Pop() any {
 	return l
 }
 
-// before removes and returns, in order, the appends that are due at a time or earlier.
-func (h *dueHeap) before(at time.Time) []*letter {
-	var late []*letter
+// popDue removes and returns, in order, the appends that are due at a time or earlier.
+func (h *dueHeap) popDue(at time.Time) []*pendingAppend {
+	var late []*pendingAppend
 	for len(*h) > 0 && !(*h)[0].due.After(at) {
-		late = append(late, heap.Pop(h).(*letter))
+		late = append(late, heap.Pop(h).(*pendingAppend))
 	}
 	return late
 }

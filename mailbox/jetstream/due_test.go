@@ -31,12 +31,12 @@ func (c *copyTimes) Handle(_ context.Context, r slog.Record) error {
 func TestCopiesOfAnAppendComeEverMoreSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &copyTimes{start: time.Now()}
-		a := &appender{retry: time.Second, logger: slog.New(seen), flying: map[uint64]*letter{}}
-		a.timer = time.AfterFunc(time.Hour, a.overdue)
+		a := &appender{retry: time.Second, logger: slog.New(seen), flying: map[uint64]*pendingAppend{}}
+		a.timer = time.AfterFunc(time.Hour, a.sendOverdue)
 		a.timer.Stop()
-		a.append(t.Context(), nil, "run.a", nil, func(uint64, error) {})
+		a.queueAppend(t.Context(), nil, "run.a", nil, func(uint64, error) {})
 		<-time.After(40 * time.Second) // of the bubble
-		a.again()                      // a connection is back: at once, and then as at first
+		a.resendAll()                  // a connection is back: at once, and then as at first
 		<-time.After(4 * time.Second)  // of the bubble
 		synctest.Wait()
 		a.mu.Lock()
@@ -59,7 +59,7 @@ func TestCopiesDueTogetherKeepTheirOrder(t *testing.T) {
 	var h dueHeap
 	start := time.Now()
 	for token := range uint64(1000) {
-		heap.Push(&h, &letter{token: token, due: start.Add(time.Duration(token*7%13) * time.Second)})
+		heap.Push(&h, &pendingAppend{token: token, due: start.Add(time.Duration(token*7%13) * time.Second)})
 	}
 	for _, l := range slices.Clone(h) {
 		if l.token%3 == 0 {
@@ -68,7 +68,7 @@ func TestCopiesDueTogetherKeepTheirOrder(t *testing.T) {
 	}
 	h.allAt(start)
 	var got []uint64
-	for _, l := range h.before(start) {
+	for _, l := range h.popDue(start) {
 		got = append(got, l.token)
 	}
 	if len(got) != 666 || !slices.IsSorted(got) {

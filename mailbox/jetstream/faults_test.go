@@ -28,16 +28,16 @@ const patience = 60 * time.Second
 // pause lies between two looks at what a test waits for.
 const pause = 10 * time.Millisecond
 
-// quick is a configuration whose timeouts come soon.
-func quick() jetstream.Config {
+// quickConfig is a configuration whose timeouts come soon.
+func quickConfig() jetstream.Config {
 	return jetstream.Config{
 		Shards: 4, Streams: 2, BytesMax: 64 << 20,
 		Heartbeat: 100 * time.Millisecond, RetryAfter: 200 * time.Millisecond,
 	}
 }
 
-// ledger is what a tail got, checked against what was acknowledged.
-type ledger struct {
+// tailLedger is what a tail got, checked against what was acknowledged.
+type tailLedger struct {
 	mu    sync.Mutex
 	some  *sync.Cond
 	last  map[mailbox.Address]uint64
@@ -46,13 +46,13 @@ type ledger struct {
 	wrong []string
 }
 
-func newLedger() *ledger {
-	l := &ledger{last: map[mailbox.Address]uint64{}, got: map[mailbox.Address][]string{}}
+func newLedger() *tailLedger {
+	l := &tailLedger{last: map[mailbox.Address]uint64{}, got: map[mailbox.Address][]string{}}
 	l.some = sync.NewCond(&l.mu)
 	return l
 }
 
-func (l *ledger) deliver(m mailbox.Message) {
+func (l *tailLedger) recordEntry(m mailbox.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.Place <= l.last[m.To] {
@@ -64,8 +64,8 @@ func (l *ledger) deliver(m mailbox.Message) {
 	l.some.Broadcast()
 }
 
-// reach waits until n entries have come.
-func (l *ledger) reach(t *testing.T, n int) {
+// awaitEntries waits until n entries have come.
+func (l *tailLedger) awaitEntries(t *testing.T, n int) {
 	t.Helper()
 	late := time.AfterFunc(patience, l.some.Broadcast)
 	defer late.Stop()
@@ -80,10 +80,10 @@ func (l *ledger) reach(t *testing.T, n int) {
 	}
 }
 
-func tail(t *testing.T, p *jetstream.Post) *ledger {
+func openTail(t *testing.T, p *jetstream.Post) *tailLedger {
 	t.Helper()
 	l := newLedger()
-	stop, err := p.Tail(t.Context(), l.deliver)
+	stop, err := p.Tail(t.Context(), l.recordEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,15 +91,15 @@ func tail(t *testing.T, p *jetstream.Post) *ledger {
 	return l
 }
 
-// put appends and waits.
-func put(t *testing.T, p *jetstream.Post, to mailbox.Address, data string) {
+// putEntry appends and waits.
+func putEntry(t *testing.T, p *jetstream.Post, to mailbox.Address, data string) {
 	t.Helper()
-	if err := try(t, p, t.Context(), to, data); err != nil {
+	if err := tryPut(t, p, t.Context(), to, data); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func try(t *testing.T, p *jetstream.Post, ctx context.Context, to mailbox.Address, data string) error {
+func tryPut(t *testing.T, p *jetstream.Post, ctx context.Context, to mailbox.Address, data string) error {
 	t.Helper()
 	got := make(chan error, 1)
 	p.Append(ctx, to, []byte(data), func(_ uint64, err error) { got <- err })
@@ -112,8 +112,8 @@ func try(t *testing.T, p *jetstream.Post, ctx context.Context, to mailbox.Addres
 	}
 }
 
-// stored is what the logs hold, read from the store.
-func stored(t *testing.T, p *jetstream.Post, at mailbox.Address) []string {
+// storedEntries is what the logs hold, read from the store.
+func storedEntries(t *testing.T, p *jetstream.Post, at mailbox.Address) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -128,15 +128,15 @@ func stored(t *testing.T, p *jetstream.Post, at mailbox.Address) []string {
 	return all
 }
 
-// finish appends a last entry to every log and waits until the tail has them.
-func (l *ledger) finish(t *testing.T, p *jetstream.Post) {
+// finishLogs appends a last entry to every log and waits until the tail has them.
+func (l *tailLedger) finishLogs(t *testing.T, p *jetstream.Post) {
 	t.Helper()
 	at, err := p.Addresses(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range at {
-		put(t, p, a, "last")
+		putEntry(t, p, a, "last")
 	}
 	late := time.AfterFunc(patience, l.some.Broadcast)
 	defer late.Stop()
@@ -150,8 +150,8 @@ func (l *ledger) finish(t *testing.T, p *jetstream.Post) {
 	}
 }
 
-// same compares a tail from the beginning with the store.
-func (l *ledger) same(t *testing.T, p *jetstream.Post) {
+// compareStore compares a tail from the beginning with the store.
+func (l *tailLedger) compareStore(t *testing.T, p *jetstream.Post) {
 	t.Helper()
 	at, err := p.Addresses(t.Context(), "")
 	if err != nil {
@@ -163,7 +163,7 @@ func (l *ledger) same(t *testing.T, p *jetstream.Post) {
 		t.Error(w)
 	}
 	for _, a := range at {
-		got, want := l.got[a], stored(t, p, a)
+		got, want := l.got[a], storedEntries(t, p, a)
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
 				t.Errorf("%s: tail (%d) and store (%d) differ from entry %d on", a, len(got), len(want), i)
@@ -173,8 +173,8 @@ func (l *ledger) same(t *testing.T, p *jetstream.Post) {
 	}
 }
 
-// manage is the API of the server, for doing harm.
-func manage(t *testing.T, nc *nats.Conn) native.JetStream {
+// serverAPI is the API of the server, for doing harm.
+func serverAPI(t *testing.T, nc *nats.Conn) native.JetStream {
 	t.Helper()
 	js, err := native.New(nc)
 	if err != nil {
@@ -219,14 +219,14 @@ func deleteConsumers(t *testing.T, js native.JetStream, stream string) int {
 
 // TestConsumerDeleted: a reader whose consumer is gone goes on where it was.
 func TestConsumerDeleted(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
-	js := manage(t, nc)
-	l := tail(t, p)
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
+	js := serverAPI(t, nc)
+	l := openTail(t, p)
 	total := 0
 	for round := range 4 {
 		for i := range 50 {
-			put(t, p, mailbox.At("run", fmt.Sprintf("a%d", i%5)), fmt.Sprintf("%d.%d", round, i))
+			putEntry(t, p, mailbox.At("run", fmt.Sprintf("a%d", i%5)), fmt.Sprintf("%d.%d", round, i))
 			total++
 			if i == 25 {
 				for n := range 2 {
@@ -234,18 +234,18 @@ func TestConsumerDeleted(t *testing.T) {
 				}
 			}
 		}
-		l.reach(t, total)
+		l.awaitEntries(t, total)
 	}
-	l.same(t, p)
+	l.compareStore(t, p)
 }
 
 // TestConsumerDeletedUnderLoad deletes consumers while thousands of entries
 // are on their way, so that gaps come at every place.
 func TestConsumerDeletedUnderLoad(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
-	js := manage(t, nc)
-	l := tail(t, p)
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
+	js := serverAPI(t, nc)
+	l := openTail(t, p)
 	const many = 20_000
 	var acked sync.WaitGroup
 	for i := range many {
@@ -261,8 +261,8 @@ func TestConsumerDeletedUnderLoad(t *testing.T) {
 		}
 	}
 	acked.Wait()
-	l.finish(t, p)
-	l.same(t, p)
+	l.finishLogs(t, p)
+	l.compareStore(t, p)
 }
 
 // TestReconnects: what was on its way to a reader when the connection broke
@@ -273,10 +273,10 @@ func TestReconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	user, password := e.Credential(bus.RoleNode)
-	cfg := quick()
-	cfg.Reader = remote(t, e.URL(), nats.UserInfo(user, password))
-	p := open(t, dial(t, e), cfg)
-	l := tail(t, p)
+	cfg := quickConfig()
+	cfg.Reader = connectRemote(t, e.URL(), nats.UserInfo(user, password))
+	p := openPost(t, dialServer(t, e), cfg)
+	l := openTail(t, p)
 	const many = 10_000
 	var acked sync.WaitGroup
 	for i := range many {
@@ -294,8 +294,8 @@ func TestReconnects(t *testing.T) {
 		}
 	}
 	acked.Wait()
-	l.finish(t, p)
-	l.same(t, p)
+	l.finishLogs(t, p)
+	l.compareStore(t, p)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -312,11 +312,11 @@ func TestServerRestarts(t *testing.T) {
 	}
 	var current atomic.Pointer[embedded.Server]
 	current.Store(first)
-	nc := remote(t, first.URL(), nats.UserInfoHandler(func() (string, string) {
+	nc := connectRemote(t, first.URL(), nats.UserInfoHandler(func() (string, string) {
 		return current.Load().Credential(bus.RoleNode)
 	}))
-	p := open(t, nc, quick())
-	l := tail(t, p)
+	p := openPost(t, nc, quickConfig())
+	l := openTail(t, p)
 	const many = 2000
 	var acked sync.WaitGroup
 	for i := range many {
@@ -328,20 +328,20 @@ func TestServerRestarts(t *testing.T) {
 			acked.Done()
 		})
 		if i == many/2 {
-			current.Store(restart(t, current.Load()))
+			current.Store(restartServer(t, current.Load()))
 		}
 	}
 	acked.Wait()
-	l.finish(t, p)
-	l.same(t, p)
+	l.finishLogs(t, p)
+	l.compareStore(t, p)
 	nc.Close()
 	if err := current.Load().Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// restart stops a server and starts it again in its place.
-func restart(t *testing.T, e *embedded.Server) *embedded.Server {
+// restartServer stops a server and starts it again in its place.
+func restartServer(t *testing.T, e *embedded.Server) *embedded.Server {
 	t.Helper()
 	var port int
 	if _, err := fmt.Sscanf(e.URL(), "nats://127.0.0.1:%d", &port); err != nil {
@@ -361,8 +361,8 @@ func restart(t *testing.T, e *embedded.Server) *embedded.Server {
 	}
 }
 
-// remote connects over TCP and keeps on trying.
-func remote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
+// connectRemote connects over TCP and keeps on trying.
+func connectRemote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	ended := make(chan struct{})
 	options = append(options, nats.ClosedHandler(func(*nats.Conn) { close(ended) }),
@@ -384,12 +384,12 @@ func remote(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 //
 //behaviour:shows F3
 func TestNobodyStores(t *testing.T) {
-	_, nc := serve(t)
-	cfg := quick()
+	_, nc := serveTest(t)
+	cfg := quickConfig()
 	told := make(chan jetstream.Stall, 4)
 	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, cfg.RetryAfter
-	p := open(t, nc, cfg)
-	js := manage(t, nc)
+	p := openPost(t, nc, cfg)
+	js := serverAPI(t, nc)
 	var configs []native.StreamConfig
 	for n := range 2 {
 		name := names.Names{}.BoxStream("default", n)
@@ -439,7 +439,7 @@ func TestNobodyStores(t *testing.T) {
 	if s := <-told; !s.Since.IsZero() || len(told) > 0 {
 		t.Errorf("%+v, and %d more", s, len(told))
 	}
-	if got := stored(t, p, "run.a"); len(got) == 0 || got[0] != "kept" {
+	if got := storedEntries(t, p, "run.a"); len(got) == 0 || got[0] != "kept" {
 		t.Error(got)
 	}
 }
@@ -460,7 +460,7 @@ func TestABusyServerIsNoRefusal(t *testing.T) {
 	if !s.ReadyForConnections(patience) {
 		t.Fatal("the server does not start")
 	}
-	p := open(t, remote(t, s.ClientURL()), quick())
+	p := openPost(t, connectRemote(t, s.ClientURL()), quickConfig())
 	const many = 200
 	var acked sync.WaitGroup
 	for i := range many {
@@ -474,7 +474,7 @@ func TestABusyServerIsNoRefusal(t *testing.T) {
 	}
 	acked.Wait()
 	all := map[string]bool{}
-	for _, data := range stored(t, p, "run.a") {
+	for _, data := range storedEntries(t, p, "run.a") {
 		all[data] = true
 	}
 	if len(all) != many {
@@ -483,9 +483,9 @@ func TestABusyServerIsNoRefusal(t *testing.T) {
 }
 
 func TestCloseWithAppendsUnderWay(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
-	js := manage(t, nc)
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
+	js := serverAPI(t, nc)
 	for n := range 2 {
 		if err := js.DeleteStream(t.Context(), names.Names{}.BoxStream("default", n)); err != nil {
 			t.Fatal(err)
@@ -512,16 +512,16 @@ func TestCloseWithAppendsUnderWay(t *testing.T) {
 // TestSentAgain: with acknowledgements that never come in time, done is called
 // once, and the log holds at least one copy of each entry, in order of first.
 func TestSentAgain(t *testing.T) {
-	_, nc := serve(t)
-	cfg := quick()
+	_, nc := serveTest(t)
+	cfg := quickConfig()
 	cfg.RetryAfter = 10 * time.Microsecond
-	p := open(t, nc, cfg)
+	p := openPost(t, nc, cfg)
 	for i := range 200 {
-		put(t, p, "run.a", fmt.Sprint(i))
+		putEntry(t, p, "run.a", fmt.Sprint(i))
 	}
 	seen := map[string]bool{}
 	next := 0
-	for _, s := range stored(t, p, "run.a") {
+	for _, s := range storedEntries(t, p, "run.a") {
 		if !seen[s] {
 			if s != fmt.Sprint(next) {
 				t.Fatalf("%s instead of %d", s, next)
@@ -536,16 +536,16 @@ func TestSentAgain(t *testing.T) {
 }
 
 func TestFull(t *testing.T) {
-	_, nc := serve(t)
-	cfg := quick()
+	_, nc := serveTest(t)
+	cfg := quickConfig()
 	cfg.BytesMax = 200_000
 	told := make(chan jetstream.Stall, 4)
 	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, 50*time.Millisecond
 	cfg.RetryAfter = patience // no answer is late here
-	p := open(t, nc, cfg)
+	p := openPost(t, nc, cfg)
 	var err error
 	for range 100 {
-		if err = try(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); err != nil {
+		if err = tryPut(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); err != nil {
 			break
 		}
 	}
@@ -559,7 +559,7 @@ func TestFull(t *testing.T) {
 	// As long as it goes on refusing somebody is told, once, that there is no room, and
 	// then that there is.
 	for len(told) == 0 {
-		if err := try(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); !errors.Is(err, mailbox.ErrFull) {
+		if err := tryPut(t, p, t.Context(), "run.a", strings.Repeat("x", 10_000)); !errors.Is(err, mailbox.ErrFull) {
 			t.Fatal(err)
 		}
 	}
@@ -567,14 +567,14 @@ func TestFull(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// What is there stays there: a full log refuses, it does not forget.
-	if got := stored(t, p, "run.a"); len(got) == 0 {
+	if got := storedEntries(t, p, "run.a"); len(got) == 0 {
 		t.Error("nothing left")
 	}
 	for len(told) == 0 {
 		if err := p.Purge(t.Context(), "run.a", 0); err != nil {
 			t.Fatal(err)
 		}
-		put(t, p, "run.a", "again")
+		putEntry(t, p, "run.a", "again")
 	}
 	if s := <-told; !s.Since.IsZero() || len(told) > 0 {
 		t.Errorf("%+v, and %d more", s, len(told))

@@ -36,7 +36,7 @@ const (
 // deliver runs under mu, from the one goroutine of the subscription.
 type follower struct {
 	post    *Post
-	stream  *stream
+	stream  *poolStream
 	filter  []string
 	newest  bool // only the newest entry of each log
 	deliver func(mailbox.Message) (more bool)
@@ -54,33 +54,33 @@ type follower struct {
 	at     uint64
 }
 
-func (p *Post) follow(stream *stream, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
+func (p *Post) newFollower(stream *poolStream, filter []string, next uint64, deliver func(mailbox.Message) bool) *follower {
 	return &follower{
 		post: p, stream: stream, filter: filter, next: next, deliver: deliver,
 		broken: make(chan string, 1), done: make(chan struct{}),
 	}
 }
 
-// breaks makes the follower attach again.
-func (f *follower) breaks(why string) {
+// breakOff makes the follower attach again.
+func (f *follower) breakOff(why string) {
 	select {
 	case f.broken <- why:
 	default:
 	}
 }
 
-// attach creates a consumer from next on. Messages that the previous consumer still had in
+// attachConsumer creates a consumer from next on. Messages that the previous consumer still had in
 // flight are not delivered any more.
-func (f *follower) attach(ctx context.Context) error {
+func (f *follower) attachConsumer(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return nil
 	}
-	f.drop()
+	f.dropConsumer()
 	nc := f.post.cfg.Reader
 	inbox, name := nc.NewInbox()+"."+rand.Text(), nuid.Next()
-	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) { f.handle(name, m) })
+	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) { f.handleMessage(name, m) })
 	if err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
@@ -117,8 +117,8 @@ func (f *follower) attach(ctx context.Context) error {
 	return nil
 }
 
-// drop deletes the consumer. mu is held.
-func (f *follower) drop() {
+// dropConsumer deletes the consumer. mu is held.
+func (f *follower) dropConsumer() {
 	if f.sub == nil {
 		return
 	}
@@ -129,28 +129,28 @@ func (f *follower) drop() {
 	f.sub, f.name = nil, ""
 }
 
-// end stops the delivery, which has ended when end returns.
-func (f *follower) end() {
+// endDelivery stops the delivery, which has ended when end returns.
+func (f *follower) endDelivery() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true
-	f.drop()
+	f.dropConsumer()
 }
 
-// run attaches and stays attached until deliver wants no more messages, ctx ends or idle,
+// runUntil attaches and stays attached until deliver wants no more messages, ctx ends or idle,
 // which is called when no message arrived for a while, reports that the read is over. It
 // returns only the error of the first attach.
-func (f *follower) run(ctx context.Context, idle func(context.Context) bool) error {
-	defer f.end()
-	if err := f.attach(ctx); err != nil {
+func (f *follower) runUntil(ctx context.Context, idle func(context.Context) bool) error {
+	defer f.endDelivery()
+	if err := f.attachConsumer(ctx); err != nil {
 		return err
 	}
-	return f.stay(ctx, idle)
+	return f.stayAttached(ctx, idle)
 }
 
-func (f *follower) stay(ctx context.Context, idle func(context.Context) bool) error {
-	f.post.join(f)
-	defer f.post.leave(f)
+func (f *follower) stayAttached(ctx context.Context, idle func(context.Context) bool) error {
+	f.post.addFollower(f)
+	defer f.post.removeFollower(f)
 	beat := time.NewTicker(f.post.cfg.Heartbeat)
 	defer beat.Stop()
 	again := time.NewTimer(0)
@@ -184,7 +184,7 @@ func (f *follower) stay(ctx context.Context, idle func(context.Context) bool) er
 		}
 		missed = 0
 		f.post.cfg.Logger.Warn("reader attaches anew", "stream", f.stream.CachedInfo().Config.Name, "why", why)
-		if err := f.attach(ctx); err != nil {
+		if err := f.attachConsumer(ctx); err != nil {
 			f.post.cfg.Logger.Warn("reader cannot attach", "error", err)
 			again.Reset(attachPause)
 		}
@@ -199,10 +199,10 @@ func (f *follower) wasActive() bool {
 	return active
 }
 
-// drained reports whether no message arrived since the previous call, and the consumer has
+// isDrained reports whether no message arrived since the previous call, and the consumer has
 // sent none that was not seen. The consumer's count of pending messages proves nothing,
 // because it includes corrupt ones.
-func (f *follower) drained(ctx context.Context) bool {
+func (f *follower) isDrained(ctx context.Context) bool {
 	f.mu.Lock()
 	name, seen, still := f.name, f.seen, f.asked == f.name && f.at == f.seen
 	f.asked, f.at = f.name, f.seen
@@ -214,20 +214,20 @@ func (f *follower) drained(ctx context.Context) bool {
 	return err == nil && c.CachedInfo().Delivered.Consumer <= seen // otherwise the follower attaches again
 }
 
-func (p *Post) join(f *follower) {
+func (p *Post) addFollower(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers[f] = struct{}{}
 }
 
-func (p *Post) leave(f *follower) {
+func (p *Post) removeFollower(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.readers, f)
 }
 
-// handle handles a message that the consumer called name sends.
-func (f *follower) handle(name string, m *nats.Msg) {
+// handleMessage handles a message that the consumer called name sends.
+func (f *follower) handleMessage(name string, m *nats.Msg) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended || name != f.name {
@@ -237,12 +237,12 @@ func (f *follower) handle(name string, m *nats.Msg) {
 	// A stored message has a reply subject of its own kind; any other message is from the
 	// server. Headers prove nothing: a stored message may have any.
 	if !strings.HasPrefix(m.Reply, "$JS.ACK.") {
-		f.control(m)
+		f.handleControl(m)
 		return
 	}
 	stamp, err := parseStamp(m.Reply)
 	if err != nil || stamp.consumer != f.seen+1 {
-		f.breaks("gap")
+		f.breakOff("gap")
 		f.name = "" // ignore further messages of this consumer
 		return
 	}
@@ -251,7 +251,7 @@ func (f *follower) handle(name string, m *nats.Msg) {
 		return // a consumer on a lagging follower starts early
 	}
 	f.next = stamp.stream + 1
-	at, ok := f.stream.pool.log(m.Subject)
+	at, ok := f.stream.pool.parseSubject(m.Subject)
 	if !ok {
 		// The subject is not that of a log: the entry would break the order of the address it
 		// names.
@@ -264,14 +264,14 @@ func (f *follower) handle(name string, m *nats.Msg) {
 	}
 }
 
-// control handles heartbeats and flow control. mu is held.
-func (f *follower) control(m *nats.Msg) {
+// handleControl handles heartbeats and flow control. mu is held.
+func (f *follower) handleControl(m *nats.Msg) {
 	answer := m.Reply
 	if answer == "" {
 		answer = m.Header.Get(headerStalled)
 		last, err := strconv.ParseUint(m.Header.Get(headerLastConsumer), 10, 64)
 		if err == nil && last != f.seen {
-			f.breaks("gap at the end")
+			f.breakOff("gap at the end")
 			f.name = ""
 			return
 		}
@@ -282,15 +282,15 @@ func (f *follower) control(m *nats.Msg) {
 	}
 }
 
-// stamp is the store's metadata of a message.
-type stamp struct {
+// messageStamp is the store's metadata of a message.
+type messageStamp struct {
 	stream, consumer uint64
 	at               int64 // nanoseconds
 }
 
 // parseStamp reads the reply subject of a stored message:
 // $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
-func parseStamp(reply string) (stamp, error) {
+func parseStamp(reply string) (messageStamp, error) {
 	const first, least, domains = 5, 9, 2
 	var field [12]string
 	n := 0
@@ -305,7 +305,7 @@ func parseStamp(reply string) (stamp, error) {
 	if n > least {
 		at += domains
 	}
-	var s stamp
+	var s messageStamp
 	var err error
 	for i, to := range []*uint64{&s.stream, &s.consumer, nil} {
 		if to == nil {
@@ -314,7 +314,7 @@ func parseStamp(reply string) (stamp, error) {
 			*to, err = strconv.ParseUint(field[at+i], 10, 64)
 		}
 		if err != nil {
-			return stamp{}, fmt.Errorf("jetstream: reply %q: %w", reply, err)
+			return messageStamp{}, fmt.Errorf("jetstream: reply %q: %w", reply, err)
 		}
 	}
 	return s, nil

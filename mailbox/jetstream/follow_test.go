@@ -47,7 +47,7 @@ func TestHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := []uint64{}
 			p := &Post{cfg: Config{Logger: slog.New(slog.DiscardHandler), Names: names.Names{}}}
-			f := &follower{post: p, stream: &stream{pool: &pool{post: p, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
+			f := &follower{post: p, stream: &poolStream{pool: &streamPool{post: p, name: "default", shards: 4}}, next: 5, name: "c", broken: make(chan string, 1), done: make(chan struct{})}
 			f.deliver = func(m mailbox.Message) bool {
 				if m.At != 1700000000123 || m.To != "run.a" || string(m.Data) != fmt.Sprint(m.Place) {
 					t.Errorf("%+v", m)
@@ -56,9 +56,9 @@ func TestHandle(t *testing.T) {
 				return true
 			}
 			for _, m := range c.in {
-				f.handle("c", m)
+				f.handleMessage("c", m)
 			}
-			f.handle("another", fromStore("another", 100, len(got)+1))
+			f.handleMessage("another", fromStore("another", 100, len(got)+1))
 			if fmt.Sprint(got) != c.want || (len(f.broken) > 0) != c.broken {
 				t.Errorf("delivered %v, broken: %v", got, len(f.broken) > 0)
 			}
@@ -84,11 +84,11 @@ func TestWhatPassesIsSentAgain(t *testing.T) {
 		`{"error":{"code":400,"err_code":10060,"description":"other stream"}}`:            ErrRefused,
 	} {
 		data = strings.TrimSuffix(data, "}") + `,"stream":"X","seq":0}`
-		if _, err := from.parse(&nats.Msg{Data: []byte(data)}); !errors.Is(err, want) {
+		if _, err := from.parseAck(&nats.Msg{Data: []byte(data)}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", data, err, want)
 		}
 	}
-	if _, err := from.parse(&nats.Msg{Header: nats.Header{"Status": {"503"}}}); !errors.Is(err, errLater) {
+	if _, err := from.parseAck(&nats.Msg{Header: nats.Header{"Status": {"503"}}}); !errors.Is(err, errLater) {
 		t.Errorf("no responders: %v", err)
 	}
 }

@@ -33,8 +33,8 @@ var forgeries = []string{
 // that waits for it. The append waits on, and ends with the truth once the stream
 // is back.
 func TestAttackForgedAckIsIgnored(t *testing.T) {
-	e, nc := serve(t)
-	p := open(t, nc, jetstream.Config{Pool: "a", Shards: 1, Streams: 1, BytesMax: 64 << 20, RetryAfter: 200 * time.Millisecond})
+	e, nc := serveTest(t)
+	p := openPost(t, nc, jetstream.Config{Pool: "a", Shards: 1, Streams: 1, BytesMax: 64 << 20, RetryAfter: 200 * time.Millisecond})
 	js, err := native.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range []bus.Role{bus.RoleObserver, bus.RoleClient, bus.RoleService, bus.RoleNode} {
-		forge(t, e, role, m.Reply, name)
+		sendForgeries(t, e, role, m.Reply, name)
 	}
 	if err := nc.Flush(); err != nil { // what was forged is on its way to the appender
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the append does not end")
 	}
-	if all := stored(t, p, "run.agent"); len(all) == 0 || all[0] != "entry" {
+	if all := storedEntries(t, p, "run.agent"); len(all) == 0 || all[0] != "entry" {
 		t.Errorf("acknowledged, and not stored: %q", all)
 	}
 	if n := p.ForgedAcks(); n < uint64(len(forgeries)) {
@@ -87,8 +87,8 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 	}
 }
 
-// forge sends all forgeries to an inbox, and true acknowledgements to tokens beside.
-func forge(t *testing.T, e *embedded.Server, role bus.Role, inbox, stream string) {
+// sendForgeries sends all forgeries to an inbox, and true acknowledgements to tokens beside.
+func sendForgeries(t *testing.T, e *embedded.Server, role bus.Role, inbox, stream string) {
 	t.Helper()
 	nc, err := e.Connect(role, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 // Heads implements mailbox.Store: one consumer per stream that delivers the
 // newest entry of each subject, and the leader's count of subjects after it.
 func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
-	pools, err := p.all(ctx)
+	pools, err := p.allPools(ctx)
 	if err != nil {
 		return err
 	}
 	for _, pl := range pools {
 		for _, s := range pl.streams {
-			if err := s.heads(ctx, p.cfg.Names.Boxes(), each); err != nil {
+			if err := s.eachHead(ctx, p.cfg.Names.Boxes(), each); err != nil {
 				return fmt.Errorf("jetstream: heads: %w", err)
 			}
 		}
@@ -28,19 +28,19 @@ func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
 
 // HeadsOf is Heads for the logs of some shards of a pool.
 func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func(mailbox.Head) error) error {
-	pl, err := p.pool(ctx, p.within(name))
+	pl, err := p.openPool(ctx, p.addressPool(name))
 	if err != nil {
 		return err
 	}
 	for _, s := range shards {
-		if err := pl.streams[s%len(pl.streams)].heads(ctx, p.cfg.Names.BoxShard(name, s), each); err != nil {
+		if err := pl.streams[s%len(pl.streams)].eachHead(ctx, p.cfg.Names.BoxShard(name, s), each); err != nil {
 			return fmt.Errorf("jetstream: heads of shard %d of pool %s: %w", s, name, err)
 		}
 	}
 	return nil
 }
 
-func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Head) error) error {
+func (s *poolStream) eachHead(ctx context.Context, filter string, each func(mailbox.Head) error) error {
 	end, err := s.lastOf(ctx, filter)
 	if err == nil && end == 0 {
 		end, err = s.endOfWhatIsThere(ctx, filter)
@@ -49,17 +49,17 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 		return err
 	}
 	newest := map[mailbox.Address]mailbox.Message{}
-	f := s.pool.post.follow(s, []string{filter}, 1, func(m mailbox.Message) bool {
+	f := s.pool.post.newFollower(s, []string{filter}, 1, func(m mailbox.Message) bool {
 		newest[m.To] = m
 		return m.Place < end
 	})
 	f.newest = true
-	err = f.run(ctx, func(ctx context.Context) bool {
-		if f.first() > end { // the last subject is not that of a log
+	err = f.runUntil(ctx, func(ctx context.Context) bool {
+		if f.firstPlace() > end { // the last subject is not that of a log
 			return true
 		}
 		last, err := s.lastOf(ctx, filter)
-		return err == nil && last < end && f.drained(ctx) // the last entry was purged, or is corrupt
+		return err == nil && last < end && f.isDrained(ctx) // the last entry was purged, or is corrupt
 	})
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 		return err
 	}
 	for subject, n := range info.State.Subjects {
-		at, ok := s.pool.log(subject)
+		at, ok := s.pool.parseSubject(subject)
 		if !ok {
 			continue // not the subject of a log
 		}
@@ -84,16 +84,16 @@ func (s *stream) heads(ctx context.Context, filter string, each func(mailbox.Hea
 
 // endOfWhatIsThere returns the end of a stream that holds entries under a filter, although
 // the leader finds no last one, because that one is corrupt. 0: there are no entries.
-func (s *stream) endOfWhatIsThere(ctx context.Context, filter string) (uint64, error) {
-	count, end, err := s.count(ctx, filter)
+func (s *poolStream) endOfWhatIsThere(ctx context.Context, filter string) (uint64, error) {
+	count, end, err := s.countEntries(ctx, filter)
 	if err != nil || count == 0 {
 		return 0, err
 	}
 	return end, nil
 }
 
-// first is the place of the first message not yet delivered.
-func (f *follower) first() uint64 {
+// firstPlace is the place of the first message not yet delivered.
+func (f *follower) firstPlace() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.next

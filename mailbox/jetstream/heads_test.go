@@ -13,12 +13,12 @@ import (
 // The heads of some shards are those of their logs, whatever lies on subjects
 // that are nobody's log.
 func TestHeadsOfShards(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
 	want := map[int]map[mailbox.Address]uint64{}
 	for i := range 60 {
 		at := mailbox.At(fmt.Sprintf("r%d", i%7), fmt.Sprintf("a%d", i%10))
-		put(t, p, at, fmt.Sprint(i))
+		putEntry(t, p, at, fmt.Sprint(i))
 		shard := mailbox.Shard(at, p.Shards())
 		if want[shard] == nil {
 			want[shard] = map[mailbox.Address]uint64{}
@@ -31,7 +31,7 @@ func TestHeadsOfShards(t *testing.T) {
 			astray = mailbox.At("astray", fmt.Sprintf("a%d", i))
 		}
 		subject := strings.Replace(names.Names{}.BoxShard("default", shard), "*.*", string(astray), 1)
-		if _, err := manage(t, nc).Publish(t.Context(), subject, []byte("astray")); err != nil {
+		if _, err := serverAPI(t, nc).Publish(t.Context(), subject, []byte("astray")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -78,7 +78,7 @@ type Config struct {
 	Shards, Streams int
 }
 
-func (c *Config) fill(nc *nats.Conn) error {
+func (c *Config) fillDefaults(nc *nats.Conn) error {
 	if c.APIPrefix == "" {
 		c.APIPrefix = jetstream.DefaultAPIPrefix
 	}
@@ -122,7 +122,7 @@ func (c *Config) fill(nc *nats.Conn) error {
 type Post struct {
 	cfg  Config
 	js   jetstream.JetStream
-	base *pool
+	base *streamPool
 	out  *appender
 	// domain is the domain of the server's JetStream, which each acknowledgement names.
 	domain string
@@ -134,7 +134,7 @@ type Post struct {
 
 	mu      sync.Mutex
 	readers map[*follower]struct{}
-	pools   map[string]*pool // by the name that addresses have; "" is base
+	pools   map[string]*streamPool // by the name that addresses have; "" is base
 }
 
 var _ mailbox.Store = (*Post)(nil)
@@ -142,7 +142,7 @@ var _ mailbox.Store = (*Post)(nil)
 // Open creates the streams of a pool or checks those that exist, and returns a Post on them.
 // The caller keeps the connection, which must outlive the Post.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
-	if err := cfg.fill(nc); err != nil {
+	if err := cfg.fillDefaults(nc); err != nil {
 		return nil, err
 	}
 	// Everything but appends uses the connection of the reader: one connection must not
@@ -151,13 +151,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
-	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}, pools: map[string]*pool{}}
+	p := &Post{cfg: cfg, js: js, readers: map[*follower]struct{}{}, pools: map[string]*streamPool{}}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: open: domain of the server: %w", err)
 	}
 	p.domain = account.Domain
-	if p.base, err = p.make(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
+	if p.base, err = p.makePool(ctx, cfg.Pool, cfg.Shards, cfg.Streams); err != nil {
 		return nil, err
 	}
 	p.out, err = newAppender(nc, &p.cfg)
@@ -165,7 +165,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Post, error) {
 		return nil, fmt.Errorf("jetstream: open: %w", err)
 	}
 	p.closing, p.close = context.WithCancel(context.Background())
-	p.watch(nc)
+	p.watchConnection(nc)
 	return p, nil
 }
 
@@ -178,9 +178,9 @@ func (p *Post) Close() error {
 	return p.out.close()
 }
 
-// watch makes appends and readers continue as soon as a connection is back, instead of after
+// watchConnection makes appends and readers continue as soon as a connection is back, instead of after
 // their timeouts.
-func (p *Post) watch(nc *nats.Conn) {
+func (p *Post) watchConnection(nc *nats.Conn) {
 	back := nc.StatusChanged(nats.CONNECTED)
 	reader := p.cfg.Reader.StatusChanged(nats.CONNECTED)
 	p.running.Go(func() {
@@ -192,14 +192,14 @@ func (p *Post) watch(nc *nats.Conn) {
 				if !open {
 					return
 				}
-				p.out.again()
+				p.out.resendAll()
 			case _, open := <-reader:
 				if !open {
 					return
 				}
 				p.mu.Lock()
 				for f := range p.readers {
-					f.breaks("reconnected")
+					f.breakOff("reconnected")
 				}
 				p.mu.Unlock()
 			case <-p.closing.Done():
@@ -209,8 +209,8 @@ func (p *Post) watch(nc *nats.Conn) {
 	})
 }
 
-// refusal adds the remedy to the error of a stream that could not be created.
-func refusal(name string, err error) error {
+// creationError adds the remedy to the error of a stream that could not be created.
+func creationError(name string, err error) error {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && (api.ErrorCode == codeNoStorage || api.ErrorCode == codeNoResources) {
 		return fmt.Errorf("stream %s: %w: the server has less storage than the streams reserve; lower the retention size or give JetStream more: %w", name, mailbox.ErrFull, err)
@@ -218,8 +218,8 @@ func refusal(name string, err error) error {
 	return fmt.Errorf("stream %s: %w", name, err)
 }
 
-// fits checks that an existing stream has the required settings.
-func fits(want, got jetstream.StreamConfig) error {
+// checkSettings checks that an existing stream has the required settings.
+func checkSettings(want, got jetstream.StreamConfig) error {
 	for _, key := range []string{names.MetaShards, names.MetaStreams} {
 		if got.Metadata[key] != want.Metadata[key] {
 			return fmt.Errorf("%w: %s was made with %s=%q, this node has %q: the numbers are fixed for the life of a pool, so start the node with the old ones, or use another pool",
@@ -267,8 +267,8 @@ func (p *Post) Streams() int { return len(p.base.streams) }
 // guaranteed only after the earlier one's done. An append to a pool that does not exist waits
 // for it, as for a stream without a leader.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	if pl := p.known(to.Pool()); pl != nil {
-		p.append(ctx, pl, to, data, done)
+	if pl := p.knownPool(to.Pool()); pl != nil {
+		p.appendTo(ctx, pl, to, data, done)
 		return
 	}
 	if err := names.Token(to.Pool()); err != nil {
@@ -282,22 +282,22 @@ func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done
 		return
 	}
 	p.running.Go(func() {
-		pl, err := p.await(ctx, to.Pool())
+		pl, err := p.awaitPool(ctx, to.Pool())
 		if err != nil {
 			done(0, fmt.Errorf("jetstream: append to %s: %w", to, err))
 			return
 		}
-		p.append(ctx, pl, to, data, done)
+		p.appendTo(ctx, pl, to, data, done)
 	})
 }
 
-func (p *Post) append(ctx context.Context, pl *pool, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	subject, s, err := pl.home(to)
+func (p *Post) appendTo(ctx context.Context, pl *streamPool, to mailbox.Address, data []byte, done func(place uint64, err error)) {
+	subject, s, err := pl.homeOf(to)
 	if err != nil {
 		done(0, fmt.Errorf("jetstream: append: %w", err))
 		return
 	}
-	p.out.append(ctx, &s.acks, subject, data, done)
+	p.out.queueAppend(ctx, &s.acks, subject, data, done)
 }
 
 // ForgedAcks is how many messages arrived in the inbox of acknowledgements that no stream
@@ -310,7 +310,7 @@ func (p *Post) ForgedAcks() uint64 {
 
 // Room implements mailbox.Store: it returns the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
-	for _, pl := range p.opened() {
+	for _, pl := range p.openedPools() {
 		for _, s := range pl.streams {
 			info, err := s.Info(ctx)
 			if err != nil {

@@ -17,9 +17,9 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// serve starts a server of its own for a test; lazy, because no test here cuts
+// serveTest starts a server of its own for a test; lazy, because no test here cuts
 // the power.
-func serve(t testing.TB) (*embedded.Server, *nats.Conn) {
+func serveTest(t testing.TB) (*embedded.Server, *nats.Conn) {
 	t.Helper()
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
@@ -30,10 +30,10 @@ func serve(t testing.TB) (*embedded.Server, *nats.Conn) {
 			t.Error(err)
 		}
 	})
-	return e, dial(t, e)
+	return e, dialServer(t, e)
 }
 
-func dial(t testing.TB, e *embedded.Server, options ...nats.Option) *nats.Conn {
+func dialServer(t testing.TB, e *embedded.Server, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	ended := make(chan struct{})
 	options = append(options, nats.ClosedHandler(func(*nats.Conn) { close(ended) }))
@@ -48,7 +48,7 @@ func dial(t testing.TB, e *embedded.Server, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-func open(t testing.TB, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
+func openPost(t testing.TB, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
 	t.Helper()
 	p, err := jetstream.Open(t.Context(), nc, cfg)
 	if err != nil {
@@ -63,10 +63,10 @@ func open(t testing.TB, nc *nats.Conn, cfg jetstream.Config) *jetstream.Post {
 }
 
 func TestPost(t *testing.T) {
-	_, nc := serve(t)
+	_, nc := serveTest(t)
 	var pools atomic.Int64
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {
 		pool := fmt.Sprintf("p%d", pools.Add(1))
-		return open(t, nc, jetstream.Config{Pool: pool, BytesMax: 256 << 20})
+		return openPost(t, nc, jetstream.Config{Pool: pool, BytesMax: 256 << 20})
 	})
 }

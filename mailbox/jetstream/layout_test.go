@@ -16,10 +16,10 @@ import (
 )
 
 func TestLayout(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
-	put(t, p, "run.a", "x")
-	js := manage(t, nc)
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
+	putEntry(t, p, "run.a", "x")
+	js := serverAPI(t, nc)
 	s, err := js.Stream(t.Context(), "TROUPE_BOX_DEFAULT_1")
 	if err != nil {
 		t.Fatal(err)
@@ -30,12 +30,12 @@ func TestLayout(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	// The same again is fine; other numbers are not.
-	open(t, nc, quick())
+	openPost(t, nc, quickConfig())
 	for name, change := range map[string]func(*jetstream.Config){
 		"shards":  func(c *jetstream.Config) { c.Shards = 8 },
 		"streams": func(c *jetstream.Config) { c.Streams = 4 },
 	} {
-		cfg := quick()
+		cfg := quickConfig()
 		change(&cfg)
 		_, err := jetstream.Open(t.Context(), nc, cfg)
 		if !errors.Is(err, jetstream.ErrLayout) || !strings.Contains(err.Error(), name) {
@@ -46,7 +46,7 @@ func TestLayout(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jetstream.Open(t.Context(), nc, quick()); !errors.Is(err, jetstream.ErrLayout) || !strings.Contains(err.Error(), "holds troupe.box.default.1.*.*,") {
+	if _, err := jetstream.Open(t.Context(), nc, quickConfig()); !errors.Is(err, jetstream.ErrLayout) || !strings.Contains(err.Error(), "holds troupe.box.default.1.*.*,") {
 		t.Errorf("a subject less: %v", err)
 	}
 	c.Subjects = append(c.Subjects, "troupe.box.default.3.*.*")
@@ -54,13 +54,13 @@ func TestLayout(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jetstream.Open(t.Context(), nc, quick()); !errors.Is(err, jetstream.ErrLayout) {
+	if _, err := jetstream.Open(t.Context(), nc, quickConfig()); !errors.Is(err, jetstream.ErrLayout) {
 		t.Errorf("direct reads: %v", err)
 	}
 }
 
 func TestBadConfig(t *testing.T) {
-	_, nc := serve(t)
+	_, nc := serveTest(t)
 	for name, cfg := range map[string]jetstream.Config{
 		"pool":              {Pool: "a.b"},
 		"no streams":        {Shards: 4},
@@ -78,10 +78,10 @@ func TestBadConfig(t *testing.T) {
 }
 
 func TestBadAddress(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
 	for _, at := range []mailbox.Address{"", "run", "run.", ".a", "run.*", "run.>", "run.a.b", "Run.a", "run.a b"} {
-		if err := try(t, p, t.Context(), at, "x"); !errors.Is(err, names.ErrToken) {
+		if err := tryPut(t, p, t.Context(), at, "x"); !errors.Is(err, names.ErrToken) {
 			t.Errorf("append %q: %v", at, err)
 		}
 		if err := p.Read(t.Context(), at, 0, 0, nil); !errors.Is(err, names.ErrToken) {
@@ -102,10 +102,10 @@ func TestBadAddress(t *testing.T) {
 // TestForeignEntries: entries by other hands come as they are, headers and all,
 // but a subject that is nobody's log is nobody's mail.
 func TestForeignEntries(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
-	l := tail(t, p)
-	js := manage(t, nc)
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
+	l := openTail(t, p)
+	js := serverAPI(t, nc)
 	right := names.Names{}.BoxShard("default", mailbox.Shard("run.a", 4))
 	right = strings.Replace(right, "*.*", "run.a", 1)
 	wrong := fmt.Sprintf("troupe.box.default.%d.run.a", (mailbox.Shard("run.a", 4)+1)%4)
@@ -120,25 +120,25 @@ func TestForeignEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, p, "run.a", "last")
-	l.reach(t, 4)
+	putEntry(t, p, "run.a", "last")
+	l.awaitEntries(t, 4)
 	want := []string{"", "x", "\xdd\xff\xff\xff\xff", "last"}
-	if got := stored(t, p, "run.a"); !slices.Equal(got, want) {
+	if got := storedEntries(t, p, "run.a"); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	l.same(t, p)
+	l.compareStore(t, p)
 	if got, err := p.Addresses(t.Context(), ""); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
 func TestReadShard(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
 	want := map[int]int{}
 	for i := range 100 {
 		at := mailbox.At(fmt.Sprintf("r%d", i%3), fmt.Sprintf("a%d", i%10))
-		put(t, p, at, fmt.Sprint(i))
+		putEntry(t, p, at, fmt.Sprint(i))
 		want[mailbox.Shard(at, p.Shards())]++
 	}
 	for shard := range p.Shards() {
@@ -157,24 +157,24 @@ func TestReadShard(t *testing.T) {
 }
 
 func TestOwnReader(t *testing.T) {
-	e, nc := serve(t)
-	cfg := quick()
-	cfg.Reader = dial(t, e)
-	p := open(t, nc, cfg)
-	l := tail(t, p)
+	e, nc := serveTest(t)
+	cfg := quickConfig()
+	cfg.Reader = dialServer(t, e)
+	p := openPost(t, nc, cfg)
+	l := openTail(t, p)
 	for i := range 100 {
-		put(t, p, "run.a", fmt.Sprint(i))
+		putEntry(t, p, "run.a", fmt.Sprint(i))
 	}
-	l.reach(t, 100)
-	l.same(t, p)
+	l.awaitEntries(t, 100)
+	l.compareStore(t, p)
 }
 
 // TestPurgedWhileReading: a read of a log that goes away ends.
 func TestPurgedWhileReading(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, quick())
+	_, nc := serveTest(t)
+	p := openPost(t, nc, quickConfig())
 	for range 300 {
-		put(t, p, "run.a", strings.Repeat("x", 30_000))
+		putEntry(t, p, "run.a", strings.Repeat("x", 30_000))
 	}
 	seen := 0
 	err := p.Read(t.Context(), "run.a", 0, 0, func(mailbox.Message) error {

@@ -14,7 +14,7 @@ import (
 // for each stream whose shards are all held, otherwise one for each shard. Its methods may be
 // called from any goroutine, but not from deliver.
 type Part struct {
-	pool    *pool
+	pool    *streamPool
 	deliver func(mailbox.Message)
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -28,15 +28,15 @@ type Part struct {
 type partStream struct {
 	mu      sync.Mutex
 	from    map[int]uint64 // shard → the first place to deliver
-	readers map[int]*reader
+	readers map[int]*shardReader
 }
 
 // whole is the reader of all shards of a stream.
 const whole = -1
 
-// reader reads one shard or all of a stream. An earlier reader has delivered the entries
+// shardReader reads one shard or all of a stream. An earlier reader has delivered the entries
 // before a shard's place in from.
-type reader struct {
+type shardReader struct {
 	*follower
 	from  map[int]uint64
 	leave context.CancelFunc
@@ -45,14 +45,14 @@ type reader struct {
 // Part makes a tail of a pool that was opened. It reads nothing yet; it calls deliver like
 // Tail. It ends with ctx, with the Post, or by Close.
 func (p *Post) Part(ctx context.Context, name string, deliver func(mailbox.Message)) (*Part, error) {
-	pl, err := p.pool(ctx, p.within(name))
+	pl, err := p.openPool(ctx, p.addressPool(name))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Part{pool: pl, deliver: deliver, ctx: ctx, cancel: cancel, streams: make([]partStream, len(pl.streams))}
 	for n := range t.streams {
-		t.streams[n].from, t.streams[n].readers = map[int]uint64{}, map[int]*reader{}
+		t.streams[n].from, t.streams[n].readers = map[int]uint64{}, map[int]*shardReader{}
 	}
 	return t, nil
 }
@@ -70,7 +70,7 @@ func (t *Part) Add(ctx context.Context, shards ...int) error {
 	defer context.AfterFunc(t.ctx, cancel)() // Close waits for this call
 	var errs []error
 	for n, of := range t.byStream(shards) {
-		if err := t.add(ctx, n, of); err != nil {
+		if err := t.addShards(ctx, n, of); err != nil {
 			errs = append(errs, fmt.Errorf("jetstream: read shards %v: %w", of, err))
 		}
 	}
@@ -87,8 +87,8 @@ func (t *Part) byStream(shards []int) map[int][]int {
 	return by
 }
 
-// add begins to read shards of one stream.
-func (t *Part) add(ctx context.Context, n int, shards []int) error {
+// addShards begins to read shards of one stream.
+func (t *Part) addShards(ctx context.Context, n int, shards []int) error {
 	s := &t.streams[n]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *Part) add(ctx context.Context, n int, shards []int) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	last, err := t.pool.streams[n].last(ctx)
+	last, err := t.pool.streams[n].lastSequence(ctx)
 	if t.ctx.Err() != nil {
 		err = mailbox.ErrClosed
 	}
@@ -114,18 +114,18 @@ func (t *Part) add(ctx context.Context, n int, shards []int) error {
 	for _, shard := range fresh {
 		s.from[shard] = last + 1
 	}
-	t.arrange(n)
+	t.arrangeReaders(n)
 	return nil
 }
 
 // Remove stops reading shards: none of their entries is delivered after Remove returned.
 func (t *Part) Remove(shards ...int) {
 	for n, of := range t.byStream(shards) {
-		t.remove(n, of)
+		t.removeShards(n, of)
 	}
 }
 
-func (t *Part) remove(n int, shards []int) {
+func (t *Part) removeShards(n int, shards []int) {
 	s := &t.streams[n]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *Part) remove(n int, shards []int) {
 		}
 	}
 	if changed {
-		t.arrange(n)
+		t.arrangeReaders(n)
 	}
 }
 
@@ -167,17 +167,17 @@ func (t *Part) Readers() int {
 	return sum
 }
 
-// arrange starts and stops the readers of a stream so that they match its shards. The lock of
+// arrangeReaders starts and stops the readers of a stream so that they match its shards. The lock of
 // the stream is held.
-func (t *Part) arrange(n int) {
+func (t *Part) arrangeReaders(n int) {
 	s, names := &t.streams[n], t.pool.post.cfg.Names
-	all := len(s.from) == t.pool.of(n)
+	all := len(s.from) == t.pool.shardsOf(n)
 	for key, r := range s.readers {
 		_, still := s.from[key]
 		if key != whole && still && !all {
 			continue
 		}
-		next := r.stop()
+		next := r.stopReader()
 		delete(s.readers, key)
 		for shard, from := range r.from {
 			if _, read := s.from[shard]; read {
@@ -186,18 +186,18 @@ func (t *Part) arrange(n int) {
 		}
 	}
 	if all {
-		t.read(n, whole, names.Boxes(), maps.Clone(s.from))
+		t.startReader(n, whole, names.Boxes(), maps.Clone(s.from))
 		return
 	}
 	for shard, from := range s.from {
 		if s.readers[shard] == nil {
-			t.read(n, shard, names.BoxShard(t.pool.name, shard), map[int]uint64{shard: from})
+			t.startReader(n, shard, names.BoxShard(t.pool.name, shard), map[int]uint64{shard: from})
 		}
 	}
 }
 
-// read starts a reader. It delivers the same entries whether it attaches now or later.
-func (t *Part) read(n, key int, filter string, from map[int]uint64) {
+// startReader starts a reader. It delivers the same entries whether it attaches now or later.
+func (t *Part) startReader(n, key int, filter string, from map[int]uint64) {
 	next := uint64(0)
 	for _, place := range from {
 		if next == 0 || place < next {
@@ -205,30 +205,30 @@ func (t *Part) read(n, key int, filter string, from map[int]uint64) {
 		}
 	}
 	shards := t.pool.shards
-	f := t.pool.post.follow(t.pool.streams[n], []string{filter}, next, func(m mailbox.Message) bool {
+	f := t.pool.post.newFollower(t.pool.streams[n], []string{filter}, next, func(m mailbox.Message) bool {
 		if m.Place >= from[mailbox.Shard(m.To, shards)] {
 			t.deliver(m)
 		}
 		return true
 	})
 	ctx, leave := context.WithCancel(t.ctx)
-	t.streams[n].readers[key] = &reader{follower: f, from: from, leave: leave}
+	t.streams[n].readers[key] = &shardReader{follower: f, from: from, leave: leave}
 	t.ended.Go(func() {
-		defer f.end()
+		defer f.endDelivery()
 		defer leave()
-		if err := f.attach(ctx); err != nil && ctx.Err() == nil {
+		if err := f.attachConsumer(ctx); err != nil && ctx.Err() == nil {
 			t.pool.post.cfg.Logger.Warn("reader cannot attach", "error", err)
-			f.breaks("not attached")
+			f.breakOff("not attached")
 		}
 		// The reader ends with ctx or with the Post, and the caller knows of both.
-		_ = f.stay(ctx, nil)
+		_ = f.stayAttached(ctx, nil)
 	})
 }
 
-// stop ends a reader, and returns the first place of its stream that it did not deliver.
-func (r *reader) stop() uint64 {
+// stopReader ends a reader, and returns the first place of its stream that it did not deliver.
+func (r *shardReader) stopReader() uint64 {
 	r.leave()
-	r.end()
+	r.endDelivery()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next

@@ -40,7 +40,7 @@ func threeNodes(b *testing.B, mode string) {
 			b.Error(err)
 		}
 	})
-	connect := func() *nats.Conn { return over(b, e) }
+	connect := func() *nats.Conn { return dialLoopback(b, e) }
 	var heard atomic.Int64
 	var readers []*nats.Conn
 	for n := range benchNodes {
@@ -49,7 +49,7 @@ func threeNodes(b *testing.B, mode string) {
 		}
 		reader := connect()
 		readers = append(readers, reader)
-		p := open(b, connect(), jetstream.Config{Reader: reader})
+		p := openPost(b, connect(), jetstream.Config{Reader: reader})
 		deliver := func(mailbox.Message) { heard.Add(1) }
 		if mode == "all" {
 			stop, err := p.Tail(b.Context(), deliver)
@@ -70,7 +70,7 @@ func threeNodes(b *testing.B, mode string) {
 			}
 		}
 	}
-	w := open(b, connect(), jetstream.Config{})
+	w := openPost(b, connect(), jetstream.Config{})
 	read := func() (bytes float64) {
 		for _, nc := range readers {
 			bytes += float64(nc.Stats().InBytes)
@@ -97,8 +97,8 @@ func threeNodes(b *testing.B, mode string) {
 	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// over connects over the loopback, as a node on another machine would.
-func over(b *testing.B, e *embedded.Server) *nats.Conn {
+// dialLoopback connects over the loopback, as a node on another machine would.
+func dialLoopback(b *testing.B, e *embedded.Server) *nats.Conn {
 	user, password := e.Credential(bus.RoleNode)
 	nc, err := bus.Connect(bus.Options{Servers: e.URL(), User: user, Password: password})
 	if err != nil {

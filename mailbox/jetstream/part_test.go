@@ -13,41 +13,41 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// heard is what a Part delivered, by address.
-type heard struct {
+// heardEntries is what a Part delivered, by address.
+type heardEntries struct {
 	mu sync.Mutex
 	by map[mailbox.Address][]uint64
 	n  int
 }
 
-func (h *heard) take(m mailbox.Message) {
+func (h *heardEntries) recordEntry(m mailbox.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.by[m.To] = append(h.by[m.To], m.Place)
 	h.n++
 }
 
-func (h *heard) places(at mailbox.Address) []uint64 {
+func (h *heardEntries) placesOf(at mailbox.Address) []uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.by[at])
 }
 
-// await waits until the last place that was delivered of an address is this one.
-func (h *heard) await(t *testing.T, at mailbox.Address, place uint64) {
+// awaitPlace waits until the last place that was delivered of an address is this one.
+func (h *heardEntries) awaitPlace(t *testing.T, at mailbox.Address, place uint64) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
-		if list := h.places(at); len(list) > 0 && list[len(list)-1] >= place {
+		if list := h.placesOf(at); len(list) > 0 && list[len(list)-1] >= place {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: place %d was never delivered: %v", at, place, h.places(at))
+			t.Fatalf("%s: place %d was never delivered: %v", at, place, h.placesOf(at))
 		}
 	}
 }
@@ -69,8 +69,8 @@ func inShards(shards int) []mailbox.Address {
 // one for a stream that is held whole and one for each shard otherwise, and no
 // entry of a shard that stays is lost, doubled or put out of order.
 func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, jetstream.Config{Shards: 6, Streams: 2})
+	_, nc := serveTest(t)
+	p := openPost(t, nc, jetstream.Config{Shards: 6, Streams: 2})
 	addresses := inShards(6)
 	put := func(shard int) uint64 {
 		place, err := mailbox.Put(t.Context(), p, addresses[shard], []byte("x"))
@@ -79,8 +79,8 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 		}
 		return place
 	}
-	h := &heard{by: map[mailbox.Address][]uint64{}}
-	part, err := p.Part(t.Context(), "default", h.take)
+	h := &heardEntries{by: map[mailbox.Address][]uint64{}}
+	part, err := p.Part(t.Context(), "default", h.recordEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 	} {
 		for _, s := range step.remove {
 			if held[s] {
-				h.await(t, addresses[s], want[s][len(want[s])-1]) // what is on the way when it ends is not delivered
+				h.awaitPlace(t, addresses[s], want[s][len(want[s])-1]) // what is on the way when it ends is not delivered
 			}
 		}
 		part.Remove(step.remove...)
@@ -131,8 +131,8 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 		}
 	}
 	for s, at := range addresses {
-		h.await(t, at, want[s][len(want[s])-1])
-		if got := h.places(at); !slices.Equal(got, want[s]) {
+		h.awaitPlace(t, at, want[s][len(want[s])-1])
+		if got := h.placesOf(at); !slices.Equal(got, want[s]) {
 			t.Errorf("shard %d: %v, want %v", s, got, want[s])
 		}
 	}
@@ -141,11 +141,11 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 // TestAPartLosesNothingWhileItsReadersChange: entries come without a pause
 // while another shard of the stream comes and goes.
 func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, jetstream.Config{Shards: 2, Streams: 1})
+	_, nc := serveTest(t)
+	p := openPost(t, nc, jetstream.Config{Shards: 2, Streams: 1})
 	addresses := inShards(2)
-	h := &heard{by: map[mailbox.Address][]uint64{}}
-	part, err := p.Part(t.Context(), "default", h.take)
+	h := &heardEntries{by: map[mailbox.Address][]uint64{}}
+	part, err := p.Part(t.Context(), "default", h.recordEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
 			part.Remove(1)
 		}
 	}
-	h.await(t, addresses[0], want[len(want)-1])
-	if got := h.places(addresses[0]); !slices.Equal(got, want) {
+	h.awaitPlace(t, addresses[0], want[len(want)-1])
+	if got := h.placesOf(addresses[0]); !slices.Equal(got, want) {
 		t.Errorf("%d delivered of %d", len(got), len(want))
 	}
 }
@@ -182,8 +182,8 @@ func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
 // TestAPartThatCloses: leases still come and go while a node ends. What is asked
 // of a Part after its Close starts nothing, and Close waits for all that runs.
 func TestAPartThatCloses(t *testing.T) {
-	_, nc := serve(t)
-	p := open(t, nc, jetstream.Config{Shards: 6, Streams: 2})
+	_, nc := serveTest(t)
+	p := openPost(t, nc, jetstream.Config{Shards: 6, Streams: 2})
 	for range 30 {
 		part, err := p.Part(t.Context(), "", func(mailbox.Message) {})
 		if err != nil {

@@ -18,28 +18,28 @@ import (
 // ErrNoPool says that a pool has no streams.
 var ErrNoPool = errors.New("jetstream: there is no such pool")
 
-// pool holds the streams of a pool that was opened.
-type pool struct {
+// streamPool holds the streams of a pool that was opened.
+type streamPool struct {
 	post    *Post
 	name    string // in subjects
 	within  string // in addresses: "" for the base pool
 	shards  int
-	streams []*stream
+	streams []*poolStream
 }
 
-// stream is one stream of a pool.
-type stream struct {
+// poolStream is one stream of a pool.
+type poolStream struct {
 	jetstream.Stream
-	pool *pool
-	acks acker // of the appends to it
+	pool *streamPool
+	acks ackParser // of the appends to it
 }
 
 // Make creates the streams of a pool, or opens existing ones, whose numbers of shards and
 // streams then apply. It returns the number of shards.
 func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int, error) {
-	pl, err := p.pool(ctx, p.within(name))
+	pl, err := p.openPool(ctx, p.addressPool(name))
 	if errors.Is(err, ErrNoPool) {
-		pl, err = p.make(ctx, name, shards, streams)
+		pl, err = p.makePool(ctx, name, shards, streams)
 	}
 	if err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func (p *Post) Make(ctx context.Context, name string, shards, streams int) (int,
 
 // Pool opens an existing pool, and returns the number of its shards.
 func (p *Post) Pool(ctx context.Context, name string) (shards int, err error) {
-	pl, err := p.pool(ctx, p.within(name))
+	pl, err := p.openPool(ctx, p.addressPool(name))
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +58,7 @@ func (p *Post) Pool(ctx context.Context, name string) (shards int, err error) {
 
 // Pools lists the pools on the server by their names.
 func (p *Post) Pools(ctx context.Context) ([]string, error) {
-	all, err := p.all(ctx)
+	all, err := p.allPools(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,32 +70,32 @@ func (p *Post) Pools(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// within is the name of a pool in addresses.
-func (p *Post) within(name string) string {
+// addressPool is the name of a pool in addresses.
+func (p *Post) addressPool(name string) string {
 	if name == p.cfg.Pool {
 		return ""
 	}
 	return name
 }
 
-// make creates the streams of a pool with these numbers, or checks that existing ones have
+// makePool creates the streams of a pool with these numbers, or checks that existing ones have
 // them.
-func (p *Post) make(ctx context.Context, name string, shards, streams int) (*pool, error) {
-	pl := &pool{post: p, name: name, within: p.within(name), shards: shards}
+func (p *Post) makePool(ctx context.Context, name string, shards, streams int) (*streamPool, error) {
+	pl := &streamPool{post: p, name: name, within: p.addressPool(name), shards: shards}
 	if err := names.Token(name); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
 	for n := range streams {
-		s, err := pl.stream(ctx, n, streams)
+		s, err := pl.openStream(ctx, n, streams)
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: open pool %s: %w", name, err)
 		}
-		pl.streams = append(pl.streams, &stream{s, pl, newAcker(s.CachedInfo().Config.Name, p.domain)})
+		pl.streams = append(pl.streams, &poolStream{s, pl, newAcker(s.CachedInfo().Config.Name, p.domain)})
 	}
-	return p.keep(pl), nil
+	return p.keepPool(pl), nil
 }
 
-func (p *Post) keep(pl *pool) *pool {
+func (p *Post) keepPool(pl *streamPool) *streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.pools[pl.within]; known != nil {
@@ -105,28 +105,28 @@ func (p *Post) keep(pl *pool) *pool {
 	return pl
 }
 
-// known returns a pool that was opened, by its name in addresses.
-func (p *Post) known(within string) *pool {
+// knownPool returns a pool that was opened, by its name in addresses.
+func (p *Post) knownPool(within string) *streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pools[within]
 }
 
-func (p *Post) opened() []*pool {
+func (p *Post) openedPools() []*streamPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*pool, 0, len(p.pools))
+	list := make([]*streamPool, 0, len(p.pools))
 	for _, pl := range p.pools {
 		list = append(list, pl)
 	}
-	slices.SortFunc(list, func(a, b *pool) int { return strings.Compare(a.within, b.within) })
+	slices.SortFunc(list, func(a, b *streamPool) int { return strings.Compare(a.within, b.within) })
 	return list
 }
 
-// pool opens a pool by its name in addresses. The streams record how many shards the pool
+// openPool opens a pool by its name in addresses. The streams record how many shards the pool
 // has.
-func (p *Post) pool(ctx context.Context, within string) (*pool, error) {
-	if pl := p.known(within); pl != nil {
+func (p *Post) openPool(ctx context.Context, within string) (*streamPool, error) {
+	if pl := p.knownPool(within); pl != nil {
 		return pl, nil
 	}
 	if err := names.Token(within); err != nil {
@@ -145,16 +145,16 @@ func (p *Post) pool(ctx context.Context, within string) (*pool, error) {
 	if shards < 1 || streams < 1 || streams > shards {
 		return nil, fmt.Errorf("%w: %s was made with %q shards and %q streams", ErrLayout, s.CachedInfo().Config.Name, meta[names.MetaShards], meta[names.MetaStreams])
 	}
-	return p.make(ctx, within, shards, streams)
+	return p.makePool(ctx, within, shards, streams)
 }
 
 // poolPause is the pause before the next look for a missing pool.
 const poolPause = time.Second
 
-// await returns the pool as soon as it exists.
-func (p *Post) await(ctx context.Context, within string) (*pool, error) {
+// awaitPool returns the pool as soon as it exists.
+func (p *Post) awaitPool(ctx context.Context, within string) (*streamPool, error) {
 	for {
-		pl, err := p.pool(ctx, within)
+		pl, err := p.openPool(ctx, within)
 		if err == nil {
 			return pl, nil
 		}
@@ -169,8 +169,8 @@ func (p *Post) await(ctx context.Context, within string) (*pool, error) {
 	}
 }
 
-// all returns the pools on the server, the base pool first.
-func (p *Post) all(ctx context.Context) ([]*pool, error) {
+// allPools returns the pools on the server, the base pool first.
+func (p *Post) allPools(ctx context.Context) ([]*streamPool, error) {
 	if p.cfg.Others {
 		list := p.js.StreamNames(ctx, jetstream.WithStreamListSubject(p.cfg.Names.Boxes()))
 		for name := range list.Name() {
@@ -178,7 +178,7 @@ func (p *Post) all(ctx context.Context) ([]*pool, error) {
 			if !ok {
 				continue
 			}
-			if _, err := p.pool(ctx, p.within(pool)); err != nil && !errors.Is(err, ErrNoPool) {
+			if _, err := p.openPool(ctx, p.addressPool(pool)); err != nil && !errors.Is(err, ErrNoPool) {
 				return nil, err
 			}
 		}
@@ -186,10 +186,10 @@ func (p *Post) all(ctx context.Context) ([]*pool, error) {
 			return nil, fmt.Errorf("jetstream: list the pools: %w", err)
 		}
 	}
-	return p.opened(), nil
+	return p.openedPools(), nil
 }
 
-func (pl *pool) config(n, streams int) jetstream.StreamConfig {
+func (pl *streamPool) streamConfig(n, streams int) jetstream.StreamConfig {
 	cfg := &pl.post.cfg
 	c := jetstream.StreamConfig{
 		Name:        cfg.Names.BoxStream(pl.name, n),
@@ -211,9 +211,9 @@ func (pl *pool) config(n, streams int) jetstream.StreamConfig {
 	return c
 }
 
-// stream returns the n-th stream, which it creates if necessary.
-func (pl *pool) stream(ctx context.Context, n, streams int) (jetstream.Stream, error) {
-	js, want := pl.post.js, pl.config(n, streams)
+// openStream returns the n-th stream, which it creates if necessary.
+func (pl *streamPool) openStream(ctx context.Context, n, streams int) (jetstream.Stream, error) {
+	js, want := pl.post.js, pl.streamConfig(n, streams)
 	s, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, want)
@@ -222,20 +222,20 @@ func (pl *pool) stream(ctx context.Context, n, streams int) (jetstream.Stream, e
 		}
 	}
 	if err != nil {
-		return nil, refusal(want.Name, err)
+		return nil, creationError(want.Name, err)
 	}
-	return s, fits(want, s.CachedInfo().Config)
+	return s, checkSettings(want, s.CachedInfo().Config)
 }
 
-// home returns the subject and the stream of an address.
-func (pl *pool) home(at mailbox.Address) (subject string, s *stream, err error) {
+// homeOf returns the subject and the stream of an address.
+func (pl *streamPool) homeOf(at mailbox.Address) (subject string, s *poolStream, err error) {
 	shard := mailbox.Shard(at, pl.shards)
 	subject, err = pl.post.cfg.Names.Box(pl.name, shard, at)
 	return subject, pl.streams[shard%len(pl.streams)], err
 }
 
-// log parses the subject of a log; ok is false if the subject is not that of a log.
-func (pl *pool) log(subject string) (at mailbox.Address, ok bool) {
+// parseSubject parses the subject of a log; ok is false if the subject is not that of a log.
+func (pl *streamPool) parseSubject(subject string) (at mailbox.Address, ok bool) {
 	name, shard, at, err := pl.post.cfg.Names.ParseBox(subject)
 	if err != nil || name != pl.name || shard != mailbox.Shard(at, pl.shards) {
 		return "", false

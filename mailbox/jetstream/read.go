@@ -23,16 +23,16 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	var readers []*follower
 	all := func(m mailbox.Message) bool { deliver(m); return true }
 	for _, s := range p.base.streams {
-		last, err := s.last(ctx)
+		last, err := s.lastSequence(ctx)
 		if err == nil {
-			f := p.follow(s, []string{p.cfg.Names.Boxes()}, last+1, all)
+			f := p.newFollower(s, []string{p.cfg.Names.Boxes()}, last+1, all)
 			readers = append(readers, f)
-			err = f.attach(ctx)
+			err = f.attachConsumer(ctx)
 		}
 		if err != nil {
 			cancel()
 			for _, f := range readers {
-				f.end()
+				f.endDelivery()
 			}
 			return nil, fmt.Errorf("jetstream: tail: %w", err)
 		}
@@ -40,9 +40,9 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	var ended sync.WaitGroup
 	for _, f := range readers {
 		ended.Go(func() {
-			defer f.end()
+			defer f.endDelivery()
 			// The reader ends with ctx or with the Post, and the caller knows of both.
-			_ = f.stay(ctx, nil)
+			_ = f.stayAttached(ctx, nil)
 		})
 	}
 	return func() {
@@ -51,8 +51,8 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	}, nil
 }
 
-// last asks the leader for the last sequence of a stream.
-func (s *stream) last(ctx context.Context) (uint64, error) {
+// lastSequence asks the leader for the last sequence of a stream.
+func (s *poolStream) lastSequence(ctx context.Context) (uint64, error) {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func (s *stream) last(ctx context.Context) (uint64, error) {
 }
 
 // lastOf asks the leader for the last place of one log; 0: there is no entry.
-func (s *stream) lastOf(ctx context.Context, subject string) (uint64, error) {
+func (s *poolStream) lastOf(ctx context.Context, subject string) (uint64, error) {
 	m, err := s.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil
@@ -75,7 +75,7 @@ func (s *stream) lastOf(ctx context.Context, subject string) (uint64, error) {
 // Read implements mailbox.Post. The leader reports the end of the log, and Read reads up to
 // that end, whichever server the consumer is on.
 func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint64, each func(mailbox.Message) error) error {
-	subject, stream, err := p.home(ctx, at)
+	subject, stream, err := p.homeOf(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
@@ -86,7 +86,7 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	end, err := stream.lastOf(ctx, subject)
 	if err == nil && end == 0 {
 		// There are entries, but no last one: it was purged, or it is corrupt.
-		end, err = stream.last(ctx)
+		end, err = stream.lastSequence(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
@@ -97,13 +97,13 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 	if end <= after {
 		return nil
 	}
-	part := part{stream: stream, filter: subject, next: after + 1, end: end}
+	part := readRange{stream: stream, filter: subject, next: after + 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) { return m.Place <= end, m.Place < end }
 	part.over = func(ctx context.Context) bool { // the rest was purged
 		last, err := stream.lastOf(ctx, subject)
 		return err == nil && last < end
 	}
-	if err := p.read(ctx, part, each); err != nil {
+	if err := p.readPart(ctx, part, each); err != nil {
 		return fmt.Errorf("jetstream: read %s: %w", at, err)
 	}
 	return nil
@@ -116,7 +116,7 @@ const fewEntries = 4
 
 // readFew reads the first entries of a log by requests to the leader; all says that no
 // entries follow them.
-func (s *stream) readFew(ctx context.Context, subject string, at mailbox.Address, after, through uint64,
+func (s *poolStream) readFew(ctx context.Context, subject string, at mailbox.Address, after, through uint64,
 	each func(mailbox.Message) error) (last uint64, all bool, err error) {
 	for range fewEntries {
 		m, err := s.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(subject))
@@ -136,9 +136,9 @@ func (s *stream) readFew(ctx context.Context, subject string, at mailbox.Address
 	return after, false, nil
 }
 
-// part describes what a read selects from a stream.
-type part struct {
-	stream *stream
+// readRange describes what a read selects from a stream.
+type readRange struct {
+	stream *poolStream
 	filter string
 	next   uint64
 	end    uint64 // the last place that may belong to the part
@@ -151,28 +151,28 @@ type part struct {
 // readAhead is how many messages a reader may be ahead of its caller.
 const readAhead = 64
 
-// read calls each on the caller's goroutine, so that the caller can recover from a panic in
+// readPart calls each on the caller's goroutine, so that the caller can recover from a panic in
 // it. If the consumer has no more messages but some are still missing, because they are
 // corrupt there or were purged, read asks the leader for the rest.
-func (p *Post) read(ctx context.Context, part part, each func(mailbox.Message) error) error {
+func (p *Post) readPart(ctx context.Context, part readRange, each func(mailbox.Message) error) error {
 	for {
 		short, err := p.readOn(ctx, &part, each)
 		if err != nil || !short {
 			return err
 		}
-		if again, err := p.rest(ctx, &part, each); err != nil || !again {
+		if again, err := p.readRest(ctx, &part, each); err != nil || !again {
 			return err
 		}
 	}
 }
 
 // readOn reads through a consumer; short says that some messages are missing.
-func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message) error) (short bool, err error) {
+func (p *Post) readOn(ctx context.Context, part *readRange, each func(mailbox.Message) error) (short bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	messages := make(chan mailbox.Message, readAhead)
 	ended := make(chan error, 1)
-	f := p.follow(part.stream, []string{part.filter}, part.next, func(m mailbox.Message) bool {
+	f := p.newFollower(part.stream, []string{part.filter}, part.next, func(m mailbox.Message) bool {
 		take, more := part.want(m)
 		if take {
 			select {
@@ -184,8 +184,8 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 		return more
 	})
 	go func() {
-		err := f.run(ctx, func(ctx context.Context) bool {
-			short = part.over(ctx) || f.drained(ctx)
+		err := f.runUntil(ctx, func(ctx context.Context) bool {
+			short = part.over(ctx) || f.isDrained(ctx)
 			return short
 		})
 		close(messages)
@@ -203,9 +203,9 @@ func (p *Post) readOn(ctx context.Context, part *part, each func(mailbox.Message
 	return short, err
 }
 
-// rest reads the remainder of a part by requests to the leader; again says that the stream
+// readRest reads the remainder of a part by requests to the leader; again says that the stream
 // has no leader now.
-func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) error) (again bool, err error) {
+func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.Message) error) (again bool, err error) {
 	for part.next <= part.end {
 		m, err := part.stream.GetMsg(ctx, part.next, jetstream.WithGetMsgSubject(part.filter))
 		switch {
@@ -217,7 +217,7 @@ func (p *Post) rest(ctx context.Context, part *part, each func(mailbox.Message) 
 			return false, err
 		}
 		part.next = m.Sequence + 1
-		at, ok := part.stream.pool.log(m.Subject)
+		at, ok := part.stream.pool.parseSubject(m.Subject)
 		if !ok {
 			continue // not the subject of a log
 		}
@@ -235,7 +235,7 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
-	pools, err := p.all(ctx)
+	pools, err := p.allPools(ctx)
 	if err != nil {
 		return err
 	}
@@ -249,14 +249,14 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	return nil
 }
 
-// home returns the subject and the stream of an address, and opens a pool that was not seen
+// homeOf returns the subject and the stream of an address, and opens a pool that was not seen
 // before.
-func (p *Post) home(ctx context.Context, at mailbox.Address) (subject string, s *stream, err error) {
-	pl, err := p.pool(ctx, at.Pool())
+func (p *Post) homeOf(ctx context.Context, at mailbox.Address) (subject string, s *poolStream, err error) {
+	pl, err := p.openPool(ctx, at.Pool())
 	if err != nil {
 		return "", nil, err
 	}
-	return pl.home(at)
+	return pl.homeOf(at)
 }
 
 // ReadShard is Read for every log of one shard of the base pool in a single pass.
@@ -270,13 +270,13 @@ func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Messa
 }
 
 // readSome reads what one stream now holds under a filter.
-func (p *Post) readSome(ctx context.Context, stream *stream, filter string, each func(mailbox.Message) error) error {
-	count, end, err := stream.count(ctx, filter)
+func (p *Post) readSome(ctx context.Context, stream *poolStream, filter string, each func(mailbox.Message) error) error {
+	count, end, err := stream.countEntries(ctx, filter)
 	if err != nil || count == 0 {
 		return err
 	}
 	var seen atomic.Uint64
-	part := part{stream: stream, filter: filter, next: 1, end: end}
+	part := readRange{stream: stream, filter: filter, next: 1, end: end}
 	part.want = func(m mailbox.Message) (take, more bool) {
 		if m.Place > end {
 			return false, false
@@ -284,15 +284,15 @@ func (p *Post) readSome(ctx context.Context, stream *stream, filter string, each
 		return true, seen.Add(1) < count && m.Place < end
 	}
 	part.over = func(ctx context.Context) bool { // some entries were purged
-		left, _, err := stream.count(ctx, filter)
+		left, _, err := stream.countEntries(ctx, filter)
 		return err == nil && left <= seen.Load()
 	}
-	return p.read(ctx, part, each)
+	return p.readPart(ctx, part, each)
 }
 
-// count asks the leader how many entries there are under a filter, and for the last sequence
+// countEntries asks the leader how many entries there are under a filter, and for the last sequence
 // of the stream.
-func (s *stream) count(ctx context.Context, filter string) (count, last uint64, err error) {
+func (s *poolStream) countEntries(ctx context.Context, filter string) (count, last uint64, err error) {
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return 0, 0, err
@@ -300,7 +300,7 @@ func (s *stream) count(ctx context.Context, filter string) (count, last uint64, 
 	for subject, n := range info.State.Subjects {
 		// A message on a subject that is not that of a log is never delivered: a reader that
 		// counted it would wait for ever.
-		if _, ok := s.pool.log(subject); ok {
+		if _, ok := s.pool.parseSubject(subject); ok {
 			count += n
 		}
 	}
@@ -316,14 +316,14 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 			return nil, fmt.Errorf("jetstream: addresses: %w", err)
 		}
 	}
-	pools, err := p.all(ctx)
+	pools, err := p.allPools(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []mailbox.Address
 	for _, pl := range pools {
 		for _, s := range pl.streams {
-			some, err := s.addresses(ctx, filter)
+			some, err := s.listAddresses(ctx, filter)
 			if err != nil {
 				return nil, fmt.Errorf("jetstream: addresses: %w", err)
 			}
@@ -336,14 +336,14 @@ func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, er
 
 // AddressesIn lists the addresses of some shards of a pool, sorted.
 func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]mailbox.Address, error) {
-	pl, err := p.pool(ctx, p.within(name))
+	pl, err := p.openPool(ctx, p.addressPool(name))
 	if err != nil {
 		return nil, err
 	}
 	var found []mailbox.Address
 	for n, s := range pl.streams {
 		of := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return shard%len(pl.streams) != n })
-		if len(of) == pl.of(n) { // all shards of the stream
+		if len(of) == pl.shardsOf(n) { // all shards of the stream
 			of = []int{whole}
 		}
 		for _, shard := range of {
@@ -351,7 +351,7 @@ func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]m
 			if shard != whole {
 				filter = p.cfg.Names.BoxShard(name, shard)
 			}
-			some, err := s.addresses(ctx, filter)
+			some, err := s.listAddresses(ctx, filter)
 			if err != nil {
 				return nil, fmt.Errorf("jetstream: addresses of pool %s: %w", name, err)
 			}
@@ -362,18 +362,20 @@ func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]m
 	return found, nil
 }
 
-// of is how many shards the n-th stream has.
-func (pl *pool) of(n int) int { return (pl.shards - n + len(pl.streams) - 1) / len(pl.streams) }
+// shardsOf is how many shards the n-th stream has.
+func (pl *streamPool) shardsOf(n int) int {
+	return (pl.shards - n + len(pl.streams) - 1) / len(pl.streams)
+}
 
-// addresses asks the leader of a stream for its logs under a filter.
-func (s *stream) addresses(ctx context.Context, filter string) ([]mailbox.Address, error) {
+// listAddresses asks the leader of a stream for its logs under a filter.
+func (s *poolStream) listAddresses(ctx context.Context, filter string) ([]mailbox.Address, error) {
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return nil, err
 	}
 	var found []mailbox.Address
 	for subject := range info.State.Subjects {
-		if at, ok := s.pool.log(subject); ok {
+		if at, ok := s.pool.parseSubject(subject); ok {
 			found = append(found, at)
 		}
 	}
@@ -382,7 +384,7 @@ func (s *stream) addresses(ctx context.Context, filter string) ([]mailbox.Addres
 
 // Purge implements mailbox.Post.
 func (p *Post) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
-	subject, stream, err := p.home(ctx, at)
+	subject, stream, err := p.homeOf(ctx, at)
 	if err != nil {
 		return fmt.Errorf("jetstream: purge: %w", err)
 	}

@@ -36,16 +36,16 @@ func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
 				}
 			}
 			open1(func(e *embedded.Server) {
-				p := open(t, dial(t, e), quick())
+				p := openPost(t, dialServer(t, e), quickConfig())
 				for n := range entries {
 					written = append(written, fmt.Sprintf("entry number %02d.", n)) // none begins another: what follows in the file may be any byte
-					put(t, p, "run.a", written[n])
+					putEntry(t, p, "run.a", written[n])
 				}
 			})
-			flip(t, dir, written[rotten])
+			flipBit(t, dir, written[rotten])
 			open1(func(e *embedded.Server) {
-				p := open(t, dial(t, e), quick())
-				read := stored(t, p, "run.a")
+				p := openPost(t, dialServer(t, e), quickConfig())
+				read := storedEntries(t, p, "run.a")
 				if slices.Contains(read, written[rotten]) || len(read) >= entries {
 					t.Fatalf("the bit was not seen: %q", read)
 				}
@@ -63,14 +63,14 @@ func TestARottenEntryIsNeverReadAsAnother(t *testing.T) {
 				if err := p.ReadRun(ctx, "run", func(mailbox.Message) error { whole++; return nil }); err != nil || whole != len(read) {
 					t.Errorf("the run has %d entries, the log %d: %v", whole, len(read), err)
 				}
-				put(t, p, "run.a", "after it")
+				putEntry(t, p, "run.a", "after it")
 			})
 		})
 	}
 }
 
-// flip turns one bit over in the entry that holds some text.
-func flip(t *testing.T, dir, text string) {
+// flipBit turns one bit over in the entry that holds some text.
+func flipBit(t *testing.T, dir, text string) {
 	t.Helper()
 	found := false
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -105,15 +105,15 @@ func TestARottenEntryHidesNoOtherLog(t *testing.T) {
 		}
 	}
 	session(func(e *embedded.Server) {
-		p := open(t, dial(t, e), quick())
+		p := openPost(t, dialServer(t, e), quickConfig())
 		for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-			put(t, p, mailbox.At("run", agent), "first of "+agent)
+			putEntry(t, p, mailbox.At("run", agent), "first of "+agent)
 		}
-		put(t, p, "run.a", "the newest of all")
+		putEntry(t, p, "run.a", "the newest of all")
 	})
-	flip(t, dir, "the newest of all")
+	flipBit(t, dir, "the newest of all")
 	session(func(e *embedded.Server) {
-		p := open(t, dial(t, e), quick())
+		p := openPost(t, dialServer(t, e), quickConfig())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		found := map[mailbox.Address]string{}

@@ -22,8 +22,8 @@ type Stall struct {
 	Why     string
 }
 
-// stalls tracks whether a stall was reported, and for what.
-type stalls struct {
+// stallReports tracks whether a stall was reported, and for what.
+type stallReports struct {
 	after time.Duration
 	tell  func(Stall)
 	// full and refused are the times of the first and the last append that was refused for
@@ -40,62 +40,62 @@ type stalls struct {
 	saying bool
 }
 
-func silent() {}
+func reportNothing() {}
 
-// waited queues a report, once, if appends have waited too long. mu is held; the returned
+// noteWaited queues a report, once, if appends have waited too long. mu is held; the returned
 // function sends the report, and is called without mu.
-func (a *appender) waited(late []*letter, now time.Time) func() {
+func (a *appender) noteWaited(late []*pendingAppend, now time.Time) func() {
 	if a.stalls.told || a.stalls.tell == nil {
-		return silent
+		return reportNothing
 	}
-	var oldest *letter
+	var oldest *pendingAppend
 	for _, l := range late {
 		if now.Sub(l.born) >= a.stalls.after && (oldest == nil || l.born.Before(oldest.born)) {
 			oldest = l
 		}
 	}
 	if oldest == nil {
-		return silent
+		return reportNothing
 	}
 	a.stalls.told = true
 	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
 	a.lookAgain()
-	return a.say
+	return a.sendReports
 }
 
 // turnedAway queues a report, once, that there is no room. A caller repeats a refused append
 // as a new one, so no single append becomes old: what lasts is the series of refusals. mu is held;
 // the returned function sends the report, and is called without mu.
-func (a *appender) turnedAway(l *letter, err error, now time.Time) func() {
+func (a *appender) turnedAway(l *pendingAppend, err error, now time.Time) func() {
 	if now.Sub(a.stalls.refused) > a.stalls.after {
 		a.stalls.full = now
 	}
 	a.stalls.refused = now
 	if a.stalls.told || a.stalls.tell == nil || now.Sub(a.stalls.full) < a.stalls.after {
-		return silent
+		return reportNothing
 	}
 	a.stalls.told = true
 	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
 	a.lookAgain()
-	return a.say
+	return a.sendReports
 }
 
 // lookAgain arms the timer of rested. mu is held.
 func (a *appender) lookAgain() {
 	if a.stalls.rest == nil {
-		a.stalls.rest = time.AfterFunc(a.stalls.after, a.rested)
+		a.stalls.rest = time.AfterFunc(a.stalls.after, a.noteRested)
 		return
 	}
 	a.stalls.rest.Reset(a.stalls.after)
 }
 
-// rested queues a report that there presumably is room, when no append waits and none was
+// noteRested queues a report that there presumably is room, when no append waits and none was
 // refused for a while. While there is something to write, appends detect this sooner.
-func (a *appender) rested() {
+func (a *appender) noteRested() {
 	a.mu.Lock()
-	tell := silent
+	tell := reportNothing
 	if !a.closed && a.stalls.told {
-		tell = a.moves(false)
+		tell = a.noteMoving(false)
 		if a.stalls.told {
 			a.lookAgain()
 		}
@@ -104,30 +104,30 @@ func (a *appender) rested() {
 	tell()
 }
 
-// moves queues a report, once, that the stall is over: an append was stored and none waits
+// noteMoving queues a report, once, that the stall is over: an append was stored and none waits
 // too long any more, or none waits at all, and none was refused for want of room lately. mu
 // is held; the returned function sends the report, and is called without mu.
-func (a *appender) moves(stored bool) func() {
+func (a *appender) noteMoving(stored bool) func() {
 	if !a.stalls.told || !stored && len(a.flying)+len(a.queue)-a.head > 0 {
-		return silent
+		return reportNothing
 	}
 	now := time.Now()
 	if now.Sub(a.stalls.refused) <= a.stalls.after {
-		return silent
+		return reportNothing
 	}
 	for _, l := range a.flying {
 		if now.Sub(l.born) >= a.stalls.after {
-			return silent
+			return reportNothing
 		}
 	}
 	a.stalls.told = false
 	a.stalls.left = append(a.stalls.left, Stall{})
-	return a.say
+	return a.sendReports
 }
 
-// say sends the queued reports, in order: without mu, because the receiver may append, but
+// sendReports sends the queued reports, in order: without mu, because the receiver may append, but
 // from one caller at a time.
-func (a *appender) say() {
+func (a *appender) sendReports() {
 	a.mu.Lock()
 	if a.stalls.saying {
 		a.mu.Unlock()

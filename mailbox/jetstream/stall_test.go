@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// stalling is an appender without a server whose only append has waited for too long.
-func stalling(tell func(Stall)) (*appender, *letter) {
-	l := &letter{subject: "run.a", token: 1, born: time.Now().Add(-time.Minute)}
-	return &appender{flying: map[uint64]*letter{1: l}, stalls: stalls{after: time.Second, tell: tell}}, l
+// stallingAppender is an appender without a server whose only append has waited for too long.
+func stallingAppender(tell func(Stall)) (*appender, *pendingAppend) {
+	l := &pendingAppend{subject: "run.a", token: 1, born: time.Now().Add(-time.Minute)}
+	return &appender{flying: map[uint64]*pendingAppend{1: l}, stalls: stallReports{after: time.Second, tell: tell}}, l
 }
 
 // TestWhatWasDecidedFirstIsToldFirst: what is told is decided under the lock and said
@@ -20,11 +20,11 @@ func stalling(tell func(Stall)) (*appender, *letter) {
 // a node that can write again never says last that it cannot.
 func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
 	var told []bool
-	a, l := stalling(func(s Stall) { told = append(told, !s.Since.IsZero()) })
+	a, l := stallingAppender(func(s Stall) { told = append(told, !s.Since.IsZero()) })
 	a.mu.Lock()
-	stalls := a.waited([]*letter{l}, time.Now())
+	stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
 	delete(a.flying, l.token)
-	moves := a.moves(true)
+	moves := a.noteMoving(true)
 	a.mu.Unlock()
 	moves() // the second overtakes the first
 	stalls()
@@ -38,12 +38,12 @@ func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
 func TestWhoIsToldMayAppend(t *testing.T) {
 	var told []bool
 	var a *appender
-	a, l := stalling(func(s Stall) {
+	a, l := stallingAppender(func(s Stall) {
 		told = append(told, !s.Since.IsZero())
 		if len(told) == 1 { // as from another goroutine: the answer comes just now
 			a.mu.Lock()
 			clear(a.flying)
-			moves := a.moves(true)
+			moves := a.noteMoving(true)
 			a.mu.Unlock()
 			moves()
 			if len(told) > 1 {
@@ -52,7 +52,7 @@ func TestWhoIsToldMayAppend(t *testing.T) {
 		}
 	})
 	a.mu.Lock()
-	stalls := a.waited([]*letter{l}, time.Now())
+	stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
 	a.mu.Unlock()
 	stalls()
 	if want := []bool{true, false}; !slices.Equal(told, want) {
@@ -66,7 +66,7 @@ func TestWhoIsToldMayAppend(t *testing.T) {
 func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
-		a, l := stalling(func(s Stall) { told <- !s.Since.IsZero() })
+		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
 		clear(a.flying)
 		for range 3 { // at 0, 0.6 and 1.2 s
 			a.mu.Lock()
@@ -76,7 +76,7 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 			<-time.After(600 * time.Millisecond)
 		}
 		a.mu.Lock()
-		moves := a.moves(true) // too early: one was refused just now
+		moves := a.noteMoving(true) // too early: one was refused just now
 		a.mu.Unlock()
 		moves()
 		if !<-told || len(told) > 0 {
@@ -98,17 +98,17 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 func TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
-		a, l := stalling(func(s Stall) { told <- !s.Since.IsZero() })
+		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
 		decide := func(f func() func()) {
 			a.mu.Lock()
 			tell := f()
 			a.mu.Unlock()
 			tell()
 		}
-		decide(func() func() { return a.waited([]*letter{l}, time.Now()) })
+		decide(func() func() { return a.noteWaited([]*pendingAppend{l}, time.Now()) })
 		clear(a.flying)
 		decide(func() func() { return a.turnedAway(l, mailbox.ErrFull, time.Now()) })
-		decide(func() func() { return a.moves(true) }) // too early: one was refused just now
+		decide(func() func() { return a.noteMoving(true) }) // too early: one was refused just now
 		if !<-told || len(told) > 0 {
 			t.Fatal("not told once that a letter waits")
 		}

@@ -29,7 +29,7 @@ type Post struct {
 	logs   map[mailbox.Address][]mailbox.Message
 	place  uint64
 	bytes  uint64
-	tails  map[*tail]struct{}
+	tails  map[*tailReader]struct{}
 	closed bool
 }
 
@@ -40,16 +40,16 @@ func New(cfg Config) *Post {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	return &Post{cfg: cfg, logs: map[mailbox.Address][]mailbox.Message{}, tails: map[*tail]struct{}{}}
+	return &Post{cfg: cfg, logs: map[mailbox.Address][]mailbox.Message{}, tails: map[*tailReader]struct{}{}}
 }
 
 // Append implements mailbox.Post.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
-	place, err := p.append(ctx, to, data)
+	place, err := p.appendEntry(ctx, to, data)
 	done(place, err)
 }
 
-func (p *Post) append(ctx context.Context, to mailbox.Address, data []byte) (uint64, error) {
+func (p *Post) appendEntry(ctx context.Context, to mailbox.Address, data []byte) (uint64, error) {
 	if len(data) > mailbox.EntryBytesMax {
 		return 0, fmt.Errorf("memory: append to %s: %d bytes: %w", to, len(data), mailbox.ErrTooLarge)
 	}
@@ -69,35 +69,35 @@ func (p *Post) append(ctx context.Context, to mailbox.Address, data []byte) (uin
 	m := mailbox.Message{To: to, Place: p.place, At: p.cfg.Now(), Data: data}
 	p.logs[to] = append(p.logs[to], m)
 	for t := range p.tails {
-		t.push(m)
+		t.pushMessage(m)
 	}
 	return p.place, nil
 }
 
-// tail is one reader: appends add to the queue, and one goroutine empties it. It has a lock
+// tailReader is one reader: appends add to the queue, and one goroutine empties it. It has a lock
 // of its own, which is never held while deliver runs, so deliver may append.
-type tail struct {
+type tailReader struct {
 	mu    sync.Mutex
 	some  *sync.Cond
 	queue []mailbox.Message
 	ended bool
 }
 
-func (t *tail) push(m mailbox.Message) {
+func (t *tailReader) pushMessage(m mailbox.Message) {
 	t.mu.Lock()
 	t.queue = append(t.queue, m)
 	t.mu.Unlock()
 	t.some.Signal()
 }
 
-func (t *tail) end() {
+func (t *tailReader) endReading() {
 	t.mu.Lock()
 	t.ended = true
 	t.mu.Unlock()
 	t.some.Signal()
 }
 
-func (t *tail) run(deliver func(mailbox.Message)) {
+func (t *tailReader) runDelivery(deliver func(mailbox.Message)) {
 	var batch []mailbox.Message
 	for {
 		t.mu.Lock()
@@ -119,7 +119,7 @@ func (t *tail) run(deliver func(mailbox.Message)) {
 	}
 }
 
-func (t *tail) hasEnded() bool {
+func (t *tailReader) hasEnded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended
@@ -127,7 +127,7 @@ func (t *tail) hasEnded() bool {
 
 // Tail implements mailbox.Post.
 func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(), error) {
-	t := &tail{}
+	t := &tailReader{}
 	t.some = sync.NewCond(&t.mu)
 	p.mu.Lock()
 	if p.closed {
@@ -140,13 +140,13 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		t.run(deliver)
+		t.runDelivery(deliver)
 	}()
 	end := func() {
 		p.mu.Lock()
 		delete(p.tails, t)
 		p.mu.Unlock()
-		t.end()
+		t.endReading()
 	}
 	unhook := context.AfterFunc(ctx, end)
 	return func() {
@@ -166,14 +166,14 @@ func (p *Post) Read(ctx context.Context, at mailbox.Address, after, through uint
 		if through > 0 && m.Place > through {
 			return nil
 		}
-		if err := give(ctx, m, each); err != nil {
+		if err := giveMessage(ctx, m, each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func give(ctx context.Context, m mailbox.Message, each func(mailbox.Message) error) error {
+func giveMessage(ctx context.Context, m mailbox.Message, each func(mailbox.Message) error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("memory: read: %w", context.Cause(ctx))
 	}
@@ -192,7 +192,7 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	p.mu.Unlock()
 	sort.Slice(all, func(i, j int) bool { return all[i].Place < all[j].Place })
 	for _, m := range all {
-		if err := give(ctx, m, each); err != nil {
+		if err := giveMessage(ctx, m, each); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
 	p.mu.Unlock()
 	sort.Slice(heads, func(i, j int) bool { return heads[i].To < heads[j].To })
 	for _, h := range heads {
-		if err := give(ctx, h.Message, func(mailbox.Message) error { return each(h) }); err != nil {
+		if err := giveMessage(ctx, h.Message, func(mailbox.Message) error { return each(h) }); err != nil {
 			return err
 		}
 	}

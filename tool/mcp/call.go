@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// remote is a tool of a server.
-type remote struct {
+// remoteTool is a tool of a server.
+type remoteTool struct {
 	hub     *Hub
 	spec    model.ToolSpec
 	dir     string
@@ -24,47 +24,47 @@ type remote struct {
 	find    func() (Server, error)
 }
 
-func (t *remote) Spec() model.ToolSpec { return t.spec }
+func (t *remoteTool) Spec() model.ToolSpec { return t.spec }
 
-func (t *remote) Limits() tool.Limits { return tool.Limits{Timeout: t.timeout} }
+func (t *remoteTool) Limits() tool.Limits { return tool.Limits{Timeout: t.timeout} }
 
 // Call asks the server, once: whether it may be asked again is for the class of
 // the tool to say.
-func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	def, err := t.find()
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s, err := t.hub.server(def, t.dir)
+	s, err := t.hub.acquireServer(def, t.dir)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer s.leave()
-	l, err := s.use(ctx)
+	defer s.endCall()
+	l, err := s.acquireSession(ctx)
 	if err != nil {
-		return tool.Result{}, passing(ctx, err)
+		return tool.Result{}, markTransient(ctx, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.hub.life, func() { cancel(ErrClosed) })()
-	listing, err := l.offers(ctx)
+	listing, err := l.currentOffers(ctx)
 	if err != nil {
-		return tool.Result{}, s.outcome(ctx, l, err)
+		return tool.Result{}, s.sessionError(ctx, l, err)
 	}
-	o, ok := listing.find(t.spec.Name)
+	o, ok := listing.findOffer(t.spec.Name)
 	if !ok || o.Spec.Description != t.spec.Description || o.Spec.Schema != t.spec.Schema {
 		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `%s` shows what is different", ErrChanged, t.spec.Name, def.Name, def.Remedy("allow"))
 	}
-	r, err := l.patiently(ctx, o, c)
+	r, err := l.callInTime(ctx, o, c)
 	if err != nil {
-		err = s.outcome(ctx, l, err)
+		err = s.sessionError(ctx, l, err)
 	}
 	r.Text = l.secrets.Values(r.Text)
 	return r, err
 }
 
-// passing marks errors that a later attempt may avoid.
-func passing(ctx context.Context, err error) error {
+// markTransient marks errors that a later attempt may avoid.
+func markTransient(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, ErrDown) || errors.Is(err, ErrStart)) {
 		return tool.Transient(err)
 	}
@@ -75,32 +75,32 @@ func passing(ctx context.Context, err error) error {
 // the server returned.
 const undelivered = -32005
 
-// outcome translates an error of a session into the result of the call.
-func (s *server) outcome(ctx context.Context, l *live, err error) error {
+// sessionError translates an error of a session into the result of the call.
+func (s *serverProcess) sessionError(ctx context.Context, l *liveSession, err error) error {
 	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &refused) && refused.Code != undelivered && !errors.Is(err, sdk.ErrConnectionClosed):
-		return fmt.Errorf("the server %s refuses the call: %s", s.def.Name, l.shown(refused.Message))
+		return fmt.Errorf("the server %s refuses the call: %s", s.def.Name, l.shownText(refused.Message))
 	}
-	s.drop(l, err)
-	return tool.Transient(fmt.Errorf("%w: %s: %s%s; what it did is unknown", ErrDied, s.def.Name, l.shown(err.Error()), l.last()))
+	s.dropSession(l, err)
+	return tool.Transient(fmt.Errorf("%w: %s: %s%s; what it did is unknown", ErrDied, s.def.Name, l.shownText(err.Error()), l.lastStderr()))
 }
 
 // lateGrace is how long the client waits for a call that is over: to notify its
 // server, and to receive the last progress.
 const lateGrace = 500 * time.Millisecond
 
-// patiently does one request. It returns when ctx ends, even if the server does
+// callInTime does one request. It returns when ctx ends, even if the server does
 // not read its input.
-func (l *live) patiently(ctx context.Context, o Offer, c tool.Call) (r tool.Result, err error) {
+func (l *liveSession) callInTime(ctx context.Context, o Offer, c tool.Call) (r tool.Result, err error) {
 	done := make(chan struct{})
 	var late tool.Result
 	var why error
 	go func() { // ends with the write, the server or the hub
 		defer close(done)
-		late, why = l.call(ctx, o, c)
+		late, why = l.callOnce(ctx, o, c)
 	}()
 	select {
 	case <-done:
@@ -117,10 +117,10 @@ func (l *live) patiently(ctx context.Context, o Offer, c tool.Call) (r tool.Resu
 	}
 }
 
-// call does one request.
-func (l *live) call(ctx context.Context, o Offer, c tool.Call) (tool.Result, error) {
+// callOnce does one request.
+func (l *liveSession) callOnce(ctx context.Context, o Offer, c tool.Call) (tool.Result, error) {
 	if o.Raw == "" {
-		return l.read(ctx, c)
+		return l.readResource(ctx, c)
 	}
 	params := &sdk.CallToolParams{Name: o.Raw, Arguments: json.RawMessage(c.Args), Meta: sdk.Meta{}}
 	if c.Trace != "" {
@@ -128,21 +128,21 @@ func (l *live) call(ctx context.Context, o Offer, c tool.Call) (tool.Result, err
 	}
 	token := strconv.FormatInt(l.tokens.Add(1), 10)
 	params.SetProgressToken(token)
-	last := &progress{tell: c.Progress}
+	last := &callProgress{tell: c.Progress}
 	l.hear.Store(token, last)
 	defer l.hear.Delete(token)
 	res, err := l.session.CallTool(ctx, params)
 	if err != nil {
-		return tool.Result{Text: last.said()}, err
+		return tool.Result{Text: last.lastProgress()}, err
 	}
-	return result(res), nil
+	return renderResult(res), nil
 }
 
-// progressed receives the progress that a server reports about a call under way.
-func (l *live) progressed(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+// noteProgress receives the progress that a server reports about a call under way.
+func (l *liveSession) noteProgress(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	if to, ok := l.hear.Load(fmt.Sprint(r.Params.ProgressToken)); ok {
 		said := *r.Params
 		said.Message = l.secrets.Values(said.Message) // before it is cut
-		to.(*progress).hear(&said)
+		to.(*callProgress).noteProgress(&said)
 	}
 }

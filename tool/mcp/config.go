@@ -50,8 +50,8 @@ type Server struct {
 	Flags []string `json:"-"`
 }
 
-// form is a server in a file.
-type form struct {
+// fileServer is a server in a file.
+type fileServer struct {
 	Type     string            `json:"type"`
 	Command  string            `json:"command"`
 	Args     []string          `json:"args"`
@@ -75,16 +75,16 @@ type File struct {
 // Read reads a file of servers. A missing file contains none.
 func Read(path string) (File, error) {
 	data, err := safefile.Read(path, FileBytesMax)
-	return parsed(path, data, err)
+	return parseFile(path, data, err)
 }
 
 // ReadBelow is Read for a file below a directory: no link leads out of that.
 func ReadBelow(dir, path string) (File, error) {
 	data, err := safefile.ReadBelow(dir, path, FileBytesMax)
-	return parsed(path, data, err)
+	return parseFile(path, data, err)
 }
 
-func parsed(path string, data []byte, err error) (File, error) {
+func parseFile(path string, data []byte, err error) (File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return File{}, nil
 	}
@@ -105,7 +105,7 @@ func Parse(path string, data []byte) (File, error) {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &whole); err != nil {
-		return out, fmt.Errorf("%w: %s: %s", ErrConfig, path, readable(data, err))
+		return out, fmt.Errorf("%w: %s: %s", ErrConfig, path, jsonPosition(data, err))
 	}
 	if whole.Servers == nil {
 		out.Notes = append(out.Notes, path+`: it has no "mcpServers"`)
@@ -115,7 +115,7 @@ func Parse(path string, data []byte) (File, error) {
 	}
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(whole.Servers)) {
-		s, notes, err := define(path, name, whole.Servers[name])
+		s, notes, err := parseServer(path, name, whole.Servers[name])
 		out.Notes = append(out.Notes, notes...)
 		twin := slices.ContainsFunc(out.Servers, func(t Server) bool { return t.Name == s.Name })
 		switch {
@@ -131,8 +131,8 @@ func Parse(path string, data []byte) (File, error) {
 	return out, errors.Join(wrong...)
 }
 
-// readable reports the position at which the JSON of a text is invalid.
-func readable(data []byte, err error) string {
+// jsonPosition reports the position at which the JSON of a text is invalid.
+func jsonPosition(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return wrongType(err)
@@ -163,11 +163,11 @@ func Inline(path, name string, config map[string]any) (Server, []string, error) 
 	if err != nil {
 		return Server{}, nil, fmt.Errorf("%w: %s: %s: %w", ErrConfig, path, name, err)
 	}
-	return define(path, name, raw)
+	return parseServer(path, name, raw)
 }
 
-// define reads one server.
-func define(path, name string, raw json.RawMessage) (Server, []string, error) {
+// parseServer reads one server.
+func parseServer(path, name string, raw json.RawMessage) (Server, []string, error) {
 	fail := func(format string, args ...any) (Server, []string, error) {
 		return Server{}, nil, fmt.Errorf("%w: %s: %.80q: %s", ErrConfig, path, name, fmt.Sprintf(format, args...))
 	}
@@ -175,11 +175,11 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 	if proper == "" {
 		return fail("the name must have letters or digits, at most %d", ServerNameMax)
 	}
-	var f form
+	var f fileServer
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return fail("%s", wrongType(err))
 	}
-	notes := f.notes(path, name, raw)
+	notes := f.unknownKeys(path, name, raw)
 	if f.Disabled {
 		return Server{}, append(notes, fmt.Sprintf("%s: the server %s is disabled in the file", path, name)), nil
 	}
@@ -211,8 +211,8 @@ func define(path, name string, raw json.RawMessage) (Server, []string, error) {
 // keysNamed is how many keys of one server are named that mean nothing.
 const keysNamed = 8
 
-// notes names the keys that mean nothing here.
-func (form) notes(path, name string, raw json.RawMessage) []string {
+// unknownKeys names the keys that mean nothing here.
+func (fileServer) unknownKeys(path, name string, raw json.RawMessage) []string {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
 		return nil // it was an object a moment ago
@@ -246,16 +246,16 @@ func (s Server) Line() string {
 	if s.URL != "" {
 		return s.URL
 	}
-	return line(append([]string{s.Command}, s.Args...))
+	return shellLine(append([]string{s.Command}, s.Args...))
 }
 
 // Remedy is the command of `troupe mcp` about the server, to be run from anywhere.
 func (s Server) Remedy(verb string) string {
-	return line(append([]string{"troupe", "mcp", verb, s.Name}, s.Flags...))
+	return shellLine(append([]string{"troupe", "mcp", verb, s.Name}, s.Flags...))
 }
 
-// line is a command as a shell reads it.
-func line(argv []string) string {
+// shellLine is a command as a shell reads it.
+func shellLine(argv []string) string {
 	words := make([]string, 0, len(argv))
 	for _, w := range argv {
 		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plainRune(r) }) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func parse(t *testing.T, text string) File {
+func parseText(t *testing.T, text string) File {
 	t.Helper()
 	f, err := Parse("/w/.mcp.json", []byte(text))
 	if err != nil {
@@ -22,7 +22,7 @@ func parse(t *testing.T, text string) File {
 }
 
 func TestAFileOfOtherToolsIsReadAsItIs(t *testing.T) {
-	f := parse(t, "\uFEFF"+`{"mcpServers":{
+	f := parseText(t, "\uFEFF"+`{"mcpServers":{
 		"files": {"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."],"env":{"LOG":"${LEVEL:-info}"},"timeout":2500},
 		"issue tracker": {"type":"http","url":"https://${HOST}/mcp","headers":{"Authorization":"Bearer ${TOKEN}"}},
 		"off": {"command":"x","disabled":true},
@@ -51,7 +51,7 @@ func TestAFileOfOtherToolsIsReadAsItIs(t *testing.T) {
 }
 
 func TestVariablesAreExpandedWhenTheServerIsReachedAndNotBefore(t *testing.T) {
-	s := parse(t, `{"mcpServers":{"a":{"command":"${BIN:-run}","args":["--to=${TO}","$TO","${9}"],"env":{"K":"${TO}"}}}}`).Servers[0]
+	s := parseText(t, `{"mcpServers":{"a":{"command":"${BIN:-run}","args":["--to=${TO}","$TO","${9}"],"env":{"K":"${TO}"}}}}`).Servers[0]
 	out, err := s.Expand(func(name string) string { return map[string]string{"TO": "x y; rm -rf /"}[name] })
 	if err != nil || out.Command != "run" || !slices.Equal(out.Args, []string{"--to=x y; rm -rf /", "$TO", "${9}"}) || out.Env["K"] != "x y; rm -rf /" {
 		t.Errorf("%+v %v", out, err)

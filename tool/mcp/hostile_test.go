@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// lists answers every page of tools with these.
-func lists(t *testing.T, l ...*sdk.Tool) Server {
+// serveTools answers every page of tools with these.
+func serveTools(t *testing.T, l ...*sdk.Tool) Server {
 	t.Helper()
-	s := build(tools{"x": says("")})
+	s := buildServer(testTools{"x": answerText("")})
 	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			if method == "tools/list" {
@@ -30,10 +30,10 @@ func lists(t *testing.T, l ...*sdk.Tool) Server {
 			return next(ctx, method, r)
 		}
 	})
-	return served(t, s)
+	return loopbackServer(t, s)
 }
 
-func described(name string, schema string) *sdk.Tool {
+func describedTool(name string, schema string) *sdk.Tool {
 	return &sdk.Tool{Name: name, Description: "d", InputSchema: json.RawMessage(schema)}
 }
 
@@ -43,17 +43,17 @@ func TestToolsThatCannotBeUsedAreLeftOutAndNamed(t *testing.T) {
 		kept  string
 		why   string
 	}{
-		"two that come to one name":     {[]*sdk.Tool{described("a.b", anything), described("a_b", anything), described("c", anything)}, "mcp__stage__c", `"a.b": another tool has the name mcp__stage__a_b too`},
-		"the same twice":                {[]*sdk.Tool{described("a", anything), described("a", anything)}, "", `"a": another tool has the name`},
-		"a schema of a list":            {[]*sdk.Tool{described("a", `{"type":"array"}`)}, "", `its type is "array", not object`},
-		"a schema from elsewhere":       {[]*sdk.Tool{described("a", `{"type":"object","properties":{"b":{"$ref":"http://127.0.0.1:1/x"}}}`)}, "", "its schema cannot be used"},
-		"a schema that goes in circles": {[]*sdk.Tool{described("a", `{"type":"object","allOf":[{"$ref":"#"}]}`)}, "", "its schema cannot be used"},
-		"a pattern that is none":        {[]*sdk.Tool{described("a", `{"type":"object","properties":{"b":{"type":"string","pattern":"("}}}`)}, "", "its schema cannot be used"},
-		"a huge schema":                 {[]*sdk.Tool{described("a", `{"type":"object","description":"`+strings.Repeat("x", SchemaBytesMax)+`"}`)}, "", "its schema has 16"},
-		"no name":                       {[]*sdk.Tool{described(" ", anything)}, "", "a tool without a name"},
+		"two that come to one name":     {[]*sdk.Tool{describedTool("a.b", anything), describedTool("a_b", anything), describedTool("c", anything)}, "mcp__stage__c", `"a.b": another tool has the name mcp__stage__a_b too`},
+		"the same twice":                {[]*sdk.Tool{describedTool("a", anything), describedTool("a", anything)}, "", `"a": another tool has the name`},
+		"a schema of a list":            {[]*sdk.Tool{describedTool("a", `{"type":"array"}`)}, "", `its type is "array", not object`},
+		"a schema from elsewhere":       {[]*sdk.Tool{describedTool("a", `{"type":"object","properties":{"b":{"$ref":"http://127.0.0.1:1/x"}}}`)}, "", "its schema cannot be used"},
+		"a schema that goes in circles": {[]*sdk.Tool{describedTool("a", `{"type":"object","allOf":[{"$ref":"#"}]}`)}, "", "its schema cannot be used"},
+		"a pattern that is none":        {[]*sdk.Tool{describedTool("a", `{"type":"object","properties":{"b":{"type":"string","pattern":"("}}}`)}, "", "its schema cannot be used"},
+		"a huge schema":                 {[]*sdk.Tool{describedTool("a", `{"type":"object","description":"`+strings.Repeat("x", SchemaBytesMax)+`"}`)}, "", "its schema has 16"},
+		"no name":                       {[]*sdk.Tool{describedTool(" ", anything)}, "", "a tool without a name"},
 	} {
-		l := listed(t, hub(t), lists(t, c.tools...))
-		if got := names(offered(l)); got != c.kept || !slices.ContainsFunc(l.Refused, func(r string) bool { return strings.Contains(r, c.why) }) {
+		l := listOffers(t, openHub(t), serveTools(t, c.tools...))
+		if got := toolNames(offeredTools(l)); got != c.kept || !slices.ContainsFunc(l.Refused, func(r string) bool { return strings.Contains(r, c.why) }) {
 			t.Errorf("%s: %q, %q", name, got, l.Refused)
 		}
 	}
@@ -62,12 +62,12 @@ func TestToolsThatCannotBeUsedAreLeftOutAndNamed(t *testing.T) {
 func TestAServerMayNotHaveEndlesslyManyTools(t *testing.T) {
 	var many []*sdk.Tool
 	for i := range 2 * ToolsMax {
-		many = append(many, described(fmt.Sprintf("t%04d", i), anything))
+		many = append(many, describedTool(fmt.Sprintf("t%04d", i), anything))
 	}
-	if l := listed(t, hub(t), lists(t, many...)); len(l.Offers) != ToolsMax || len(l.Refused) != ToolsMax {
+	if l := listOffers(t, openHub(t), serveTools(t, many...)); len(l.Offers) != ToolsMax || len(l.Refused) != ToolsMax {
 		t.Errorf("%d and %d", len(l.Offers), len(l.Refused))
 	}
-	s := build(tools{"x": says("")})
+	s := buildServer(testTools{"x": answerText("")})
 	pages := 0
 	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
@@ -78,24 +78,24 @@ func TestAServerMayNotHaveEndlesslyManyTools(t *testing.T) {
 			return next(ctx, method, r)
 		}
 	})
-	if listed(t, hub(t), served(t, s)); pages > PagesMax {
+	if listOffers(t, openHub(t), loopbackServer(t, s)); pages > PagesMax {
 		t.Errorf("%d pages", pages)
 	}
 }
 
 func TestWhatAPersonCannotSeeIsTakenOutOfWhatAModelReads(t *testing.T) {
 	hidden := "reads\u202e\u200b\ufe0f\U000e0141\u3164\u2028 files\x1b[31m\U000e0041\U000e0042"
-	def := lists(t, &sdk.Tool{Name: "a\u200bb", Description: hidden, InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
-	o := listed(t, hub(t), def).Offers[0]
+	def := serveTools(t, &sdk.Tool{Name: "a\u200bb", Description: hidden, InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
+	o := listOffers(t, openHub(t), def).Offers[0]
 	if o.Spec.Name != "mcp__stage__a_b" || o.Spec.Description != "reads files[31m" || strings.Contains(o.Spec.Schema, "\u202e") {
 		t.Errorf("%+q", o.Spec.Name+" "+o.Spec.Description)
 	}
-	def2 := lists(t, &sdk.Tool{Name: "a\u200bb", Description: "reads files[31m", InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
-	if other := listed(t, hub(t), def2).Offers[0]; other.Hash == o.Hash || other.Spec != o.Spec {
+	def2 := serveTools(t, &sdk.Tool{Name: "a\u200bb", Description: "reads files[31m", InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
+	if other := listOffers(t, openHub(t), def2).Offers[0]; other.Hash == o.Hash || other.Spec != o.Spec {
 		t.Error("what is hidden must be pinned too")
 	}
-	long := lists(t, &sdk.Tool{Name: "a", Description: strings.Repeat("é", DescriptionBytesMax), InputSchema: json.RawMessage(anything)})
-	if got := listed(t, hub(t), long).Offers[0].Spec.Description; len(got) > tool.DescriptionBytes || !strings.HasSuffix(got, "é…") {
+	long := serveTools(t, &sdk.Tool{Name: "a", Description: strings.Repeat("é", DescriptionBytesMax), InputSchema: json.RawMessage(anything)})
+	if got := listOffers(t, openHub(t), long).Offers[0].Spec.Description; len(got) > tool.DescriptionBytes || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -105,7 +105,7 @@ func TestWhatIsNoTextInAResultIsNamed(t *testing.T) {
 		return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return r, nil }
 	}
 	size := int64(3)
-	s := set(t, hub(t), served(t, build(tools{
+	s := toolSet(t, openHub(t), loopbackServer(t, buildServer(testTools{
 		"media": give(&sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "see"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")}, &sdk.AudioContent{MIMEType: "audio/wav", Data: []byte("12")},
 			&sdk.ResourceLink{URI: "file:///x", Name: "x", Size: &size}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "a:b", Text: "inside"}},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "a:c", MIMEType: "application/zip", Blob: []byte("PK")}}}}),
@@ -117,42 +117,42 @@ func TestWhatIsNoTextInAResultIsNamed(t *testing.T) {
 		"media": "see\n[image, image/png, 4 bytes: not shown]\n[audio, audio/wav, 2 bytes: not shown]\n[resource file:///x: x ]\ninside\n[resource a:c, application/zip, 2 bytes: not shown]",
 		"shape": `{"a":"<","b":1}`, "fails": "no such row", "mute": "the tool failed and does not say why",
 	} {
-		if r := call(t, s, "mcp__stage__"+name, `{}`); r.Text != want || r.Error != (name == "fails" || name == "mute") {
+		if r := callTool(t, s, "mcp__stage__"+name, `{}`); r.Text != want || r.Error != (name == "fails" || name == "mute") {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }
 
 func TestResourcesAreReadByAToolOfOurOwn(t *testing.T) {
-	server := build(tools{"read_resource": says("mine")})
+	server := buildServer(testTools{"read_resource": answerText("mine")})
 	read := func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, Text: "text of " + r.Params.URI}, {URI: "x:2", MIMEType: "image/png", Blob: []byte("123")}}}, nil
 	}
 	server.AddResource(&sdk.Resource{URI: "x:1", Name: "one", MIMEType: "text/plain"}, read)
 	server.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "x:{n}", Name: "any"}, read)
-	def := served(t, server)
-	h := hub(t)
-	l := listed(t, h, def)
-	if names(offered(l)) != "mcp__stage__read_resource" || l.Offers[0].Raw != "" || len(l.Refused) != 1 {
+	def := loopbackServer(t, server)
+	h := openHub(t)
+	l := listOffers(t, h, def)
+	if toolNames(offeredTools(l)) != "mcp__stage__read_resource" || l.Offers[0].Raw != "" || len(l.Refused) != 1 {
 		t.Fatalf("a server must not stand in for it: %+v", l)
 	}
-	s := set(t, h, def, "")
+	s := toolSet(t, h, def, "")
 	for args, want := range map[string]string{
 		`{}`:            "x:1  one  text/plain\nx:{n}  any",
 		`{"uri":"x:1"}`: "text of x:1\n[resource x:2, image/png, 3 bytes: not shown]",
 	} {
-		if r := call(t, s, "mcp__stage__read_resource", args); r.Error || r.Text != want {
+		if r := callTool(t, s, "mcp__stage__read_resource", args); r.Error || r.Text != want {
 			t.Errorf("%s: %+v", args, r)
 		}
 	}
-	if r := call(t, s, "mcp__stage__read_resource", `{"uri":"y:1"}`); !r.Error || !strings.Contains(r.Text, "the server stage refuses the call: ") {
+	if r := callTool(t, s, "mcp__stage__read_resource", `{"uri":"y:1"}`); !r.Error || !strings.Contains(r.Text, "the server stage refuses the call: ") {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestProgressIsTold(t *testing.T) {
 	heard := make(chan struct{})
-	def := served(t, build(tools{"slow": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	def := loopbackServer(t, buildServer(testTools{"slow": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		for i := range 3 {
 			if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3, Message: "step\x1b"}); err != nil {
 				return nil, err
@@ -165,8 +165,8 @@ func TestProgressIsTold(t *testing.T) {
 		return &sdk.CallToolResult{}, nil
 	}}))
 	var told []tool.Progress
-	s := set(t, hub(t), def, "")
-	r := s.Call(within(t), "mcp__stage__slow", tool.Call{Progress: func(p tool.Progress) {
+	s := toolSet(t, openHub(t), def, "")
+	r := s.Call(testContext(t), "mcp__stage__slow", tool.Call{Progress: func(p tool.Progress) {
 		if told = append(told, p); p.Done == 3 {
 			close(heard)
 		}
@@ -177,29 +177,29 @@ func TestProgressIsTold(t *testing.T) {
 }
 
 func TestHeadersGoToTheHostOfTheServerAloneAndNoRedirectLeadsAway(t *testing.T) {
-	var stolen counter
+	var stolen callCounter
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stolen.Add(1) }))
 	defer thief.Close()
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusFound} {
 		h := httptest.NewServer(http.RedirectHandler(thief.URL, status))
-		_, err := hub(t).List(within(t), Server{Name: "a", Own: true, URL: h.URL, Headers: map[string]string{"X-Key": "k"}}, "")
+		_, err := openHub(t).List(testContext(t), Server{Name: "a", Own: true, URL: h.URL, Headers: map[string]string{"X-Key": "k"}}, "")
 		if err == nil || !strings.Contains(err.Error(), "the address is not allowed") {
 			t.Error(err)
 		}
-		gone(t, h)
+		closeServerNow(t, h)
 	}
 	if stolen.Load() != 0 {
 		t.Error("the redirect was followed")
 	}
 	var seen sync.Map
-	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return build(tools{"x": says("")}) }, nil)
+	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return buildServer(testTools{"x": answerText("")}) }, nil)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Store(r.Header.Get("X-Key"), true)
 		inner.ServeHTTP(w, r)
 	}))
-	defer gone(t, h)
-	k := hub(t, func(c *Config) { c.Getenv = func(string) string { return "of the variable" } })
-	listed(t, k, Server{Name: "a", URL: h.URL, Headers: map[string]string{"X-Key": "${K}"}})
+	defer closeServerNow(t, h)
+	k := openHub(t, func(c *Config) { c.Getenv = func(string) string { return "of the variable" } })
+	listOffers(t, k, Server{Name: "a", URL: h.URL, Headers: map[string]string{"X-Key": "${K}"}})
 	k.Close()
 	seen.Range(func(key, _ any) bool {
 		if key != "of the variable" {
@@ -212,10 +212,10 @@ func TestHeadersGoToTheHostOfTheServerAloneAndNoRedirectLeadsAway(t *testing.T) 
 func TestAServerThatAsksWhoWeAreIsNamedWithTheRemedy(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		if _, err := hub(t).List(within(t), Server{Name: "a", URL: h.URL}, ""); err == nil || !strings.Contains(err.Error(), "put what it asks for into its headers") {
+		if _, err := openHub(t).List(testContext(t), Server{Name: "a", URL: h.URL}, ""); err == nil || !strings.Contains(err.Error(), "put what it asks for into its headers") {
 			t.Error(err)
 		}
-		gone(t, h)
+		closeServerNow(t, h)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestANameOfADirectorysFileDoesNotLeadToAPrivateAddress(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true, "localhost.example.com": false, "intranet": false} {
-		if literal(host) != want {
+		if isLiteralHost(host) != want {
 			t.Error(host)
 		}
 	}
@@ -241,38 +241,38 @@ func TestANameOfADirectorysFileDoesNotLeadToAPrivateAddress(t *testing.T) {
 	port := netip.MustParseAddrPort(l.Addr().String()).Port()
 	// A name of the loopback address that is not "localhost": the look-up is the system's.
 	for _, url := range []string{fmt.Sprintf("http://localhost.:%d/", port), "ftp://x/", "http://u:p@x/", "http:///"} {
-		if _, err := hub(t).List(within(t), Server{Name: "a", Source: FileName, URL: url}, ""); err == nil || !strings.Contains(err.Error(), "did not start") {
+		if _, err := openHub(t).List(testContext(t), Server{Name: "a", Source: FileName, URL: url}, ""); err == nil || !strings.Contains(err.Error(), "did not start") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 }
 
 func TestAServerAtAnAddressThatGoesAwayIsReachedAgain(t *testing.T) {
-	server := build(tools{"echo": says("here")})
+	server := buildServer(testTools{"echo": answerText("here")})
 	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
 	at := h.Listener.Addr().String()
 	def := Server{Name: "stage", URL: "http://" + at}
-	s := set(t, hub(t), def, "")
-	gone(t, h)
-	if r := call(t, s, "mcp__stage__echo", `{}`); !r.Error || !r.Transient {
+	s := toolSet(t, openHub(t), def, "")
+	closeServerNow(t, h)
+	if r := callTool(t, s, "mcp__stage__echo", `{}`); !r.Error || !r.Transient {
 		t.Errorf("%+v", r)
 	}
 	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := httptest.NewUnstartedServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return build(tools{"echo": says("here")}) }, nil))
+	again := httptest.NewUnstartedServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return buildServer(testTools{"echo": answerText("here")}) }, nil))
 	again.Listener = l
 	again.Start()
-	defer gone(t, again)
-	soon(t, "it answers again", func() bool { return call(t, s, "mcp__stage__echo", `{}`).Text == "here" })
+	defer closeServerNow(t, again)
+	waitUntil(t, "it answers again", func() bool { return callTool(t, s, "mcp__stage__echo", `{}`).Text == "here" })
 }
 
 // What a header's variable holds is masked also where a server refuses a call, and
 // in what it says while it works.
 func TestWhatAVariableHoldsIsMaskedInRefusalsAndProgress(t *testing.T) {
 	const secret = "ghx-0123456789abcdefXYZ"
-	s := build(tools{"bad": says("")})
+	s := buildServer(testTools{"bad": answerText("")})
 	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			call, ok := r.(*sdk.CallToolRequest)
@@ -283,14 +283,14 @@ func TestWhatAVariableHoldsIsMaskedInRefusalsAndProgress(t *testing.T) {
 			return nil, fmt.Errorf("refused for %s", secret)
 		}
 	})
-	def := served(t, s)
+	def := loopbackServer(t, s)
 	def.Headers = map[string]string{"X-Tracker": "Bearer ${TRACKER}"}
-	h := hub(t, func(c *Config) {
+	h := openHub(t, func(c *Config) {
 		c.Getenv = func(name string) string { return map[string]string{"TRACKER": secret}[name] }
 	})
 	var mu sync.Mutex
 	heard := ""
-	r := set(t, h, def, t.TempDir()).Call(within(t), "mcp__stage__bad", tool.Call{Args: []byte("{}"), Progress: func(p tool.Progress) {
+	r := toolSet(t, h, def, t.TempDir()).Call(testContext(t), "mcp__stage__bad", tool.Call{Args: []byte("{}"), Progress: func(p tool.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
 		heard += p.Message

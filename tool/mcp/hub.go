@@ -34,7 +34,7 @@ type Hub struct {
 	work sync.WaitGroup
 
 	mu      sync.Mutex
-	servers map[string]*server
+	servers map[string]*serverProcess
 	closed  bool
 }
 
@@ -47,7 +47,7 @@ func New(cfg Config) *Hub {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Idle, cfg.Version = cmp.Or(cfg.Idle, IdleMax), cmp.Or(cfg.Version, "dev")
-	h := &Hub{cfg: cfg, servers: map[string]*server{}}
+	h := &Hub{cfg: cfg, servers: map[string]*serverProcess{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -62,23 +62,23 @@ func (h *Hub) Close() {
 	h.end()
 	var closing sync.WaitGroup // one that does not read its end takes seconds
 	for _, s := range all {
-		closing.Go(s.close)
+		closing.Go(s.closeServer)
 	}
 	closing.Wait()
 	h.work.Wait()
 }
 
-// server returns the server of a definition in a directory. The caller must call leave.
-func (h *Hub) server(def Server, dir string) (*server, error) {
+// acquireServer returns the server of a definition in a directory. The caller must call leave.
+func (h *Hub) acquireServer(def Server, dir string) (*serverProcess, error) {
 	for {
-		s, err := h.found(def, dir)
-		if err != nil || s.take() {
+		s, err := h.findServer(def, dir)
+		if err != nil || s.beginCall() {
 			return s, err
 		} // the hub forgot it just now
 	}
 }
 
-func (h *Hub) found(def Server, dir string) (*server, error) {
+func (h *Hub) findServer(def Server, dir string) (*serverProcess, error) {
 	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t\x00%v", def.Source, def.Hash(), dir, def.Own, def.Files)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,21 +87,21 @@ func (h *Hub) found(def Server, dir string) (*server, error) {
 	}
 	s := h.servers[key]
 	if s == nil {
-		s = &server{hub: h, key: key, def: def, dir: dir, gone: make(chan struct{})}
+		s = &serverProcess{hub: h, key: key, def: def, dir: dir, gone: make(chan struct{})}
 		h.servers[key] = s
 	}
 	return s, nil
 }
 
-// forget removes a server that is closed for good.
-func (h *Hub) forget(s *server) {
+// forgetServer removes a server that is closed for good.
+func (h *Hub) forgetServer(s *serverProcess) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.servers, s.key)
 }
 
-// do runs work in the background; it returns false if the hub is closed.
-func (h *Hub) do(work func()) bool {
+// runBackground runs work in the background; it returns false if the hub is closed.
+func (h *Hub) runBackground(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
@@ -112,23 +112,23 @@ func (h *Hub) do(work func()) bool {
 
 // List starts a server if need be, and returns what it offers now.
 func (h *Hub) List(ctx context.Context, def Server, dir string) (Listing, error) {
-	s, err := h.server(def, dir)
+	s, err := h.acquireServer(def, dir)
 	if err != nil {
 		return Listing{}, err
 	}
-	defer s.leave()
-	l, err := s.use(ctx)
+	defer s.endCall()
+	l, err := s.acquireSession(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	return l.offers(ctx)
+	return l.currentOffers(ctx)
 }
 
 // Tool is a tool of a server as it was when the run began. Every call gets the
 // definition from find, and fails if the definition is missing or has
 // changed.
 func (h *Hub) Tool(spec model.ToolSpec, dir string, find func() (Server, error)) tool.Tool {
-	t := &remote{hub: h, spec: spec, dir: dir, find: find}
+	t := &remoteTool{hub: h, spec: spec, dir: dir, find: find}
 	if def, err := find(); err == nil {
 		t.timeout = def.Timeout
 	}

@@ -31,8 +31,8 @@ type Listing struct {
 	Version string   // of the protocol
 }
 
-// find is the offer of a tool by its name here.
-func (l Listing) find(name string) (Offer, bool) {
+// findOffer is the offer of a tool by its name here.
+func (l Listing) findOffer(name string) (Offer, bool) {
 	i := slices.IndexFunc(l.Offers, func(o Offer) bool { return o.Spec.Name == name })
 	if i < 0 {
 		return Offer{}, false
@@ -40,18 +40,18 @@ func (l Listing) find(name string) (Offer, bool) {
 	return l.Offers[i], true
 }
 
-// list asks a server for its tools.
-func list(ctx context.Context, session *sdk.ClientSession, server string) (Listing, error) {
+// listTools asks a server for its tools.
+func listTools(ctx context.Context, session *sdk.ClientSession, server string) (Listing, error) {
 	var l Listing
 	var has *sdk.ServerCapabilities
 	if r := session.InitializeResult(); r != nil {
 		has, l.Version = r.Capabilities, r.ProtocolVersion
 		if r.ServerInfo != nil {
-			l.Server = clip(visible(r.ServerInfo.Name+" "+r.ServerInfo.Version), ToolNameMax)
+			l.Server = clipText(visibleText(r.ServerInfo.Name+" "+r.ServerInfo.Version), ToolNameMax)
 		}
 	}
 	if has != nil && has.Resources != nil {
-		l.Offers = append(l.Offers, reader(server))
+		l.Offers = append(l.Offers, resourceReader(server))
 	}
 	if has == nil || has.Tools == nil {
 		return l, nil
@@ -63,77 +63,77 @@ func list(ctx context.Context, session *sdk.ClientSession, server string) (Listi
 			return l, err
 		}
 		for _, t := range page.Tools {
-			l.add(server, t)
+			l.addTool(server, t)
 		}
 		if pages++; page.NextCursor == "" || len(l.Offers) > ToolsMax || pages >= PagesMax {
 			break
 		}
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
-	l.settle()
+	l.sortOffers()
 	return l, nil
 }
 
-func (l *Listing) refuse(name, format string, args ...any) {
+func (l *Listing) refuseTool(name, format string, args ...any) {
 	if len(l.Refused) < ToolsMax {
-		l.Refused = append(l.Refused, fmt.Sprintf("%.80q: %s", visible(name), fmt.Sprintf(format, args...)))
+		l.Refused = append(l.Refused, fmt.Sprintf("%.80q: %s", visibleText(name), fmt.Sprintf(format, args...)))
 	}
 }
 
-// add takes one tool of a page in.
-func (l *Listing) add(server string, t *sdk.Tool) {
+// addTool takes one tool of a page in.
+func (l *Listing) addTool(server string, t *sdk.Tool) {
 	if t == nil || strings.TrimSpace(t.Name) == "" {
-		l.refuse("", "a tool without a name")
+		l.refuseTool("", "a tool without a name")
 		return
 	}
-	raw, err := plain(t.InputSchema)
+	raw, err := canonicalJSON(t.InputSchema)
 	if err != nil {
-		l.refuse(t.Name, "its schema has no JSON: %v", err)
+		l.refuseTool(t.Name, "its schema has no JSON: %v", err)
 		return
 	}
 	if len(raw) > SchemaBytesMax {
-		l.refuse(t.Name, "its schema has %d bytes, at most %d are taken", len(raw), SchemaBytesMax)
+		l.refuseTool(t.Name, "its schema has %d bytes, at most %d are taken", len(raw), SchemaBytesMax)
 		return
 	}
-	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: ToolName(server, t.Name), Class: class(t.Annotations), Schema: visible(raw),
-		Description: clip(visible(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax)}}
+	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: ToolName(server, t.Name), Class: toolClass(t.Annotations), Schema: visibleText(raw),
+		Description: clipText(visibleText(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax)}}
 	said := []string{t.Name, t.Description, raw}
 	if o.Spec.Description == "" {
-		o.Spec.Description, said = clip(visible(t.Title), DescriptionBytesMax), append(said, t.Title)
+		o.Spec.Description, said = clipText(visibleText(t.Title), DescriptionBytesMax), append(said, t.Title)
 	}
 	compiled, err := schema.Compile(o.Spec.Schema)
 	if err == nil && compiled.Type() != "object" {
 		err = fmt.Errorf("its type is %q, not object", compiled.Type())
 	}
 	if err != nil {
-		l.refuse(t.Name, "its schema cannot be used: %v", err)
+		l.refuseTool(t.Name, "its schema cannot be used: %v", err)
 		return
 	}
-	o.Hash = digest(append(said, string(o.Spec.Class))...)
+	o.Hash = hashParts(append(said, string(o.Spec.Class))...)
 	l.Offers = append(l.Offers, o)
 }
 
-// class is the class of a tool unless the operator sets another. Of the hints of its
+// toolClass is the class of a tool unless the operator sets another. Of the hints of its
 // server, only those that lower trust count.
-func class(a *sdk.ToolAnnotations) model.Class {
+func toolClass(a *sdk.ToolAnnotations) model.Class {
 	if a != nil && a.DestructiveHint != nil && *a.DestructiveHint && !a.ReadOnlyHint {
 		return model.Effect.Stricter(model.Irreversible)
 	}
 	return model.Effect
 }
 
-// settle sorts the offers. It refuses tools beyond ToolsMax, and all tools that share a
+// sortOffers sorts the offers. It refuses tools beyond ToolsMax, and all tools that share a
 // name: neither may impersonate the other.
-func (l *Listing) settle() {
+func (l *Listing) sortOffers() {
 	slices.SortStableFunc(l.Offers, func(a, b Offer) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	var kept []Offer
 	for i, o := range l.Offers {
 		same := func(j int) bool { return j >= 0 && j < len(l.Offers) && l.Offers[j].Spec.Name == o.Spec.Name }
 		switch {
 		case o.Raw != "" && (same(i-1) || same(i+1)):
-			l.refuse(o.Raw, "another tool has the name %s too", o.Spec.Name)
+			l.refuseTool(o.Raw, "another tool has the name %s too", o.Spec.Name)
 		case len(kept) >= ToolsMax:
-			l.refuse(o.Raw, "a server may have %d tools", ToolsMax)
+			l.refuseTool(o.Raw, "a server may have %d tools", ToolsMax)
 		default:
 			kept = append(kept, o)
 		}
@@ -141,8 +141,8 @@ func (l *Listing) settle() {
 	l.Offers = kept
 }
 
-// plain returns the JSON of a schema: equal schemas have equal JSON.
-func plain(v any) (string, error) {
+// canonicalJSON returns the JSON of a schema: equal schemas have equal JSON.
+func canonicalJSON(v any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -152,7 +152,7 @@ func plain(v any) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-func digest(parts ...string) string {
+func hashParts(parts ...string) string {
 	raw, err := json.Marshal(parts)
 	if err != nil {
 		panic(fmt.Sprintf("mcp: strings have no JSON: %v", err))
@@ -161,10 +161,10 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reader is a tool that troupe adds to those of a server: it reads resources.
-func reader(server string) Offer {
+// resourceReader is a tool that troupe adds to those of a server: it reads resources.
+func resourceReader(server string) Offer {
 	spec := model.ToolSpec{Name: ToolName(server, ReadResource), Class: model.Effect,
 		Description: "Read a resource of the MCP server " + server + " by its URI. Without a URI: list what there is.",
 		Schema:      `{"type":"object","properties":{"uri":{"type":"string"}},"additionalProperties":false}`}
-	return Offer{Spec: spec, Hash: digest(spec.Name, spec.Description, spec.Schema)}
+	return Offer{Spec: spec, Hash: hashParts(spec.Name, spec.Description, spec.Schema)}
 }

@@ -27,29 +27,29 @@ type Lock struct{ path string }
 func OpenLock(dir string) Lock { return Lock{filepath.Join(dir, LockName)} }
 
 type lockFile struct {
-	V       int              `json:"v"`
-	Servers map[string]grant `json:"servers"` // by source and name
+	V       int                    `json:"v"`
+	Servers map[string]serverGrant `json:"servers"` // by source and name
 }
 
-// grant is what was allowed of one server.
-type grant struct {
+// serverGrant is what was allowed of one server.
+type serverGrant struct {
 	Definition string `json:"definition"` // its hash
 	Line       string `json:"line"`       // for people who read the file
 	// Files are the files that the command named, with their SHA-256.
-	Files map[string]string `json:"files,omitempty"`
-	Tools map[string]pin    `json:"tools"` // by name; nil: nothing is pinned yet
+	Files map[string]string     `json:"files,omitempty"`
+	Tools map[string]pinnedTool `json:"tools"` // by name; nil: nothing is pinned yet
 	// Off are tools that differ from what was pinned: the hash that was seen last,
 	// "" for a tool that is gone.
 	Off map[string]string `json:"off,omitempty"`
 }
 
-// pin is a tool as it was allowed.
-type pin struct {
+// pinnedTool is a tool as it was allowed.
+type pinnedTool struct {
 	Hash string         `json:"hash"`
 	Spec model.ToolSpec `json:"spec"`
 }
 
-func (s Server) key() string { return s.Source + "#" + s.Name }
+func (s Server) lockKey() string { return s.Source + "#" + s.Name }
 
 // State compares a tool or a server with what was allowed.
 type State string
@@ -94,19 +94,19 @@ func (v Verdict) Off() []Standing {
 
 // State is how a definition stands.
 func (l Lock) State(s Server) (State, error) {
-	f, err := l.read()
+	f, err := l.readLock()
 	if err != nil {
 		return Fresh, err
 	}
-	return f.state(s), nil
+	return f.serverState(s), nil
 }
 
-func (f lockFile) state(s Server) State {
-	g, known := f.Servers[s.key()]
+func (f lockFile) serverState(s Server) State {
+	g, known := f.Servers[s.lockKey()]
 	switch {
 	case !known:
 		return Fresh
-	case g.Definition != s.Hash(), !s.Own && differing(g.Files, s.Files) != "":
+	case g.Definition != s.Hash(), !s.Own && firstDifference(g.Files, s.Files) != "":
 		return Changed
 	}
 	return Allowed
@@ -117,29 +117,29 @@ func (f lockFile) state(s Server) State {
 // records that.
 func (l Lock) Admit(s Server, now Listing) (Verdict, error) {
 	var v Verdict
-	err := l.change(func(f *lockFile) bool {
-		g := f.Servers[s.key()]
-		before := g.clone()
+	err := l.changeLock(func(f *lockFile) bool {
+		g := f.Servers[s.lockKey()]
+		before := g.cloneGrant()
 		if v.First = g.Tools == nil; v.First {
-			g.Tools = pins(now)
+			g.Tools = pinListing(now)
 		}
 		g.Definition, g.Line, g.Files = s.Hash(), s.Line(), s.Files
-		v.Tools = g.compare(now)
+		v.Tools = g.compareListing(now)
 		g.Off = map[string]string{}
 		for _, t := range v.Off() {
-			o, _ := now.find(t.Spec.Name)
+			o, _ := now.findOffer(t.Spec.Name)
 			g.Off[t.Spec.Name] = o.Hash
 		}
-		f.Servers[s.key()] = g
-		return before.Definition != g.Definition || differing(before.Files, g.Files) != "" || v.First || !maps.Equal(before.Off, g.Off)
+		f.Servers[s.lockKey()] = g
+		return before.Definition != g.Definition || firstDifference(before.Files, g.Files) != "" || v.First || !maps.Equal(before.Off, g.Off)
 	})
 	return v, err
 }
 
 // Allow pins what a server offers now, and replaces earlier pins.
 func (l Lock) Allow(s Server, now Listing) error {
-	return l.change(func(f *lockFile) bool {
-		f.Servers[s.key()] = grant{Definition: s.Hash(), Line: s.Line(), Files: s.Files, Tools: pins(now)}
+	return l.changeLock(func(f *lockFile) bool {
+		f.Servers[s.lockKey()] = serverGrant{Definition: s.Hash(), Line: s.Line(), Files: s.Files, Tools: pinListing(now)}
 		return true
 	})
 }
@@ -147,21 +147,21 @@ func (l Lock) Allow(s Server, now Listing) error {
 // Compare compares what a server offers with what was allowed, and changes
 // nothing.
 func (l Lock) Compare(s Server, now Listing) (Verdict, error) {
-	f, err := l.read()
+	f, err := l.readLock()
 	if err != nil {
 		return Verdict{}, err
 	}
-	g := f.Servers[s.key()]
-	return Verdict{Tools: g.compare(now), First: g.Tools == nil}, nil
+	g := f.Servers[s.lockKey()]
+	return Verdict{Tools: g.compareListing(now), First: g.Tools == nil}, nil
 }
 
 // Pinned are the tools of a server as far as they are known without asking it.
 func (l Lock) Pinned(s Server) (Verdict, error) {
-	f, err := l.read()
+	f, err := l.readLock()
 	if err != nil {
 		return Verdict{}, err
 	}
-	g := f.Servers[s.key()]
+	g := f.Servers[s.lockKey()]
 	var v Verdict
 	for _, name := range slices.Sorted(maps.Keys(g.Tools)) {
 		state := Allowed
@@ -176,21 +176,21 @@ func (l Lock) Pinned(s Server) (Verdict, error) {
 	return v, nil
 }
 
-func pins(l Listing) map[string]pin {
-	out := map[string]pin{}
+func pinListing(l Listing) map[string]pinnedTool {
+	out := map[string]pinnedTool{}
 	for _, o := range l.Offers {
-		out[o.Spec.Name] = pin{o.Hash, o.Spec}
+		out[o.Spec.Name] = pinnedTool{o.Hash, o.Spec}
 	}
 	return out
 }
 
-func (g grant) clone() grant {
+func (g serverGrant) cloneGrant() serverGrant {
 	g.Off = maps.Clone(g.Off)
 	return g
 }
 
-// compare is how each tool stands, of those that are there and that were.
-func (g grant) compare(now Listing) []Standing {
+// compareListing is how each tool stands, of those that are there and that were.
+func (g serverGrant) compareListing(now Listing) []Standing {
 	var all []Standing
 	for _, o := range now.Offers {
 		p, known := g.Tools[o.Spec.Name]
@@ -204,7 +204,7 @@ func (g grant) compare(now Listing) []Standing {
 		all = append(all, Standing{o.Spec, state})
 	}
 	for name, p := range g.Tools {
-		if _, there := now.find(name); !there {
+		if _, there := now.findOffer(name); !there {
 			all = append(all, Standing{p.Spec, Gone})
 		}
 	}
@@ -215,9 +215,9 @@ func (g grant) compare(now Listing) []Standing {
 // lockBytesMax bounds what is read: troupe never writes a larger file.
 const lockBytesMax = 64 << 20
 
-// read returns the current file; a missing file allows nothing.
-func (l Lock) read() (lockFile, error) {
-	empty := lockFile{V: 1, Servers: map[string]grant{}}
+// readLock returns the current file; a missing file allows nothing.
+func (l Lock) readLock() (lockFile, error) {
+	empty := lockFile{V: 1, Servers: map[string]serverGrant{}}
 	data, err := safefile.Read(l.path, lockBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
@@ -233,22 +233,22 @@ func (l Lock) read() (lockFile, error) {
 		return empty, fmt.Errorf("%w: %s: %w; remove it, and allow servers again", ErrLock, l.path, err)
 	}
 	if f.Servers == nil {
-		f.Servers = map[string]grant{}
+		f.Servers = map[string]serverGrant{}
 	}
 	return f, nil
 }
 
-// change writes what changed, alone among the processes of this machine.
-func (l Lock) change(edit func(*lockFile) bool) error {
+// changeLock writes what changed, alone among the processes of this machine.
+func (l Lock) changeLock(edit func(*lockFile) bool) error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
-	free, err := exclusive(l.path + ".held")
+	free, err := lockExclusive(l.path + ".held")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
 	defer free()
-	f, err := l.read()
+	f, err := l.readLock()
 	if err != nil {
 		return err
 	}
@@ -259,14 +259,14 @@ func (l Lock) change(edit func(*lockFile) bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
-	if err := replace(l.path, append(data, '\n')); err != nil {
+	if err := replaceFile(l.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
 	return nil
 }
 
-// replace writes a file so that it is the old one or the new one, never half of it.
-func replace(path string, data []byte) error {
+// replaceFile writes a file so that it is the old one or the new one, never half of it.
+func replaceFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err

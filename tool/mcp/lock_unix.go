@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exclusive waits until no other process holds the file.
-func exclusive(path string) (free func(), err error) {
+// lockExclusive waits until no other process holds the file.
+func lockExclusive(path string) (free func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -62,9 +62,9 @@ func Means(word, tool string) bool {
 	return word == tool || ok && word == prefix+server
 }
 
-// visible removes characters that a person does not see, and in which instructions
+// visibleText removes characters that a person does not see, and in which instructions
 // can hide: controls, format characters, variation selectors, fillers.
-func visible(text string) string {
+func visibleText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
@@ -76,8 +76,8 @@ func visible(text string) string {
 	}, text)
 }
 
-// clip cuts a text at a rune.
-func clip(text string, limit int) string {
+// clipText cuts a text at a rune.
+func clipText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

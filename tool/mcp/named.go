@@ -44,7 +44,7 @@ func (s Server) NamedFiles(dir string, getenv func(string) string) (map[string]s
 		dir = s.Dir
 	}
 	files := map[string]string{}
-	for _, name := range s.candidates() {
+	for _, name := range s.candidatePaths() {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
@@ -61,8 +61,8 @@ func (s Server) NamedFiles(dir string, getenv func(string) string) (map[string]s
 	return files, nil
 }
 
-// candidates are the words that may be paths of files.
-func (s Server) candidates() []string {
+// candidatePaths are the words that may be paths of files.
+func (s Server) candidatePaths() []string {
 	var words []string
 	texts := slices.Clone(s.Args)
 	if strings.ContainsRune(s.Command, '/') || strings.ContainsRune(s.Command, filepath.Separator) {
@@ -109,9 +109,9 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// unchanged checks, right before a start, that the files are those that were
+// checkUnchanged checks, right before a start, that the files are those that were
 // allowed.
-func (s Server) unchanged(dir string, getenv func(string) string) error {
+func (s Server) checkUnchanged(dir string, getenv func(string) string) error {
 	if s.Own || s.Files == nil {
 		return nil
 	}
@@ -119,14 +119,14 @@ func (s Server) unchanged(dir string, getenv func(string) string) error {
 	if err != nil {
 		return err
 	}
-	if path := differing(s.Files, now); path != "" {
+	if path := firstDifference(s.Files, now); path != "" {
 		return fmt.Errorf("%w: the file %s that the server %s runs has changed; `%s` allows what there is now", ErrChanged, path, s.Name, s.Remedy("allow"))
 	}
 	return nil
 }
 
-// differing returns a path whose content differs between the two; "" if there is none.
-func differing(a, b map[string]string) string {
+// firstDifference returns a path whose content differs between the two; "" if there is none.
+func firstDifference(a, b map[string]string) string {
 	for _, m := range []map[string]string{a, b} {
 		for path := range m {
 			if a[path] != b[path] {

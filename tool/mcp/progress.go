@@ -16,8 +16,8 @@ const (
 	progressBytes = 200                    // of a message
 )
 
-// progress is the last progress that a server reported about a call.
-type progress struct {
+// callProgress is the last progress that a server reported about a call.
+type callProgress struct {
 	tell func(tool.Progress)
 
 	mu   sync.Mutex
@@ -26,8 +26,8 @@ type progress struct {
 	over bool // the end was reported
 }
 
-func (p *progress) hear(n *sdk.ProgressNotificationParams) {
-	now := tool.Progress{Done: n.Progress, Total: n.Total, Message: clip(visible(n.Message), progressBytes)}
+func (p *callProgress) noteProgress(n *sdk.ProgressNotificationParams) {
+	now := tool.Progress{Done: n.Progress, Total: n.Total, Message: clipText(visibleText(n.Message), progressBytes)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &now
@@ -38,8 +38,8 @@ func (p *progress) hear(n *sdk.ProgressNotificationParams) {
 	}
 }
 
-// said returns the last progress, for the result of a call that did not finish.
-func (p *progress) said() string {
+// lastProgress returns the last progress, for the result of a call that did not finish.
+func (p *callProgress) lastProgress() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {

@@ -2,8 +2,8 @@ package mcp
 
 import "time"
 
-// take registers the begin of a call, which must call leave; false: the server is closed.
-func (s *server) take() bool {
+// beginCall registers the begin of a call, which must call leave; false: the server is closed.
+func (s *serverProcess) beginCall() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
@@ -12,18 +12,18 @@ func (s *server) take() bool {
 	return !s.closed
 }
 
-// leave registers the end of a call.
-func (s *server) leave() {
+// endCall registers the end of a call.
+func (s *serverProcess) endCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users--
-	s.rest()
+	s.stopIdle()
 }
 
-// rest requires the lock. It stops a server that has been idle for a while, and removes
+// stopIdle requires the lock. It stops a server that has been idle for a while, and removes
 // a server that has ended from the hub; a server that has failed only once the backoff
 // no longer delays a start.
-func (s *server) rest() {
+func (s *serverProcess) stopIdle() {
 	if s.users > 0 || s.starting != nil || s.closed {
 		return
 	}
@@ -36,7 +36,7 @@ func (s *server) rest() {
 	}
 	if l == nil && (s.failures == 0 || pause <= 0) {
 		s.closed = true
-		s.hub.forget(s)
+		s.hub.forgetServer(s)
 		return
 	}
 	s.idle = time.AfterFunc(pause, func() {
@@ -44,18 +44,18 @@ func (s *server) rest() {
 		over := s.users == 0 && s.live == l && !s.closed
 		if over {
 			s.live = nil
-			s.rest()
+			s.stopIdle()
 		}
 		s.mu.Unlock()
 		if over && l != nil {
-			s.end(l)
+			s.endSession(l)
 		}
 	})
 }
 
-// end closes a session that is no longer live: in the background, or at once where the hub waits for it.
-func (s *server) end(l *live) {
-	if !s.hub.do(l.close) {
-		l.close()
+// endSession closes a session that is no longer live: in the background, or at once where the hub waits for it.
+func (s *serverProcess) endSession(l *liveSession) {
+	if !s.hub.runBackground(l.closeSession) {
+		l.closeSession()
 	}
 }

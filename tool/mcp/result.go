@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// result renders an answer for the model. It names the parts that are not text.
-func result(res *sdk.CallToolResult) tool.Result {
+// renderResult renders an answer for the model. It names the parts that are not text.
+func renderResult(res *sdk.CallToolResult) tool.Result {
 	var parts []string
 	for _, c := range res.Content {
-		parts = append(parts, part(c))
+		parts = append(parts, renderPart(c))
 	}
 	text := strings.Join(parts, "\n")
 	if text == "" && res.StructuredContent != nil {
-		if raw, err := plain(res.StructuredContent); err == nil {
+		if raw, err := canonicalJSON(res.StructuredContent); err == nil {
 			text = raw
 		}
 	}
@@ -29,44 +29,44 @@ func result(res *sdk.CallToolResult) tool.Result {
 	return tool.Result{Text: text, Error: res.IsError}
 }
 
-func part(c sdk.Content) string {
+func renderPart(c sdk.Content) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:
 		return c.Text
 	case *sdk.ImageContent:
-		return media("image", c.MIMEType, len(c.Data))
+		return mediaLine("image", c.MIMEType, len(c.Data))
 	case *sdk.AudioContent:
-		return media("audio", c.MIMEType, len(c.Data))
+		return mediaLine("audio", c.MIMEType, len(c.Data))
 	case *sdk.ResourceLink:
-		return fmt.Sprintf("[resource %s: %s]", clip(visible(c.URI), progressBytes), clip(visible(c.Name+" "+c.Description), progressBytes))
+		return fmt.Sprintf("[resource %s: %s]", clipText(visibleText(c.URI), progressBytes), clipText(visibleText(c.Name+" "+c.Description), progressBytes))
 	case *sdk.EmbeddedResource:
-		return contents(c.Resource)
+		return renderResource(c.Resource)
 	}
 	return fmt.Sprintf("[a part of the kind %T is not shown]", c)
 }
 
-func media(what, kind string, bytes int) string {
-	return fmt.Sprintf("[%s, %s, %d bytes: not shown]", what, clip(visible(kind), ToolNameMax), bytes)
+func mediaLine(what, kind string, bytes int) string {
+	return fmt.Sprintf("[%s, %s, %d bytes: not shown]", what, clipText(visibleText(kind), ToolNameMax), bytes)
 }
 
-func contents(r *sdk.ResourceContents) string {
+func renderResource(r *sdk.ResourceContents) string {
 	if r == nil {
 		return "[an empty resource]"
 	}
 	if len(r.Blob) > 0 {
-		return media("resource "+clip(visible(r.URI), progressBytes), r.MIMEType, len(r.Blob))
+		return mediaLine("resource "+clipText(visibleText(r.URI), progressBytes), r.MIMEType, len(r.Blob))
 	}
 	return r.Text
 }
 
-// read serves our own tool: one resource, or the list of all.
-func (l *live) read(ctx context.Context, c tool.Call) (tool.Result, error) {
+// readResource serves our own tool: one resource, or the list of all.
+func (l *liveSession) readResource(ctx context.Context, c tool.Call) (tool.Result, error) {
 	var in struct{ URI string }
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return tool.Result{}, fmt.Errorf("%w: %w", tool.ErrArgs, err)
 	}
 	if in.URI == "" {
-		return l.resources(ctx)
+		return l.listResources(ctx)
 	}
 	res, err := l.session.ReadResource(ctx, &sdk.ReadResourceParams{URI: in.URI})
 	if err != nil {
@@ -74,15 +74,15 @@ func (l *live) read(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	var parts []string
 	for _, r := range res.Contents {
-		parts = append(parts, contents(r))
+		parts = append(parts, renderResource(r))
 	}
 	return tool.Result{Text: strings.Join(parts, "\n")}, nil
 }
 
-func (l *live) resources(ctx context.Context) (tool.Result, error) {
+func (l *liveSession) listResources(ctx context.Context) (tool.Result, error) {
 	var lines []string
 	line := func(uri, name, description, kind string) {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s %s", clip(visible(uri), progressBytes), clip(visible(name+" "+description), progressBytes), clip(visible(kind), ToolNameMax))))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s %s", clipText(visibleText(uri), progressBytes), clipText(visibleText(name+" "+description), progressBytes), clipText(visibleText(kind), ToolNameMax))))
 	}
 	for r, err := range l.session.Resources(ctx, nil) {
 		if err != nil {

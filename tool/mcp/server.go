@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/redact"
 )
 
-// server is started when it is needed, and again when it has died.
-type server struct {
+// serverProcess is started when it is needed, and again when it has died.
+type serverProcess struct {
 	hub  *Hub
 	key  string // in the hub
 	def  Server
@@ -23,7 +23,7 @@ type server struct {
 	gone chan struct{} // closed with the hub
 
 	mu       sync.Mutex
-	live     *live
+	live     *liveSession
 	starting chan struct{} // closed when the start under way is over; nil: no start is under way
 	failures int           // in a row
 	retryAt  time.Time
@@ -33,9 +33,9 @@ type server struct {
 	closed   bool        // with the hub, or removed from it
 }
 
-// live is a server that answers.
-type live struct {
-	link    link
+// liveSession is a server that answers.
+type liveSession struct {
+	link    serverLink
 	session *sdk.ClientSession
 	name    string
 	began   time.Time
@@ -49,8 +49,8 @@ type live struct {
 	listing *Listing
 }
 
-// use returns the running server, started if need be. The caller must have taken it.
-func (s *server) use(ctx context.Context) (*live, error) {
+// acquireSession returns the running server, started if need be. The caller must have taken it.
+func (s *serverProcess) acquireSession(ctx context.Context) (*liveSession, error) {
 	for {
 		s.mu.Lock()
 		wait := s.starting
@@ -71,14 +71,14 @@ func (s *server) use(ctx context.Context) (*live, error) {
 			wait = nil
 		case wait == nil:
 			wait = make(chan struct{})
-			if !s.hub.do(s.start) {
+			if !s.hub.runBackground(s.startOnce) {
 				s.mu.Unlock()
 				return nil, ErrClosed
 			}
 			s.starting = wait
 		}
 		s.mu.Unlock()
-		if err := s.await(ctx, wait, pause); err != nil {
+		if err := s.awaitStart(ctx, wait, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -87,9 +87,9 @@ func (s *server) use(ctx context.Context) (*live, error) {
 // patience is how long a call waits for a server that may be started again soon.
 const patience = 5 * time.Second
 
-// await waits for a start that is under way, or until there may be one. A start
+// awaitStart waits for a start that is under way, or until there may be one. A start
 // that failed is the error of all who waited for it.
-func (s *server) await(ctx context.Context, started <-chan struct{}, pause time.Duration) error {
+func (s *serverProcess) awaitStart(ctx context.Context, started <-chan struct{}, pause time.Duration) error {
 	if started == nil {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
@@ -115,47 +115,47 @@ func (s *server) await(ctx context.Context, started <-chan struct{}, pause time.
 	return nil
 }
 
-// start makes one attempt. It is no part of the call that asked for it: others
+// startOnce makes one attempt. It is no part of the call that asked for it: others
 // may wait for it too.
-func (s *server) start() {
+func (s *serverProcess) startOnce() {
 	ctx, cancel := context.WithTimeout(s.hub.life, ConnectTimeout)
 	defer cancel()
-	l, err := s.connect(ctx)
+	l, err := s.connectServer(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.starting)
 	s.starting = nil
 	switch {
 	case err != nil:
-		s.failed(err)
+		s.noteFailure(err)
 	case s.closed:
-		s.hub.work.Go(l.close) // Close waits for us, and so for it
+		s.hub.work.Go(l.closeSession) // Close waits for us, and so for it
 	default:
 		s.live = l
-		s.hub.work.Go(func() { s.watch(l) })
+		s.hub.work.Go(func() { s.watchEnd(l) })
 	}
-	s.rest() // who asked for it may have gone
+	s.stopIdle() // who asked for it may have gone
 }
 
-// failed requires the lock.
-func (s *server) failed(why error) {
+// noteFailure requires the lock.
+func (s *serverProcess) noteFailure(why error) {
 	s.failures++
 	s.why = why
-	s.retryAt = time.Now().Add(backoff(s.failures))
+	s.retryAt = time.Now().Add(startDelay(s.failures))
 	s.hub.cfg.Logger.Warn("an MCP server failed", "server", s.def.Name, "times", s.failures, "error", why)
 }
 
-// backoff is the delay before the next start after that many failures in a row.
+// startDelay is the delay before the next start after that many failures in a row.
 // The first failure causes none.
-func backoff(failures int) time.Duration {
+func startDelay(failures int) time.Duration {
 	if failures < 2 {
 		return 0
 	}
 	return min(BackoffMin<<min(failures-2, 16), BackoffMax)
 }
 
-// watch notices the end of a server.
-func (s *server) watch(l *live) {
+// watchEnd notices the end of a server.
+func (s *serverProcess) watchEnd(l *liveSession) {
 	ended := make(chan struct{})
 	go func() { _ = l.session.Wait(); close(ended) }()
 	var died <-chan struct{}
@@ -174,27 +174,27 @@ func (s *server) watch(l *live) {
 			s.failures = 0
 		}
 		if !s.closed {
-			s.failed(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.last()))
+			s.noteFailure(fmt.Errorf("%w: %s%s", ErrDied, s.def.Name, l.lastStderr()))
 		}
-		s.rest()
+		s.stopIdle()
 	}
 	s.mu.Unlock()
-	l.close()
+	l.closeSession()
 	<-ended
 }
 
-// connect starts the server, greets it and asks for its tools.
-func (s *server) connect(ctx context.Context) (*live, error) {
+// connectServer starts the server, greets it and asks for its tools.
+func (s *serverProcess) connectServer(ctx context.Context) (*liveSession, error) {
 	def, err := s.def.Expand(s.hub.cfg.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	l := &live{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: redact.New(redact.Config{Values: s.secrets()})}
-	if err := s.def.unchanged(s.dir, s.hub.cfg.Getenv); err != nil {
-		return nil, told{l.shown(err.Error()), err}
+	l := &liveSession{name: s.def.Name, began: time.Now(), over: make(chan struct{}), turn: make(chan struct{}, 1), secrets: redact.New(redact.Config{Values: s.secretValues()})}
+	if err := s.def.checkUnchanged(s.dir, s.hub.cfg.Getenv); err != nil {
+		return nil, displayError{l.shownText(err.Error()), err}
 	}
-	if l.link, err = reach(def, s.dir, s.def.Own); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, told{l.shown(err.Error()), err})
+	if l.link, err = openLink(def, s.dir, s.def.Own); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.def.Name, displayError{l.shownText(err.Error()), err})
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "troupe", Version: s.hub.cfg.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{}, // the server may request nothing from us
@@ -204,30 +204,30 @@ func (s *server) connect(ctx context.Context) (*live, error) {
 			}
 			s.hub.cfg.Logger.Warn("an MCP server says that its tools have changed", "server", s.def.Name)
 		},
-		ProgressNotificationHandler: l.progressed,
+		ProgressNotificationHandler: l.noteProgress,
 	})
 	greeted := make(chan struct{})
 	go func() { // ends a server that does not answer, and so the handshake
 		select {
 		case <-ctx.Done():
-			l.link.close()
+			l.link.closeLink()
 		case <-greeted:
 		}
 	}()
 	l.session, err = client.Connect(ctx, l.link.transport, nil)
 	if err == nil {
-		_, err = l.offers(ctx)
+		_, err = l.currentOffers(ctx)
 	}
 	close(greeted)
 	if err == nil {
 		return l, nil
 	}
-	l.close()
-	return nil, fmt.Errorf("%w: %s: %s%s", ErrStart, s.def.Name, s.short(ctx, l, err), l.last())
+	l.closeSession()
+	return nil, fmt.Errorf("%w: %s: %s%s", ErrStart, s.def.Name, s.failureText(ctx, l, err), l.lastStderr())
 }
 
-// short is why a start failed, for a person.
-func (s *server) short(ctx context.Context, l *live, err error) string {
+// failureText is why a start failed, for a person.
+func (s *serverProcess) failureText(ctx context.Context, l *liveSession, err error) string {
 	switch {
 	case s.hub.life.Err() != nil:
 		return "the node is ending"
@@ -236,11 +236,11 @@ func (s *server) short(ctx context.Context, l *live, err error) string {
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return "it ended instead of answering"
 	}
-	return l.shown(err.Error())
+	return l.shownText(err.Error())
 }
 
-// secrets are the values that came out of variables, and all headers.
-func (s *server) secrets() []string {
+// secretValues are the values that came out of variables, and all headers.
+func (s *serverProcess) secretValues() []string {
 	var values []string
 	for _, name := range s.def.Variables() {
 		values = append(values, s.hub.cfg.Getenv(name))
@@ -261,8 +261,8 @@ func (s *server) secrets() []string {
 	return values
 }
 
-// close ends the server for good.
-func (s *server) close() {
+// closeServer ends the server for good.
+func (s *serverProcess) closeServer() {
 	s.mu.Lock()
 	s.closed = true
 	l := s.live
@@ -273,53 +273,55 @@ func (s *server) close() {
 	s.mu.Unlock()
 	close(s.gone)
 	if l != nil {
-		l.close()
+		l.closeSession()
 	}
 }
 
-// drop gives a server up that does not answer as it should.
-func (s *server) drop(l *live, why error) {
+// dropSession gives a server up that does not answer as it should.
+func (s *serverProcess) dropSession(l *liveSession, why error) {
 	s.mu.Lock()
 	mine := s.live == l
 	if mine {
 		s.live = nil
-		s.failed(why)
+		s.noteFailure(why)
 	}
 	s.mu.Unlock()
 	if mine {
-		s.end(l)
+		s.endSession(l)
 	}
 }
 
-// close ends the session and its server. Closing the session of a program only
+// closeSession ends the session and its server. Closing the session of a program only
 // closes its stdin.
-func (l *live) close() {
+func (l *liveSession) closeSession() {
 	if l.session != nil && l.link.child == nil {
 		_ = l.session.Close() // it is gone either way
 	}
-	l.link.close()
+	l.link.closeLink()
 	if l.session != nil {
 		_ = l.session.Close()
 	}
 }
 
-// shown prepares a server's text for a person: redacted, then clipped. Redaction
+// shownText prepares a server's text for a person: redacted, then clipped. Redaction
 // would not recognize a secret that is cut.
-func (l *live) shown(text string) string { return clip(l.secrets.Text(visible(text)), stderrShown) }
+func (l *liveSession) shownText(text string) string {
+	return clipText(l.secrets.Text(visibleText(text)), stderrShown)
+}
 
-// told is an error that shows a person another text than its own.
-type told struct {
+// displayError is an error that shows a person another text than its own.
+type displayError struct {
 	text string
 	error
 }
 
-func (t told) Error() string { return t.text }
+func (t displayError) Error() string { return t.text }
 
-func (t told) Unwrap() error { return t.error }
+func (t displayError) Unwrap() error { return t.error }
 
-// last returns the end of what the server wrote to stderr.
-func (l *live) last() string {
-	text := l.secrets.Text(l.link.last())
+// lastStderr returns the end of what the server wrote to stderr.
+func (l *liveSession) lastStderr() string {
+	text := l.secrets.Text(l.link.lastStderr())
 	if len(text) > stderrShown {
 		text = "…" + strings.ToValidUTF8(text[len(text)-stderrShown:], "")
 	}
@@ -329,8 +331,8 @@ func (l *live) last() string {
 	return "; it said: " + text
 }
 
-// offers returns what the server offers now: listed again if it reported a change.
-func (l *live) offers(ctx context.Context) (Listing, error) {
+// currentOffers returns what the server offers now: listed again if it reported a change.
+func (l *liveSession) currentOffers(ctx context.Context) (Listing, error) {
 	select { // no lock: a call that waits for another call's answer has a timeout of its own
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
@@ -340,7 +342,7 @@ func (l *live) offers(ctx context.Context) (Listing, error) {
 	if l.listing != nil && !l.stale.Swap(false) {
 		return *l.listing, nil
 	}
-	found, err := list(ctx, l.session, l.name)
+	found, err := listTools(ctx, l.session, l.name)
 	if err != nil {
 		l.stale.Store(l.listing != nil)
 		return Listing{}, err

@@ -28,7 +28,7 @@ const actVar = "MCP_TEST_ACT"
 
 func TestMain(m *testing.M) {
 	if part := os.Getenv(actVar); part != "" {
-		act(part)
+		playPart(part)
 	}
 	// Servers of tests whose clients went without a word keep their sessions.
 	leaks.Main(m, goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"))
@@ -36,16 +36,16 @@ func TestMain(m *testing.M) {
 
 const anything = `{"type":"object"}`
 
-// tools of a test's server, by name.
-type tools map[string]func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
+// testTools of a test's server, by name.
+type testTools map[string]func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
 
-func says(text string) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func answerText(text string) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
 	}
 }
 
-func build(all tools) *sdk.Server {
+func buildServer(all testTools) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
 	for name, f := range all {
 		s.AddTool(&sdk.Tool{Name: name, Description: "does " + name, InputSchema: json.RawMessage(anything)}, f)
@@ -53,8 +53,8 @@ func build(all tools) *sdk.Server {
 	return s
 }
 
-// act plays a server's part until stdin ends. It ends by syscall.Exit: os.Exit sleeps for a second under the race detector.
-func act(part string) {
+// playPart plays a server's part until stdin ends. It ends by syscall.Exit: os.Exit sleeps for a second under the race detector.
+func playPart(part string) {
 	count := func() {
 		f, err := os.OpenFile(os.Getenv("MCP_TEST_STARTS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -74,7 +74,7 @@ func act(part string) {
 		fmt.Fprint(os.Stderr, word, strings.Repeat("x", stderrShown-len(word)/2))
 		syscall.Exit(3)
 	}
-	all := tools{
+	all := testTools{
 		"echo": func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(r.Params.Arguments)}}}, nil
 		},
@@ -90,7 +90,7 @@ func act(part string) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		"huge": says(strings.Repeat("0123456789", 300_000)),
+		"huge": answerText(strings.Repeat("0123456789", 300_000)),
 		"flood": func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { // one message that is too long
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("0", MessageBytesMax+1)}}}, nil
 		},
@@ -104,9 +104,9 @@ func act(part string) {
 		},
 	}
 	if part == "deaf" { // it greets and lists, and then reads no more
-		deaf()
+		readOnce()
 	}
-	err := build(all).Run(context.Background(), &sdk.StdioTransport{})
+	err := buildServer(all).Run(context.Background(), &sdk.StdioTransport{})
 	if part == "stubborn" {
 		select {} // it has lost its stdin, and stays
 	}
@@ -116,8 +116,8 @@ func act(part string) {
 	syscall.Exit(0)
 }
 
-// deaf answers what comes first, and then reads no more.
-func deaf() {
+// readOnce answers what comes first, and then reads no more.
+func readOnce() {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var r struct {
@@ -139,8 +139,8 @@ func deaf() {
 	}
 }
 
-// program is a definition of this test binary in a part.
-func program(t *testing.T, part string) (def Server, starts func() []string) {
+// programServer is a definition of this test binary in a part.
+func programServer(t *testing.T, part string) (def Server, starts func() []string) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -153,16 +153,16 @@ func program(t *testing.T, part string) (def Server, starts func() []string) {
 	}
 }
 
-// served is a definition of a server at a loopback address.
-func served(t *testing.T, s *sdk.Server) Server {
+// loopbackServer is a definition of a server at a loopback address.
+func loopbackServer(t *testing.T, s *sdk.Server) Server {
 	t.Helper()
 	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
-	t.Cleanup(func() { gone(t, h) })
+	t.Cleanup(func() { closeServerNow(t, h) })
 	return Server{Name: "stage", Source: "user.json", URL: h.URL}
 }
 
-// gone ends a server without waiting for its clients, who may stay for ever.
-func gone(t *testing.T, h *httptest.Server) {
+// closeServerNow ends a server without waiting for its clients, who may stay for ever.
+func closeServerNow(t *testing.T, h *httptest.Server) {
 	t.Helper()
 	if err := h.Listener.Close(); err != nil {
 		t.Error(err)
@@ -170,7 +170,7 @@ func gone(t *testing.T, h *httptest.Server) {
 	h.CloseClientConnections()
 }
 
-func hub(t *testing.T, change ...func(*Config)) *Hub {
+func openHub(t *testing.T, change ...func(*Config)) *Hub {
 	t.Helper()
 	cfg := Config{Getenv: func(string) string { return "" }}
 	for _, c := range change {
@@ -184,23 +184,23 @@ func hub(t *testing.T, change ...func(*Config)) *Hub {
 // patienceOfTests is how long a test waits for what must happen.
 const patienceOfTests = 60 * time.Second
 
-func within(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func listed(t *testing.T, h *Hub, def Server) Listing {
+func listOffers(t *testing.T, h *Hub, def Server) Listing {
 	t.Helper()
-	l, err := h.List(within(t), def, t.TempDir())
+	l, err := h.List(testContext(t), def, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func names(specs []model.ToolSpec) string {
+func toolNames(specs []model.ToolSpec) string {
 	var list []string
 	for _, s := range specs {
 		list = append(list, s.Name)
@@ -208,7 +208,7 @@ func names(specs []model.ToolSpec) string {
 	return strings.Join(list, " ")
 }
 
-func offered(l Listing) []model.ToolSpec {
+func offeredTools(l Listing) []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, o := range l.Offers {
 		list = append(list, o.Spec)
@@ -216,10 +216,10 @@ func offered(l Listing) []model.ToolSpec {
 	return list
 }
 
-// set is all tools of a server as an agent has them.
-func set(t *testing.T, h *Hub, def Server, dir string) *tool.Set {
+// toolSet is all tools of a server as an agent has them.
+func toolSet(t *testing.T, h *Hub, def Server, dir string) *tool.Set {
 	t.Helper()
-	l, err := h.List(within(t), def, dir)
+	l, err := h.List(testContext(t), def, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,16 +234,16 @@ func set(t *testing.T, h *Hub, def Server, dir string) *tool.Set {
 	return s
 }
 
-func call(t *testing.T, s *tool.Set, name, args string) tool.Result {
+func callTool(t *testing.T, s *tool.Set, name, args string) tool.Result {
 	t.Helper()
-	return s.Call(within(t), name, tool.Call{Args: []byte(args)})
+	return s.Call(testContext(t), name, tool.Call{Args: []byte(args)})
 }
 
-// counter counts, from several goroutines.
-type counter struct{ atomic.Int64 }
+// callCounter counts, from several goroutines.
+type callCounter struct{ atomic.Int64 }
 
-// soon waits until something is so.
-func soon(t *testing.T, what string, so func() bool) {
+// waitUntil waits until something is so.
+func waitUntil(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -29,15 +29,15 @@ import (
 // that could hold a secret.
 var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// link is a way to a server.
-type link struct {
+// serverLink is a way to a server.
+type serverLink struct {
 	transport sdk.Transport
 	child     *process.Child // nil: an address
 	web       *http.Transport
 }
 
-// close ends the way, and the server if it is a program of ours.
-func (l link) close() {
+// closeLink ends the way, and the server if it is a program of ours.
+func (l serverLink) closeLink() {
 	if l.child != nil {
 		l.child.Stop()
 	}
@@ -46,19 +46,19 @@ func (l link) close() {
 	}
 }
 
-// last returns the end of what the server wrote to stderr, with its secrets.
-func (l link) last() string {
+// lastStderr returns the end of what the server wrote to stderr, with its secrets.
+func (l serverLink) lastStderr() string {
 	if l.child == nil {
 		return ""
 	}
-	return strings.TrimSpace(visible(strings.ToValidUTF8(l.child.Stderr(), "")))
+	return strings.TrimSpace(visibleText(strings.ToValidUTF8(l.child.Stderr(), "")))
 }
 
 const stderrShown = 600
 
-// reach makes the way to a server whose variables are expanded. Its errors have
+// openLink makes the way to a server whose variables are expanded. Its errors have
 // their values, uncut: they are for l.shown.
-func reach(s Server, dir string, trusted bool) (link, error) {
+func openLink(s Server, dir string, trusted bool) (serverLink, error) {
 	if s.URL != "" {
 		return reachWeb(s, trusted)
 	}
@@ -77,16 +77,16 @@ func reach(s Server, dir string, trusted bool) (link, error) {
 	if s.At != nil {
 		at, err := s.At.OpenFor(dir)
 		if err != nil {
-			return link{}, err
+			return serverLink{}, err
 		}
 		defer func() { _ = at.Close() }()
 		dir = workdir.Through(at)
 	}
 	child, err := process.Start(process.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
 	if err != nil {
-		return link{}, err
+		return serverLink{}, err
 	}
-	return link{child: child, transport: &sdk.IOTransport{Reader: io.NopCloser(child.Stdout), Writer: reluctant{child.Stdin, s.patience()}, MaxLineLength: MessageBytesMax}}, nil
+	return serverLink{child: child, transport: &sdk.IOTransport{Reader: io.NopCloser(child.Stdout), Writer: boundedStdin{child.Stdin, s.callTimeout()}, MaxLineLength: MessageBytesMax}}, nil
 }
 
 // Bounds of a connection to an address.
@@ -97,16 +97,16 @@ const (
 
 // reachWeb makes the way to an address. The headers of the file go there and
 // nowhere else, and no redirect leads to another host.
-func reachWeb(s Server, trusted bool) (link, error) {
+func reachWeb(s Server, trusted bool) (serverLink, error) {
 	at, err := url.Parse(s.URL)
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return link{}, fmt.Errorf("%w: %q is no http or https URL", ErrAddress, s.URL)
+		return serverLink{}, fmt.Errorf("%w: %q is no http or https URL", ErrAddress, s.URL)
 	}
 	if at.User != nil {
-		return link{}, fmt.Errorf("%w: a password has no place in a URL; write a header", ErrAddress)
+		return serverLink{}, fmt.Errorf("%w: a password has no place in a URL; write a header", ErrAddress)
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	if !trusted && !literal(at.Hostname()) {
+	if !trusted && !isLiteralHost(at.Hostname()) {
 		dialer.Control = publicOnly
 	}
 	web := &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: tlsTimeout, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
@@ -116,14 +116,14 @@ func reachWeb(s Server, trusted bool) (link, error) {
 		}
 		return nil
 	}}
-	return link{web: web, transport: &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: MessageBytesMax}}, nil
+	return serverLink{web: web, transport: &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: MessageBytesMax}}, nil
 }
 
 const redirectsMax = 3
 
-// literal reports whether the definition contains the address itself: then the person who
+// isLiteralHost reports whether the definition contains the address itself: then the person who
 // allowed the definition has seen that the address is not public.
-func literal(host string) bool {
+func isLiteralHost(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || host == "localhost"
 }
@@ -161,28 +161,28 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && (res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden) {
 		return nil, errors.Join(fmt.Errorf("%w: it answers %s: put what it asks for into its headers", ErrStart, res.Status), res.Body.Close())
 	}
-	if err == nil && !streams(res) {
+	if err == nil && !isEventStream(res) {
 		res.Body = http.MaxBytesReader(nil, res.Body, MessageBytesMax)
 	}
 	return res, err
 }
 
-// streams reports whether the body is a stream of events, each of which is bounded when
+// isEventStream reports whether the body is a stream of events, each of which is bounded when
 // it is read. Any other body is read as a whole.
-func streams(res *http.Response) bool {
+func isEventStream(res *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream" && res.StatusCode < http.StatusMultipleChoices
 }
 
-// reluctant is the stdin of a server that may not read it. A write that is not done
+// boundedStdin is the stdin of a server that may not read it. A write that is not done
 // within the time of a call closes the connection, and so ends the server: a partial
 // message is useless.
-type reluctant struct {
+type boundedStdin struct {
 	*os.File
 	patience time.Duration
 }
 
-func (w reluctant) Write(p []byte) (int, error) {
+func (w boundedStdin) Write(p []byte) (int, error) {
 	if err := w.SetWriteDeadline(time.Now().Add(w.patience)); err != nil {
 		return 0, err
 	}
@@ -193,5 +193,5 @@ func (w reluctant) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patience is how long a call takes at most.
-func (s Server) patience() time.Duration { return cmp.Or(s.Timeout, tool.TimeoutDefault) }
+// callTimeout is how long a call takes at most.
+func (s Server) callTimeout() time.Duration { return cmp.Or(s.Timeout, tool.TimeoutDefault) }
