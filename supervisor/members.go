@@ -19,7 +19,7 @@ func openRun(s State, f Opened) (State, []Effect) {
 		return s, nil
 	}
 	f.Limits = withRunDefaults(f.Limits)
-	s.Run, s.Phase, s.Began, s.inquiry.news = f, Live, s.Now, s.Now
+	s.Run, s.Phase, s.Began, s.Inquiry.News = f, Live, s.Now, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	if f.Run != "" {
 		s = s.publishEvent(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,

@@ -12,7 +12,7 @@ func (s State) Rests() (due int64, ok bool) {
 	rests := true
 	s.Members(func(m Member) { rests = rests && (m.Seen || m.Done) })
 	if rests && s.Live > 0 && s.Run.countsMessages() {
-		due = s.inquiry.nextDue()
+		due = s.Inquiry.nextDue()
 	}
 	return due, rests
 }

@@ -142,7 +142,7 @@ type State struct {
 	Halted     bool // its own log is damaged and does not show which members have finished, so the run waits for none
 	Outcome    spec.Outcome
 
-	inquiry inquiry
+	Inquiry Inquiry
 	members roster
 	queue   reservationQueue
 	events  []event.Event // of the step under way

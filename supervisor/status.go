@@ -22,7 +22,7 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 	if !s.Run.countsMessages() || s.Phase == Over {
 		return s, fx
 	}
-	s.inquiry.last = s.Now
+	s.Inquiry.Last = s.Now
 	s.Members(func(m Member) {
 		if !m.Done {
 			fx = append(fx, askStatus(m, s.Life))
@@ -31,15 +31,15 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// inquiry is when a supervisor asks its members for their status.
-type inquiry struct {
-	last int64 // when the members were last asked
-	due  int64 // when the current activation asks them; 0: it has, or need not
-	news int64 // when one of them last sent anything else
+// Inquiry is when a supervisor asks its members for their status.
+type Inquiry struct {
+	Last int64 // when the members were last asked
+	Due  int64 // when the current activation asks them; 0: it has, or need not
+	News int64 // when one of them last sent anything else
 }
 
 // nextDue is when the members are asked next.
-func (q inquiry) nextDue() int64 { return max(q.news, q.last) + max(AskMS, q.last-q.news) }
+func (q Inquiry) nextDue() int64 { return max(q.News, q.Last) + max(AskMS, q.Last-q.News) }
 
 // askTimer is the timer by which an activation that follows a Released asks after all.
 const askTimer = "ask"
@@ -47,26 +47,26 @@ const askTimer = "ask"
 // askInTime asks the members at once if an activation follows a crash or has received
 // nothing for long, and otherwise once it is time. Each activation asks once.
 func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
-	s.inquiry.due = 0
+	s.Inquiry.Due = 0
 	switch {
 	case !s.Run.countsMessages() || s.Phase == Over:
 		return s, fx
-	case now || s.Now >= s.inquiry.nextDue(): //mutant:members-asked
+	case now || s.Now >= s.Inquiry.nextDue(): //mutant:members-asked
 		return s.askMembers(fx)
 	}
-	s.inquiry.due = s.inquiry.nextDue()
-	return s, append(fx, Arm{Timer: askTimer, Due: s.inquiry.due}) //mutant:ask-armed
+	s.Inquiry.Due = s.Inquiry.nextDue()
+	return s, append(fx, Arm{Timer: askTimer, Due: s.Inquiry.Due}) //mutant:ask-armed
 }
 
 // wokeToAsk asks the members if it is time by the stamps of the log.
 func (s State) wokeToAsk() (State, []Effect) {
 	switch {
-	case s.inquiry.due == 0 || s.Phase == Over:
+	case s.Inquiry.Due == 0 || s.Phase == Over:
 		return s, nil
-	case s.Now < s.inquiry.due:
-		return s, []Effect{Arm{Timer: askTimer, Due: s.inquiry.due}}
+	case s.Now < s.Inquiry.Due:
+		return s, []Effect{Arm{Timer: askTimer, Due: s.Inquiry.Due}}
 	}
-	s.inquiry.due = 0
+	s.Inquiry.Due = 0
 	return s.askMembers(nil)
 }
 
@@ -102,7 +102,7 @@ func (s State) countReceived(e Event) State {
 	switch e.Fact.(type) {
 	case agent.Status, agent.Back: // a question wakes passivated members: their return is no news
 	default:
-		s.inquiry.news = s.Now
+		s.Inquiry.News = s.Now
 	}
 	m.Heard++
 	return s.put(m)
@@ -111,7 +111,7 @@ func (s State) countReceived(e Event) State {
 // countSent counts the messages to members, and numbers the questions.
 func (s State) countSent(fx []Effect) (State, []Effect) {
 	if !s.Run.countsMessages() {
-		s.Released, s.inquiry.news = false, 0
+		s.Released, s.Inquiry.News = false, 0
 		return s, fx
 	}
 	for i, e := range fx {
