@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// listeners are the sockets of this process that take connections, of TCP and of the
+// openListeners are the sockets of this process that take connections, of TCP and of the
 // file system.
-func listeners(t *testing.T) map[string]bool {
+func openListeners(t *testing.T) map[string]bool {
 	t.Helper()
 	own, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
@@ -55,9 +55,9 @@ func TestAttackEmbeddedNodeListensNowhere(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // there is no /proc
 	}
-	before := listeners(t)
-	n := start(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: named("a"), StateDir: t.TempDir()})
-	for l := range listeners(t) {
+	before := openListeners(t)
+	n := startScripted(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: namedAgents("a"), StateDir: t.TempDir()})
+	for l := range openListeners(t) {
 		if !before[l] {
 			t.Errorf("it listens: %s", l)
 		}
@@ -65,7 +65,7 @@ func TestAttackEmbeddedNodeListensNowhere(t *testing.T) {
 	if n.URL() != "" || n.Watch() != "" {
 		t.Errorf("%q, %q", n.URL(), n.Watch())
 	}
-	if r, err := n.Run(within(t), troupe.Task{Prompt: "Say hello"}); err != nil || r.Text != "hello" {
+	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "Say hello"}); err != nil || r.Text != "hello" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -73,7 +73,7 @@ func TestAttackEmbeddedNodeListensNowhere(t *testing.T) {
 // With Listen the same user joins by the state directory, and observers by the port.
 func TestEmbeddedNodeListens(t *testing.T) {
 	dir := t.TempDir()
-	n := start(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: named("a"), StateDir: dir, Listen: true})
+	n := startScripted(t, "agents: {a: [{text: hello}]}", troupe.Config{Agents: namedAgents("a"), StateDir: dir, Listen: true})
 	if n.URL() == "" || !strings.HasSuffix(n.Watch(), " nats --context troupe") {
 		t.Errorf("%q, %q", n.URL(), n.Watch())
 	}

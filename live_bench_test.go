@@ -44,7 +44,7 @@ func BenchmarkLiveRuns(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	heap, system := memory()
+	heap, system := memoryUse()
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
 	for i := range b.N {
@@ -56,14 +56,14 @@ func BenchmarkLiveRuns(b *testing.B) {
 		}
 	}
 	<-m.full
-	heapNow, systemNow := memory()
+	heapNow, systemNow := memoryUse()
 	cancel()
 	callers.Wait()
 	b.ReportMetric(float64(heapNow-heap)/float64(b.N)/1024, "heap-KB/run")
 	b.ReportMetric(float64(systemNow-system)/float64(b.N)/1024, "sys-KB/run")
 }
 
-func memory() (heap, system uint64) {
+func memoryUse() (heap, system uint64) {
 	runtime.GC()
 	runtime.GC()
 	var s runtime.MemStats

@@ -26,9 +26,9 @@ func TestLiveRunsOfAProgramAreBounded(t *testing.T) {
 		}
 		return "done", ctx.Err()
 	})
-	n := start(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}",
-		troupe.Config{Tools: []tool.Tool{wait}, Agents: named("a"), MaxLiveRuns: 1, MaxQueuedRuns: 1})
-	ctx := within(t)
+	n := startScripted(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}",
+		troupe.Config{Tools: []tool.Tool{wait}, Agents: namedAgents("a"), MaxLiveRuns: 1, MaxQueuedRuns: 1})
+	ctx := testContext(t)
 	ends := make(chan error, 2)
 	run := func(id string) {
 		go func() {

@@ -136,7 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	var err error
 	if n.host, err = node.Start(ctx, c); err != nil {
-		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.remove())
+		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.removeTemp())
 	}
 	if n.client, err = n.host.Client(); err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.Close())
@@ -167,7 +167,7 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	}
 	info, err := n.client.Wait(ctx, t.RunID)
 	if err != nil && ctx.Err() != nil {
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), n.cancel(ctx, t.RunID)))
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), n.cancelRun(ctx, t.RunID)))
 	}
 	switch {
 	case err != nil:
@@ -182,8 +182,8 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	return *info.Result, nil
 }
 
-// cancel stops a run whose caller has gone.
-func (n *Node) cancel(ctx context.Context, run string) error {
+// cancelRun stops a run whose caller has gone.
+func (n *Node) cancelRun(ctx context.Context, run string) error {
 	_, err := n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "its caller has gone", WaitMS: -1})
 	return err
 }
@@ -202,9 +202,9 @@ func (n *Node) Watch() string { return n.host.Watch() }
 
 // Close stops the node. Work in progress continues at the next start on the same StateDir,
 // or on another node.
-func (n *Node) Close() error { return errors.Join(n.host.Close(), n.remove()) }
+func (n *Node) Close() error { return errors.Join(n.host.Close(), n.removeTemp()) }
 
-func (n *Node) remove() error {
+func (n *Node) removeTemp() error {
 	if n.temp == "" {
 		return nil
 	}

@@ -19,15 +19,15 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 120 * time.Second
 
-func within(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// start starts a node whose model is played by a script.
-func start(t *testing.T, replies string, cfg troupe.Config) *troupe.Node {
+// startScripted starts a node whose model is played by a script.
+func startScripted(t *testing.T, replies string, cfg troupe.Config) *troupe.Node {
 	t.Helper()
 	s, err := script.Parse([]byte(replies))
 	if err != nil {
@@ -35,7 +35,7 @@ func start(t *testing.T, replies string, cfg troupe.Config) *troupe.Node {
 	}
 	cfg.Models, cfg.Model = map[string]model.Client{"script/test": s.Client("")}, "script/test"
 	cfg.Env = func(string) string { return "" }
-	n, err := troupe.Start(within(t), cfg)
+	n, err := troupe.Start(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,11 @@ type greetArgs struct {
 	Name string `json:"name"`
 }
 
-func greet() tool.Tool {
+func greetTool() tool.Tool {
 	return tool.Func("greet", "Greets somebody.", model.Read, func(_ context.Context, a greetArgs) (string, error) { return "Salve, " + a.Name, nil })
 }
 
-func named(names ...string) []troupe.Agent {
+func namedAgents(names ...string) []troupe.Agent {
 	var list []troupe.Agent
 	for _, n := range names {
 		list = append(list, troupe.Agent{Name: n, Description: "Is " + n + ".", Prompt: "Do as you are told."})
@@ -68,23 +68,23 @@ func named(names ...string) []troupe.Agent {
 //
 //behaviour:shows E6
 func TestAgentsOfAProgramCallItsFunctions(t *testing.T) {
-	agents := named("host", "guest", "mute")
+	agents := namedAgents("host", "guest", "mute")
 	agents[2].Tools = []troupe.ToolRef{}
-	n := start(t, `
+	n := startScripted(t, `
 agents:
   host:
     - calls: [{name: delegate, args: {agent: guest, task: go}}, {name: delegate, args: {agent: mute, task: go}}]
     - text: "{{result.0}} / {{result.1}}"
   guest: [{calls: [{name: greet, args: {name: Ann}}]}, {text: "{{last}}"}]
   mute: [{calls: [{name: greet, args: {name: Bob}}, {name: delegate, args: {agent: guest, task: go}}]}, {text: "{{result.0}}"}]
-`, troupe.Config{Tools: []tool.Tool{greet()}, Agents: agents})
-	r, err := n.Run(within(t), troupe.Task{Prompt: "greet"})
+`, troupe.Config{Tools: []tool.Tool{greetTool()}, Agents: agents})
+	r, err := n.Run(testContext(t), troupe.Task{Prompt: "greet"})
 	if err != nil || !strings.Contains(r.Text, "Salve, Ann") || strings.Contains(r.Text, "Bob") {
 		t.Errorf("%q %v", r.Text, err)
 	}
 }
 
-type verdict struct {
+type testVerdict struct {
 	Good  bool     `json:"good"`
 	Lines []string `json:"lines"`
 }
@@ -94,42 +94,42 @@ type verdict struct {
 //
 //behaviour:shows H4
 func TestAnswersAreGoValues(t *testing.T) {
-	judge, err := troupe.Answers[verdict](named("judge")[0])
+	judge, err := troupe.Answers[testVerdict](namedAgents("judge")[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := start(t, `
+	n := startScripted(t, `
 agents:
   chief:
     - calls: [{name: delegate, args: {agent: judge, task: judge}}]
     - text: "{{last}}"
   judge: [{text: "It is good."}, {text: '{"good": true, "lines": ["a"]}'}]
-`, troupe.Config{Agents: append(named("chief"), judge)})
-	v, r, err := troupe.Answer[verdict](within(t), n, troupe.Task{Prompt: "judge"})
+`, troupe.Config{Agents: append(namedAgents("chief"), judge)})
+	v, r, err := troupe.Answer[testVerdict](testContext(t), n, troupe.Task{Prompt: "judge"})
 	if err != nil || !v.Good || len(v.Lines) != 1 {
 		t.Errorf("%+v %v: %s", v, err, r.Text)
 	}
-	if _, _, err := troupe.Answer[chan int](within(t), n, troupe.Task{Prompt: "judge"}); !errors.Is(err, tool.ErrType) {
+	if _, _, err := troupe.Answer[chan int](testContext(t), n, troupe.Task{Prompt: "judge"}); !errors.Is(err, tool.ErrType) {
 		t.Error(err)
 	}
 }
 
 func TestARunThatDoesNotCompleteIsAnErrorWithAResult(t *testing.T) {
-	n := start(t, "agents: {a: [{calls: [{name: greet, args: {name: A}}]}, {calls: [{name: greet, args: {name: B}}]}]}",
-		troupe.Config{Tools: []tool.Tool{greet()}, Agents: named("a")})
-	r, err := n.Run(within(t), troupe.Task{Prompt: "go on", MaxTurns: 1})
+	n := startScripted(t, "agents: {a: [{calls: [{name: greet, args: {name: A}}]}, {calls: [{name: greet, args: {name: B}}]}]}",
+		troupe.Config{Tools: []tool.Tool{greetTool()}, Agents: namedAgents("a")})
+	r, err := n.Run(testContext(t), troupe.Task{Prompt: "go on", MaxTurns: 1})
 	if !errors.Is(err, troupe.ErrIncomplete) || r.Reason != "max_turns" || !r.Partial {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := n.Run(within(t), troupe.Task{Prompt: "go", Agent: "nobody"}); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if _, err := n.Run(testContext(t), troupe.Task{Prompt: "go", Agent: "nobody"}); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Error(err)
 	}
 }
 
 // A run that asks a person is left waiting; the same RunID waits on for it.
 func TestARunThatAsksIsParkedAndGoesOn(t *testing.T) {
-	n := start(t, `agents: {a: [{calls: [{name: ask_human, args: {question: "Red?"}}]}, {text: "{{last}}"}]}`, troupe.Config{Agents: named("a")})
-	ctx, id := within(t), client.NewID()
+	n := startScripted(t, `agents: {a: [{calls: [{name: ask_human, args: {question: "Red?"}}]}, {text: "{{last}}"}]}`, troupe.Config{Agents: namedAgents("a")})
+	ctx, id := testContext(t), client.NewID()
 	if _, err := n.Run(ctx, troupe.Task{Prompt: "ask", RunID: id}); !errors.Is(err, troupe.ErrParked) {
 		t.Fatal(err)
 	}
@@ -153,14 +153,14 @@ func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	n := start(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: named("a")})
-	ctx, cancel := context.WithCancel(within(t))
+	n := startScripted(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: namedAgents("a")})
+	ctx, cancel := context.WithCancel(testContext(t))
 	go func() { <-begun; cancel() }()
 	id := client.NewID()
 	if _, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if r, err := n.Run(within(t), troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, troupe.ErrIncomplete) || !strings.Contains(string(r.Reason), "abort") && r.Reason != "canceled" {
+	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, troupe.ErrIncomplete) || !strings.Contains(string(r.Reason), "abort") && r.Reason != "canceled" {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -171,15 +171,15 @@ func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	n := start(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: named("a")})
+	n := startScripted(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: namedAgents("a")})
 	for i := range 24 {
-		ctx, cancel := context.WithTimeout(within(t), time.Duration(i)*time.Millisecond/4)
+		ctx, cancel := context.WithTimeout(testContext(t), time.Duration(i)*time.Millisecond/4)
 		id := client.NewID()
 		if _, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		cancel()
-		info, err := n.Client().Wait(within(t), id) // until its time is over, unless it is canceled
+		info, err := n.Client().Wait(testContext(t), id) // until its time is over, unless it is canceled
 		if unknown := (*client.Error)(nil); errors.As(err, &unknown) && unknown.Code == client.CodeNotFound {
 			continue
 		}
@@ -208,13 +208,13 @@ func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := troupe.Config{Tools: []tool.Tool{step}, Agents: named("a"), StateDir: state, Model: "script/test",
+	cfg := troupe.Config{Tools: []tool.Tool{step}, Agents: namedAgents("a"), StateDir: state, Model: "script/test",
 		Models: map[string]model.Client{"script/test": s.Client("")}}
-	n, err := troupe.Start(within(t), cfg)
+	n, err := troupe.Start(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Client().Run(within(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil {
+	if _, err := n.Client().Run(testContext(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
@@ -222,11 +222,11 @@ func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-stop
-	if n, err = troupe.Start(within(t), cfg); err != nil {
+	if n, err = troupe.Start(testContext(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = n.Close() }()
-	if r, err := n.Run(within(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil || r.Text != "stepped" {
+	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil || r.Text != "stepped" {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -234,8 +234,8 @@ func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
 func TestANodeWithoutAStateDirLeavesNothingBehind(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	n := start(t, "default: [{text: hello}]", troupe.Config{Agents: named("a")})
-	if r, err := n.Run(within(t), troupe.Task{Prompt: "greet"}); err != nil || r.Text != "hello" {
+	n := startScripted(t, "default: [{text: hello}]", troupe.Config{Agents: namedAgents("a")})
+	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "greet"}); err != nil || r.Text != "hello" {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := n.Close(); err != nil {
@@ -257,11 +257,11 @@ func TestATaskStaysBelowTheDirectoryOfItsNode(t *testing.T) {
 	if err := os.WriteFile(dir+"/in/deep/f.txt", []byte("found"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := start(t, "agents: {a: [{calls: [{name: read_file, args: {path: f.txt}}]}, {text: '{{last}}'}]}", troupe.Config{Agents: named("a"), Dir: dir + "/in"})
-	if r, err := n.Run(within(t), troupe.Task{Prompt: "read", Dir: dir + "/in/deep"}); err != nil || !strings.Contains(r.Text, "found") {
+	n := startScripted(t, "agents: {a: [{calls: [{name: read_file, args: {path: f.txt}}]}, {text: '{{last}}'}]}", troupe.Config{Agents: namedAgents("a"), Dir: dir + "/in"})
+	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "read", Dir: dir + "/in/deep"}); err != nil || !strings.Contains(r.Text, "found") {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := n.Run(within(t), troupe.Task{Prompt: "read", Dir: dir}); err == nil || !strings.Contains(err.Error(), "not under a root") {
+	if _, err := n.Run(testContext(t), troupe.Task{Prompt: "read", Dir: dir}); err == nil || !strings.Contains(err.Error(), "not under a root") {
 		t.Error(err)
 	}
 }
@@ -269,15 +269,15 @@ func TestATaskStaysBelowTheDirectoryOfItsNode(t *testing.T) {
 func TestWhatAProgramBringsIsChecked(t *testing.T) {
 	long := troupe.Agent{Name: "a b", Description: "d"}
 	for name, cfg := range map[string]troupe.Config{
-		"a tool twice":      {Tools: []tool.Tool{greet(), greet()}},
+		"a tool twice":      {Tools: []tool.Tool{greetTool(), greetTool()}},
 		"a built-in name":   {Tools: []tool.Tool{tool.Func("read_file", "", model.Read, func(context.Context, struct{}) (string, error) { return "", nil })}},
 		"a name of no form": {Agents: []troupe.Agent{long}},
 		"no description":    {Agents: []troupe.Agent{{Name: "a"}}},
 		"no schema":         {Agents: []troupe.Agent{{Name: "a", Description: "d", OutputSchema: "x.json"}}},
-		"an agent twice":    {Agents: named("a", "a")},
+		"an agent twice":    {Agents: namedAgents("a", "a")},
 		"no route":          {Models: map[string]model.Client{"mine": nil}},
 	} {
-		if n, err := troupe.Start(within(t), cfg); !errors.Is(err, troupe.ErrConfig) {
+		if n, err := troupe.Start(testContext(t), cfg); !errors.Is(err, troupe.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 			if n != nil {
 				_ = n.Close()

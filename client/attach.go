@@ -34,7 +34,7 @@ func (c *Client) Attach(ctx context.Context, run, name, mime string, data []byte
 	for len(data) > 0 {
 		n := min(len(data), AttachPartBytes)
 		var kept Attached
-		if err := c.ask(ctx, "attach", AttachRequest{RunID: run, Data: data[:n]}, &kept); err != nil {
+		if err := c.askNode(ctx, "attach", AttachRequest{RunID: run, Data: data[:n]}, &kept); err != nil {
 			return a, err
 		}
 		a.Parts, data = append(a.Parts, kept.Ref), data[n:]

@@ -58,7 +58,7 @@ func Busy(err error) bool {
 	return errors.As(err, &refused) && refused.Retry > 0
 }
 
-func (c *Client) ask(ctx context.Context, verb string, request, reply any) error {
+func (c *Client) askNode(ctx context.Context, verb string, request, reply any) error {
 	subject, err := c.names.Cmd(verb)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *Client) askOnce(ctx context.Context, subject, verb string, request, rep
 	if r, ok := request.(CancelRequest); ok { // the answer to a cancel may take that long
 		again += r.Wait()
 	}
-	m, err := c.request(ctx, subject, data, again)
+	m, err := c.sendRequest(ctx, subject, data, again)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrConnectionClosed):
 		return fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
@@ -120,12 +120,12 @@ func (c *Client) askOnce(ctx context.Context, subject, verb string, request, rep
 	return nil
 }
 
-func (c *Client) request(ctx context.Context, subject string, data []byte, again time.Duration) (*nats.Msg, error) {
+func (c *Client) sendRequest(ctx context.Context, subject string, data []byte, again time.Duration) (*nats.Msg, error) {
 	for {
 		soon, cancel := context.WithTimeout(ctx, again)
 		m, err := c.nc.RequestWithContext(soon, subject, data)
 		cancel()
-		if err != nil && c.forbidden(subject) {
+		if err != nil && c.isForbidden(subject) {
 			return nil, &Error{Code: CodeForbidden, Text: "this connection may not ask on " + subject,
 				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user"}
 		}
@@ -135,9 +135,9 @@ func (c *Client) request(ctx context.Context, subject string, data []byte, again
 	}
 }
 
-// forbidden reports whether the server refused the subject: it reports that on the
+// isForbidden reports whether the server refused the subject: it reports that on the
 // connection, not in the reply.
-func (c *Client) forbidden(subject string) bool {
+func (c *Client) isForbidden(subject string) bool {
 	last := c.nc.LastError()
 	return errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), strconv.Quote(subject))
 }
@@ -153,7 +153,7 @@ func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
 		}
 	}
 	var a RunAccepted
-	err := c.ask(ctx, "run", r, &a)
+	err := c.askNode(ctx, "run", r, &a)
 	return a, err
 }
 
@@ -170,28 +170,28 @@ func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAc
 // Get returns the current state of a run.
 func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
-	err := c.ask(ctx, "get", GetRequest{RunID: run}, &i)
+	err := c.askNode(ctx, "get", GetRequest{RunID: run}, &i)
 	return i, err
 }
 
 // Describe returns one run with its Description.
 func (c *Client) Describe(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
-	err := c.ask(ctx, "get", GetRequest{RunID: run, Describe: true}, &i)
+	err := c.askNode(ctx, "get", GetRequest{RunID: run, Describe: true}, &i)
 	return i, err
 }
 
 // List returns the known runs, newest first.
 func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
 	var l []RunInfo
-	err := c.ask(ctx, "list", struct{}{}, &l)
+	err := c.askNode(ctx, "list", struct{}{}, &l)
 	return l, err
 }
 
 // Nodes lists the live nodes.
 func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	var l []NodeInfo
-	err := c.ask(ctx, "nodes", struct{}{}, &l)
+	err := c.askNode(ctx, "nodes", struct{}{}, &l)
 	return l, err
 }
 
@@ -199,7 +199,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
 // there.
 func (c *Client) Drain(ctx context.Context, r DrainRequest) ([]NodeInfo, error) {
 	var l []NodeInfo
-	err := c.ask(ctx, "drain", r, &l)
+	err := c.askNode(ctx, "drain", r, &l)
 	return l, err
 }
 
@@ -212,11 +212,11 @@ func (c *Client) Cancel(ctx context.Context, r CancelRequest) (CancelReply, erro
 	// The first request does not wait: a frozen node must not delay the append to the log for
 	// as long as another node might have waited for the agents.
 	r.WaitMS = -1
-	if err := c.ask(ctx, "cancel", r, &asked); err != nil || wait == 0 || len(asked.Pending) == 0 {
+	if err := c.askNode(ctx, "cancel", r, &asked); err != nil || wait == 0 || len(asked.Pending) == 0 {
 		return asked, err
 	}
 	r.WaitMS = wait.Milliseconds()
-	if err := c.ask(ctx, "cancel", r, &waited); err != nil {
+	if err := c.askNode(ctx, "cancel", r, &waited); err != nil {
 		return asked, nil // the log holds the cancel in any case
 	}
 	return waited, nil
@@ -225,29 +225,29 @@ func (c *Client) Cancel(ctx context.Context, r CancelRequest) (CancelReply, erro
 // Steer sends a user's message to a running agent.
 func (c *Client) Steer(ctx context.Context, r SteerRequest) error {
 	r.Request = orNew(r.Request)
-	return c.ask(ctx, "steer", r, nil)
+	return c.askNode(ctx, "steer", r, nil)
 }
 
 // Answer decides an open query.
 func (c *Client) Answer(ctx context.Context, r AnswerRequest) error {
 	r.Request = orNew(r.Request)
-	return c.ask(ctx, "answer", r, nil)
+	return c.askNode(ctx, "answer", r, nil)
 }
 
 // SetPolicy replaces the policy of a live run.
 func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy) error {
-	return c.ask(ctx, "policy", PolicyRequest{RunID: run, Request: NewID(), Policy: p}, nil)
+	return c.askNode(ctx, "policy", PolicyRequest{RunID: run, Request: NewID(), Policy: p}, nil)
 }
 
 // SetLimits replaces the limits of a live run.
 func (c *Client) SetLimits(ctx context.Context, run string, l spec.RunLimits) error {
-	return c.ask(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
+	return c.askNode(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
 }
 
 // Budget changes or freezes the limits of a live run.
 func (c *Client) Budget(ctx context.Context, r BudgetRequest) error {
 	r.Request = orNew(r.Request)
-	return c.ask(ctx, "budget", r, nil)
+	return c.askNode(ctx, "budget", r, nil)
 }
 
 func orNew(id string) string {
@@ -277,7 +277,7 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	if err != nil {
 		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
 	}
-	defer unsubscribe(sub)
+	defer dropSubscription(sub)
 	heard := false
 	for quiet := 0; ; quiet = min(quiet+1, quietMax) {
 		info, err := c.Get(ctx, run)
@@ -315,7 +315,7 @@ const (
 	quietMax     = 4 // doublings of pollPause
 )
 
-func unsubscribe(sub *nats.Subscription) {
+func dropSubscription(sub *nats.Subscription) {
 	// If the connection is already closed, its subscriptions are gone, too.
 	_ = sub.Unsubscribe()
 }

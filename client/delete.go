@@ -47,7 +47,7 @@ type Kept struct {
 // Delete removes a run that has ended. Deleting it again is harmless.
 func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
 	var d Deleted
-	err := c.ask(ctx, "delete", DeleteRequest{RunID: run}, &d)
+	err := c.askNode(ctx, "delete", DeleteRequest{RunID: run}, &d)
 	return d, err
 }
 
@@ -55,7 +55,7 @@ func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
 // history. There may be nothing to remove.
 func (c *Client) Withdraw(ctx context.Context, run string) error {
 	var d Deleted
-	return c.ask(ctx, "delete", DeleteRequest{RunID: run, Unopened: true}, &d)
+	return c.askNode(ctx, "delete", DeleteRequest{RunID: run, Unopened: true}, &d)
 }
 
 // Prune removes the runs that ended at least OlderThanMS ago.
@@ -63,7 +63,7 @@ func (c *Client) Prune(ctx context.Context, r PruneRequest) (Pruned, error) {
 	all := Pruned{Runs: []string{}, Kept: []Kept{}}
 	for {
 		var p Pruned
-		if err := c.ask(ctx, "prune", r, &p); err != nil {
+		if err := c.askNode(ctx, "prune", r, &p); err != nil {
 			return all, err
 		}
 		all.Runs, all.Kept, all.Tombstones = append(all.Runs, p.Runs...), append(all.Kept, p.Kept...), all.Tombstones+p.Tombstones

@@ -32,7 +32,7 @@ const toldMax = 4096
 // and at the end of the run, Events fetches from the logs again before it delivers anything
 // newer.
 func (c *Client) Events(ctx context.Context, run string, from Cursor, follow bool, each func(Event, []byte) error) error {
-	w := watcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each}
+	w := eventWatcher{client: c, run: run, sure: Cursor{}, told: map[string]struct{}{}, each: each}
 	maps.Copy(w.sure, from)
 	var sub *nats.Subscription
 	if follow {
@@ -43,19 +43,19 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 		if sub, err = c.nc.SubscribeSync(subject); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
-		defer unsubscribe(sub)
+		defer dropSubscription(sub)
 		if err := sub.SetPendingLimits(watchAhead, -1); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
 		// The server must have the subscription before the past events are fetched.
-		if err := c.flush(ctx); err != nil {
+		if err := c.flushSubscription(ctx); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
 	}
 	w.reconnects = c.nc.Stats().Reconnects
-	err := w.past(ctx)
+	err := w.fetchPast(ctx)
 	for err == nil && follow && !w.over {
-		err = w.live(ctx, sub)
+		err = w.handleLive(ctx, sub)
 	}
 	if errors.Is(err, ErrStop) {
 		return nil
@@ -63,14 +63,14 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	return err
 }
 
-// flush waits until the server knows the subscription.
-func (c *Client) flush(ctx context.Context) error {
+// flushSubscription waits until the server knows the subscription.
+func (c *Client) flushSubscription(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	return c.nc.FlushWithContext(ctx)
 }
 
-type watcher struct {
+type eventWatcher struct {
 	client *Client
 	run    string
 	each   func(Event, []byte) error
@@ -83,25 +83,25 @@ type watcher struct {
 	over       bool
 }
 
-// past fetches the events that the logs hold beyond sure.
-func (w *watcher) past(ctx context.Context) error {
+// fetchPast fetches the events that the logs hold beyond sure.
+func (w *eventWatcher) fetchPast(ctx context.Context) error {
 	// The count is taken before the request: a reconnect during the request may lose later
 	// events.
 	w.reconnects = w.client.nc.Stats().Reconnects
 	for {
 		var page EventsPage
-		if err := w.client.ask(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
+		if err := w.client.askNode(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
 			continue // ask has waited before it returned
 		} else if err != nil {
 			return err
 		}
 		for _, raw := range page.Events {
-			e, ok := decode(raw)
+			e, ok := decodeEvent(raw)
 			if _, told := w.told[e.ID]; told || !ok {
 				delete(w.told, e.ID)
 				continue
 			}
-			if err := w.give(e, raw); err != nil {
+			if err := w.deliverEvent(e, raw); err != nil {
 				return err
 			}
 		}
@@ -114,8 +114,8 @@ func (w *watcher) past(ctx context.Context) error {
 	}
 }
 
-// live handles one event as it happens.
-func (w *watcher) live(ctx context.Context, sub *nats.Subscription) error {
+// handleLive handles one event as it happens.
+func (w *eventWatcher) handleLive(ctx context.Context, sub *nats.Subscription) error {
 	soon, cancel := context.WithTimeout(ctx, min(pollPause<<w.quiet, pollPauseMax))
 	defer cancel()
 	m, err := sub.NextMsgWithContext(soon)
@@ -124,53 +124,53 @@ func (w *watcher) live(ctx context.Context, sub *nats.Subscription) error {
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		w.quiet = min(w.quiet+1, quietMax)
-		return w.past(ctx)
+		return w.fetchPast(ctx)
 	case errors.Is(err, nats.ErrSlowConsumer):
-		return w.past(ctx)
+		return w.fetchPast(ctx)
 	case err != nil:
 		return fmt.Errorf("client: events: %w", err)
 	}
 	w.quiet = 0
-	return w.take(ctx, m.Data)
+	return w.deliverLive(ctx, m.Data)
 }
 
-// take delivers a live event unless it was delivered before. If an earlier event may be
+// deliverLive delivers a live event unless it was delivered before. If an earlier event may be
 // missing, it reads the logs instead, which hold this event, too.
-func (w *watcher) take(ctx context.Context, raw []byte) error {
-	e, ok := decode(raw)
+func (w *eventWatcher) deliverLive(ctx context.Context, raw []byte) error {
+	e, ok := decodeEvent(raw)
 	if !ok {
 		return nil // not an event of a node: any client that may publish there sent it
 	}
 	if e.Seq == 0 {
 		return w.each(e, raw) // no log holds a delta
 	}
-	if w.known(e) {
+	if w.wasDelivered(e) {
 		return nil
 	}
 	// The watcher also fetches past events before the end of the run, and before the first
 	// event of an agent's next activation.
 	lost := w.client.nc.Stats().Reconnects != w.reconnects
 	if lost || e.Kind == event.KindRunFinished || e.Kind == event.KindAgentResumed || len(w.told) >= toldMax {
-		if err := w.past(ctx); err != nil || w.known(e) {
+		if err := w.fetchPast(ctx); err != nil || w.wasDelivered(e) {
 			return err
 		}
 	}
 	w.told[e.ID] = struct{}{}
-	return w.give(e, raw)
+	return w.deliverEvent(e, raw)
 }
 
-func (w *watcher) known(e Event) bool {
+func (w *eventWatcher) wasDelivered(e Event) bool {
 	at, _, _ := strings.Cut(e.ID, "#")
 	_, told := w.told[e.ID]
 	return told || e.Seq <= w.sure[at]
 }
 
-func (w *watcher) give(e Event, raw []byte) error {
+func (w *eventWatcher) deliverEvent(e Event, raw []byte) error {
 	w.over = w.over || e.Kind == event.KindRunFinished
 	return w.each(e, raw)
 }
 
-func decode(raw []byte) (e Event, ok bool) {
+func decodeEvent(raw []byte) (e Event, ok bool) {
 	err := json.Unmarshal(raw, &e)
 	return e, err == nil && e.ID != ""
 }

@@ -23,20 +23,20 @@ import (
 
 const run = "r1"
 
-// double is a node as a follower sees it: it tells what the logs hold by now,
+// nodeDouble is a node as a follower sees it: it tells what the logs hold by now,
 // and publishes what happens, but not all of it.
-type double struct {
+type nodeDouble struct {
 	t  *testing.T
 	nc *nats.Conn
 
 	mu       sync.Mutex
-	all      []told // in the order in which it happened
+	all      []toldEvent // in the order in which it happened
 	happened int
 	asked    chan struct{} // closed at the first request
 	requests int
 }
 
-type told struct {
+type toldEvent struct {
 	at   string
 	n    uint64
 	kind string
@@ -44,9 +44,9 @@ type told struct {
 	raw  json.RawMessage
 }
 
-// history makes a run of some agents with several events to an entry.
-func history(random *rand.Rand) []told {
-	var all []told
+// randomHistory makes a run of some agents with several events to an entry.
+func randomHistory(random *rand.Rand) []toldEvent {
+	var all []toldEvent
 	next := map[string]uint64{}
 	add := func(agent, kind string, events int) {
 		at := run + "." + agent
@@ -54,7 +54,7 @@ func history(random *rand.Rand) []told {
 		for i := range events {
 			id := fmt.Sprintf("%s#%d.%d", at, next[at], i)
 			raw := fmt.Sprintf(`{"v":1,"id":%q,"ts":"2026-01-02T03:04:05.000Z","run":%q,"agent":%q,"seq":%d,"kind":%q}`, id, run, agent, next[at], kind)
-			all = append(all, told{at, next[at], kind, id, json.RawMessage(raw)})
+			all = append(all, toldEvent{at, next[at], kind, id, json.RawMessage(raw)})
 		}
 	}
 	agents := []string{"super", "root", "root-1-0", "root-1-1"}
@@ -69,7 +69,7 @@ func history(random *rand.Rand) []told {
 	return all
 }
 
-func play(t *testing.T, all []told) (*double, *client.Client) {
+func playHistory(t *testing.T, all []toldEvent) (*nodeDouble, *client.Client) {
 	t.Helper()
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
@@ -88,8 +88,8 @@ func play(t *testing.T, all []told) (*double, *client.Client) {
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	d := &double{t: t, nc: dial(bus.RoleNode), all: all, asked: make(chan struct{})}
-	if _, err := d.nc.Subscribe("troupe.cmd.events", d.page); err != nil {
+	d := &nodeDouble{t: t, nc: dial(bus.RoleNode), all: all, asked: make(chan struct{})}
+	if _, err := d.nc.Subscribe("troupe.cmd.events", d.answerPage); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.nc.Flush(); err != nil {
@@ -101,8 +101,8 @@ func play(t *testing.T, all []told) (*double, *client.Client) {
 // pageEntries is how many entries a page of the double has.
 const pageEntries = 7
 
-// page answers with what is beyond the cursor, whole entries only.
-func (d *double) page(m *nats.Msg) {
+// answerPage answers with what is beyond the cursor, whole entries only.
+func (d *nodeDouble) answerPage(m *nats.Msg) {
 	var r client.EventsRequest
 	if err := json.Unmarshal(m.Data, &r); err != nil {
 		d.t.Error(err)
@@ -135,12 +135,12 @@ func (d *double) page(m *nats.Msg) {
 	}
 }
 
-// happen lets everything from now on happen, entry by entry; lose says what
+// publishRest lets everything from now on happen, entry by entry; lose says what
 // no observer hears of. Something is said again now and then.
-func (d *double) happen(random *rand.Rand, lose func(told) bool) {
+func (d *nodeDouble) publishRest(random *rand.Rand, lose func(toldEvent) bool) {
 	for i := 0; i < len(d.all); {
 		entry := d.all[i:]
-		entry = entry[:1+slices.IndexFunc(append(entry[1:len(entry):len(entry)], told{}), func(e told) bool { return e.at != entry[0].at || e.n != entry[0].n })]
+		entry = entry[:1+slices.IndexFunc(append(entry[1:len(entry):len(entry)], toldEvent{}), func(e toldEvent) bool { return e.at != entry[0].at || e.n != entry[0].n })]
 		i += len(entry)
 		d.mu.Lock()
 		old := d.happened
@@ -174,8 +174,8 @@ func TestAFollowerMissesNothing(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			all := history(random)
-			d, c := play(t, all)
+			all := randomHistory(random)
+			d, c := playHistory(t, all)
 			// Part of it is over before anybody looks.
 			d.happened = 0
 			for d.happened < len(all)/3 || all[d.happened].n == all[d.happened-1].n && all[d.happened].at == all[d.happened-1].at {
@@ -186,7 +186,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 				defer close(done)
 				<-d.asked
 				share := random.Float64()
-				d.happen(random, func(e told) bool { return e.kind != event.KindRunFinished && random.Float64() < share })
+				d.publishRest(random, func(e toldEvent) bool { return e.kind != event.KindRunFinished && random.Float64() < share })
 			}()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
@@ -219,8 +219,8 @@ func TestAFollowerMissesNothing(t *testing.T) {
 // out what is before it.
 func TestACursorGoesOn(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	all := history(random)
-	d, c := play(t, all)
+	all := randomHistory(random)
+	d, c := playHistory(t, all)
 	d.happened = len(all)
 	from := client.Cursor{run + ".super": 0, run + ".root": all[len(all)/2].n}
 	var got, want []string
@@ -248,8 +248,8 @@ func TestACursorGoesOn(t *testing.T) {
 // each does.
 func TestAFollowerAmongStrangers(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
-	all := history(random)
-	d, c := play(t, all)
+	all := randomHistory(random)
+	d, c := playHistory(t, all)
 	go func() {
 		<-d.asked
 		for _, junk := range []string{"", "{", "null", "[]", `"x"`, `{"id":""}`, `{"kind":"run.finished"}`, `{"id":5}`} {
@@ -257,7 +257,7 @@ func TestAFollowerAmongStrangers(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		d.happen(random, func(told) bool { return false })
+		d.publishRest(random, func(toldEvent) bool { return false })
 	}()
 	got := 0
 	err := c.Events(context.Background(), run, nil, true, func(e client.Event, _ []byte) error {

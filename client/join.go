@@ -91,7 +91,7 @@ func (c *Client) Watch(each func(Event)) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}
-	return func() { unsubscribe(sub) }, nil
+	return func() { dropSubscription(sub) }, nil
 }
 
 // Question is one open query of a run.
@@ -111,7 +111,7 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 		Agent string `json:"agent"`
 		Query struct{ Query, Question, Reason, Call string }
 	}
-	if err := c.ask(ctx, "questions", struct{}{}, &raw); err != nil {
+	if err := c.askNode(ctx, "questions", struct{}{}, &raw); err != nil {
 		return nil, err
 	}
 	list := make([]Question, len(raw))
@@ -124,6 +124,6 @@ func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 // Transcript returns one agent's messages, as the node reports them.
 func (c *Client) Transcript(ctx context.Context, run, agent string) (json.RawMessage, error) {
 	var raw json.RawMessage
-	err := c.ask(ctx, "transcript", TranscriptRequest{RunID: run, Agent: agent}, &raw)
+	err := c.askNode(ctx, "transcript", TranscriptRequest{RunID: run, Agent: agent}, &raw)
 	return raw, err
 }

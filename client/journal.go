@@ -21,7 +21,7 @@ func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop 
 		return nil, err
 	}
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
-		e, ok := decode(m.Data)
+		e, ok := decodeEvent(m.Data)
 		if !ok {
 			return // not an event of a node
 		}
@@ -39,5 +39,5 @@ func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop 
 	if err != nil {
 		return nil, fmt.Errorf("client: watch journals: %w", err)
 	}
-	return func() { unsubscribe(sub) }, nil
+	return func() { dropSubscription(sub) }, nil
 }

@@ -55,7 +55,7 @@ func (c *Client) Export(ctx context.Context, run, who string, turn *int) (json.R
 	r := ExportRequest{RunID: run, Agent: who, Turn: turn}
 	for {
 		var page ExportPage
-		if err := c.ask(ctx, "export", r, &page); err != nil {
+		if err := c.askNode(ctx, "export", r, &page); err != nil {
 			return nil, err
 		}
 		doc.WriteString(page.Data)
@@ -81,7 +81,7 @@ func (c *Client) Recall(ctx context.Context, run string, past history.Transcript
 	h := History{Parts: len(parts)}
 	for _, p := range parts {
 		h.Past = p.Past
-		err := c.ask(ctx, "recall", RecallRequest{RunID: run, Past: p.Past, Part: p.Part, Messages: p.Messages, Fold: p.Fold}, nil)
+		err := c.askNode(ctx, "recall", RecallRequest{RunID: run, Past: p.Past, Part: p.Part, Messages: p.Messages, Fold: p.Fold}, nil)
 		if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeConflict {
 			break
 		}

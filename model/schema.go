@@ -32,36 +32,36 @@ func CheckSchema(text string) error {
 	if err := json.Unmarshal([]byte(text), &root); err != nil || root == nil {
 		return fmt.Errorf("%w: it is no JSON object: %w", ErrSchema, err)
 	}
-	c := &refs{root: root, ways: map[string]int{}}
-	return c.all("", root)
+	c := &schemaRefs{root: root, ways: map[string]int{}}
+	return c.checkAll("", root)
 }
 
-// refs follows the schemas that apply to the same value.
-type refs struct {
+// schemaRefs follows the schemas that apply to the same value.
+type schemaRefs struct {
 	root map[string]any
 	// ways is how many schemas a place applies to a value, itself included; -1
 	// while it is being counted.
 	ways map[string]int
 }
 
-// all checks every object of the document: whatever may be taken as a schema.
-func (c *refs) all(at string, v any) error {
+// checkAll checks every object of the document: whatever may be taken as a schema.
+func (c *schemaRefs) checkAll(at string, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
-		if _, err := c.count(at); err != nil {
+		if _, err := c.countSchemas(at); err != nil {
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if key == "const" || key == "enum" || key == "default" || key == "examples" {
 				continue // values, not schemas
 			}
-			if err := c.all(at+"/"+escape.Replace(key), v[key]); err != nil {
+			if err := c.checkAll(at+"/"+escape.Replace(key), v[key]); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for i, inner := range v {
-			if err := c.all(at+"/"+strconv.Itoa(i), inner); err != nil {
+			if err := c.checkAll(at+"/"+strconv.Itoa(i), inner); err != nil {
 				return err
 			}
 		}
@@ -74,26 +74,26 @@ var (
 	unescape = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// count returns how many schemas the one at a place applies to a value.
-func (c *refs) count(at string) (int, error) {
+// countSchemas returns how many schemas the one at a place applies to a value.
+func (c *schemaRefs) countSchemas(at string) (int, error) {
 	switch n := c.ways[at]; {
 	case n < 0:
 		return 0, fmt.Errorf("%w: the reference at #%s leads back to itself", ErrSchema, at)
 	case n > 0:
 		return n, nil
 	}
-	node, ok := c.find(at).(map[string]any)
+	node, ok := c.findValue(at).(map[string]any)
 	if !ok {
 		return 1, nil // true, false, or missing: the library reports what is wrong
 	}
 	c.ways[at] = -1
-	next, err := applied(at, node)
+	next, err := appliedPlaces(at, node)
 	if err != nil {
 		return 0, err
 	}
 	total := 1
 	for _, place := range next {
-		n, err := c.count(place)
+		n, err := c.countSchemas(place)
 		if err != nil {
 			return 0, err
 		}
@@ -105,8 +105,8 @@ func (c *refs) count(at string) (int, error) {
 	return total, nil
 }
 
-// find returns the value at a place.
-func (c *refs) find(at string) any {
+// findValue returns the value at a place.
+func (c *schemaRefs) findValue(at string) any {
 	var v any = c.root
 	if at == "" {
 		return v
@@ -128,8 +128,8 @@ func (c *refs) find(at string) any {
 	return v
 }
 
-// applied are the places whose schemas are applied to the same value.
-func applied(at string, node map[string]any) ([]string, error) {
+// appliedPlaces are the places whose schemas are applied to the same value.
+func appliedPlaces(at string, node map[string]any) ([]string, error) {
 	var next []string
 	for _, key := range slices.Sorted(maps.Keys(node)) {
 		place := at + "/" + escape.Replace(key)

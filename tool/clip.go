@@ -16,9 +16,9 @@ const lineSlack = 400
 // line ends where they are near, and states the original length:
 //
 //	[clipped: 123456 bytes, showing the first 40000 and last 20000]
-func Clip(s string, limit int) string { return clip(s, limit, int64(len(s))) }
+func Clip(s string, limit int) string { return clipSized(s, limit, int64(len(s))) }
 
-func clip(s string, limit int, size int64) string {
+func clipSized(s string, limit int, size int64) string {
 	if len(s) <= limit {
 		return s
 	}

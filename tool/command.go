@@ -67,22 +67,22 @@ func Command(cfg CommandConfig) (Tool, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = `{"type":"object"}`
 	}
-	t := &command{cfg: cfg}
-	if err := t.hold(); err != nil {
+	t := &shellCommand{cfg: cfg}
+	if err := t.holdDirectory(); err != nil {
 		return nil, err
 	}
-	if _, err := compile(t); err != nil {
+	if _, err := compileTool(t); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-type command struct {
+type shellCommand struct {
 	cfg CommandConfig
 	dir *workdir.Directory // nil: that of the process
 }
 
-func (t *command) hold() (err error) {
+func (t *shellCommand) holdDirectory() (err error) {
 	dir := t.cfg.Dir
 	if dir == "" {
 		return nil
@@ -99,13 +99,13 @@ func (t *command) hold() (err error) {
 	return nil
 }
 
-func (t *command) Spec() model.ToolSpec {
+func (t *shellCommand) Spec() model.ToolSpec {
 	return model.ToolSpec{Name: t.cfg.Name, Description: t.cfg.Description, Schema: t.cfg.Schema, Class: t.cfg.Class, Poll: t.cfg.Poll}
 }
 
-func (t *command) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
+func (t *shellCommand) Limits() Limits { return Limits{Timeout: t.cfg.Timeout, Output: t.cfg.Output} }
 
-func (t *command) Call(ctx context.Context, c Call) (Result, error) {
+func (t *shellCommand) Call(ctx context.Context, c Call) (Result, error) {
 	dir := ""
 	if t.dir != nil {
 		at, err := t.dir.Open()
@@ -118,7 +118,7 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},
 		Dir:       dir,
-		Env:       t.env(c),
+		Env:       t.environment(c),
 		Stdin:     c.Args,
 		StdoutMax: WholeBytesMax,
 	})
@@ -151,7 +151,7 @@ func (t *command) Call(ctx context.Context, c Call) (Result, error) {
 // exitTempFail is EX_TEMPFAIL: "temporary failure, user is invited to retry".
 const exitTempFail = 75
 
-func (t *command) env(c Call) []string {
+func (t *shellCommand) environment(c Call) []string {
 	var env []string
 	for _, name := range passedOn {
 		if v, ok := os.LookupEnv(name); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-func command(t *testing.T, cfg tool.CommandConfig) *tool.Set {
+func commandSet(t *testing.T, cfg tool.CommandConfig) *tool.Set {
 	t.Helper()
 	cfg.Name = "cmd"
 	one, err := tool.Command(cfg)
@@ -31,7 +31,7 @@ func command(t *testing.T, cfg tool.CommandConfig) *tool.Set {
 
 func TestACommandReadsItsArgumentsFromStdinInTheDirectoryOfTheRun(t *testing.T) {
 	dir := t.TempDir()
-	set := command(t, tool.CommandConfig{Command: "pwd; cat", Dir: dir, Schema: `{"type":"object","required":["q"]}`})
+	set := commandSet(t, tool.CommandConfig{Command: "pwd; cat", Dir: dir, Schema: `{"type":"object","required":["q"]}`})
 	r := set.Call(t.Context(), "cmd", tool.Call{Args: []byte(`{"q":"; rm -rf /"}`)})
 	if r.Error || r.Text != dir+"\n"+`{"q":"; rm -rf /"}` {
 		t.Errorf("%+v", r)
@@ -42,7 +42,7 @@ func TestACommandReadsItsArgumentsFromStdinInTheDirectoryOfTheRun(t *testing.T) 
 }
 
 func TestACommandIsAnEffectUnlessItsAuthorSaysOtherwise(t *testing.T) {
-	if spec := command(t, tool.CommandConfig{Command: "true"}).Specs()[0]; spec.Class != model.Effect || spec.Schema != `{"type":"object"}` {
+	if spec := commandSet(t, tool.CommandConfig{Command: "true"}).Specs()[0]; spec.Class != model.Effect || spec.Schema != `{"type":"object"}` {
 		t.Errorf("%+v", spec)
 	}
 	if _, err := tool.Command(tool.CommandConfig{Name: "a", Command: " "}); !errors.Is(err, tool.ErrSpec) {
@@ -53,7 +53,7 @@ func TestACommandIsAnEffectUnlessItsAuthorSaysOtherwise(t *testing.T) {
 func TestACommandSeesOnlyTheEnvironmentItIsGiven(t *testing.T) {
 	t.Setenv("API_KEY_OF_THE_NODE", "x")
 	t.Setenv("HOME", "/home/of/node")
-	set := command(t, tool.CommandConfig{Command: `/usr/bin/env | grep -E '^(TROUPE_|HOME|EXTRA|API)' | sort`, Env: []string{"EXTRA=1"}})
+	set := commandSet(t, tool.CommandConfig{Command: `/usr/bin/env | grep -E '^(TROUPE_|HOME|EXTRA|API)' | sort`, Env: []string{"EXTRA=1"}})
 	r := set.Call(t.Context(), "cmd", tool.Call{Run: "r", Agent: "a", ID: "1-0", Key: "r.a.1-0", Attempt: 2})
 	want := "EXTRA=1\nHOME=/home/of/node\nTROUPE_AGENT=a\nTROUPE_ATTEMPT=2\nTROUPE_CALL=1-0\nTROUPE_KEY=r.a.1-0\nTROUPE_RUN=r\n"
 	if r.Error || r.Text != want {
@@ -62,11 +62,11 @@ func TestACommandSeesOnlyTheEnvironmentItIsGiven(t *testing.T) {
 }
 
 func TestAFailedCommandSaysHowAndWhy(t *testing.T) {
-	set := command(t, tool.CommandConfig{Command: `echo partly; echo "no such table" >&2; exit 4`})
+	set := commandSet(t, tool.CommandConfig{Command: `echo partly; echo "no such table" >&2; exit 4`})
 	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "partly\ncmd failed: exit code 4; stderr: no such table" {
 		t.Errorf("%+v", r)
 	}
-	set = command(t, tool.CommandConfig{Command: `kill -9 $$`})
+	set = commandSet(t, tool.CommandConfig{Command: `kill -9 $$`})
 	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "cmd failed: ended by a signal" {
 		t.Errorf("%+v", r)
 	}
@@ -75,7 +75,7 @@ func TestAFailedCommandSaysHowAndWhy(t *testing.T) {
 //behaviour:shows C5
 func TestACommandSaysByExitCode75ThatItsFailureMayPass(t *testing.T) {
 	for exit, want := range map[string]bool{"75": true, "1": false, "74": false} {
-		set := command(t, tool.CommandConfig{Command: `echo "the lock is taken" >&2; exit ` + exit})
+		set := commandSet(t, tool.CommandConfig{Command: `echo "the lock is taken" >&2; exit ` + exit})
 		if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Transient != want || r.Text != "cmd failed: exit code "+exit+"; stderr: the lock is taken" {
 			t.Errorf("%+v", r)
 		}
@@ -84,7 +84,7 @@ func TestACommandSaysByExitCode75ThatItsFailureMayPass(t *testing.T) {
 
 func TestACommandIsKilledAtItsTimeout(t *testing.T) {
 	t.Parallel()
-	set := command(t, tool.CommandConfig{Command: `echo begun; exec sleep 300`, Timeout: 5 * time.Second})
+	set := commandSet(t, tool.CommandConfig{Command: `echo begun; exec sleep 300`, Timeout: 5 * time.Second})
 	if r := set.Call(t.Context(), "cmd", tool.Call{}); !r.Error || r.Text != "begun\ncmd timed out after 5s" {
 		t.Errorf("%+v", r)
 	}
@@ -93,7 +93,7 @@ func TestACommandIsKilledAtItsTimeout(t *testing.T) {
 func TestACanceledCommandEndsBeforeItWouldBeAbandoned(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	up := filepath.Join(t.TempDir(), "up")
-	set := command(t, tool.CommandConfig{Command: `trap '' TERM; touch ` + up + `; while :; do sleep 0.05; done`})
+	set := commandSet(t, tool.CommandConfig{Command: `trap '' TERM; touch ` + up + `; while :; do sleep 0.05; done`})
 	go func() {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -110,7 +110,7 @@ func TestACanceledCommandEndsBeforeItWouldBeAbandoned(t *testing.T) {
 }
 
 func TestTheOutputOfACommandIsBoundedAndItsEndIsKept(t *testing.T) {
-	set := command(t, tool.CommandConfig{Command: `echo first; yes | head -c 20000000; echo last`, Output: 2000})
+	set := commandSet(t, tool.CommandConfig{Command: `echo first; yes | head -c 20000000; echo last`, Output: 2000})
 	r := set.Call(t.Context(), "cmd", tool.Call{})
 	if r.Error || len(r.Text) > 2000 || len(r.Whole) > tool.WholeBytesMax || !strings.HasPrefix(r.Text, "first\ny\n") || !strings.HasSuffix(r.Text, "y\nlast\n") {
 		t.Errorf("%d bytes, whole %d", len(r.Text), len(r.Whole))

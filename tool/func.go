@@ -21,7 +21,7 @@ import (
 // error can be returned. The function gets the call that it serves from CallOf.
 func Func[In, Out any](name, description string, class model.Class, call func(context.Context, In) (Out, error), opts ...Option) Tool {
 	if call == nil {
-		return broken{name, fmt.Errorf("%w: %s has no function", ErrSpec, name)}
+		return brokenTool{name, fmt.Errorf("%w: %s has no function", ErrSpec, name)}
 	}
 	t, err := New(name, description, class, func(ctx context.Context, in In, c Call) (string, error) {
 		out, err := call(context.WithValue(ctx, callKey{}, c), in)
@@ -31,7 +31,7 @@ func Func[In, Out any](name, description string, class model.Class, call func(co
 		return textOf(out)
 	}, opts...)
 	if err != nil {
-		return broken{name, err}
+		return brokenTool{name, err}
 	}
 	return t
 }
@@ -56,22 +56,22 @@ func CallOf(ctx context.Context) Call {
 	return c
 }
 
-// broken is a tool that could not be made.
-type broken struct {
+// brokenTool is a tool that could not be made.
+type brokenTool struct {
 	name string
 	err  error
 }
 
-func (b broken) Spec() model.ToolSpec { return model.ToolSpec{Name: b.name} }
+func (b brokenTool) Spec() model.ToolSpec { return model.ToolSpec{Name: b.name} }
 
-func (b broken) Call(context.Context, Call) (Result, error) { return Result{}, b.err }
+func (b brokenTool) Call(context.Context, Call) (Result, error) { return Result{}, b.err }
 
-// failed returns the error of a tool that could not be made.
-func failed(t Tool) error {
+// toolError returns the error of a tool that could not be made.
+func toolError(t Tool) error {
 	if t == nil {
 		return fmt.Errorf("%w: a tool is nil", ErrSpec)
 	}
-	if b, ok := t.(broken); ok {
+	if b, ok := t.(brokenTool); ok {
 		return b.err
 	}
 	return nil
@@ -88,7 +88,7 @@ func SchemaOf[T any]() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrType, err)
 	}
-	compact(s)
+	compactSchema(s)
 	text, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrType, err)

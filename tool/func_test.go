@@ -11,24 +11,24 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-type article struct {
+type testArticle struct {
 	Name string `json:"name" jsonschema:"of the article"`
 }
 
-type stock struct {
+type testStock struct {
 	Pieces int    `json:"pieces"`
 	Shelf  string `json:"shelf,omitempty"`
 }
 
-func count(_ context.Context, in article) (stock, error) {
+func countStock(_ context.Context, in testArticle) (testStock, error) {
 	if in.Name != "bolt" {
-		return stock{}, fmt.Errorf("there is no article %q", in.Name)
+		return testStock{}, fmt.Errorf("there is no article %q", in.Name)
 	}
-	return stock{Pieces: 12}, nil
+	return testStock{Pieces: 12}, nil
 }
 
 func ExampleFunc() {
-	tools, err := tool.NewSet(tool.Func("stock", "How many of an article are in stock.", model.Read, count))
+	tools, err := tool.NewSet(tool.Func("stock", "How many of an article are in stock.", model.Read, countStock))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -71,11 +71,11 @@ func TestAToolThatCannotBeMadeIsRefusedByTheSet(t *testing.T) {
 		tool tool.Tool
 		want error
 	}{
-		"a name with a space": {tool.Func("a b", "", model.Read, count), tool.ErrName},
-		"no class":            {tool.Func("a", "", "", count), tool.ErrSpec},
+		"a name with a space": {tool.Func("a b", "", model.Read, countStock), tool.ErrName},
+		"no class":            {tool.Func("a", "", "", countStock), tool.ErrSpec},
 		"no struct":           {tool.Func("a", "", model.Read, func(context.Context, int) (string, error) { return "", nil }), tool.ErrSpec},
 		"no JSON":             {tool.Func("a", "", model.Read, func(context.Context, struct{ C chan int }) (string, error) { return "", nil }), tool.ErrSpec},
-		"no function":         {tool.Func[article, stock]("a", "", model.Read, nil), tool.ErrSpec},
+		"no function":         {tool.Func[testArticle, testStock]("a", "", model.Read, nil), tool.ErrSpec},
 		"nil":                 {nil, tool.ErrSpec},
 	} {
 		if _, err := tool.NewSet(c.tool); !errors.Is(err, c.want) {
@@ -95,7 +95,7 @@ func TestAResultThatIsNoJSONIsAnErrorResult(t *testing.T) {
 }
 
 func TestATypeIsTheSchemaOfAnAnswer(t *testing.T) {
-	got, err := tool.SchemaOf[[]stock]()
+	got, err := tool.SchemaOf[[]testStock]()
 	if err != nil || !strings.Contains(got, `"required":["pieces"]`) {
 		t.Errorf("%s %v", got, err)
 	}

@@ -74,26 +74,26 @@ func New[In any](name, description string, class model.Class, call func(ctx cont
 	if schema.Type != "object" {
 		return nil, fmt.Errorf("%w: the input of %s must be a struct", ErrSpec, name)
 	}
-	compact(schema)
+	compactSchema(schema)
 	text, err := json.Marshal(schema)
 	if err != nil {
 		return nil, fmt.Errorf("%w: schema of %s: %w", ErrSpec, name, err)
 	}
-	f := &function[In]{
+	f := &typedTool[In]{
 		spec: model.ToolSpec{Name: name, Description: description, Schema: string(text), Class: class},
 		call: call, names: schema.Properties,
 	}
 	for _, o := range opts {
 		o(&f.limits)
 	}
-	if _, err := compile(f); err != nil {
+	if _, err := compileTool(f); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// compact takes out of a generated schema what only costs tokens.
-func compact(s *jsonschema.Schema) {
+// compactSchema takes out of a generated schema what only costs tokens.
+func compactSchema(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
@@ -105,10 +105,10 @@ func compact(s *jsonschema.Schema) {
 		s.Type, s.Types = "array", nil
 	}
 	for _, p := range s.Properties {
-		compact(p)
+		compactSchema(p)
 	}
-	compact(s.Items)
-	compact(s.AdditionalProperties)
+	compactSchema(s.Items)
+	compactSchema(s.AdditionalProperties)
 }
 
 // refusesAll recognizes the schema `false`, which is {"not": {}}.
@@ -120,21 +120,21 @@ func refusesAll(s *jsonschema.Schema) bool {
 	return err == nil && string(text) == "false"
 }
 
-type function[In any] struct {
+type typedTool[In any] struct {
 	spec   model.ToolSpec
 	limits Limits
 	call   func(context.Context, In, Call) (string, error)
 	names  map[string]*jsonschema.Schema // of the arguments
 }
 
-func (f *function[In]) Spec() model.ToolSpec { return f.spec }
+func (f *typedTool[In]) Spec() model.ToolSpec { return f.spec }
 
-func (f *function[In]) Limits() Limits { return f.limits }
+func (f *typedTool[In]) Limits() Limits { return f.limits }
 
 // exactNames rejects arguments whose names differ from the schema's, if only in case.
 // The JSON decoder would accept "Command" for "command", but hooks and people who read
 // the call would have seen the other name.
-func (f *function[In]) exactNames(args []byte) error {
+func (f *typedTool[In]) exactNames(args []byte) error {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(args, &given); err != nil {
 		return nil // the decoder below reports the problem
@@ -147,7 +147,7 @@ func (f *function[In]) exactNames(args []byte) error {
 	return nil
 }
 
-func (f *function[In]) Call(ctx context.Context, c Call) (Result, error) {
+func (f *typedTool[In]) Call(ctx context.Context, c Call) (Result, error) {
 	if err := f.exactNames(c.Args); err != nil {
 		return Result{}, err
 	}

@@ -17,9 +17,9 @@ var (
 	errDeadline = errors.New("tool: deadline passed")
 )
 
-// run calls the tool within its timeout. It abandons a tool that does not return:
+// runCall calls the tool within its timeout. It abandons a tool that does not return:
 // nothing can stop a goroutine, so the result says that the tool may still run.
-func (e *entry) run(ctx context.Context, c Call) Result {
+func (e *toolEntry) runCall(ctx context.Context, c Call) Result {
 	if ctx.Err() != nil {
 		return Result{Text: e.spec.Name + " was canceled before it started", Error: true}
 	}
@@ -38,7 +38,7 @@ func (e *entry) run(ctx context.Context, c Call) Result {
 		c.Progress = func(Progress) {}
 	}
 	done := make(chan Result, 1)
-	go e.guarded(ctx, c, done)
+	go e.callGuarded(ctx, c, done)
 	select {
 	case r := <-done:
 		return r
@@ -51,12 +51,12 @@ func (e *entry) run(ctx context.Context, c Call) Result {
 		return r
 	case <-grace.C:
 		return Result{Error: true, Transient: e.timedOut(ctx), Text: fmt.Sprintf("%s %s and did not stop within %s; it was abandoned and may still be running, so what it did is unknown",
-			e.spec.Name, e.ended(ctx), AbandonGrace)}
+			e.spec.Name, e.endReason(ctx), AbandonGrace)}
 	}
 }
 
-// ended returns why the context of a call is over.
-func (e *entry) ended(ctx context.Context) string {
+// endReason returns why the context of a call is over.
+func (e *toolEntry) endReason(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
 		return "timed out after " + e.limits.Timeout.String()
@@ -68,14 +68,14 @@ func (e *entry) ended(ctx context.Context) string {
 
 // timedOut reports whether the context of a call is over because the call took too long, not
 // because the run canceled it.
-func (e *entry) timedOut(ctx context.Context) bool {
+func (e *toolEntry) timedOut(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errTimeout) || errors.Is(cause, errDeadline) || errors.Is(cause, context.DeadlineExceeded)
 }
 
-// guarded always sends exactly one result, even when the tool panics or ends
+// callGuarded always sends exactly one result, even when the tool panics or ends
 // its goroutine.
-func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
+func (e *toolEntry) callGuarded(ctx context.Context, c Call, done chan<- Result) {
 	r := Result{Text: e.spec.Name + " ended without a result", Error: true}
 	defer func() {
 		if p := recover(); p != nil {
@@ -88,9 +88,9 @@ func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
 		r = got
 		return
 	}
-	text := readable(e.spec.Name, err)
+	text := readableError(e.spec.Name, err)
 	if ctx.Err() != nil {
-		text = e.spec.Name + " " + e.ended(ctx)
+		text = e.spec.Name + " " + e.endReason(ctx)
 		if !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
 			text += ": " + err.Error()
 		}
@@ -98,11 +98,11 @@ func (e *entry) guarded(ctx context.Context, c Call, done chan<- Result) {
 	if got.Text != "" {
 		text = strings.TrimRight(got.Text, "\n") + "\n" + text
 	}
-	r = Result{Text: text, Error: true, Transient: got.Transient || passing(err) || e.timedOut(ctx), size: got.size}
+	r = Result{Text: text, Error: true, Transient: got.Transient || mayPass(err) || e.timedOut(ctx), size: got.size}
 }
 
-// readable is an error as a model reads it: without the name of a Go package.
-func readable(name string, err error) string {
+// readableError is an error as a model reads it: without the name of a Go package.
+func readableError(name string, err error) string {
 	text := err.Error()
 	if errors.Is(err, ErrArgs) {
 		return fmt.Sprintf("the arguments do not fit the schema of %s%s", name, strings.TrimPrefix(text, ErrArgs.Error()))
@@ -110,12 +110,12 @@ func readable(name string, err error) string {
 	return text
 }
 
-// finish turns the output of a tool into text that a model may read: valid UTF-8, of
+// finishResult turns the output of a tool into text that a model may read: valid UTF-8, of
 // the promised schema, without secrets and within the limit.
-func (s *Set) finish(e *entry, r Result) Result {
+func (s *Set) finishResult(e *toolEntry, r Result) Result {
 	r.Whole = ""
 	if !utf8.ValidString(r.Text) {
-		text, bad := valid(r.Text)
+		text, bad := validUTF8(r.Text)
 		r = Result{Error: true, size: r.size, Text: fmt.Sprintf("[malformed result of %s: %d bytes are not UTF-8 and are shown as \uFFFD]\n%s", e.spec.Name, bad, text)}
 	}
 	if e.result != nil && !r.Error {
@@ -135,14 +135,14 @@ func (s *Set) finish(e *entry, r Result) Result {
 	}
 	if len(r.Text) > e.limits.Output {
 		whole := r.Text
-		r.Text = clip(whole, e.limits.Output, max(r.size, int64(len(whole))))
+		r.Text = clipSized(whole, e.limits.Output, max(r.size, int64(len(whole))))
 		r.Whole = Clip(whole, WholeBytesMax)
 	}
 	return r
 }
 
-// valid replaces every byte that is not UTF-8 and counts them.
-func valid(s string) (text string, bad int) {
+// validUTF8 replaces every byte that is not UTF-8 and counts them.
+func validUTF8(s string) (text string, bad int) {
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); {

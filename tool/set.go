@@ -17,13 +17,13 @@ import (
 // Set is the tools that an agent has. It never changes and is safe for
 // concurrent use.
 type Set struct {
-	tools map[string]*entry
+	tools map[string]*toolEntry
 	specs []model.ToolSpec
 	mask  *redact.Masker
 }
 
-// entry is a tool with everything that is derived from it.
-type entry struct {
+// toolEntry is a tool with everything that is derived from it.
+type toolEntry struct {
 	tool   Tool
 	spec   model.ToolSpec
 	limits Limits
@@ -33,9 +33,9 @@ type entry struct {
 
 // NewSet makes a set. It redacts text in results that looks like a secret; see Masked.
 func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{tools: map[string]*entry{}, mask: redact.New(redact.Config{})}
+	s := &Set{tools: map[string]*toolEntry{}, mask: redact.New(redact.Config{})}
 	for _, t := range tools {
-		e, err := compile(t)
+		e, err := compileTool(t)
 		if err != nil {
 			return nil, err
 		}
@@ -44,11 +44,11 @@ func NewSet(tools ...Tool) (*Set, error) {
 		}
 		s.tools[e.spec.Name] = e
 	}
-	s.list()
+	s.buildSpecs()
 	return s, nil
 }
 
-func (s *Set) list() {
+func (s *Set) buildSpecs() {
 	s.specs = nil
 	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
 		s.specs = append(s.specs, s.tools[name].spec)
@@ -62,13 +62,13 @@ func (s *Set) Masked(m *redact.Masker) *Set {
 
 // Only is the set of those tools whose name is allowed.
 func (s *Set) Only(allowed func(name string) bool) *Set {
-	sub := &Set{tools: map[string]*entry{}, mask: s.mask}
+	sub := &Set{tools: map[string]*toolEntry{}, mask: s.mask}
 	for name, e := range s.tools {
 		if allowed(name) {
 			sub.tools[name] = e
 		}
 	}
-	sub.list()
+	sub.buildSpecs()
 	return sub
 }
 
@@ -93,12 +93,12 @@ func (s *Set) Parallel(name string) bool {
 
 var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// compile checks a tool and fills in its defaults.
-func compile(t Tool) (*entry, error) {
-	if err := failed(t); err != nil {
+// compileTool checks a tool and fills in its defaults.
+func compileTool(t Tool) (*toolEntry, error) {
+	if err := toolError(t); err != nil {
 		return nil, err
 	}
-	e := &entry{tool: t, spec: t.Spec()}
+	e := &toolEntry{tool: t, spec: t.Spec()}
 	if !nameForm.MatchString(e.spec.Name) {
 		return nil, fmt.Errorf("%w: %q", ErrName, e.spec.Name)
 	}
@@ -136,8 +136,8 @@ func compile(t Tool) (*entry, error) {
 	return e, nil
 }
 
-// check returns an error that describes invalid arguments.
-func (e *entry) check(args []byte) error {
+// checkArgs returns an error that describes invalid arguments.
+func (e *toolEntry) checkArgs(args []byte) error {
 	var v any
 	if err := json.Unmarshal(args, &v); err != nil {
 		return fmt.Errorf("%w: not valid JSON: %w", ErrArgs, err)
@@ -160,8 +160,8 @@ func (s *Set) Call(ctx context.Context, name string, c Call) Result {
 	if len(strings.TrimSpace(string(c.Args))) == 0 {
 		c.Args = []byte("{}")
 	}
-	if err := e.check(c.Args); err != nil {
-		return s.finish(e, Result{Text: readable(name, err) + "; the tool did not run", Error: true})
+	if err := e.checkArgs(c.Args); err != nil {
+		return s.finishResult(e, Result{Text: readableError(name, err) + "; the tool did not run", Error: true})
 	}
-	return s.finish(e, e.run(ctx, c))
+	return s.finishResult(e, e.runCall(ctx, c))
 }

@@ -27,7 +27,7 @@ type addArgs struct {
 }
 
 // make builds a set with one tool that takes addArgs.
-func build(t *testing.T, call func(ctx context.Context, in addArgs, c tool.Call) (string, error), opts ...tool.Option) *tool.Set {
+func buildSet(t *testing.T, call func(ctx context.Context, in addArgs, c tool.Call) (string, error), opts ...tool.Option) *tool.Set {
 	t.Helper()
 	one, err := tool.New("add", "Adds.", model.Read, call, opts...)
 	if err != nil {
@@ -40,31 +40,31 @@ func build(t *testing.T, call func(ctx context.Context, in addArgs, c tool.Call)
 	return set
 }
 
-func says(text string) func(context.Context, addArgs, tool.Call) (string, error) {
+func answerText(text string) func(context.Context, addArgs, tool.Call) (string, error) {
 	return func(context.Context, addArgs, tool.Call) (string, error) { return text, nil }
 }
 
-func run(t *testing.T, set *tool.Set, args string) tool.Result {
+func runTool(t *testing.T, set *tool.Set, args string) tool.Result {
 	t.Helper()
 	return set.Call(t.Context(), "add", tool.Call{Args: []byte(args)})
 }
 
 //behaviour:shows C1
 func TestAGoFunctionBecomesAToolWithAShortSchema(t *testing.T) {
-	set := build(t, func(_ context.Context, in addArgs, _ tool.Call) (string, error) { return fmt.Sprint(in.A + in.B), nil })
+	set := buildSet(t, func(_ context.Context, in addArgs, _ tool.Call) (string, error) { return fmt.Sprint(in.A + in.B), nil })
 	want := `{"type":"object","properties":{"a":{"type":"integer","description":"the first number"},"b":{"type":"integer"},` +
 		`"tags":{"type":"array","items":{"type":"string"}},"at":{"type":"object","properties":{"x":{"type":"number"}},"required":["x"]}},"required":["a"]}`
 	if got := set.Specs()[0].Schema; got != want {
 		t.Errorf("schema %s", got)
 	}
-	if r := run(t, set, `{"a":2,"b":3}`); r.Error || r.Text != "5" {
+	if r := runTool(t, set, `{"a":2,"b":3}`); r.Error || r.Text != "5" {
 		t.Errorf("%+v", r)
 	}
 }
 
 //behaviour:shows C1
 func TestArgumentsThatDoNotFitAreAnErrorResultAndTheToolDoesNotRun(t *testing.T) {
-	set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { t.Error("it ran"); return "", nil })
+	set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { t.Error("it ran"); return "", nil })
 	for args, want := range map[string]string{
 		`{`:                    "not valid JSON",
 		``:                     `missing properties: ["a"]`,
@@ -74,7 +74,7 @@ func TestArgumentsThatDoNotFitAreAnErrorResultAndTheToolDoesNotRun(t *testing.T)
 		`[]`:                   `want "object"`,
 		`{"a":1} {}`:           "not valid JSON",
 	} {
-		r := run(t, set, args)
+		r := runTool(t, set, args)
 		if !r.Error || !strings.HasPrefix(r.Text, "the arguments do not fit the schema of add: ") || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", args, r)
 		}
@@ -82,20 +82,20 @@ func TestArgumentsThatDoNotFitAreAnErrorResultAndTheToolDoesNotRun(t *testing.T)
 }
 
 func TestAnUnknownToolIsAnsweredWithTheKnownOnes(t *testing.T) {
-	r := build(t, says("")).Call(t.Context(), "sub", tool.Call{})
+	r := buildSet(t, answerText("")).Call(t.Context(), "sub", tool.Call{})
 	if !r.Error || r.Text != `unknown tool "sub"; the tools are: add` {
 		t.Errorf("%+v", r)
 	}
 }
 
-// plain is a Tool that says everything itself.
-type plain struct{ model.ToolSpec }
+// plainTool is a Tool that says everything itself.
+type plainTool struct{ model.ToolSpec }
 
-func (p plain) Spec() model.ToolSpec                                 { return p.ToolSpec }
-func (p plain) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+func (p plainTool) Spec() model.ToolSpec                                 { return p.ToolSpec }
+func (p plainTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
 func TestASetRefusesBadAndDoubleTools(t *testing.T) {
-	good := plain{model.ToolSpec{Name: "a", Class: model.Read, Schema: `{"type":"object"}`}}
+	good := plainTool{model.ToolSpec{Name: "a", Class: model.Read, Schema: `{"type":"object"}`}}
 	with := func(change func(*model.ToolSpec)) tool.Tool { p := good; change(&p.ToolSpec); return p }
 	for name, c := range map[string]struct {
 		tools []tool.Tool
@@ -122,7 +122,7 @@ func TestASetRefusesBadAndDoubleTools(t *testing.T) {
 func TestSpecsAreSortedAndASubsetHasOnlyWhatIsAllowed(t *testing.T) {
 	var tools []tool.Tool
 	for _, name := range []string{"c", "a", "b"} {
-		tools = append(tools, plain{model.ToolSpec{Name: name, Class: model.Effect, Schema: `{"type":"object"}`}})
+		tools = append(tools, plainTool{model.ToolSpec{Name: name, Class: model.Effect, Schema: `{"type":"object"}`}})
 	}
 	set, err := tool.NewSet(tools...)
 	if err != nil {
@@ -144,34 +144,34 @@ func TestSpecsAreSortedAndASubsetHasOnlyWhatIsAllowed(t *testing.T) {
 }
 
 func TestReadToolsRunBesideOthersUnlessTheySayOtherwise(t *testing.T) {
-	if !build(t, says("")).Parallel("add") || build(t, says(""), tool.Parallel(false)).Parallel("add") || build(t, says("")).Parallel("x") {
+	if !buildSet(t, answerText("")).Parallel("add") || buildSet(t, answerText(""), tool.Parallel(false)).Parallel("add") || buildSet(t, answerText("")).Parallel("x") {
 		t.Error("wrong")
 	}
 }
 
 func TestAPanicIsAnErrorResultThatNamesTheToolWithoutAStack(t *testing.T) {
-	set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { panic("index out of range") })
-	if r := run(t, set, `{"a":1}`); !r.Error || r.Text != "add crashed: index out of range" {
+	set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { panic("index out of range") })
+	if r := runTool(t, set, `{"a":1}`); !r.Error || r.Text != "add crashed: index out of range" {
 		t.Errorf("%+v", r)
 	}
-	set = build(t, func(context.Context, addArgs, tool.Call) (string, error) { runtime.Goexit(); return "", nil })
-	if r := run(t, set, `{"a":1}`); !r.Error || r.Text != "add ended without a result" {
+	set = buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { runtime.Goexit(); return "", nil })
+	if r := runTool(t, set, `{"a":1}`); !r.Error || r.Text != "add ended without a result" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestAnErrorIsAResultWithWhatTheToolHadSaid(t *testing.T) {
-	set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { return "half\n", errors.New("disk full") })
-	if r := run(t, set, `{"a":1}`); !r.Error || r.Text != "half\ndisk full" {
+	set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { return "half\n", errors.New("disk full") })
+	if r := runTool(t, set, `{"a":1}`); !r.Error || r.Text != "half\ndisk full" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestAToolThatObeysItsTimeoutSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := build(t, func(ctx context.Context, _ addArgs, _ tool.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }, tool.Timeout(7*time.Second))
+		set := buildSet(t, func(ctx context.Context, _ addArgs, _ tool.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }, tool.Timeout(7*time.Second))
 		began := time.Now()
-		if r := run(t, set, `{"a":1}`); !r.Error || !r.Transient || r.Text != "add timed out after 7s" || time.Since(began) != 7*time.Second {
+		if r := runTool(t, set, `{"a":1}`); !r.Error || !r.Transient || r.Text != "add timed out after 7s" || time.Since(began) != 7*time.Second {
 			t.Errorf("%+v after %s", r, time.Since(began))
 		}
 		c := tool.Call{Args: []byte(`{"a":1}`), Deadline: time.Now().Add(time.Second)}
@@ -185,7 +185,7 @@ func TestAToolThatObeysItsTimeoutSaysSo(t *testing.T) {
 func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
-		set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { <-let; return "late", nil })
+		set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { <-let; return "late", nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancelAt := time.AfterFunc(time.Second, cancel)
 		defer cancelAt.Stop()
@@ -204,7 +204,7 @@ func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 //behaviour:shows C6
 func TestAToolIsToldWhatItServes(t *testing.T) {
 	var got tool.Call
-	set := build(t, func(_ context.Context, _ addArgs, c tool.Call) (string, error) {
+	set := buildSet(t, func(_ context.Context, _ addArgs, c tool.Call) (string, error) {
 		got = c
 		c.Metric("x", 1)
 		return "", nil
@@ -225,8 +225,8 @@ func TestAToolIsToldWhatItServes(t *testing.T) {
 //behaviour:shows C4
 func TestALongResultKeepsHeadAndTailAndSaysItsSize(t *testing.T) {
 	long := strings.Repeat("line of text é\n", 20_000)
-	set := build(t, says("FIRST\n"+long+"LAST"), tool.OutputLimit(1000))
-	r := run(t, set, `{"a":1}`)
+	set := buildSet(t, answerText("FIRST\n"+long+"LAST"), tool.OutputLimit(1000))
+	r := runTool(t, set, `{"a":1}`)
 	if r.Error || len(r.Text) > 1000 || !utf8.ValidString(r.Text) || !strings.HasPrefix(r.Text, "FIRST\n") || !strings.HasSuffix(r.Text, "\nLAST") {
 		t.Errorf("%d bytes: %.60s", len(r.Text), r.Text)
 	}
@@ -240,13 +240,13 @@ func TestALongResultKeepsHeadAndTailAndSaysItsSize(t *testing.T) {
 
 //behaviour:shows C9
 func TestAMalformedResultIsAnErrorThatNamesWhatIsWrong(t *testing.T) {
-	r := run(t, build(t, says("caf\xe9 \xff!")), `{"a":1}`)
+	r := runTool(t, buildSet(t, answerText("caf\xe9 \xff!")), `{"a":1}`)
 	if !r.Error || r.Text != "[malformed result of add: 2 bytes are not UTF-8 and are shown as \uFFFD]\ncaf\uFFFD \uFFFD!" {
 		t.Errorf("%+v", r)
 	}
 	schema := tool.OutputSchema(`{"type":"object","required":["n"]}`)
 	for text, want := range map[string]string{`{"n":1}`: "", `{}`: `missing properties: ["n"]`, `n`: "invalid character"} {
-		r := run(t, build(t, says(text), schema), `{"a":1}`)
+		r := runTool(t, buildSet(t, answerText(text), schema), `{"a":1}`)
 		if r.Error != (want != "") || !strings.Contains(r.Text, want) || !strings.HasSuffix(r.Text, text) {
 			t.Errorf("%s: %+v", text, r)
 		}
@@ -255,17 +255,17 @@ func TestAMalformedResultIsAnErrorThatNamesWhatIsWrong(t *testing.T) {
 
 func TestSecretsAreMaskedInResultsAndErrors(t *testing.T) {
 	key := "AKIA" + "IOSFODNN7REALKEY"
-	set := build(t, func(context.Context, addArgs, tool.Call) (string, error) {
+	set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) {
 		return "a " + key, errors.New("b " + key + " configured")
 	})
-	if r := run(t, set, `{"a":1}`); r.Text != "a [masked]\nb [masked] configured" {
+	if r := runTool(t, set, `{"a":1}`); r.Text != "a [masked]\nb [masked] configured" {
 		t.Errorf("%q", r.Text)
 	}
-	if r := run(t, set.Masked(redact.New(redact.Config{Values: []string{"configured"}})), `{"a":1}`); r.Text != "a [masked]\nb [masked] [masked]" {
+	if r := runTool(t, set.Masked(redact.New(redact.Config{Values: []string{"configured"}})), `{"a":1}`); r.Text != "a [masked]\nb [masked] [masked]" {
 		t.Errorf("%q", r.Text)
 	}
-	exact := build(t, says("x configured "+key), tool.MasksItself()).Masked(redact.New(redact.Config{Values: []string{"configured"}}))
-	if r := run(t, exact, `{"a":1}`); r.Text != "x [masked] "+key {
+	exact := buildSet(t, answerText("x configured "+key), tool.MasksItself()).Masked(redact.New(redact.Config{Values: []string{"configured"}}))
+	if r := runTool(t, exact, `{"a":1}`); r.Text != "x [masked] "+key {
 		t.Errorf("%q", r.Text)
 	}
 }
@@ -283,7 +283,7 @@ func TestClipNeverExceedsItsLimitNorCutsARune(t *testing.T) {
 
 func TestTheSchemaOfAToolIsOneThatJSONCanRead(t *testing.T) {
 	var v map[string]any
-	if err := json.Unmarshal([]byte(build(t, says("")).Specs()[0].Schema), &v); err != nil || v["type"] != "object" {
+	if err := json.Unmarshal([]byte(buildSet(t, answerText("")).Specs()[0].Schema), &v); err != nil || v["type"] != "object" {
 		t.Errorf("%v %v", v, err)
 	}
 	if _, err := tool.New("n", "", model.Read, func(context.Context, int, tool.Call) (string, error) { return "", nil }); !errors.Is(err, tool.ErrSpec) {

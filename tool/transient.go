@@ -17,15 +17,15 @@ func Transient(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &transient{err}
+	return &transientError{err}
 }
 
-type transient struct{ error }
+type transientError struct{ error }
 
-func (t *transient) Unwrap() []error { return []error{t.error, errTransient} }
+func (t *transientError) Unwrap() []error { return []error{t.error, errTransient} }
 
-// passing reports whether an error may pass.
-func passing(err error) bool {
+// mayPass reports whether an error may pass.
+func mayPass(err error) bool {
 	var slow net.Error
 	return errors.Is(err, errTransient) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.As(err, &slow) && slow.Timeout()

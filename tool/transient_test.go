@@ -26,8 +26,8 @@ func TestAFailureThatMayPassIsMarked(t *testing.T) {
 		"no such host":           {&net.DNSError{Err: "no such host", IsNotFound: true}, false},
 		"what the tool canceled": {context.Canceled, false},
 	} {
-		set := build(t, func(context.Context, addArgs, tool.Call) (string, error) { return "", c.err })
-		if r := run(t, set, `{"a":1}`); !r.Error || r.Transient != c.want || r.Text != c.err.Error() {
+		set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { return "", c.err })
+		if r := runTool(t, set, `{"a":1}`); !r.Error || r.Transient != c.want || r.Text != c.err.Error() {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

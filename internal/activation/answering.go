@@ -10,16 +10,16 @@ import (
 // A closed log still answers actors of its run that have not read its last message (PROTOCOL
 // P25, Read.Repeat). Its activation stays until the answer is sent.
 
-// answers holds the messages that a closed log still has to send: for each receiver, the
+// pendingAnswers holds the messages that a closed log still has to send: for each receiver, the
 // newest.
-type answers struct {
+type pendingAnswers struct {
 	messages []OutboxMessage
 	lost     bool // the last message of the log is gone
 	flying   bool
 }
 
-// add queues the answers that an entry asks for.
-func (a answers) add(r Read) answers {
+// addAnswers queues the answers that an entry asks for.
+func (a pendingAnswers) addAnswers(r Read) pendingAnswers {
 	for _, m := range r.Repeat {
 		others := slices.DeleteFunc(slices.Clone(a.messages), func(o OutboxMessage) bool { return o.To == m.To })
 		a.messages = append(others, m)
@@ -30,7 +30,7 @@ func (a answers) add(r Read) answers {
 
 // answerNext sends the next answer of a closed log; when all answers are sent, the activation
 // ends.
-func answerNext(s *step) {
+func answerNext(s *stepCall) {
 	switch a := &s.answers; {
 	case a.flying:
 	case len(a.messages) > 0: //mutant:closed-log-ends-before-it-answers
@@ -38,28 +38,28 @@ func answerNext(s *step) {
 		a.messages, a.flying = a.messages[1:], true
 		data, err := mailbox.Encode(s.Reader.Post([]OutboxMessage{m}))
 		if err != nil {
-			s.add(Fail{"answer", err})
+			s.addActions(Fail{"answer", err})
 			return
 		}
-		s.add(SendAnswer{m, data})
+		s.addActions(SendAnswer{m, data})
 	case a.lost:
 		a.lost = false
-		s.add(ReportHopeless{"its log was deleted"})
+		s.addActions(ReportHopeless{"its log was deleted"})
 	default:
-		s.add(ReportEnded{s.last})
+		s.addActions(ReportEnded{s.last})
 	}
 }
 
-func answerSent(s *step, f AnswerSent) {
+func answerSent(s *stepCall, f AnswerSent) {
 	s.answers.flying = false
 	switch {
 	case f.Err == nil, errors.Is(f.Err, mailbox.ErrClosed):
 		sendOrClose(s)
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.add(Warn{"no room for an answer of a closed log; it is sent again", []any{"from", s.Reader.Addr, "to", f.Message.To}})
+		s.addActions(Warn{"no room for an answer of a closed log; it is sent again", []any{"from", s.Reader.Addr, "to", f.Message.To}})
 		s.answers.messages = append(slices.Clone(s.answers.messages), f.Message)
-		s.later(AnswerAgain{})
+		s.deliverLater(AnswerAgain{})
 	default:
-		s.add(Fail{"answer", f.Err})
+		s.addActions(Fail{"answer", f.Err})
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// appendOwn appends a result to the actor's own log; the result counts once it is read back.
+// requestOwnAppend appends a result to the actor's own log; the result counts once it is read back.
 // A superseded activation posts only what a tool itself returned (PROTOCOL P4).
-func appendOwn(s *step, o Own) {
+func requestOwnAppend(s *stepCall, o Own) {
 	if (s.Reader.Phase == Superseded || o.Start != s.Reader.Start) && o.Kind != "returned" || s.Reader.Phase == Closed {
 		return
 	}
@@ -18,34 +18,34 @@ func appendOwn(s *step, o Own) {
 		return
 	}
 	if o.Start == s.Reader.Start {
-		s.unread = with(s.unread, id)
+		s.unread = withID(s.unread, id)
 	}
-	s.add(AppendOwn{o, id, data})
+	s.addActions(AppendOwn{o, id, data})
 }
 
 // ownFailed handles a failed append to the own log: it replaces an entry that is too large by
 // a small one that says so, and retries an append that found no room.
-func ownFailed(s *step, f OwnFailed) {
+func ownFailed(s *stepCall, f OwnFailed) {
 	full := errors.Is(f.Err, mailbox.ErrFull)
 	if id := s.idOf(f.Own); !full || id == s.final {
-		s.unread = without(s.unread, id) // the entry is not in the log, and the activation does not wait for it
+		s.unread = withoutID(s.unread, id) // the entry is not in the log, and the activation does not wait for it
 	}
 	switch {
 	case errors.Is(f.Err, mailbox.ErrClosed):
 	case full: // the hand-off waits until this entry is in the log
-		s.later(AppendAgain{f.Own})
+		s.deliverLater(AppendAgain{f.Own})
 	case !f.Own.Small && (errors.Is(f.Err, mailbox.ErrTooLarge) || errors.Is(f.Err, mailbox.ErrMalformed)):
 		o := f.Own
 		o.Small = true
 		o.Kind, o.Body = ShrinkResult(o.Kind, o.Body)
-		appendOwn(s, o)
+		requestOwnAppend(s, o)
 	default:
-		s.add(Fail{f.Own.Kind, f.Err})
+		s.addActions(Fail{f.Own.Kind, f.Err})
 	}
 }
 
 // sendReady sends outbox messages, with one entry in flight to each receiver.
-func sendReady(s *step, held bool) {
+func sendReady(s *stepCall, held bool) {
 	if s.Reader.Phase != Active {
 		return
 	}
@@ -58,31 +58,31 @@ func sendReady(s *step, held bool) {
 	}
 	if s.Reader.Outbox.Held() && !s.holding {
 		s.holding = true
-		s.add(Later{SettleHold, HoldOver{}})
+		s.addActions(Later{SettleHold, HoldOver{}})
 	}
 }
 
-func sendEntry(s *step, to mailbox.Address, messages []OutboxMessage) {
+func sendEntry(s *stepCall, to mailbox.Address, messages []OutboxMessage) {
 	data, err := mailbox.Encode(s.Reader.Post(messages))
 	if err != nil {
-		s.add(Fail{"send", err})
+		s.addActions(Fail{"send", err})
 		return
 	}
-	s.add(SendMessages{to, messages, data})
+	s.addActions(SendMessages{to, messages, data})
 }
 
 // messagesSent marks messages as acknowledged, or sends the same messages again if there was
 // no room.
-func messagesSent(s *step, f MessagesSent) {
+func messagesSent(s *stepCall, f MessagesSent) {
 	switch {
 	case f.Err == nil:
 		s.Reader.Outbox.Acked(f.To)
 		sendOrClose(s)
 	case errors.Is(f.Err, mailbox.ErrClosed), s.Reader.Phase != Active: // the next activation sends them
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.add(Warn{"no room for a message; it is sent again", []any{"from", s.Reader.Addr, "to", f.To}})
-		s.later(SendAgain{f.To, f.Messages})
+		s.addActions(Warn{"no room for a message; it is sent again", []any{"from", s.Reader.Addr, "to", f.To}})
+		s.deliverLater(SendAgain{f.To, f.Messages})
 	default:
-		s.add(Fail{"send", f.Err})
+		s.addActions(Fail{"send", f.Err})
 	}
 }

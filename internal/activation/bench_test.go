@@ -26,7 +26,7 @@ func BenchmarkTurn(b *testing.B) {
 	b.ReportAllocs()
 	n, cpu := 0, cpuTime()
 	for b.Loop() {
-		newPair(b, turns).run()
+		newPair(b, turns).runToRest()
 		n += turns
 	}
 	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(n), "cpu-µs/turn")
@@ -36,7 +36,7 @@ func BenchmarkTurn(b *testing.B) {
 func BenchmarkReplay(b *testing.B) {
 	const entries = 2000
 	p := newPair(b, entries/3)
-	p.run()
+	p.runToRest()
 	log := p.logs[p.root.Addr]
 	if len(log) < entries {
 		b.Fatalf("%d entries", len(log))
@@ -64,8 +64,8 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// pair is an agent and its supervisor over logs in memory.
-type pair struct {
+// agentPair is an agent and its supervisor over logs in memory.
+type agentPair struct {
 	b           testing.TB
 	turns       int
 	root, super *activation.LogReader
@@ -74,27 +74,27 @@ type pair struct {
 	read        map[mailbox.Address]int
 }
 
-func newPair(b testing.TB, turns int) *pair {
+func newPair(b testing.TB, turns int) *agentPair {
 	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
-	p := &pair{b: b, turns: turns, agent: &activation.Agent{Addr: root}, logs: map[mailbox.Address][]mailbox.Message{}, read: map[mailbox.Address]int{}}
+	p := &agentPair{b: b, turns: turns, agent: &activation.Agent{Addr: root}, logs: map[mailbox.Address][]mailbox.Message{}, read: map[mailbox.Address]int{}}
 	p.root = activation.NewLogReader(root, "a", mailbox.Epoch{Lease: 1, Start: 1}, p.agent)
 	p.super = activation.NewLogReader(super, "s", mailbox.Epoch{Lease: 1, Start: 1}, &activation.Supervisor{Addr: super})
 	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", Rules: spec.Rules, RootTurns: turns + 1,
 		Definitions: []supervisor.Definition{{Name: "lead", System: "You compare."}}, Model: spec.Model{Name: "test/m", Window: 200_000},
-		Tools:  offered(),
+		Tools:  offeredTools(),
 		Limits: spec.RunLimits{Calls: 1 << 30}, LoopOptions: spec.DefaultLoopOptions()}
 	body, err := mailbox.Marshal(o)
-	p.check(err)
-	p.append(super, mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "open", Kind: o.Kind(), Body: body}}}, nil)
+	p.mustSucceed(err)
+	p.appendEntry(super, mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "open", Kind: o.Kind(), Body: body}}}, nil)
 	for _, l := range []*activation.LogReader{p.super, p.root} {
 		e, err := l.Claim("n", "")
-		p.append(l.Addr, e, err)
+		p.appendEntry(l.Addr, e, err)
 	}
 	return p
 }
 
-// offered are as many tools as an agent mostly has.
-func offered() []model.ToolSpec {
+// offeredTools are as many tools as an agent mostly has.
+func offeredTools() []model.ToolSpec {
 	specs := []model.ToolSpec{{Name: "look", Description: "Look.", Schema: `{"type":"object","properties":{"at":{"type":"string"}}}`, Class: model.Read}}
 	for i := range 7 {
 		specs = append(specs, model.ToolSpec{Name: fmt.Sprintf("tool_%d", i), Description: "Does something.", Class: model.Read,
@@ -103,38 +103,38 @@ func offered() []model.ToolSpec {
 	return specs
 }
 
-func (p *pair) check(err error) {
+func (p *agentPair) mustSucceed(err error) {
 	if err != nil {
 		p.b.Fatal(err)
 	}
 }
 
-func (p *pair) append(to mailbox.Address, e mailbox.Entry, err error) {
-	p.check(err)
+func (p *agentPair) appendEntry(to mailbox.Address, e mailbox.Entry, err error) {
+	p.mustSucceed(err)
 	data, err := mailbox.Encode(e)
-	p.check(err)
+	p.mustSucceed(err)
 	p.logs[to] = append(p.logs[to], mailbox.Message{To: to, At: int64(1000 + len(p.logs[to])), Data: data})
 }
 
-// run goes on until nothing moves any more.
-func (p *pair) run() {
+// runToRest goes on until nothing moves any more.
+func (p *agentPair) runToRest() {
 	for moved := true; moved; {
 		moved = false
 		for _, l := range []*activation.LogReader{p.super, p.root} {
 			for p.read[l.Addr] < len(p.logs[l.Addr]) {
 				moved = true
 				r := l.Next(p.logs[l.Addr][p.read[l.Addr]])
-				p.check(r.Err)
+				p.mustSucceed(r.Err)
 				p.read[l.Addr]++
 				for _, e := range r.World {
-					p.do(l, e)
+					p.carryOut(l, e)
 				}
 				for {
 					to, messages, ok := l.Outbox.Take(false)
 					if !ok {
 						break
 					}
-					p.append(to, l.Post(messages), nil)
+					p.appendEntry(to, l.Post(messages), nil)
 					l.Outbox.Acked(to)
 				}
 			}
@@ -145,11 +145,11 @@ func (p *pair) run() {
 	}
 }
 
-// do does an effect at once.
-func (p *pair) do(l *activation.LogReader, effect any) {
+// carryOut does an effect at once.
+func (p *agentPair) carryOut(l *activation.LogReader, effect any) {
 	own := func(kind, key string, body any) {
 		e, err := l.Own(kind, key, body)
-		p.append(l.Addr, e, err)
+		p.appendEntry(l.Addr, e, err)
 	}
 	switch e := effect.(type) {
 	case agent.CallModel:

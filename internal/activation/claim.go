@@ -17,23 +17,23 @@ func (l *LogReader) Supersede() {
 	}
 }
 
-// reclaim asks for another claim, which carries Damage. A claim with the epoch that is
+// requestReclaim asks for another claim, which carries Damage. A claim with the epoch that is
 // already current would not count.
-func (l *LogReader) reclaim(out *Read) {
+func (l *LogReader) requestReclaim(out *Read) {
 	l.confess, out.Reclaim = true, true
 	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1} //mutant:damage-takes-an-epoch
 }
 
-// differs reports whether the configuration drift on this node is not what the log records
+// driftChanged reports whether the configuration drift on this node is not what the log records
 // (see package agent, drift.go); the next claim records the change.
-func (l *LogReader) differs() bool {
+func (l *LogReader) driftChanged() bool {
 	a, ok := l.machine.(*Agent)
 	return ok && !l.looked && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
 }
 
-// claim raises the ack floor to the one that an own entry claims, and checks the hash that
+// readClaim raises the ack floor to the one that an own entry claims, and checks the hash that
 // the entry carries.
-func (l *LogReader) claim(e mailbox.Entry, counts bool, out *Read) {
+func (l *LogReader) readClaim(e mailbox.Entry, counts bool, out *Read) {
 	if e.Floor == 0 {
 		return
 	}
@@ -54,8 +54,8 @@ func (l *LogReader) claim(e mailbox.Entry, counts bool, out *Read) {
 	}
 }
 
-// resumed reads a claim, which becomes current if it is the highest so far.
-func (l *LogReader) resumed(e mailbox.Entry, out *Read) []OutboxMessage {
+// readResumed reads a claim, which becomes current if it is the highest so far.
+func (l *LogReader) readResumed(e mailbox.Entry, out *Read) []OutboxMessage {
 	mine := e.Start == l.Start && l.Start != "" //mutant:claim-is-own
 	if !e.Epoch.Higher(l.force) {               //mutant:claim-is-higher
 		if mine && l.Phase == Replaying && e.Epoch == l.Epoch { //mutant:own-claim-lost
@@ -68,11 +68,11 @@ func (l *LogReader) resumed(e mailbox.Entry, out *Read) []OutboxMessage {
 	l.force, l.forcer = e.Epoch, e.Start
 	switch {
 	case mine && l.Damage != "" && !l.confess: //mutant:claim-confesses-damage
-		l.reclaim(out) // the activation becomes active only to report the damage
+		l.requestReclaim(out) // the activation becomes active only to report the damage
 	case mine && l.newer != "" && l.Damage == "":
 		l.Phase, l.Foreign = Superseded, l.newer
 		return nil
-	case mine && l.differs(): //mutant:difference-not-said
+	case mine && l.driftChanged(): //mutant:difference-not-said
 		l.looked, out.Reclaim = true, true
 		l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
 	case mine:
@@ -81,5 +81,5 @@ func (l *LogReader) resumed(e mailbox.Entry, out *Read) []OutboxMessage {
 		l.Phase = Superseded //mutant:superseded-is-silent
 		return nil           //mutant:superseded-stops
 	}
-	return l.step(e.Items[0], "", false, out)
+	return l.stepItem(e.Items[0], "", false, out)
 }

@@ -9,48 +9,48 @@ import (
 )
 
 // appendClaim begins the activation, which does nothing until it has read back its claim.
-func appendClaim(s *step) {
+func appendClaim(s *stepCall) {
 	e, err := s.Reader.Claim(s.Node, s.Reader.Damage)
 	var data []byte
 	if err == nil {
 		data, err = mailbox.Encode(e)
 	}
 	if err != nil {
-		s.add(Fail{"claim", err})
+		s.addActions(Fail{"claim", err})
 		return
 	}
-	s.add(AppendClaim{data})
+	s.addActions(AppendClaim{data})
 }
 
 // claimAppended has the shell read the log up to the claim. If the activation claims while it
 // is active (see Read.Reclaim), it reads the claim back from the tail.
-func claimAppended(s *step, f ClaimAppended) {
+func claimAppended(s *stepCall, f ClaimAppended) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.add(Warn{"no room for a claim; it is made again", []any{"actor", s.Reader.Addr}})
-		s.later(ClaimAgain{})
+		s.addActions(Warn{"no room for a claim; it is made again", []any{"actor", s.Reader.Addr}})
+		s.deliverLater(ClaimAgain{})
 	case f.Err != nil:
-		s.add(Fail{"claim", f.Err})
+		s.addActions(Fail{"claim", f.Err})
 	case s.stage == Claiming:
-		s.add(ReadLog{f})
+		s.addActions(ReadLog{f})
 	}
 }
 
 // replayLog steps the log, then the entries of the tail that arrived meanwhile.
-func replayLog(s *step, f LogRead) {
+func replayLog(s *stepCall, f LogRead) {
 	switch {
 	case s.stage != Claiming:
 		return
 	case errors.Is(f.Err, mailbox.ErrClosed):
-		s.add(Fail{"replay", f.Err})
+		s.addActions(Fail{"replay", f.Err})
 		return
 	case f.Err != nil:
 		// The log has no leader, or its blocks do not decode: no activation could read it now.
-		s.add(Warn{"a log is out of reach; it is read again", []any{"actor", s.Reader.Addr, "error", f.Err}})
-		s.later(f.Claim)
+		s.addActions(Warn{"a log is out of reach; it is read again", []any{"actor", s.Reader.Addr, "error", f.Err}})
+		s.deliverLater(f.Claim)
 		return
 	case UnfinishedStarts(f.Log) > s.StartsMax && !IsTombstone(f.Log): // the actor of a deleted log is not given up
-		s.add(ReportHopeless{fmt.Sprintf("%d starts in a row did not get through the log", s.StartsMax)})
+		s.addActions(ReportHopeless{fmt.Sprintf("%d starts in a row did not get through the log", s.StartsMax)})
 		return
 	}
 	s.stage, s.Reader.Found = Following, f.Differences

@@ -39,8 +39,8 @@ func (l *LogReader) keepFinish(messages []OutboxMessage) {
 	}
 }
 
-// buried reads the tombstone of a log, which may carry the Finish of its agent.
-func (l *LogReader) buried(item mailbox.Item) {
+// readTombstone reads the tombstone of a log, which may carry the Finish of its agent.
+func (l *LogReader) readTombstone(item mailbox.Item) {
 	l.Phase, l.Deleted = Closed, true
 	var c agent.Closed
 	if mailbox.Unmarshal(item.Body, &c) != nil || c.Finish == nil {
@@ -61,7 +61,7 @@ func (l *LogReader) spokenTo(data []byte, out *Read) {
 	}
 	switch super := l.Addr.Agent() == mailbox.Super; {
 	case super:
-		l.dismiss(e, out)
+		l.cancelStranded(e, out)
 	case e.From.Agent() != mailbox.Super || !asksForEnd(e):
 	case l.Deleted && !slices.ContainsFunc(e.Items, asksStatus): // a late message to a run that was deleted
 	case l.last != nil:
@@ -79,15 +79,15 @@ func (l *LogReader) askedAgain(item mailbox.Item, out *Read) {
 	out.asked = out.asked || asksStatus(item) && l.machine.Ended()
 }
 
-// dismiss cancels an agent that waits for a run which has ended, and the agents above it,
+// cancelStranded cancels an agent that waits for a run which has ended, and the agents above it,
 // which may wait for it. Each of them counts that cancel whatever it read from the supervisor
 // before: see halts.
-func (l *LogReader) dismiss(e mailbox.Entry, out *Read) {
+func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
 	m, waits := l.marks[e.From], false
 	for _, item := range e.Items {
 		life := activationOf(item)
 		_, heard := m.lives[life]
-		switch fresh := m.below(item.N, item.I); {
+		switch fresh := m.isBelow(item.N, item.I); {
 		case fresh:
 			m.n, m.i = item.N, item.I
 			fallthrough
@@ -147,9 +147,9 @@ func wantsAnswer(item mailbox.Item) bool {
 	return false
 }
 
-// halts reports the first end of a run whose own log is damaged: that log may be shorter than
+// isFirstHalt reports the first end of a run whose own log is damaged: that log may be shorter than
 // what was read from it before, so the identity of the message proves nothing.
-func (l *LogReader) halts(from mailbox.Address, item mailbox.Item) bool {
+func (l *LogReader) isFirstHalt(from mailbox.Address, item mailbox.Item) bool {
 	var f agent.Canceled
 	if l.halted || from.Agent() != mailbox.Super || item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.As != spec.LogDamaged {
 		return false

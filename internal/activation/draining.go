@@ -19,19 +19,19 @@ import (
 // beginDraining stops stepping the entries that the activation reads. An activation that has
 // only just begun first replays its log, or that log would count one more activation that failed
 // to.
-func beginDraining(s *step) {
+func beginDraining(s *stepCall) {
 	if s.stage == Claiming && s.Reader.Phase == Replaying {
 		s.toDrain = true
 		return
 	}
 	s.stage = Draining
-	s.add(DisarmTimers{})
+	s.addActions(DisarmTimers{})
 	releaseLog(s)
 }
 
 // stepDraining takes the facts that still matter while draining: results of the activation's
 // own work, and its own entries as they are read back.
-func (s *step) stepDraining(fact any) {
+func (s *stepCall) stepDraining(fact any) {
 	switch f := fact.(type) {
 	case EntryArrived:
 		lookForOwn(s, f.Message)
@@ -45,7 +45,7 @@ func (s *step) stepDraining(fact any) {
 		tailRead(s, f)
 	case WorkDone:
 		workEnded(s, f.Own.Start, f.Own.Key)
-		appendOwn(s, f.Own)
+		requestOwnAppend(s, f.Own)
 	case WorkPosted:
 		workEnded(s, f.Start, f.Key)
 	case WorkNotBegun: // the next activation begins it
@@ -53,7 +53,7 @@ func (s *step) stepDraining(fact any) {
 	case OwnFailed:
 		ownFailed(s, f)
 	case AppendAgain:
-		appendOwn(s, f.Own)
+		requestOwnAppend(s, f.Own)
 	default:
 		return
 	}
@@ -61,7 +61,7 @@ func (s *step) stepDraining(fact any) {
 }
 
 // lookForOwn looks for own entries among the entries that are no longer stepped.
-func lookForOwn(s *step, m mailbox.Message) {
+func lookForOwn(s *stepCall, m mailbox.Message) {
 	if m.Place <= s.last {
 		return
 	}
@@ -72,36 +72,36 @@ func lookForOwn(s *step, m mailbox.Message) {
 		return // the next activation reports the damage
 	}
 	s.missed = s.missed || e.Items[0].ID != s.final
-	s.unread = without(s.unread, e.Items[0].ID)
+	s.unread = withoutID(s.unread, e.Items[0].ID)
 	if k := e.Items[0].Kind; k == "closed" || k == "resumed" && e.Epoch.Higher(s.Reader.Epoch) {
 		s.Reader.Supersede() // the actor has ended, or another activation is current
 		giveUpWork(s)        // no activation would read the replies of its model calls
-		s.add(LeaveGate{})
+		s.addActions(LeaveGate{})
 	}
 }
 
 // releaseLog ends a draining activation once the log holds all results of its work, and the
 // Released that says so.
-func releaseLog(s *step) {
+func releaseLog(s *stepCall) {
 	switch {
 	case len(s.work) > 0: //mutant:drain-leaves-work-behind
 	case s.Reader.Phase != Active:
-		s.add(ReportGone{})
+		s.addActions(ReportGone{})
 	case len(s.unread) > 0: //mutant:released-before-its-results
 	case s.final == "":
 		o := s.Own("released", "", agent.Released{})
 		s.final = s.idOf(o)
-		appendOwn(s, o)
+		requestOwnAppend(s, o)
 	case s.stage == Passivating && !s.missed:
-		s.add(ReportPassivated{s.last, s.due})
+		s.addActions(ReportPassivated{s.last, s.due})
 	default:
-		s.add(ReportGone{})
+		s.addActions(ReportGone{})
 	}
 }
 
 // beginPassivation begins to free the actor's memory if nothing is under way; from here on, no
 // entry is stepped.
-func beginPassivation(s *step, early bool) {
+func beginPassivation(s *stepCall, early bool) {
 	due, ok := s.Reader.MayPassivate()
 	if soon := s.now + AskPause.Milliseconds(); s.Super != nil && due > 0 && due < soon {
 		due = soon // the supervisor has nothing else to do: the next activation asks
@@ -110,14 +110,14 @@ func beginPassivation(s *step, early bool) {
 		return
 	}
 	s.stage, s.due = Passivating, due
-	s.add(DisarmTimers{})
+	s.addActions(DisarmTimers{})
 	o := s.Own("released", "", agent.Released{Rests: true, Due: due})
 	s.final = s.idOf(o)
-	appendOwn(s, o)
+	requestOwnAppend(s, o)
 }
 
 // isFree reports whether this activation has nothing under way and is about to begin nothing.
-func isFree(s *step) bool {
+func isFree(s *stepCall) bool {
 	return s.stage == Following && !s.toDrain && !s.closing && s.Reader.Phase == Active && len(s.unread) == 0 && len(s.postponed) == 0 &&
 		s.proof == "" && len(s.work) == 0 && s.held
 }

@@ -16,14 +16,14 @@ import (
 func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
 	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
 	letter := func(kind string) mailbox.Entry {
-		return mailbox.Entry{Form: mailbox.Form, From: super, Items: []mailbox.Item{{N: 7, Kind: kind, Body: body(t, struct{}{})}}}
+		return mailbox.Entry{Form: mailbox.Form, From: super, Items: []mailbox.Item{{N: 7, Kind: kind, Body: decodeBody(t, struct{}{})}}}
 	}
 	command := func(kind string) mailbox.Entry {
-		return mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "q1", Kind: kind, Body: body(t, struct{}{})}}}
+		return mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "q1", Kind: kind, Body: decodeBody(t, struct{}{})}}}
 	}
 	own := func(at mailbox.Address, kind string, start string) mailbox.Entry {
 		return mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: start,
-			Items: []mailbox.Item{{ID: "x", Kind: kind, Body: body(t, struct{}{})}}}
+			Items: []mailbox.Item{{ID: "x", Kind: kind, Body: decodeBody(t, struct{}{})}}}
 	}
 	ask := letter(agent.Reserve{}.Kind())
 	ask.From = root
@@ -69,7 +69,7 @@ func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
 	}
 }
 
-func body(t *testing.T, v any) []byte {
+func decodeBody(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := mailbox.Marshal(v)
 	if err != nil {
@@ -113,11 +113,11 @@ func TestTheFirstWordOfASupervisorIsATaskOrTheLogIsDamaged(t *testing.T) {
 			}
 			return l.Next(mailbox.Message{To: root, Data: data}).Err
 		}
-		steered := mailbox.Item{ID: "q1", Kind: agent.Steered{}.Kind(), Body: body(t, agent.Steered{Text: "look closer"})}
+		steered := mailbox.Item{ID: "q1", Kind: agent.Steered{}.Kind(), Body: decodeBody(t, agent.Steered{Text: "look closer"})}
 		if err := next(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{steered}}); err != nil {
 			t.Fatal(err)
 		}
-		said := mailbox.Item{N: 7, Kind: c.fact.Kind(), Body: body(t, c.fact)}
+		said := mailbox.Item{N: 7, Kind: c.fact.Kind(), Body: decodeBody(t, c.fact)}
 		err := next(mailbox.Entry{Form: mailbox.Form, From: super, Items: []mailbox.Item{said}})
 		if got := errors.Is(err, activation.ErrDamaged) && l.Damage != ""; got != c.damaged {
 			t.Errorf("a supervisor begins with %s: damaged %t, %v", name, got, err)

@@ -15,17 +15,17 @@ import (
 // the same would decide differently from the programs that know it. So an activation that is
 // to act stops there and says why (PROTOCOL P10); a reader that only watches reads on.
 
-// foreign reports an entry that does not decode, if it is of a newer form.
-func (l *LogReader) foreign(err error) bool {
+// isNewerForm reports an entry that does not decode, if it is of a newer form.
+func (l *LogReader) isNewerForm(err error) bool {
 	if l.Start == "" || !errors.Is(err, mailbox.ErrForm) {
 		return false
 	}
-	l.leave(err.Error())
+	l.noteNewer(err.Error())
 	return l.Phase == Superseded
 }
 
-// unknown reports an item that this program cannot step as its writer meant it.
-func (l *LogReader) unknown(item mailbox.Item, own bool) bool {
+// isUnknown reports an item that this program cannot step as its writer meant it.
+func (l *LogReader) isUnknown(item mailbox.Item, own bool) bool {
 	if l.Start == "" {
 		return false
 	}
@@ -34,20 +34,20 @@ func (l *LogReader) unknown(item mailbox.Item, own bool) bool {
 		most = spec.Rules
 	}
 	switch {
-	case own && !known(item.Kind):
-		l.leave(fmt.Sprintf("an entry of kind %q", item.Kind))
+	case own && !isKnownKind(item.Kind):
+		l.noteNewer(fmt.Sprintf("an entry of kind %q", item.Kind))
 	case rulesOf(item) > most:
-		l.leave(fmt.Sprintf("rules %d, this node knows up to %d", rulesOf(item), most))
+		l.noteNewer(fmt.Sprintf("rules %d, this node knows up to %d", rulesOf(item), most))
 	default:
 		return false
 	}
 	return true
 }
 
-// leave notes what is newer than this program. Entries before the activation's own claim may
+// noteNewer notes what is newer than this program. Entries before the activation's own claim may
 // be damaged and only look newer: a later hash shows the damage, and the damage then counts
 // instead.
-func (l *LogReader) leave(why string) {
+func (l *LogReader) noteNewer(why string) {
 	why = fmt.Sprintf("entry %d of %s: %s", l.N, l.Addr, why)
 	switch {
 	case l.Phase == Active:
@@ -81,8 +81,8 @@ func rulesOf(item mailbox.Item) int {
 	return 0
 }
 
-// known reports whether a machine of this program handles a kind.
-func known(kind string) bool {
+// isKnownKind reports whether a machine of this program handles a kind.
+func isKnownKind(kind string) bool {
 	nothing := func(any) error { return nil }
 	_, a, _ := agent.Decode(kind, nothing)
 	_, s, _ := supervisor.Decode(kind, nothing)

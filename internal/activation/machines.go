@@ -25,7 +25,7 @@ func (a *Agent) Rests() (due int64, ok bool) { return a.State.Rests() } //mutant
 
 // Step steps one fact. An agent sends messages only to its supervisor.
 func (a *Agent) Step(f Fact) Stepped {
-	fact, ok, err := agent.Decode(f.Kind, decoder(f.Body))
+	fact, ok, err := agent.Decode(f.Kind, bodyDecoder(f.Body))
 	if err != nil || !ok {
 		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
 	}
@@ -76,7 +76,7 @@ func (s *Supervisor) Rests() (due int64, ok bool) { return s.State.Rests() }
 
 // Step steps one fact.
 func (s *Supervisor) Step(f Fact) Stepped {
-	fact, ok, err := supervisor.Decode(f.Kind, decoder(f.Body))
+	fact, ok, err := supervisor.Decode(f.Kind, bodyDecoder(f.Body))
 	if err != nil || !ok {
 		return Stepped{Err: fmt.Errorf("fact %q: %w", f.Kind, orUnknown(err))}
 	}
@@ -118,7 +118,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	return out
 }
 
-func decoder(body []byte) func(any) error {
+func bodyDecoder(body []byte) func(any) error {
 	return func(into any) error { return mailbox.Unmarshal(body, into) }
 }
 

@@ -17,14 +17,14 @@ const (
 // at most one entry in flight, so that its messages arrive in order; different receivers are
 // served in parallel. Messages that wait for the same receiver share an entry.
 type Outbox struct {
-	lanes  map[mailbox.Address]*lane
+	lanes  map[mailbox.Address]*receiverLane
 	ready  []mailbox.Address // lanes with messages and none in flight, in order of arrival
 	flying int
 	open   []openEntry // entries with unacknowledged messages, and all entries after them
 	floor  uint64
 }
 
-type lane struct {
+type receiverLane struct {
 	queue  []OutboxMessage
 	flying int // messages at the head of the queue that are in flight
 	listed bool
@@ -44,20 +44,20 @@ func (o *Outbox) Put(n uint64, messages []OutboxMessage) {
 	o.open = append(o.open, openEntry{n, len(messages)})
 	for _, t := range messages {
 		if o.lanes == nil {
-			o.lanes = map[mailbox.Address]*lane{}
+			o.lanes = map[mailbox.Address]*receiverLane{}
 		}
 		l := o.lanes[t.To]
 		if l == nil {
-			l = &lane{}
+			l = &receiverLane{}
 			o.lanes[t.To] = l
 		}
 		l.queue = append(l.queue, t)
-		o.list(t.To, l)
+		o.listReady(t.To, l)
 	}
-	o.sink()
+	o.raiseFloor()
 }
 
-func (o *Outbox) list(to mailbox.Address, l *lane) {
+func (o *Outbox) listReady(to mailbox.Address, l *receiverLane) {
 	if !l.listed && l.flying == 0 && len(l.queue) > 0 { //mutant:two-in-flight
 		l.listed = true
 		o.ready = append(o.ready, to)
@@ -78,14 +78,14 @@ func (o *Outbox) Forget(n uint64) {
 			if t.N > n {
 				return false
 			}
-			o.out(t.N)
+			o.countOut(t.N)
 			return true
 		})
 		if len(l.queue) == 0 && !l.listed { // a listed lane is still in ready //mutant:forgotten-lane-listed-twice
 			delete(o.lanes, to)
 		}
 	}
-	o.sink()
+	o.raiseFloor()
 }
 
 // Take marks the messages that wait for one receiver as in flight and returns them, if any
@@ -101,25 +101,25 @@ func (o *Outbox) Take(held bool) (to mailbox.Address, messages []OutboxMessage, 
 			if l != nil {
 				l.listed = false
 			}
-			o.unlist(i)
+			o.unlistReady(i)
 			i--
 			continue
 		}
 		if !held && !slices.ContainsFunc(l.queue, func(t OutboxMessage) bool { return !t.Hold }) {
 			continue
 		}
-		o.unlist(i)
+		o.unlistReady(i)
 		l.listed = false
-		l.flying = bundle(l.queue)
+		l.flying = bundleSize(l.queue)
 		o.flying++
 		return to, l.queue[:l.flying:l.flying], true
 	}
 	return "", nil, false
 }
 
-// unlist removes a receiver from the ready list. Usually it is the first one: then none of
+// unlistReady removes a receiver from the ready list. Usually it is the first one: then none of
 // the others is moved, even if 10,000 wait.
-func (o *Outbox) unlist(i int) {
+func (o *Outbox) unlistReady(i int) {
 	if i == 0 {
 		o.ready = o.ready[1:]
 		return
@@ -127,7 +127,7 @@ func (o *Outbox) unlist(i int) {
 	o.ready = slices.Delete(o.ready, i, i+1)
 }
 
-func bundle(queue []OutboxMessage) int {
+func bundleSize(queue []OutboxMessage) int {
 	bytes := 0
 	for i, t := range queue {
 		bytes += len(t.Body)
@@ -148,7 +148,7 @@ func (o *Outbox) Acked(to mailbox.Address) {
 		return
 	}
 	for _, t := range l.queue[:l.flying] {
-		o.out(t.N)
+		o.countOut(t.N)
 	}
 	l.queue = l.queue[l.flying:]
 	l.flying = 0
@@ -156,12 +156,12 @@ func (o *Outbox) Acked(to mailbox.Address) {
 	if len(l.queue) == 0 {
 		delete(o.lanes, to)
 	} else {
-		o.list(to, l) //mutant:blind-lane-stays-asleep
+		o.listReady(to, l) //mutant:blind-lane-stays-asleep
 	}
-	o.sink()
+	o.raiseFloor()
 }
 
-func (o *Outbox) out(n uint64) {
+func (o *Outbox) countOut(n uint64) {
 	i, ok := slices.BinarySearchFunc(o.open, n, func(e openEntry, n uint64) int {
 		switch {
 		case e.n < n:
@@ -176,8 +176,8 @@ func (o *Outbox) out(n uint64) {
 	}
 }
 
-// sink raises the ack floor past the entries whose messages are all acknowledged.
-func (o *Outbox) sink() {
+// raiseFloor raises the ack floor past the entries whose messages are all acknowledged.
+func (o *Outbox) raiseFloor() {
 	i := 0
 	for i < len(o.open) && o.open[i].left == 0 {
 		o.floor = o.open[i].n

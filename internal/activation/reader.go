@@ -114,12 +114,12 @@ type LogReader struct {
 	machine  Machine
 	force    mailbox.Epoch // the highest claimed so far
 	forcer   string        // the activation that claimed it
-	marks    map[mailbox.Address]mark
+	marks    map[mailbox.Address]watermark
 	requests map[string]struct{}
 	floor    uint64 // the highest claimed
 	chain    [sha256.Size]byte
-	scratch  []byte // of extend
-	hashes   []hash // of the log up to base+1, base+2, …
+	scratch  []byte      // of extend
+	hashes   []chainHash // of the log up to base+1, base+2, …
 	base     uint64
 	claimed  uint64         // the index of the last own entry: it claimed an ack floor
 	tasked   bool           // the supervisor has sent the agent a message
@@ -131,23 +131,23 @@ type LogReader struct {
 	Outbox   Outbox
 }
 
-// mark is the watermark of one sender: the last message that was read from it, and the
+// watermark is the watermark of one sender: the last message that was read from it, and the
 // activations in which it sent Back.
-type mark struct {
+type watermark struct {
 	n     uint64
 	i     int
 	lives map[string]struct{}
 }
 
-func (m mark) below(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i } //mutant:below-watermark
+func (m watermark) isBelow(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i } //mutant:below-watermark
 
-type hash [16]byte
+type chainHash [16]byte
 
 // NewLogReader makes a reader that has read nothing. With an empty start the reader only watches:
 // it never becomes active.
 func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Machine) *LogReader {
 	return &LogReader{Addr: addr, Start: start, Epoch: epoch, Phase: Replaying, machine: m,
-		marks: map[mailbox.Address]mark{}, requests: map[string]struct{}{}}
+		marks: map[mailbox.Address]watermark{}, requests: map[string]struct{}{}}
 }
 
 // Read is the result of reading one entry.
@@ -176,7 +176,7 @@ type Read struct {
 func (l *LogReader) Next(m mailbox.Message) Read {
 	l.N++
 	l.At = max(l.At, m.At)
-	l.extend(m.Data)
+	l.extendHash(m.Data)
 	out := Read{N: l.N}
 	if l.Phase == Closed { //mutant:closed-reads-nothing
 		l.spokenTo(m.Data, &out)
@@ -187,7 +187,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	}
 	e, err := mailbox.Decode(m.Data)
 	if err != nil {
-		if l.foreign(err) {
+		if l.isNewerForm(err) {
 			return out
 		}
 		l.Garbage++
@@ -205,14 +205,14 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	var messages []OutboxMessage
 	switch {
 	case e.From == l.Addr:
-		messages = l.own(e, &out)
+		messages = l.readOwn(e, &out)
 	case e.From == "":
-		messages = l.commands(e, &out)
+		messages = l.readCommands(e, &out)
 	case e.From.Run() == l.Addr.Run():
 		if l.Addr.Agent() == mailbox.Super && l.machine.Ended() {
-			l.dismiss(e, &out)
+			l.cancelStranded(e, &out)
 		}
-		messages = l.messages(e, &out)
+		messages = l.readMessages(e, &out)
 	default:
 		l.Dropped += len(e.Items)
 	}
@@ -220,9 +220,9 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 		l.Damage = out.Err.Error()
 	}
 	if l.Damage != "" && l.Phase == Active && !l.confess { //mutant:damage-is-confessed
-		l.reclaim(&out)
+		l.requestReclaim(&out)
 	}
-	l.post(messages)
+	l.queueMessages(messages)
 	if out.asked && l.last != nil {
 		out.Repeat = []OutboxMessage{*l.last}
 	}
@@ -232,19 +232,19 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	return out
 }
 
-// extend extends the chain of hashes over the log as it is.
-func (l *LogReader) extend(data []byte) {
+// extendHash extends the chain of hashes over the log as it is.
+func (l *LogReader) extendHash(data []byte) {
 	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
 	l.chain = sha256.Sum256(l.scratch)
 	if cap(l.scratch) > scratchKept {
 		l.scratch = nil
 	}
-	l.hashes = append(l.hashes, hash(l.chain[:16]))
+	l.hashes = append(l.hashes, chainHash(l.chain[:16]))
 }
 
-// post gives the messages of entry N their identity and adds them to the outbox. While
+// queueMessages gives the messages of entry N their identity and adds them to the outbox. While
 // replaying, it skips messages under the ack floor, which are already acknowledged.
-func (l *LogReader) post(messages []OutboxMessage) {
+func (l *LogReader) queueMessages(messages []OutboxMessage) {
 	for i := range messages {
 		messages[i].N, messages[i].I = l.N, i
 	}
@@ -253,13 +253,13 @@ func (l *LogReader) post(messages []OutboxMessage) {
 	l.Outbox.Forget(l.floor)
 }
 
-// own reads an entry that a shell of this actor wrote.
-func (l *LogReader) own(e mailbox.Entry, out *Read) []OutboxMessage {
+// readOwn reads an entry that a shell of this actor wrote.
+func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	if len(e.Items) == 0 {
 		return nil
 	}
 	if l.N == 1 && e.Items[0].Kind == "closed" { // see tombstone.go
-		l.buried(e.Items[0])
+		l.readTombstone(e.Items[0])
 		return nil
 	}
 	if e.Start == l.Start {
@@ -267,14 +267,14 @@ func (l *LogReader) own(e mailbox.Entry, out *Read) []OutboxMessage {
 	}
 	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer //mutant:forged-before-first-claim
 	// An entry also counts if the claim of its activation never arrived: that claim is lost.
-	l.claim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out) //mutant:hash-of-lost-life-only-logged
+	l.readClaim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out) //mutant:hash-of-lost-life-only-logged
 	if e.Items[0].Kind == "resumed" {
-		return l.resumed(e, out)
+		return l.readResumed(e, out)
 	}
 	var messages []OutboxMessage
 	for _, item := range e.Items {
 		switch {
-		case inForce && l.unknown(item, true):
+		case inForce && l.isUnknown(item, true):
 			return nil
 		case !ownKinds[item.Kind], !inForce && item.Kind != "returned": //mutant:own-entry-counts
 			// A superseded activation decides nothing; what a tool returned is evidence.
@@ -283,7 +283,7 @@ func (l *LogReader) own(e mailbox.Entry, out *Read) []OutboxMessage {
 		case item.Kind == "closed":
 			l.Phase = Closed //mutant:wakes-without-claim
 		}
-		messages = append(messages, l.step(item, "", false, out)...)
+		messages = append(messages, l.stepItem(item, "", false, out)...)
 	}
 	return messages
 }
@@ -291,8 +291,8 @@ func (l *LogReader) own(e mailbox.Entry, out *Read) []OutboxMessage {
 var ownKinds = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "returned": true, "woke": true,
 	"hooked": true, "resumed": true, "released": true, "checkpoint": true, "closed": true}
 
-// commands reads the requests of a client, each request once.
-func (l *LogReader) commands(e mailbox.Entry, out *Read) []OutboxMessage {
+// readCommands reads the requests of a client, each request once.
+func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
 	for _, item := range e.Items {
 		_, known := l.requests[item.ID]
@@ -300,11 +300,11 @@ func (l *LogReader) commands(e mailbox.Entry, out *Read) []OutboxMessage {
 			l.Dropped++
 			continue
 		}
-		if l.unknown(item, false) {
+		if l.isUnknown(item, false) {
 			return nil
 		}
 		l.requests[item.ID] = struct{}{}
-		messages = append(messages, l.step(item, "", false, out)...)
+		messages = append(messages, l.stepItem(item, "", false, out)...)
 	}
 	return messages
 }
@@ -312,21 +312,21 @@ func (l *LogReader) commands(e mailbox.Entry, out *Read) []OutboxMessage {
 var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": true, "answered": true,
 	"policy_set": true, "limit_set": true, "given_up": true, "recalled": true}
 
-// messages reads the messages of another actor of the run. Messages up to the sender's
+// readMessages reads the messages of another actor of the run. Messages up to the sender's
 // watermark were read before.
-func (l *LogReader) messages(e mailbox.Entry, out *Read) []OutboxMessage {
+func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
 	m := l.marks[e.From]
 	for _, item := range e.Items {
 		life := activationOf(item)
 		_, heard := m.lives[life]
-		fresh := m.below(item.N, item.I)
-		damaged := life != "" && !heard && !fresh                                                                        //mutant:back-check
-		if halts := l.halts(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
+		fresh := m.isBelow(item.N, item.I)
+		damaged := life != "" && !heard && !fresh                                                                              //mutant:back-check
+		if halts := l.isFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
 		}
-		if l.unknown(item, false) {
+		if l.isUnknown(item, false) {
 			return nil
 		}
 		if fresh {
@@ -339,7 +339,7 @@ func (l *LogReader) messages(e mailbox.Entry, out *Read) []OutboxMessage {
 			m.lives[life] = struct{}{}
 		}
 		l.marks[e.From] = m
-		messages = append(messages, l.step(item, e.From, damaged, out)...)
+		messages = append(messages, l.stepItem(item, e.From, damaged, out)...)
 		l.askedAgain(item, out)
 	}
 	return messages
@@ -348,7 +348,7 @@ func (l *LogReader) messages(e mailbox.Entry, out *Read) []OutboxMessage {
 var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true, "failed": true, "started": true, "woke": true, "resumed": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
-func (l *LogReader) step(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
+func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
 	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
 	if r.Err != nil {
 		l.Garbage++

@@ -42,7 +42,7 @@ type State struct {
 	closing  bool              // Closed is being appended
 	marked   uint64            // how much was read when the last Checkpoint was appended
 	told     bool              // the result of the run was published
-	answers  answers           // of a closed log
+	answers  pendingAnswers    // of a closed log
 	unread   []string          // ids of own entries that were appended and not read back
 	reported bool              // the router knows that this activation decides nothing more
 	final    string            // id of the Released that was appended
@@ -114,23 +114,23 @@ func (s State) Own(kind, key string, body any) Own {
 // idOf names the entry of a result.
 func (s State) idOf(o Own) string { return s.Reader.ID(o.Epoch, o.Start, o.Kind, o.Key) }
 
-// hooking reports whether hooks are still running whose answers nothing waits for. The log
+// hooksRunning reports whether hooks are still running whose answers nothing waits for. The log
 // closes only after they end, so that the provider's last reply or error reaches the hooks
 // that asked for it.
-func (s State) hooking() bool {
+func (s State) hooksRunning() bool {
 	return slices.ContainsFunc(s.work, func(key string) bool { return strings.HasPrefix(key, hookPrefix) })
 }
 
-// with returns a list with one more string, without returns a list with one less; neither
+// withID returns a list with one more string, without returns a list with one less; neither
 // changes its argument.
-func with(list []string, id string) []string {
+func withID(list []string, id string) []string {
 	if slices.Contains(list, id) {
 		return list
 	}
 	return append(list[:len(list):len(list)], id)
 }
 
-func without(list []string, id string) []string {
+func withoutID(list []string, id string) []string {
 	i := slices.Index(list, id)
 	if i < 0 {
 		return list

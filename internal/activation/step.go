@@ -17,8 +17,8 @@ const (
 // router.
 const ArrivedEvery = 16
 
-// step is one call of Step in progress.
-type step struct {
+// stepCall is one call of Step in progress.
+type stepCall struct {
 	State
 	now     int64
 	held    bool
@@ -30,7 +30,7 @@ type step struct {
 // deterministic and has no effects of its own: the caller carries the actions out, in order.
 // A State is stepped once: see State.
 func Step(state State, e Event) (State, []Action) {
-	s := &step{State: state, now: e.Now, held: e.Held, under: e.Lease}
+	s := &stepCall{State: state, now: e.Now, held: e.Held, under: e.Lease}
 	if s.stage == Draining || s.stage == Passivating {
 		s.stepDraining(e.Fact)
 	} else {
@@ -39,12 +39,12 @@ func Step(state State, e Event) (State, []Action) {
 	return s.State, s.actions
 }
 
-func (s *step) add(actions ...Action) { s.actions = append(s.actions, actions...) }
+func (s *stepCall) addActions(actions ...Action) { s.actions = append(s.actions, actions...) }
 
-// later delivers a fact after the pause before the next attempt.
-func (s *step) later(fact any) { s.add(Later{RetryPause, fact}) }
+// deliverLater delivers a fact after the pause before the next attempt.
+func (s *stepCall) deliverLater(fact any) { s.addActions(Later{RetryPause, fact}) }
 
-func (s *step) stepFollowing(fact any) {
+func (s *stepCall) stepFollowing(fact any) {
 	switch f := fact.(type) {
 	case Activate, ClaimAgain:
 		appendClaim(s)
@@ -64,7 +64,7 @@ func (s *step) stepFollowing(fact any) {
 	case OwnFailed:
 		ownFailed(s, f)
 	case AppendAgain:
-		appendOwn(s, f.Own)
+		requestOwnAppend(s, f.Own)
 	case MessagesSent:
 		messagesSent(s, f)
 	case SendAgain:
@@ -88,11 +88,11 @@ func (s *step) stepFollowing(fact any) {
 }
 
 // stepWork steps facts about work under way.
-func (s *step) stepWork(fact any) {
+func (s *stepCall) stepWork(fact any) {
 	switch f := fact.(type) {
 	case WorkDone:
 		workEnded(s, f.Own.Start, f.Own.Key)
-		appendOwn(s, f.Own)
+		requestOwnAppend(s, f.Own)
 		sendOrClose(s)
 	case WorkPosted:
 		workEnded(s, f.Start, f.Key)
@@ -106,7 +106,7 @@ func (s *step) stepWork(fact any) {
 		proveLease(s)
 	case TimerFired:
 		if !awaitsSign(s, f) {
-			appendOwn(s, s.Own("woke", f.Timer, agent.Woke{Timer: f.Timer}))
+			requestOwnAppend(s, s.Own("woke", f.Timer, agent.Woke{Timer: f.Timer}))
 		}
 	}
 }

@@ -18,8 +18,8 @@ const (
 	super = mailbox.Address("r.super")
 )
 
-// driven is an activation of an agent over a log in memory, whose actions a test carries out.
-type driven struct {
+// drivenAgent is an activation of an agent over a log in memory, whose actions a test carries out.
+type drivenAgent struct {
 	t     *testing.T
 	state activation.State
 	log   []mailbox.Message
@@ -28,12 +28,12 @@ type driven struct {
 	sent  uint64 // messages of the supervisor
 }
 
-func drive(t *testing.T) *driven {
-	return &driven{t: t, state: activation.New(root, "a", mailbox.Epoch{Lease: 1, Start: 1}, "node", false), lease: 1}
+func driveAgent(t *testing.T) *drivenAgent {
+	return &drivenAgent{t: t, state: activation.New(root, "a", mailbox.Epoch{Lease: 1, Start: 1}, "node", false), lease: 1}
 }
 
-// learn steps a fact and says what follows, without timers and what is for the operator.
-func (d *driven) learn(fact any) string {
+// learnFact steps a fact and says what follows, without timers and what is for the operator.
+func (d *drivenAgent) learnFact(fact any) string {
 	d.t.Helper()
 	d.state, d.last = activation.Step(d.state, activation.Event{Now: 1000, Lease: d.lease, Held: d.lease > 0, Fact: fact})
 	var list []string
@@ -69,128 +69,128 @@ func (d *driven) learn(fact any) string {
 
 func kindOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "activation.") }
 
-// want steps a fact that something is to follow from.
-func (d *driven) want(fact any, want string) {
+// wantActions steps a fact that something is to follow from.
+func (d *drivenAgent) wantActions(fact any, want string) {
 	d.t.Helper()
-	if got := d.learn(fact); got != want {
+	if got := d.learnFact(fact); got != want {
 		d.t.Fatalf("%s: got %q, want %q", kindOf(fact), got, want)
 	}
 }
 
-// land puts an entry into the log.
-func (d *driven) land(data []byte) mailbox.Message {
+// landEntry puts an entry into the log.
+func (d *drivenAgent) landEntry(data []byte) mailbox.Message {
 	m := mailbox.Message{To: root, Place: uint64(len(d.log) + 1), At: 1000, Data: data}
 	d.log = append(d.log, m)
 	return m
 }
 
-// landed are the own entries of the last step, in the log.
-func (d *driven) landed() (arrived []activation.EntryArrived) {
+// landedOwn are the own entries of the last step, in the log.
+func (d *drivenAgent) landedOwn() (arrived []activation.EntryArrived) {
 	for _, a := range d.last {
 		if own, ok := a.(activation.AppendOwn); ok {
-			arrived = append(arrived, activation.EntryArrived{Message: d.land(own.Data)})
+			arrived = append(arrived, activation.EntryArrived{Message: d.landEntry(own.Data)})
 		}
 	}
 	return arrived
 }
 
 // readBack lands the own entries of the last step and reads them.
-func (d *driven) readBack(want string) {
+func (d *drivenAgent) readBack(want string) {
 	d.t.Helper()
-	entries := d.landed()
+	entries := d.landedOwn()
 	if len(entries) != 1 {
 		d.t.Fatalf("%d own entries were appended", len(entries))
 	}
-	d.want(entries[0], want)
+	d.wantActions(entries[0], want)
 }
 
-// say lands a message of the supervisor.
-func (d *driven) say(f agent.Fact) activation.EntryArrived {
+// sayFact lands a message of the supervisor.
+func (d *drivenAgent) sayFact(f agent.Fact) activation.EntryArrived {
 	d.sent++
-	return d.entry(mailbox.Entry{From: super, Items: []mailbox.Item{{N: d.sent, Kind: f.Kind(), Body: body(d.t, f)}}})
+	return d.landEncoded(mailbox.Entry{From: super, Items: []mailbox.Item{{N: d.sent, Kind: f.Kind(), Body: decodeBody(d.t, f)}}})
 }
 
 // claimElsewhere lands a claim of another activation.
-func (d *driven) claimElsewhere(lease uint64) activation.EntryArrived {
+func (d *drivenAgent) claimElsewhere(lease uint64) activation.EntryArrived {
 	f := agent.Resumed{Life: "elsewhere"}
-	return d.entry(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Life,
-		Items: []mailbox.Item{{ID: "elsewhere", Kind: f.Kind(), Body: body(d.t, f)}}})
+	return d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Life,
+		Items: []mailbox.Item{{ID: "elsewhere", Kind: f.Kind(), Body: decodeBody(d.t, f)}}})
 }
 
-func (d *driven) entry(e mailbox.Entry) activation.EntryArrived {
+func (d *drivenAgent) landEncoded(e mailbox.Entry) activation.EntryArrived {
 	d.t.Helper()
 	e.Form = mailbox.Form
 	data, err := mailbox.Encode(e)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return activation.EntryArrived{Message: d.land(data)}
+	return activation.EntryArrived{Message: d.landEntry(data)}
 }
 
-// start claims the log and replays it.
-func (d *driven) start() string {
+// startActive claims the log and replays it.
+func (d *drivenAgent) startActive() string {
 	d.t.Helper()
-	d.want(activation.Activate{}, "AppendClaim")
-	claim := activation.ClaimAppended{Place: d.land(d.last[0].(activation.AppendClaim).Data).Place}
-	d.want(claim, "ReadLog")
-	return d.learn(activation.LogRead{Claim: claim, Log: d.log})
+	d.wantActions(activation.Activate{}, "AppendClaim")
+	claim := activation.ClaimAppended{Place: d.landEntry(d.last[0].(activation.AppendClaim).Data).Place}
+	d.wantActions(claim, "ReadLog")
+	return d.learnFact(activation.LogRead{Claim: claim, Log: d.log})
 }
 
-// active is an agent that has its task.
-func active(t *testing.T) *driven {
+// activeAgent is an agent that has its task.
+func activeAgent(t *testing.T) *drivenAgent {
 	t.Helper()
-	d := drive(t)
-	d.say(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Goal: "do it", Limits: spec.Limits{Output: 100},
+	d := driveAgent(t)
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Goal: "do it", Limits: spec.Limits{Output: 100},
 		Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}})
-	if got := d.start(); got != "append checkpoint, send reserve back" {
+	if got := d.startActive(); got != "append checkpoint, send reserve back" {
 		t.Fatalf("it begins with %q", got)
 	}
 	d.readBack("")
-	d.want(activation.MessagesSent{To: super}, "")
+	d.wantActions(activation.MessagesSent{To: super}, "")
 	return d
 }
 
-// calling is an agent whose model is called.
-func calling(t *testing.T) *driven {
+// callingAgent is an agent whose model is called.
+func callingAgent(t *testing.T) *drivenAgent {
 	t.Helper()
-	d := active(t)
-	d.want(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "perform lease-1")
+	d := activeAgent(t)
+	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "perform lease-1")
 	return d
 }
 
-// replied is the answer of its model, which calls a tool.
-func (d *driven) replied() activation.WorkDone {
+// replyOfModel is the answer of its model, which calls a tool.
+func (d *drivenAgent) replyOfModel() activation.WorkDone {
 	own := d.state.Own("replied", activation.ModelKey(1), agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true,
 		Message: model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: "look", Args: "{}"}}}}})
 	return activation.WorkDone{Own: own}
 }
 
-// looking is an agent whose tool runs.
-func looking(t *testing.T) *driven {
+// lookingAgent is an agent whose tool runs.
+func lookingAgent(t *testing.T) *drivenAgent {
 	t.Helper()
-	d := calling(t)
-	d.want(d.replied(), "end lease-1, append replied")
+	d := callingAgent(t)
+	d.wantActions(d.replyOfModel(), "end lease-1, append replied")
 	d.readBack("perform 1-0, later 20ms HoldOver")
 	return d
 }
 
-// returned is what the tool brings.
-func (d *driven) returned() activation.WorkDone {
+// resultOfTool is what the tool brings.
+func (d *drivenAgent) resultOfTool() activation.WorkDone {
 	return activation.WorkDone{Own: d.state.Own("returned", "1-0", agent.Returned{Call: "1-0", Attempt: 1, Text: "seen"})}
 }
 
 // A claim that finds no room is made again; a log that nobody leads is read again; only
 // then something begins (P1).
 func TestStep_ClaimsUntilItHasReadItsClaim(t *testing.T) {
-	d := drive(t)
-	d.want(activation.Activate{}, "AppendClaim")
-	d.want(activation.ClaimAppended{Err: mailbox.ErrFull}, "later 1s ClaimAgain")
-	d.want(activation.ClaimAgain{}, "AppendClaim")
+	d := driveAgent(t)
+	d.wantActions(activation.Activate{}, "AppendClaim")
+	d.wantActions(activation.ClaimAppended{Err: mailbox.ErrFull}, "later 1s ClaimAgain")
+	d.wantActions(activation.ClaimAgain{}, "AppendClaim")
 	claim := activation.ClaimAppended{Place: 7}
-	d.want(claim, "ReadLog")
-	d.want(activation.LogRead{Claim: claim, Err: errors.New("no leader")}, "later 1s ClaimAppended")
-	d.want(claim, "ReadLog")
-	d.want(activation.LogRead{Claim: claim, Err: mailbox.ErrClosed}, "Fail")
+	d.wantActions(claim, "ReadLog")
+	d.wantActions(activation.LogRead{Claim: claim, Err: errors.New("no leader")}, "later 1s ClaimAppended")
+	d.wantActions(claim, "ReadLog")
+	d.wantActions(activation.LogRead{Claim: claim, Err: mailbox.ErrClosed}, "Fail")
 	if d.state.Stage() != activation.Claiming {
 		t.Errorf("it is %s", d.state.Stage())
 	}
@@ -198,26 +198,26 @@ func TestStep_ClaimsUntilItHasReadItsClaim(t *testing.T) {
 
 // What the tail brings before the log is read waits for it.
 func TestStep_EntriesAheadOfTheReplayWait(t *testing.T) {
-	d := drive(t)
-	d.say(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
-	d.want(activation.Activate{}, "AppendClaim")
-	claim := activation.ClaimAppended{Place: d.land(d.last[0].(activation.AppendClaim).Data).Place}
-	d.want(claim, "ReadLog")
+	d := driveAgent(t)
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.wantActions(activation.Activate{}, "AppendClaim")
+	claim := activation.ClaimAppended{Place: d.landEntry(d.last[0].(activation.AppendClaim).Data).Place}
+	d.wantActions(claim, "ReadLog")
 	upTo := d.log[:len(d.log):len(d.log)]
-	d.want(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
-	d.want(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform lease-1, send reserve back")
+	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
+	d.wantActions(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform lease-1, send reserve back")
 }
 
 // After three activations that did not get through the log, nobody tries again (P18).
 func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
-	d := drive(t)
-	d.say(agent.Submitted{Task: spec.Task{ID: spec.Root, Rules: spec.Rules}})
+	d := driveAgent(t)
+	d.sayFact(agent.Submitted{Task: spec.Task{ID: spec.Root, Rules: spec.Rules}})
 	for i := range activation.StartsMax {
 		start := fmt.Sprint("dead", i)
-		d.entry(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: 1}, Start: start,
-			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: body(t, agent.Resumed{Life: start})}}})
+		d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: 1}, Start: start,
+			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: decodeBody(t, agent.Resumed{Life: start})}}})
 	}
-	if got := d.start(); got != "ReportHopeless" {
+	if got := d.startActive(); got != "ReportHopeless" {
 		t.Error(got)
 	}
 }
@@ -225,12 +225,12 @@ func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
 // While the lease is over nothing begins. When it is back, an own entry proves first that
 // nobody else has claimed the log (P4, P27).
 func TestStep_WhatWaitsForTheLeaseIsProvenFirst(t *testing.T) {
-	d := active(t)
+	d := activeAgent(t)
 	d.lease = 0
-	d.want(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
-	d.want(activation.ProveLease{}, "later 1s ProveLease")
+	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
+	d.wantActions(activation.ProveLease{}, "later 1s ProveLease")
 	d.lease = 3
-	d.want(activation.ProveLease{}, "append checkpoint")
+	d.wantActions(activation.ProveLease{}, "append checkpoint")
 	d.readBack("perform lease-1")
 	if p := d.last[len(d.last)-1].(activation.Perform); p.Lease != 3 {
 		t.Errorf("the call begins under lease %d", p.Lease)
@@ -239,34 +239,34 @@ func TestStep_WhatWaitsForTheLeaseIsProvenFirst(t *testing.T) {
 
 // A claim that comes before the proof ends what was postponed.
 func TestStep_WhatWaitsForTheLeaseNeverBeginsAfterALaterClaim(t *testing.T) {
-	d := active(t)
+	d := activeAgent(t)
 	d.lease = 0
-	d.want(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
+	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
 	d.lease = 3
-	d.want(activation.ProveLease{}, "append checkpoint")
+	d.wantActions(activation.ProveLease{}, "append checkpoint")
 	proof := d.last[0].(activation.AppendOwn).Data
-	d.want(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
-	d.want(activation.EntryArrived{Message: d.land(proof)}, "ReportGone")
+	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
+	d.wantActions(activation.EntryArrived{Message: d.landEntry(proof)}, "ReportGone")
 }
 
 // A superseded activation gives up its model call and waits for its tool, whose result is
 // evidence (P4).
 func TestStep_ASupersededActivationPostsOnlyWhatAToolReturned(t *testing.T) {
-	d := calling(t)
-	d.want(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
-	d.want(d.replied(), "end lease-1, ReportGone")
+	d := callingAgent(t)
+	d.wantActions(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
+	d.wantActions(d.replyOfModel(), "end lease-1, ReportGone")
 
-	d = looking(t)
-	d.want(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded")
-	d.want(d.returned(), "end 1-0, append returned, ReportGone")
+	d = lookingAgent(t)
+	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded")
+	d.wantActions(d.resultOfTool(), "end 1-0, append returned, ReportGone")
 }
 
 // A draining activation reads on, begins nothing, and leaves once its work is in the log (P3).
 func TestStep_DrainingWaitsForTheWorkUnderWay(t *testing.T) {
-	d := looking(t)
-	d.want(activation.Drain{}, "DisarmTimers")
-	d.want(d.say(agent.Canceled{Why: "enough", Now: true}), "") // the next activation reads it
-	d.want(d.returned(), "end 1-0, append returned")
+	d := lookingAgent(t)
+	d.wantActions(activation.Drain{}, "DisarmTimers")
+	d.wantActions(d.sayFact(agent.Canceled{Why: "enough", Now: true}), "") // the next activation reads it
+	d.wantActions(d.resultOfTool(), "end 1-0, append returned")
 	d.readBack("append released")
 	d.readBack("ReportGone")
 }
@@ -274,22 +274,22 @@ func TestStep_DrainingWaitsForTheWorkUnderWay(t *testing.T) {
 // One that drains and reads a later claim waits for its tool and for no model: it may
 // never act again, and nobody would read the answer.
 func TestStep_ADrainingActivationThatIsSupersededWaitsForNoModel(t *testing.T) {
-	d := calling(t)
-	d.want(activation.Drain{}, "DisarmTimers")
-	d.want(d.claimElsewhere(2), "end lease-1, LeaveGate, ReportGone")
+	d := callingAgent(t)
+	d.wantActions(activation.Drain{}, "DisarmTimers")
+	d.wantActions(d.claimElsewhere(2), "end lease-1, LeaveGate, ReportGone")
 
-	d = looking(t)
-	d.want(activation.Drain{}, "DisarmTimers")
-	d.want(d.claimElsewhere(2), "LeaveGate")
-	d.want(d.returned(), "end 1-0, append returned, ReportGone")
+	d = lookingAgent(t)
+	d.wantActions(activation.Drain{}, "DisarmTimers")
+	d.wantActions(d.claimElsewhere(2), "LeaveGate")
+	d.wantActions(d.resultOfTool(), "end 1-0, append returned, ReportGone")
 }
 
 // An activation that drains before it has read its log gets through it first.
 func TestStep_DrainingBeginsAfterTheReplay(t *testing.T) {
-	d := drive(t)
-	d.say(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
-	d.want(activation.Drain{}, "")
-	if got := d.start(); got != "append checkpoint, send reserve back, DisarmTimers" {
+	d := driveAgent(t)
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.wantActions(activation.Drain{}, "")
+	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers" {
 		t.Error(got)
 	}
 	d.readBack("append released")
@@ -299,11 +299,11 @@ func TestStep_DrainingBeginsAfterTheReplay(t *testing.T) {
 // One that drains, and was detached from the tail before it had read its log, reads for
 // itself until its own entries were read back.
 func TestStep_DrainingWhileDetached(t *testing.T) {
-	d := drive(t)
-	d.say(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
-	d.want(activation.Detached{Through: 5}, "")
-	d.want(activation.Drain{}, "")
-	if got := d.start(); got != "append checkpoint, send reserve back, DisarmTimers, ReadTail" {
+	d := driveAgent(t)
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.wantActions(activation.Detached{Through: 5}, "")
+	d.wantActions(activation.Drain{}, "")
+	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers, ReadTail" {
 		t.Error(got)
 	}
 }
@@ -311,24 +311,24 @@ func TestStep_DrainingWhileDetached(t *testing.T) {
 // An activation passivates when it has nothing to do. What comes before its Released was
 // read back is not stepped, so somebody has to look again (P19).
 func TestStep_Passivation(t *testing.T) {
-	d := active(t)
-	d.want(activation.Passivate{}, "DisarmTimers, append released")
+	d := activeAgent(t)
+	d.wantActions(activation.Passivate{}, "DisarmTimers, append released")
 	d.readBack(fmt.Sprintf("ReportPassivated %d", len(d.log)+1))
 
-	d = active(t)
-	d.want(activation.Passivate{}, "DisarmTimers, append released")
+	d = activeAgent(t)
+	d.wantActions(activation.Passivate{}, "DisarmTimers, append released")
 	released := d.last[1].(activation.AppendOwn).Data
-	d.want(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
-	d.want(activation.EntryArrived{Message: d.land(released)}, "ReportGone")
+	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
+	d.wantActions(activation.EntryArrived{Message: d.landEntry(released)}, "ReportGone")
 
-	for name, busy := range map[string]func(*driven){
-		"its model is called":        func(d *driven) { d.learn(d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9})) },
-		"the lease is over":          func(d *driven) { d.lease = 0 },
-		"an own entry is on its way": func(d *driven) { d.learn(activation.TimerFired{Timer: "x"}) },
+	for name, busy := range map[string]func(*drivenAgent){
+		"its model is called":        func(d *drivenAgent) { d.learnFact(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9})) },
+		"the lease is over":          func(d *drivenAgent) { d.lease = 0 },
+		"an own entry is on its way": func(d *drivenAgent) { d.learnFact(activation.TimerFired{Timer: "x"}) },
 	} {
-		d = active(t)
+		d = activeAgent(t)
 		busy(d)
-		if got := d.learn(activation.Passivate{}); got != "" {
+		if got := d.learnFact(activation.Passivate{}); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -337,42 +337,42 @@ func TestStep_Passivation(t *testing.T) {
 // A closed log answers each question. An end that was reported before the question was
 // read names the place before it, so that the router can tell (P25).
 func TestStep_AClosedLogAnswers(t *testing.T) {
-	d := calling(t)
+	d := callingAgent(t)
 	fail := activation.WorkDone{Own: d.state.Own("failed", activation.ModelKey(1), agent.Failed{Lease: 1, Class: model.Auth, Detail: "no key"})}
-	d.want(fail, "end lease-1, append failed")
+	d.wantActions(fail, "end lease-1, append failed")
 	d.readBack("send settle finish")
-	d.want(activation.MessagesSent{To: super}, "append closed")
+	d.wantActions(activation.MessagesSent{To: super}, "append closed")
 	d.readBack(fmt.Sprintf("ReportEnded %d", len(d.log)+1))
-	d.want(d.say(agent.StatusAsked{Life: "s", Ordinal: 4}), "answer finish")
-	d.want(activation.AnswerSent{Message: d.last[0].(activation.SendAnswer).Message, Err: mailbox.ErrFull}, "later 1s AnswerAgain")
-	d.want(activation.AnswerAgain{}, "answer finish")
-	d.want(activation.AnswerSent{}, fmt.Sprintf("ReportEnded %d", len(d.log)))
+	d.wantActions(d.sayFact(agent.StatusAsked{Life: "s", Ordinal: 4}), "answer finish")
+	d.wantActions(activation.AnswerSent{Message: d.last[0].(activation.SendAnswer).Message, Err: mailbox.ErrFull}, "later 1s AnswerAgain")
+	d.wantActions(activation.AnswerAgain{}, "answer finish")
+	d.wantActions(activation.AnswerSent{}, fmt.Sprintf("ReportEnded %d", len(d.log)))
 }
 
 // What is too large for an entry is replaced, once; what finds no room is tried again, and
 // what fails otherwise ends the activation.
 func TestStep_OwnEntriesThatFail(t *testing.T) {
-	d := looking(t)
-	d.want(d.returned(), "end 1-0, append returned")
+	d := lookingAgent(t)
+	d.wantActions(d.resultOfTool(), "end 1-0, append returned")
 	own := d.last[1].(activation.AppendOwn).Own
-	d.want(activation.OwnFailed{Own: own, Err: mailbox.ErrFull}, "later 1s AppendAgain")
-	d.want(activation.AppendAgain{Own: own}, "append returned")
-	d.want(activation.OwnFailed{Own: own, Err: mailbox.ErrTooLarge}, "append returned")
+	d.wantActions(activation.OwnFailed{Own: own, Err: mailbox.ErrFull}, "later 1s AppendAgain")
+	d.wantActions(activation.AppendAgain{Own: own}, "append returned")
+	d.wantActions(activation.OwnFailed{Own: own, Err: mailbox.ErrTooLarge}, "append returned")
 	small := d.last[0].(activation.AppendOwn).Own
 	if f := small.Body.(agent.Returned); !f.Error || !small.Small {
 		t.Errorf("instead of what is too large: %+v", f)
 	}
-	d.want(activation.OwnFailed{Own: small, Err: mailbox.ErrTooLarge}, "Fail")
-	d.want(activation.OwnFailed{Own: small, Err: mailbox.ErrClosed}, "")
+	d.wantActions(activation.OwnFailed{Own: small, Err: mailbox.ErrTooLarge}, "Fail")
+	d.wantActions(activation.OwnFailed{Own: small, Err: mailbox.ErrClosed}, "")
 }
 
 // A detached activation reads for itself until it is level with the tail (P18).
 func TestStep_ReadsForItselfUntilLevel(t *testing.T) {
-	d := active(t)
-	m := d.say(agent.Granted{Lease: 1, Output: 100, Calls: 9}).Message
-	d.want(activation.Detached{Through: m.Place}, "ReadTail")
-	d.want(activation.TailRead{Through: m.Place, Err: errors.New("no leader")}, "later 1s Detached")
-	d.want(activation.Detached{Through: m.Place}, "ReadTail")
-	d.want(activation.EntryRead{Message: m}, "perform lease-1")
-	d.want(activation.TailRead{Through: m.Place, Entries: 1}, "ReportLevel")
+	d := activeAgent(t)
+	m := d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}).Message
+	d.wantActions(activation.Detached{Through: m.Place}, "ReadTail")
+	d.wantActions(activation.TailRead{Through: m.Place, Err: errors.New("no leader")}, "later 1s Detached")
+	d.wantActions(activation.Detached{Through: m.Place}, "ReadTail")
+	d.wantActions(activation.EntryRead{Message: m}, "perform lease-1")
+	d.wantActions(activation.TailRead{Through: m.Place, Entries: 1}, "ReportLevel")
 }

@@ -17,7 +17,7 @@ import (
 // continues the work that it began (P3).
 
 // beginEffects begins effects, or postpones them while the lease is over.
-func beginEffects(s *step, effects []any) {
+func beginEffects(s *stepCall, effects []any) {
 	if len(effects) == 0 || s.toDrain { // the next activation begins what this one never begins
 		return
 	}
@@ -31,7 +31,7 @@ func beginEffects(s *step, effects []any) {
 }
 
 // doEffect begins one effect, whose result becomes an own entry.
-func doEffect(s *step, effect any) {
+func doEffect(s *stepCall, effect any) {
 	switch e := effect.(type) {
 	case agent.CallModel:
 		performWork(s, e, ModelKey(e.Lease))
@@ -42,21 +42,21 @@ func doEffect(s *step, effect any) {
 	case agent.AwaitGate:
 		performWork(s, e, "")
 	case agent.Begin:
-		appendOwn(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.Reader.Start}))
+		requestOwnAppend(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.Reader.Start}))
 	case agent.AbortHooks:
 		endWork(s, HookKey(e.ID))
 	case agent.AbortModel:
-		s.add(AbortWork{ModelKey(e.Lease)}, LeaveGate{})
+		s.addActions(AbortWork{ModelKey(e.Lease)}, LeaveGate{})
 	case agent.LeaveGate:
-		s.add(LeaveGate{})
+		s.addActions(LeaveGate{})
 	case agent.AbortTool:
-		s.add(AbortWork{e.Call})
+		s.addActions(AbortWork{e.Call})
 	case agent.Arm:
-		s.add(ArmTimer{e.Timer, e.Due})
+		s.addActions(ArmTimer{e.Timer, e.Due})
 	case supervisor.Arm:
-		s.add(ArmTimer{e.Timer, e.Due})
+		s.addActions(ArmTimer{e.Timer, e.Due})
 	case supervisor.Disarm:
-		s.add(DisarmTimer{e.Timer})
+		s.addActions(DisarmTimer{e.Timer})
 	case supervisor.Publish:
 		publishResult(s)
 	default:
@@ -64,22 +64,22 @@ func doEffect(s *step, effect any) {
 	}
 }
 
-func performWork(s *step, effect any, key string) {
+func performWork(s *stepCall, effect any, key string) {
 	if key != "" {
-		s.work = with(s.work, key)
+		s.work = withID(s.work, key)
 	}
-	s.add(Perform{effect, key, s.lease})
+	s.addActions(Perform{effect, key, s.lease})
 }
 
 // endWork forgets work, and cancels it if it is under way.
-func endWork(s *step, key string) {
-	s.work = without(s.work, key)
-	s.add(EndWork{key})
+func endWork(s *stepCall, key string) {
+	s.work = withoutID(s.work, key)
+	s.addActions(EndWork{key})
 }
 
 // workEnded notes the end of work if this activation began it; otherwise the key may belong
 // to another attempt.
-func workEnded(s *step, start, key string) bool {
+func workEnded(s *stepCall, start, key string) bool {
 	if start == s.Reader.Start {
 		endWork(s, key)
 	}
@@ -88,7 +88,7 @@ func workEnded(s *step, start, key string) bool {
 
 // giveUpWork cancels work whose result no activation will read: model calls and hooks. Tools
 // continue.
-func giveUpWork(s *step) {
+func giveUpWork(s *stepCall) {
 	for _, key := range s.work {
 		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
 			endWork(s, key)
@@ -97,12 +97,12 @@ func giveUpWork(s *step) {
 }
 
 // postponeEffects keeps effects until the lease holds and the activation is proven to be current.
-func postponeEffects(s *step, effects ...any) {
+func postponeEffects(s *stepCall, effects ...any) {
 	if s.Reader.Phase != Active || s.toDrain {
 		return
 	}
 	if len(s.postponed) == 0 {
-		s.later(ProveLease{})
+		s.deliverLater(ProveLease{})
 	}
 	s.postponed = append(s.postponed[:len(s.postponed):len(s.postponed)], effects...)
 }
@@ -110,21 +110,21 @@ func postponeEffects(s *step, effects ...any) {
 // proveLease checks whether the node holds the log again. Another node may have claimed the
 // log meanwhile, with a claim that this activation has not read yet: so it appends an own
 // entry, and the postponed effects wait until it has read that entry back.
-func proveLease(s *step) {
+func proveLease(s *stepCall) {
 	switch {
 	case len(s.postponed) == 0 || s.Reader.Phase != Active:
 	case !s.held:
-		s.later(ProveLease{})
+		s.deliverLater(ProveLease{})
 	default:
 		s.proving = s.under //mutant:regained-lease-not-proven
 		o := s.Own("checkpoint", "held-"+strconv.FormatUint(s.Reader.N, 10), agent.Checkpoint{})
 		s.proof = s.idOf(o)
-		appendOwn(s, o)
+		requestOwnAppend(s, o)
 	}
 }
 
 // doPostponed begins the postponed effects: no other node claimed the log before this place.
-func doPostponed(s *step) {
+func doPostponed(s *stepCall) {
 	effects := s.postponed
 	s.proof, s.postponed, s.lease = "", nil, s.proving
 	beginEffects(s, dropAborted(s, effects))
@@ -132,7 +132,7 @@ func doPostponed(s *step) {
 
 // dropAborted removes tool calls that were aborted while they were postponed: they never
 // begin, and the log says so.
-func dropAborted(s *step, effects []any) []any {
+func dropAborted(s *stepCall, effects []any) []any {
 	aborted := map[string]bool{}
 	for _, effect := range effects {
 		if e, ok := effect.(agent.AbortTool); ok {
@@ -144,7 +144,7 @@ func dropAborted(s *step, effects []any) []any {
 		if !ok || !aborted[e.Call] {
 			return false
 		}
-		appendOwn(s, s.Own("returned", AttemptKey(e.Call, e.Attempt), agent.Returned{Call: e.Call, Attempt: e.Attempt, Killed: true, Error: true,
+		requestOwnAppend(s, s.Own("returned", AttemptKey(e.Call, e.Attempt), agent.Returned{Call: e.Call, Attempt: e.Attempt, Killed: true, Error: true,
 			Text: "never began: it was aborted while the node did not hold the log"}))
 		return true
 	})
@@ -154,7 +154,7 @@ func dropAborted(s *step, effects []any) []any {
 // member whose time is over: while a node of its pool is alive, and for one more period after
 // that node was last seen, because another node may be about to replace it. The machine
 // learns of the timer only after that; a new activation begins the wait anew.
-func awaitsSign(s *step, f TimerFired) bool {
+func awaitsSign(s *stepCall, f TimerFired) bool {
 	pool, unseen := s.UnseenPool(f.Timer)
 	if !unseen || !f.Served && !s.awaited[f.Timer] {
 		return false
@@ -167,9 +167,9 @@ func awaitsSign(s *step, f TimerFired) bool {
 	}
 	s.awaited = awaited
 	if f.Served {
-		s.add(Warn{"an agent gives no sign of life; a node of its pool lives, so it is waited for",
+		s.addActions(Warn{"an agent gives no sign of life; a node of its pool lives, so it is waited for",
 			[]any{"actor", s.Reader.Addr, "timer", f.Timer, "pool", pool}})
 	}
-	s.add(ArmTimer{f.Timer, s.now + supervisor.FirstSignMS})
+	s.addActions(ArmTimer{f.Timer, s.now + supervisor.FirstSignMS})
 	return true
 }

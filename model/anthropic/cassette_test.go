@@ -13,7 +13,7 @@ import (
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
-	wiretest.RunRecorded(t, dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, wireDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }

@@ -85,12 +85,12 @@ func New(cfg Config) (*Client, error) {
 // Complete makes one attempt; see model.Client. A reply is whole once the
 // provider has sent a stop reason: a later failure is no error.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
-	params, err := request(req, c.cfg.Cache)
+	params, err := renderRequest(req, c.cfg.Cache)
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
 	opts := []option.RequestOption{option.WithHeader("Accept", "text/event-stream")}
-	if c.cfg.DropStale && begins(req.Model, bound) {
+	if c.cfg.DropStale && hasAnyPrefix(req.Model, bound) {
 		params.Thinking = dropStale()
 		opts = append(opts, option.WithHeader("Anthropic-Beta", dropBeta))
 	}
@@ -100,20 +100,20 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {
-		r.take(stream.Current())
-		a.Grew(r.size())
+		r.takeEvent(stream.Current())
+		a.Grew(r.keptSize())
 		if r.over {
 			break
 		}
 	}
 	if err = stream.Err(); err != nil {
-		err = c.failure(a, err)
+		err = c.sdkFailure(a, err)
 	}
-	return r.reply(), a.End(r.stopped, err)
+	return r.partialReply(), a.End(r.stopped, err)
 }
 
-// failure reads an error of the SDK: an error event, or what wire makes of it.
-func (c *Client) failure(a *modelhttp.Attempt, err error) error {
+// sdkFailure reads an error of the SDK: an error event, or what wire makes of it.
+func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
 	var event *sdk.Error
 	if errors.As(err, &event) {
 		return modelhttp.Classify(0, nil, []byte(event.RawJSON()), c.keys...)

@@ -22,106 +22,108 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// event renders one event of the Messages API.
-func event(kind, rest string) string {
+// streamEvent renders one event of the Messages API.
+func streamEvent(kind, rest string) string {
 	if rest != "" {
 		rest = "," + rest
 	}
 	return fmt.Sprintf("event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, rest)
 }
 
-func begin(i int, block string) string {
-	return event("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, i, block))
+func beginEvent(i int, block string) string {
+	return streamEvent("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, i, block))
 }
 
-func delta(i int, d string) string {
-	return event("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, i, d))
+func deltaEvent(i int, d string) string {
+	return streamEvent("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, i, d))
 }
 
-func text(i int, s string) string { return delta(i, fmt.Sprintf(`{"type":"text_delta","text":%q}`, s)) }
-
-func args(i int, s string) string {
-	return delta(i, fmt.Sprintf(`{"type":"input_json_delta","partial_json":%q}`, s))
+func textEvent(i int, s string) string {
+	return deltaEvent(i, fmt.Sprintf(`{"type":"text_delta","text":%q}`, s))
 }
 
-func end(i int) string { return event("content_block_stop", fmt.Sprintf(`"index":%d`, i)) }
+func argsEvent(i int, s string) string {
+	return deltaEvent(i, fmt.Sprintf(`{"type":"input_json_delta","partial_json":%q}`, s))
+}
 
-func finish(reason string) string {
-	return event("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}`, reason))
+func endEvent(i int) string { return streamEvent("content_block_stop", fmt.Sprintf(`"index":%d`, i)) }
+
+func finishEvent(reason string) string {
+	return streamEvent("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}`, reason))
 }
 
 const startUsage = `,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}`
 
-func start(usage string) string {
-	return event("message_start", `"message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1-served","content":[],"stop_reason":null`+usage+`}`)
+func startEvent(usage string) string {
+	return streamEvent("message_start", `"message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1-served","content":[],"stop_reason":null`+usage+`}`)
 }
 
 const textBlock = `{"type":"text","text":""}`
 
-func tool(name string) string {
+func toolBlock(name string) string {
 	return fmt.Sprintf(`{"type":"tool_use","id":"toolu_x%s","name":%q,"input":{}}`, name, name)
 }
 
-func dialect() wiretest.Dialect {
-	ping, stop := event("ping", ""), event("message_stop", "")
-	hello := []string{begin(0, textBlock), ping, text(0, "Hello, "), text(0, "wörld"), end(0)}
-	open := []string{start(startUsage), begin(0, textBlock), text(0, "I look."), end(0), begin(1, tool("read_file")), args(1, ""), args(1, `{"pa`)}
-	calls := append(open, begin(2, tool("grep")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`))
-	marked := append(append([]string{}, calls...), end(1), args(2, `,"glob":"*.go"}`), end(2), finish("tool_use"), stop)
+func wireDialect() wiretest.Dialect {
+	ping, stop := streamEvent("ping", ""), streamEvent("message_stop", "")
+	hello := []string{beginEvent(0, textBlock), ping, textEvent(0, "Hello, "), textEvent(0, "wörld"), endEvent(0)}
+	open := []string{startEvent(startUsage), beginEvent(0, textBlock), textEvent(0, "I look."), endEvent(0), beginEvent(1, toolBlock("read_file")), argsEvent(1, ""), argsEvent(1, `{"pa`)}
+	calls := append(open, beginEvent(2, toolBlock("grep")), argsEvent(2, `{"pattern":"x y"`), argsEvent(1, `th":"a.go"}`))
+	marked := append(append([]string{}, calls...), endEvent(1), argsEvent(2, `,"glob":"*.go"}`), endEvent(2), finishEvent("tool_use"), stop)
 	return wiretest.Dialect{
 		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
 		},
-		Hello:      append(append([]string{start(startUsage)}, hello...), finish("end_turn"), stop),
+		Hello:      append(append([]string{startEvent(startUsage)}, hello...), finishEvent("end_turn"), stop),
 		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3},
-		NoUsage:    append(append([]string{start("")}, hello...), event("message_delta", `"delta":{"stop_reason":"end_turn"}`), stop),
+		NoUsage:    append(append([]string{startEvent("")}, hello...), streamEvent("message_delta", `"delta":{"stop_reason":"end_turn"}`), stop),
 		Calls:      marked,
-		NoMarks:    append(append([]string{}, calls...), args(2, `,"glob":"*.go"}`)),
-		Limit:      append(append([]string{}, open...), args(1, `th":"a`), end(1), finish("max_tokens"), stop),
-		Refusal:    []string{start(startUsage), finish("refusal"), stop},
-		Overload:   []string{start(startUsage), begin(0, textBlock), text(0, "Hello, "), event("error", `"error":{"type":"overloaded_error","message":"busy"}`)},
+		NoMarks:    append(append([]string{}, calls...), argsEvent(2, `,"glob":"*.go"}`)),
+		Limit:      append(append([]string{}, open...), argsEvent(1, `th":"a`), endEvent(1), finishEvent("max_tokens"), stop),
+		Refusal:    []string{startEvent(startUsage), finishEvent("refusal"), stop},
+		Overload:   []string{startEvent(startUsage), beginEvent(0, textBlock), textEvent(0, "Hello, "), streamEvent("error", `"error":{"type":"overloaded_error","message":"busy"}`)},
 		ErrorBody: func(kind, message string) string {
 			m, _ := json.Marshal(message)
 			return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_1"}`, kind, m)
 		},
-		Thinking: []string{start(startUsage), begin(0, `{"type":"thinking","thinking":"","signature":""}`), delta(0, `{"type":"thinking_delta","thinking":"hm"}`),
-			delta(0, `{"type":"signature_delta","signature":"sig"}`), end(0), begin(1, textBlock), text(1, "I look."), end(1),
-			begin(2, `{"type":"redacted_thinking","data":"xyz"}`), end(2), begin(3, tool("read_file")), args(3, `{"path":"a.go"}`), end(3), finish("tool_use"), stop},
+		Thinking: []string{startEvent(startUsage), beginEvent(0, `{"type":"thinking","thinking":"","signature":""}`), deltaEvent(0, `{"type":"thinking_delta","thinking":"hm"}`),
+			deltaEvent(0, `{"type":"signature_delta","signature":"sig"}`), endEvent(0), beginEvent(1, textBlock), textEvent(1, "I look."), endEvent(1),
+			beginEvent(2, `{"type":"redacted_thinking","data":"xyz"}`), endEvent(2), beginEvent(3, toolBlock("read_file")), argsEvent(3, `{"path":"a.go"}`), endEvent(3), finishEvent("tool_use"), stop},
 		ErrorEvent: func(kind, message string) string {
-			return event("error", fmt.Sprintf(`"error":{"type":%q,"message":%q}`, kind, message))
+			return streamEvent("error", fmt.Sprintf(`"error":{"type":%q,"message":%q}`, kind, message))
 		},
-		Judge:      accepted,
+		Judge:      checkRequest,
 		TooLong:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
 		BadRequest: `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate"}}`,
 	}
 }
 
-// accepted: a request is one that the SDK's types know, and that breaks no rule.
-func accepted(body []byte) error {
+// checkRequest: a request is one that the SDK's types know, and that breaks no rule.
+func checkRequest(body []byte) error {
 	issuer := func(string) string { return "m-1" }
 	return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), conformance.Anthropic(body, issuer))
 }
 
-// known: a request is one that the types of the SDK know: those of what is still
+// checkTypes: a request is one that the types of the SDK know: those of what is still
 // tried where it says so.
-func known(body []byte, header http.Header) error {
+func checkTypes(body []byte, header http.Header) error {
 	if header.Get("Anthropic-Beta") == "" {
 		return sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
 	}
 	return sdktypes.Fits(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
 }
 
-func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
+func TestConformance(t *testing.T) { wiretest.Run(t, wireDialect()) }
 
-// exchange sends a request to a server that answers with events, and returns
+// exchangeWith sends a request to a server that answers with events, and returns
 // what the server was sent.
-func exchange(t *testing.T, cfg anthropic.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
+func exchangeWith(t *testing.T, cfg anthropic.Config, req model.Request, events ...string) (model.Reply, map[string]any, http.Header) {
 	t.Helper()
 	var body map[string]any
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		if err := known(data, r.Header); err != nil {
+		if err := checkTypes(data, r.Header); err != nil {
 			t.Error(err)
 		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/messages" {
@@ -143,8 +145,8 @@ func exchange(t *testing.T, cfg anthropic.Config, req model.Request, events ...s
 	return got, body, header
 }
 
-// conversation holds everything a transcript can hold.
-func conversation() []model.Message {
+// fullConversation holds everything a transcript can hold.
+func fullConversation() []model.Message {
 	issuer := "anthropic/m-1"
 	return []model.Message{
 		{Role: model.User, Text: "Hello?"},
@@ -167,13 +169,13 @@ func conversation() []model.Message {
 
 func TestRequestOnTheWire(t *testing.T) {
 	req := wiretest.Request()
-	req.Messages, req.NoTools, req.Effort, req.Dynamic = conversation(), true, "low", "Today is Monday."
+	req.Messages, req.NoTools, req.Effort, req.Dynamic = fullConversation(), true, "low", "Today is Monday."
 	zero := 0.0
 	req.Temperature = &zero
 	t.Setenv("ANTHROPIC_API_KEY", "from-the-environment")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "from-the-environment")
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Env: from-the-environment")
-	_, body, header := exchange(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, dialect().Hello...)
+	_, body, header := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, wireDialect().Hello...)
 	want := `{
 		"model": "m-1", "max_tokens": 1000, "stream": true, "temperature": 0,
 		"output_config": {"effort": "low"},
@@ -224,12 +226,12 @@ func TestToolsCanBeForced(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
 		if diff := cmp.Diff(c.want, body["tool_choice"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
 		req.Tools = nil
-		if _, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...); body["tool_choice"] != nil {
+		if _, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...); body["tool_choice"] != nil {
 			t.Errorf("without tools: %v", body["tool_choice"])
 		}
 	}
@@ -237,14 +239,14 @@ func TestToolsCanBeForced(t *testing.T) {
 	thought := model.Message{Role: model.Assistant, Text: "Hello.", Opaque: []model.Opaque{{Issuer: "anthropic/" + req.Model, Kind: "redacted_thinking", Data: []byte(`{"data":"x"}`)}}}
 	req.Choice = "read_file"
 	req.Messages = append(req.Messages, thought, model.Message{Role: model.User, Text: "Well?"})
-	if _, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...); body["tool_choice"] != nil {
+	if _, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...); body["tool_choice"] != nil {
 		t.Errorf("a model that thinks is forced: %v", body["tool_choice"])
 	}
 }
 
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "claude-haiku-4-5", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-	_, body, header := exchange(t, anthropic.Config{AuthToken: "tok-123"}, req, dialect().Hello...)
+	_, body, header := exchangeWith(t, anthropic.Config{AuthToken: "tok-123"}, req, wireDialect().Hello...)
 	want := map[string]any{"model": "claude-haiku-4-5", "max_tokens": 5.0, "stream": true,
 		"messages": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "a"}}}}}
 	if diff := cmp.Diff(want, body); diff != "" {
@@ -261,15 +263,15 @@ func TestSmallestRequest(t *testing.T) {
 //behaviour:shows A16
 func TestThinkingGoesBackVerbatim(t *testing.T) {
 	think := func(i int, s string) []string {
-		return []string{begin(i, `{"type":"thinking","thinking":"","signature":""}`), delta(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),
-			delta(i, fmt.Sprintf(`{"type":"signature_delta","signature":"sig-%s"}`, s)), end(i)}
+		return []string{beginEvent(i, `{"type":"thinking","thinking":"","signature":""}`), deltaEvent(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),
+			deltaEvent(i, fmt.Sprintf(`{"type":"signature_delta","signature":"sig-%s"}`, s)), endEvent(i)}
 	}
-	events := append([]string{start(startUsage)}, think(0, "one")...)
-	events = append(events, begin(1, textBlock), text(1, "I look."), end(1), begin(2, tool("read_file")), args(2, `{"path":"a"}`), end(2))
+	events := append([]string{startEvent(startUsage)}, think(0, "one")...)
+	events = append(events, beginEvent(1, textBlock), textEvent(1, "I look."), endEvent(1), beginEvent(2, toolBlock("read_file")), argsEvent(2, `{"path":"a"}`), endEvent(2))
 	events = append(events, think(3, "two")...)
-	events = append(events, begin(4, tool("grep")), end(4), begin(5, `{"type":"redacted_thinking","data":"xyz"}`), end(5),
-		begin(6, `{"type":"thinking","thinking":"unfinished"}`), finish("tool_use"), event("message_stop", ""))
-	got, _, _ := exchange(t, anthropic.Config{}, wiretest.Request(), events...)
+	events = append(events, beginEvent(4, toolBlock("grep")), endEvent(4), beginEvent(5, `{"type":"redacted_thinking","data":"xyz"}`), endEvent(5),
+		beginEvent(6, `{"type":"thinking","thinking":"unfinished"}`), finishEvent("tool_use"), streamEvent("message_stop", ""))
+	got, _, _ := exchangeWith(t, anthropic.Config{}, wiretest.Request(), events...)
 	if got.Message.Calls[1].Args != "{}" {
 		t.Errorf("a call without arguments: %+v", got.Message.Calls)
 	}
@@ -278,19 +280,19 @@ func TestThinkingGoesBackVerbatim(t *testing.T) {
 	}
 	req := wiretest.Request()
 	req.Messages = append(req.Messages, got.Message, model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0"}, {Call: "1-1", Text: "b"}}})
-	_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
-	if diff := cmp.Diff("thinking:one/sig-one text:I look. tool_use:toolu_1_0 thinking:two/sig-two tool_use:toolu_1_1 redacted_thinking:xyz", blocks(body)); diff != "" {
+	_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+	if diff := cmp.Diff("thinking:one/sig-one text:I look. tool_use:toolu_1_0 thinking:two/sig-two tool_use:toolu_1_1 redacted_thinking:xyz", describeBlocks(body)); diff != "" {
 		t.Error(diff)
 	}
 	req.Model = "m-2"
-	_, body, _ = exchange(t, anthropic.Config{}, req, dialect().Hello...)
-	if diff := cmp.Diff("text:I look. tool_use:toolu_1_0 tool_use:toolu_1_1", blocks(body)); diff != "" {
+	_, body, _ = exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+	if diff := cmp.Diff("text:I look. tool_use:toolu_1_0 tool_use:toolu_1_1", describeBlocks(body)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// blocks describes the blocks of the assistant message in a request.
-func blocks(body map[string]any) string {
+// describeBlocks describes the blocks of the assistant message in a request.
+func describeBlocks(body map[string]any) string {
 	var out []string
 	for _, b := range body["messages"].([]any)[1].(map[string]any)["content"].([]any) {
 		m := b.(map[string]any)
@@ -309,8 +311,8 @@ func blocks(body map[string]any) string {
 }
 
 func TestReasoningIsEmitted(t *testing.T) {
-	events := []string{start(startUsage), begin(0, `{"type":"thinking","thinking":""}`), delta(0, `{"type":"thinking_delta","thinking":"hm"}`), end(0),
-		begin(1, textBlock), text(1, "a"), end(1), begin(2, textBlock), text(2, "b"), end(2), finish("something_new"), event("message_stop", "")}
+	events := []string{startEvent(startUsage), beginEvent(0, `{"type":"thinking","thinking":""}`), deltaEvent(0, `{"type":"thinking_delta","thinking":"hm"}`), endEvent(0),
+		beginEvent(1, textBlock), textEvent(1, "a"), endEvent(1), beginEvent(2, textBlock), textEvent(2, "b"), endEvent(2), finishEvent("something_new"), streamEvent("message_stop", "")}
 	s := httptest.NewServer(wiretest.Stream(events))
 	defer s.Close()
 	c, err := anthropic.New(anthropic.Config{BaseURL: s.URL + "/v1/"})
@@ -356,7 +358,7 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Model, req.Schema, req.Choice, req.Effort = c.model, c.schema, c.choice, "high"
-		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
 		config, _ := body["output_config"].(map[string]any)
 		if format, ok := config["format"].(map[string]any); ok != c.sent {
 			t.Errorf("%+v: %v", c, config)
@@ -383,7 +385,7 @@ func TestThoughtsOfAnotherBeginningAreLeftOut(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Model = c.model
-		_, body, header := exchange(t, anthropic.Config{DropStale: c.drop}, req, dialect().Hello...)
+		_, body, header := exchangeWith(t, anthropic.Config{DropStale: c.drop}, req, wireDialect().Hello...)
 		if diff := cmp.Diff(c.want, body["thinking"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
@@ -408,7 +410,7 @@ func TestWhatFamiliesRefuseIsNotSent(t *testing.T) {
 		req := wiretest.Request()
 		half := 0.5
 		req.Model, req.Choice, req.Temperature = c.model, model.ChoiceAny, &half
-		_, body, _ := exchange(t, anthropic.Config{}, req, dialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
 		if (body["temperature"] != nil) != c.heat || (body["tool_choice"] != nil) != c.forced {
 			t.Errorf("%+v: %v %v", c, body["temperature"], body["tool_choice"])
 		}

@@ -26,7 +26,7 @@ var (
 // ours begins the names of Anthropic's own models.
 const ours = "claude-"
 
-func begins(name string, prefixes []string) bool {
+func hasAnyPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// media renders the media of a message: the API wants them before the text that
+// mediaBlocks renders the media of a message: the API wants them before the text that
 // speaks of them.
-func media(m model.Message) []sdk.ContentBlockParamUnion {
+func mediaBlocks(m model.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, d := range m.Media {
 		switch {

@@ -14,7 +14,7 @@ import (
 func TestMediaOnTheWire(t *testing.T) {
 	req := wiretest.Request()
 	req.Messages = wiretest.Shown()
-	_, body, _ := exchange(t, anthropic.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
+	_, body, _ := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
 	var want any
 	if err := json.Unmarshal([]byte(`[{"role": "user", "content": [
 		{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "YQ=="}},

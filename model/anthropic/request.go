@@ -15,15 +15,15 @@ import (
 // callPrefix begins the ids of calls on the wire.
 const callPrefix = "toolu_"
 
-// request renders a request for the wire.
-func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
+// renderRequest renders a request for the wire.
+func renderRequest(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return sdk.MessageNewParams{}, err
 	}
 	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: req.MaxOutput}
-	p.System = system(req, cache)
-	if p.Messages = conversation(messages, Provider+"/"+req.Model); len(p.Messages) == 0 {
+	p.System = systemBlocks(req, cache)
+	if p.Messages = chatMessages(messages, Provider+"/"+req.Model); len(p.Messages) == 0 {
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
 	for _, t := range req.Tools {
@@ -37,36 +37,36 @@ func request(req model.Request, cache bool) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
-	p.ToolChoice = choice(req)
-	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || begins(req.Model, tempered)) {
+	p.ToolChoice = toolChoice(req)
+	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, tempered)) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
-	if req.Effort != "" && !begins(req.Model, withoutEffort) {
+	if req.Effort != "" && !hasAnyPrefix(req.Model, withoutEffort) {
 		p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Effort)
 	}
-	if s, ok := form(req); ok {
+	if s, ok := answerFormat(req); ok {
 		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](s)
 	}
 	if cache {
-		breakpoints(p.Messages)
+		setBreakpoints(p.Messages)
 	}
 	return p, nil
 }
 
-// form renders the schema of the answer where the API can enforce it;
+// answerFormat renders the schema of the answer where the API can enforce it;
 // elsewhere it renders nothing, because the API rejects schemas that it cannot enforce.
-func form(req model.Request) (json.RawMessage, bool) {
+func answerFormat(req model.Request) (json.RawMessage, bool) {
 	s, ok := modelhttp.Constrained(req.Schema, false)
-	if !ok || modelhttp.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || begins(req.Model, withoutForm) {
+	if !ok || modelhttp.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, withoutForm) {
 		return nil, false
 	}
 	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
 	return data, err == nil
 }
 
-// system renders the stable part of the system prompt, the breakpoint of the
+// systemBlocks renders the stable part of the system prompt, the breakpoint of the
 // cache, and behind it the part that may change.
-func system(req model.Request, cache bool) []sdk.TextBlockParam {
+func systemBlocks(req model.Request, cache bool) []sdk.TextBlockParam {
 	var blocks []sdk.TextBlockParam
 	if !modelhttp.Blank(req.System) {
 		b := sdk.TextBlockParam{Text: req.System}
@@ -86,7 +86,7 @@ func system(req model.Request, cache bool) []sdk.TextBlockParam {
 // the prefix of the last request. The API allows four breakpoints in all.
 const lateBreakpoints = 2
 
-func breakpoints(messages []sdk.MessageParam) {
+func setBreakpoints(messages []sdk.MessageParam) {
 	left := lateBreakpoints
 	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
 		if messages[i].Role != sdk.MessageParamRoleUser {
@@ -100,15 +100,15 @@ func breakpoints(messages []sdk.MessageParam) {
 	}
 }
 
-// choice renders the tool choice. A thinking model may refuse a forced choice: the
+// toolChoice renders the tool choice. A thinking model may refuse a forced choice: the
 // newer models always do, and others if the transcript contains their thinking.
 // For such a model the choice is left free.
-func choice(req model.Request) sdk.ToolChoiceUnionParam {
+func toolChoice(req model.Request) sdk.ToolChoiceUnionParam {
 	forced := modelhttp.Choice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
-	case forced == "" || begins(req.Model, unforced) || thinks(req):
+	case forced == "" || hasAnyPrefix(req.Model, unforced) || hasThought(req):
 		return sdk.ToolChoiceUnionParam{}
 	case forced == model.ChoiceAny:
 		return sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
@@ -116,8 +116,8 @@ func choice(req model.Request) sdk.ToolChoiceUnionParam {
 	return sdk.ToolChoiceParamOfTool(forced)
 }
 
-// thinks reports whether the model of a request has thought before in its transcript.
-func thinks(req model.Request) bool {
+// hasThought reports whether the model of a request has thought before in its transcript.
+func hasThought(req model.Request) bool {
 	return slices.ContainsFunc(req.Messages, func(m model.Message) bool {
 		return !m.Tombstone && slices.ContainsFunc(m.Opaque, func(o model.Opaque) bool {
 			return o.Issuer == Provider+"/"+req.Model && (o.Kind == thinkingKind || o.Kind == redactedKind)
@@ -125,13 +125,13 @@ func thinks(req model.Request) bool {
 	})
 }
 
-// conversation renders messages; consecutive ones of a side become one.
-func conversation(messages []model.Message, issuer string) []sdk.MessageParam {
+// chatMessages renders messages; consecutive ones of a side become one.
+func chatMessages(messages []model.Message, issuer string) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	for _, m := range messages {
-		role, blocks := sdk.MessageParamRoleUser, user(m)
+		role, blocks := sdk.MessageParamRoleUser, userBlocks(m)
 		if m.Role == model.Assistant {
-			role, blocks = sdk.MessageParamRoleAssistant, assistant(m, issuer)
+			role, blocks = sdk.MessageParamRoleAssistant, assistantBlocks(m, issuer)
 		}
 		if len(blocks) == 0 {
 			continue // the API rejects an empty message, which has no content anyway
@@ -145,9 +145,9 @@ func conversation(messages []model.Message, issuer string) []sdk.MessageParam {
 	return out
 }
 
-// user renders a user or a tool message. Results come first: the API wants them
+// userBlocks renders a user or a tool message. Results come first: the API wants them
 // directly after the calls.
-func user(m model.Message) []sdk.ContentBlockParamUnion {
+func userBlocks(m model.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, r := range m.Results {
 		b := sdk.ToolResultBlockParam{ToolUseID: modelhttp.CallID(callPrefix, r.Call)}
@@ -159,16 +159,16 @@ func user(m model.Message) []sdk.ContentBlockParamUnion {
 		}
 		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
 	}
-	blocks = append(blocks, media(m)...)
+	blocks = append(blocks, mediaBlocks(m)...)
 	if !modelhttp.Blank(m.Text) {
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	return blocks
 }
 
-// assistant renders an assistant message in its original order: opaque blocks,
+// assistantBlocks renders an assistant message in its original order: opaque blocks,
 // text, calls, unless an order block records that they were interleaved.
-func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
+func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 	var own []sdk.ContentBlockParamUnion
 	order := ""
 	for _, o := range m.Opaque {
@@ -177,7 +177,7 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 		}
 		if o.Kind == orderKind {
 			order = string(o.Data)
-		} else if b, ok := opaque(o); ok {
+		} else if b, ok := renderOpaque(o); ok {
 			own = append(own, b)
 		}
 	}
@@ -185,7 +185,7 @@ func assistant(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
 	for _, c := range m.Calls {
 		calls = append(calls, sdk.NewToolUseBlock(modelhttp.CallID(callPrefix, c.ID), modelhttp.Arguments(c), modelhttp.CallName(c.Name)))
 	}
-	if !fits(order, len(own), len(calls)) {
+	if !orderFits(order, len(own), len(calls)) {
 		order = strings.Repeat(orderOpaque, len(own)) + orderText + strings.Repeat(orderCall, len(calls))
 	}
 	var blocks []sdk.ContentBlockParamUnion
@@ -218,8 +218,8 @@ const (
 	orderCall   = "c"
 )
 
-// fits reports whether an order places every block exactly once.
-func fits(order string, opaque, calls int) bool {
+// orderFits reports whether an order places every block exactly once.
+func orderFits(order string, opaque, calls int) bool {
 	return order != "" && strings.Count(order, orderOpaque) == opaque && strings.Count(order, orderCall) == calls &&
 		strings.Count(order, orderText) == 1 && len(order) == opaque+calls+1
 }
@@ -237,7 +237,7 @@ type opaqueBlock struct {
 	Data      string `json:"data,omitempty"`
 }
 
-func opaque(o model.Opaque) (sdk.ContentBlockParamUnion, bool) {
+func renderOpaque(o model.Opaque) (sdk.ContentBlockParamUnion, bool) {
 	var b opaqueBlock
 	if json.Unmarshal(o.Data, &b) != nil {
 		return sdk.ContentBlockParamUnion{}, false

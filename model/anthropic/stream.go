@@ -14,13 +14,13 @@ import (
 // maxBlocks bounds the content blocks of one reply; later blocks are dropped.
 const maxBlocks = 4096
 
-// reader puts one reply together from the events of a stream.
-type reader struct {
+// eventReader puts one reply together from the events of a stream.
+type eventReader struct {
 	emit   func(model.Delta)
 	said   int // deltas
 	issuer string
 
-	blocks  map[int64]*block
+	blocks  map[int64]*contentBlock
 	calls   modelhttp.Calls
 	usage   model.Usage
 	input   bool // the prompt's part of usage was reported
@@ -31,56 +31,56 @@ type reader struct {
 	over    bool // the end marker came
 }
 
-// block is one content block on its way in.
-type block struct {
+// contentBlock is one content block on its way in.
+type contentBlock struct {
 	kind  string
 	text  strings.Builder // of text or thinking
 	extra string          // signature, or redacted data
 	ended bool
 }
 
-func newReader(issuer string, emit func(model.Delta)) *reader {
+func newReader(issuer string, emit func(model.Delta)) *eventReader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	r := &reader{issuer: issuer, blocks: map[int64]*block{}}
+	r := &eventReader{issuer: issuer, blocks: map[int64]*contentBlock{}}
 	r.emit = func(d model.Delta) { r.said++; emit(d) }
 	return r
 }
 
-// size grows with the part of the reply that is kept.
-func (r *reader) size() int { return r.said + r.calls.Size() + len(r.blocks) }
+// keptSize grows with the part of the reply that is kept.
+func (r *eventReader) keptSize() int { return r.said + r.calls.Size() + len(r.blocks) }
 
-func (r *reader) take(e sdk.MessageStreamEventUnion) {
+func (r *eventReader) takeEvent(e sdk.MessageStreamEventUnion) {
 	switch e.Type {
 	case "message_start":
-		r.served = clean(e.Message.Model)
+		r.served = validText(e.Message.Model)
 		u := e.Message.Usage
 		r.input = u.JSON.InputTokens.Valid()
 		r.usage = model.Usage{Input: u.InputTokens, Output: u.OutputTokens,
 			CacheRead: u.CacheReadInputTokens, CacheCreation: u.CacheCreationInputTokens}
 	case "content_block_start":
-		r.begin(e)
+		r.beginBlock(e)
 	case "content_block_delta":
-		r.delta(e)
+		r.takeDelta(e)
 	case "content_block_stop":
 		if b := r.blocks[e.Index]; b != nil {
 			b.ended = true
 			r.calls.End(e.Index)
 		}
 	case "message_delta":
-		r.finish(e)
+		r.finishReply(e)
 	case "message_stop":
 		r.stopped, r.over = true, true
 	}
 }
 
-func (r *reader) begin(e sdk.MessageStreamEventUnion) {
+func (r *eventReader) beginBlock(e sdk.MessageStreamEventUnion) {
 	if r.blocks[e.Index] != nil || len(r.blocks) >= maxBlocks {
 		return
 	}
 	c := e.ContentBlock
-	b := &block{kind: c.Type, extra: c.Signature}
+	b := &contentBlock{kind: c.Type, extra: c.Signature}
 	r.blocks[e.Index] = b
 	switch c.Type {
 	case "tool_use":
@@ -92,24 +92,24 @@ func (r *reader) begin(e sdk.MessageStreamEventUnion) {
 		}
 		r.calls.Delta(e.Index, "", c.Name, args)
 	case "text":
-		r.say(b, model.TextDelta, c.Text)
+		r.emitText(b, model.TextDelta, c.Text)
 	case thinkingKind:
-		r.say(b, model.ReasoningDelta, c.Thinking)
+		r.emitText(b, model.ReasoningDelta, c.Thinking)
 	case redactedKind:
 		b.extra = c.Data
 	}
 }
 
-func (r *reader) delta(e sdk.MessageStreamEventUnion) {
+func (r *eventReader) takeDelta(e sdk.MessageStreamEventUnion) {
 	b := r.blocks[e.Index]
 	if b == nil || b.ended {
 		return
 	}
 	switch d := e.Delta; d.Type {
 	case "text_delta":
-		r.say(b, model.TextDelta, d.Text)
+		r.emitText(b, model.TextDelta, d.Text)
 	case "thinking_delta":
-		r.say(b, model.ReasoningDelta, d.Thinking)
+		r.emitText(b, model.ReasoningDelta, d.Thinking)
 	case "signature_delta":
 		b.extra += d.Signature
 	case "input_json_delta":
@@ -119,15 +119,15 @@ func (r *reader) delta(e sdk.MessageStreamEventUnion) {
 	}
 }
 
-func (r *reader) say(b *block, kind model.DeltaKind, text string) {
-	if text = clean(text); text != "" {
+func (r *eventReader) emitText(b *contentBlock, kind model.DeltaKind, text string) {
+	if text = validText(text); text != "" {
 		b.text.WriteString(text)
 		r.emit(model.Delta{Kind: kind, Text: text})
 	}
 }
 
-// finish reads the final counts; they are cumulative, and a missing count stays unchanged.
-func (r *reader) finish(e sdk.MessageStreamEventUnion) {
+// finishReply reads the final counts; they are cumulative, and a missing count stays unchanged.
+func (r *eventReader) finishReply(e sdk.MessageStreamEventUnion) {
 	if e.Delta.StopReason != "" {
 		r.stop, r.stopped = e.Delta.StopReason, true
 	}
@@ -147,12 +147,12 @@ func (r *reader) finish(e sdk.MessageStreamEventUnion) {
 	}
 }
 
-// reply returns the part of the reply that has arrived so far.
-func (r *reader) reply() model.Reply {
+// partialReply returns the part of the reply that has arrived so far.
+func (r *eventReader) partialReply() model.Reply {
 	m := model.Message{Role: model.Assistant, Calls: r.calls.Result(mapStop(r.stop) == model.StopMaxOutput)}
 	var order strings.Builder
 	var texts []string
-	for _, i := range r.indexes() {
+	for _, i := range r.blockIndexes() {
 		switch b := r.blocks[i]; b.kind {
 		case "text":
 			if b.text.Len() > 0 {
@@ -165,19 +165,19 @@ func (r *reader) reply() model.Reply {
 		case thinkingKind, redactedKind:
 			// Half a block has no signature, and would be refused.
 			if b.ended && b.extra != "" {
-				m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: b.kind, Data: b.keep()})
+				m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: b.kind, Data: b.keepBlock()})
 				order.WriteString(orderOpaque)
 			}
 		}
 	}
 	m.Text = strings.Join(texts, "\n\n")
-	if o := place(order.String()); interleaved(o) {
+	if o := placeText(order.String()); isInterleaved(o) {
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: orderKind, Data: []byte(o)})
 	}
 	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && modelhttp.Plausible(r.usage), Served: r.served}
 }
 
-func (r *reader) indexes() []int64 {
+func (r *eventReader) blockIndexes() []int64 {
 	var list []int64
 	for i := range r.blocks {
 		list = append(list, i)
@@ -186,8 +186,8 @@ func (r *reader) indexes() []int64 {
 	return list
 }
 
-// keep is the block as it goes back.
-func (b *block) keep() []byte {
+// keepBlock is the block as it goes back.
+func (b *contentBlock) keepBlock() []byte {
 	o := opaqueBlock{Thinking: b.text.String(), Signature: b.extra}
 	if b.kind == redactedKind {
 		o = opaqueBlock{Data: b.extra}
@@ -199,8 +199,8 @@ func (b *block) keep() []byte {
 	return data
 }
 
-// place puts the text where it may stand: before the first call.
-func place(order string) string {
+// placeText puts the text where it may stand: before the first call.
+func placeText(order string) string {
 	rest := strings.ReplaceAll(order, orderText, "")
 	at := strings.Index(order, orderText)
 	call := strings.Index(order, orderCall)
@@ -212,8 +212,8 @@ func place(order string) string {
 	return rest[:at] + orderText + rest[at:]
 }
 
-// interleaved reports whether an order is not plain: opaque, text, calls.
-func interleaved(order string) bool {
+// isInterleaved reports whether an order is not plain: opaque, text, calls.
+func isInterleaved(order string) bool {
 	return strings.Trim(strings.TrimLeft(order, orderOpaque), orderText) != strings.Repeat(orderCall, strings.Count(order, orderCall))
 }
 
@@ -232,4 +232,4 @@ func mapStop(s sdk.StopReason) model.Stop {
 	return model.StopUnknown
 }
 
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -97,7 +97,7 @@ func newChunk(at time.Duration, data []byte) Chunk {
 	return c
 }
 
-func (c Chunk) data() []byte {
+func (c Chunk) chunkBytes() []byte {
 	if c.Base64 != nil {
 		return c.Base64
 	}
@@ -123,7 +123,7 @@ func newBody(data []byte) Body {
 	return Body{Base64: slices.Clone(data)}
 }
 
-func (b Body) data() []byte {
+func (b Body) bodyBytes() []byte {
 	switch {
 	case b.JSON != nil:
 		var compact bytes.Buffer
@@ -149,8 +149,8 @@ type Label struct {
 	At  time.Time `json:"at"`
 }
 
-// put writes a file whole or not at all.
-func put(dir, name string, v any) error {
+// writeFile writes a file whole or not at all.
+func writeFile(dir, name string, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -173,8 +173,8 @@ func put(dir, name string, v any) error {
 	return nil
 }
 
-// get reads a file that anybody may have written.
-func get(dir, name string, into any) error {
+// readFile reads a file that anybody may have written.
+func readFile(dir, name string, into any) error {
 	path := filepath.Join(dir, name)
 	data, err := safefile.Read(path, FileBytesMax)
 	if err != nil {
@@ -188,8 +188,8 @@ func get(dir, name string, into any) error {
 
 func fileName(n int) string { return fmt.Sprintf("%04d.json", n) }
 
-// exchanges are the names of the files of exchanges in a directory, in order.
-func exchanges(dir string) ([]string, error) {
+// exchangeFiles are the names of the files of exchanges in a directory, in order.
+func exchangeFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrCassette, err)

@@ -18,10 +18,10 @@ import (
 
 const secretValue = "sk-9Wq3Zt7Lw0Xv5Rk2"
 
-func scrub(s string) string { return strings.ReplaceAll(s, secretValue, Masked) }
+func scrubText(s string) string { return strings.ReplaceAll(s, secretValue, Masked) }
 
-// post asks a transport as an adapter does, and reads the answer.
-func post(t *testing.T, by http.RoundTripper, url, body string) (int, string, error) {
+// postBody asks a transport as an adapter does, and reads the answer.
+func postBody(t *testing.T, by http.RoundTripper, url, body string) (int, string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -38,27 +38,27 @@ func post(t *testing.T, by http.RoundTripper, url, body string) (int, string, er
 	return res.StatusCode, string(data), errors.Join(err, res.Body.Close())
 }
 
-func recorder(t *testing.T) (*Recorder, string) {
+func newRecorder(t *testing.T) (*Recorder, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tape")
-	r, err := NewRecorder(Config{Dir: dir, Scrub: scrub})
+	r, err := NewRecorder(Config{Dir: dir, Scrub: scrubText})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r, dir
 }
 
-func player(t *testing.T, dir string) *Player {
+func newPlayer(t *testing.T, dir string) *Player {
 	t.Helper()
-	p, err := NewPlayer(PlayConfig{Dir: dir, Scrub: scrub})
+	p, err := NewPlayer(PlayConfig{Dir: dir, Scrub: scrubText})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// serve answers each request with its number and its body, in chunks.
-func serve(t *testing.T) string {
+// serveNumbered answers each request with its number and its body, in chunks.
+func serveNumbered(t *testing.T) string {
 	t.Helper()
 	var mu sync.Mutex
 	n := 0
@@ -83,10 +83,10 @@ func serve(t *testing.T) string {
 // TestARecordingIsForPeopleAndHoldsNoSecret: one file of 0600 for each exchange,
 // JSON as JSON, and no secret of a header, a URL or a body.
 func TestARecordingIsForPeopleAndHoldsNoSecret(t *testing.T) {
-	url := strings.Replace(serve(t), "://", "://user:word@", 1)
-	r, dir := recorder(t)
+	url := strings.Replace(serveNumbered(t), "://", "://user:word@", 1)
+	r, dir := newRecorder(t)
 	body := `{"model":"m","text":"<é> ` + secretValue + `","n":1.50}`
-	_, got, err := post(t, r, url+"/v1/x?alt=sse&api_key=other&key="+secretValue+"&session=s", body)
+	_, got, err := postBody(t, r, url+"/v1/x?alt=sse&api_key=other&key="+secretValue+"&session=s", body)
 	if err != nil || got != "1 "+body {
 		t.Fatalf("what is recorded is not changed: %q, %v", got, err)
 	}
@@ -117,46 +117,46 @@ func TestARecordingIsForPeopleAndHoldsNoSecret(t *testing.T) {
 
 // TestAValueThatIsCutByChunksIsFound: and the exchange still plays.
 func TestAValueThatIsCutByChunksIsFound(t *testing.T) {
-	c := cleaner(scrub)
+	c := secretCleaner(scrubText)
 	chunks := []Chunk{{AtMS: 1, Text: "a " + secretValue[:5]}, {AtMS: 2, Text: secretValue[5:] + " b"}}
-	got := c.chunks(chunks)
+	got := c.cleanChunks(chunks)
 	if len(got) != 1 || got[0].Text != "a [masked] b" || got[0].AtMS != 2 {
 		t.Errorf("%+v", got)
 	}
-	if got := c.chunks(chunks[:1]); len(got) != 1 || got[0].Text != chunks[0].Text {
+	if got := c.cleanChunks(chunks[:1]); len(got) != 1 || got[0].Text != chunks[0].Text {
 		t.Errorf("%+v", got)
 	}
 	binary := newChunk(0, []byte("\xff "+secretValue))
-	if got := c.chunks([]Chunk{binary}); string(got[0].data()) != "\xff [masked]" {
+	if got := c.cleanChunks([]Chunk{binary}); string(got[0].chunkBytes()) != "\xff [masked]" {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestExchangesAreFoundByContent: not by order; equal ones in theirs, each once.
 func TestExchangesAreFoundByContent(t *testing.T) {
-	url := serve(t)
-	r, dir := recorder(t)
+	url := serveNumbered(t)
+	r, dir := newRecorder(t)
 	for _, body := range []string{`{"a":1,"b":[2]}`, `{"a":1,"b":[2]}`, `not JSON`, "\xff\xfe"} {
-		if _, _, err := post(t, r, url+"/v1/x", body); err != nil {
+		if _, _, err := postBody(t, r, url+"/v1/x", body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := player(t, dir)
+	p := newPlayer(t, dir)
 	for _, c := range []struct{ body, want string }{
 		{"\xff\xfe", "4 \xff\xfe"}, {`{"b": [2], "a": 1}`, `1 {"a":1,"b":[2]}`}, {`not JSON`, `3 not JSON`}, {`{"a":1,"b":[2]}`, `2 {"a":1,"b":[2]}`},
 	} {
-		if status, got, err := post(t, p, "http://elsewhere.invalid/v1/x", c.body); err != nil || got != c.want || status != 200 {
+		if status, got, err := postBody(t, p, "http://elsewhere.invalid/v1/x", c.body); err != nil || got != c.want || status != 200 {
 			t.Errorf("%s: %d, %q, %v", c.body, status, got, err)
 		}
 	}
-	_, _, err := post(t, p, url+"/v1/x", `{"a":1,"b":[2]}`)
-	refused(t, err, "recorded 2 times (0001.json, 0002.json), and all of it has been played")
+	_, _, err := postBody(t, p, url+"/v1/x", `{"a":1,"b":[2]}`)
+	checkRefused(t, err, "recorded 2 times (0001.json, 0002.json), and all of it has been played")
 	if played, all := p.Played(); played != 4 || all != 4 {
 		t.Errorf("%d of %d", played, all)
 	}
 }
 
-func refused(t *testing.T, err error, want ...string) {
+func checkRefused(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var e *model.Error
 	if !errors.As(err, &e) || e.Class != model.Misconfigured || !e.Unbilled {
@@ -183,37 +183,37 @@ func TestAMismatchSaysWhatDiffers(t *testing.T) {
 		{`plain`, `plane`, `the body: recorded "plain", now "plane"`},
 		{`{"a":1}`, `{"a":"` + secretValue + `"}`, `$.a: recorded 1, now "[masked]"`},
 	} {
-		r, dir := recorder(t)
-		url := serve(t)
+		r, dir := newRecorder(t)
+		url := serveNumbered(t)
 		for _, body := range []string{`{"other":"request"}`, c.was} {
-			if _, _, err := post(t, r, url+"/v1/x", body); err != nil {
+			if _, _, err := postBody(t, r, url+"/v1/x", body); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, _, err := post(t, player(t, dir), url+"/v1/x", c.is)
-		refused(t, err, "0002.json", c.want)
+		_, _, err := postBody(t, newPlayer(t, dir), url+"/v1/x", c.is)
+		checkRefused(t, err, "0002.json", c.want)
 	}
-	r, dir := recorder(t)
-	url := serve(t)
-	if _, _, err := post(t, r, url+"/v1/x", `{}`); err != nil {
+	r, dir := newRecorder(t)
+	url := serveNumbered(t)
+	if _, _, err := postBody(t, r, url+"/v1/x", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := post(t, player(t, dir), url+"/v2/y", `{}`)
-	refused(t, err, "has no POST /v2/y")
+	_, _, err := postBody(t, newPlayer(t, dir), url+"/v2/y", `{}`)
+	checkRefused(t, err, "has no POST /v2/y")
 }
 
 // TestTheDirectoryOfARunMayBeAnother: what a prompt says of it is the same then.
 func TestTheDirectoryOfARunMayBeAnother(t *testing.T) {
-	r, dir := recorder(t)
+	r, dir := newRecorder(t)
 	if err := r.Begin(Label{Dir: "/home/a/project"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := post(t, r, serve(t)+"/x", `{"system":"You work in /home/a/project."}`); err != nil {
+	if _, _, err := postBody(t, r, serveNumbered(t)+"/x", `{"system":"You work in /home/a/project."}`); err != nil {
 		t.Fatal(err)
 	}
-	p := player(t, dir)
+	p := newPlayer(t, dir)
 	p.At("/srv/other")
-	if _, got, err := post(t, p, "http://h/x", `{"system":"You work in /srv/other."}`); err != nil || !strings.HasPrefix(got, "1 ") {
+	if _, got, err := postBody(t, p, "http://h/x", `{"system":"You work in /srv/other."}`); err != nil || !strings.HasPrefix(got, "1 ") {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -221,18 +221,18 @@ func TestTheDirectoryOfARunMayBeAnother(t *testing.T) {
 // TestARecordingWithHolesIsNoRecording: after an exchange that could not be kept
 // nothing is sent any more.
 func TestARecordingWithHolesIsNoRecording(t *testing.T) {
-	url := serve(t)
-	r, dir := recorder(t)
+	url := serveNumbered(t)
+	r, dir := newRecorder(t)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := post(t, r, url, `{}`); err != nil {
+	if _, _, err := postBody(t, r, url, `{}`); err != nil {
 		t.Fatal(err) // what was paid for is not lost
 	}
 	if r.Err() == nil {
 		t.Error("nobody was told")
 	}
-	_, _, err := post(t, r, url, `{}`)
+	_, _, err := postBody(t, r, url, `{}`)
 	var e *model.Error
 	if !errors.As(err, &e) || e.Class != model.Misconfigured || !strings.Contains(e.Message, "cannot be kept") {
 		t.Errorf("%v", err)
@@ -273,11 +273,11 @@ func FuzzDiffer(f *testing.F) {
 	f.Add(`null`, `[null]`)
 	f.Fuzz(func(t *testing.T, a, b string) {
 		p := &Player{}
-		x, y := p.reduce("POST", "/", []byte(a), nil), p.reduce("POST", "/", []byte(b), nil)
+		x, y := p.reduceRequest("POST", "/", []byte(a), nil), p.reduceRequest("POST", "/", []byte(b), nil)
 		if x.parsed == nil || y.parsed == nil {
 			return
 		}
-		path, _, _ := differ("$", x.parsed, y.parsed)
+		path, _, _ := firstDifference("$", x.parsed, y.parsed)
 		if same := x.key == y.key; same != (path == "") {
 			left, _ := json.Marshal(x.parsed)
 			t.Errorf("%s and %s differ at %q", left, y.text, path)
@@ -295,8 +295,8 @@ func TestTheAddressesInHeadersAreCleanedToo(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	}))
 	defer s.Close()
-	r, dir := recorder(t)
-	if _, _, err := post(t, r, s.URL, "{}"); err != nil {
+	r, dir := newRecorder(t)
+	if _, _, err := postBody(t, r, s.URL, "{}"); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "0001.json"))

@@ -14,23 +14,25 @@ var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|cred
 // countsTokens matches headers that are about the other kind of tokens.
 var countsTokens = regexp.MustCompile(`(?i)ratelimit|max-?tokens|tokens-`)
 
-func secret(name string) bool { return secretName.MatchString(name) && !countsTokens.MatchString(name) }
+func isSecretName(name string) bool {
+	return secretName.MatchString(name) && !countsTokens.MatchString(name)
+}
 
-// cleaner removes secrets; its value function may be nil.
-type cleaner func(string) string
+// secretCleaner removes secrets; its value function may be nil.
+type secretCleaner func(string) string
 
-func (c cleaner) text(s string) string {
+func (c secretCleaner) cleanText(s string) string {
 	if c == nil {
 		return s
 	}
 	return c(s)
 }
 
-func (c cleaner) header(h http.Header) http.Header {
+func (c secretCleaner) cleanHeader(h http.Header) http.Header {
 	clean := http.Header{}
 	for name, values := range h {
 		for _, v := range values {
-			if v = addressed.ReplaceAllStringFunc(c.text(v), c.address); secret(name) {
+			if v = addressed.ReplaceAllStringFunc(c.cleanText(v), c.cleanAddress); isSecretName(name) {
 				v = Masked
 			}
 			clean[name] = append(clean[name], v)
@@ -42,29 +44,29 @@ func (c cleaner) header(h http.Header) http.Header {
 // addressed is an address within a header, such as where a redirect leads.
 var addressed = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"<>]+|^/[^\s]*\?[^\s]*$`)
 
-func (c cleaner) address(v string) string {
+func (c secretCleaner) cleanAddress(v string) string {
 	u, err := url.Parse(v)
 	if err != nil {
 		return Masked
 	}
-	return c.url(u)
+	return c.cleanURL(u)
 }
 
-// url is the text of a URL without user info and fragment, and without the
+// cleanURL is the text of a URL without user info and fragment, and without the
 // values of parameters that look like keys.
-func (c cleaner) url(u *url.URL) string {
+func (c secretCleaner) cleanURL(u *url.URL) string {
 	clean := *u
 	clean.User, clean.Fragment, clean.RawFragment = nil, "", ""
 	query := clean.Query()
 	for name, values := range query {
 		for i, v := range values {
-			if values[i] = c.text(v); secret(name) {
+			if values[i] = c.cleanText(v); isSecretName(name) {
 				values[i] = Masked
 			}
 		}
 	}
 	clean.RawQuery = strings.ReplaceAll(query.Encode(), url.QueryEscape(Masked), Masked)
-	return c.text(clean.String())
+	return c.cleanText(clean.String())
 }
 
 // Address is an address as a label may have it: without user info, and without
@@ -85,18 +87,18 @@ func Address(v string) string {
 	return v
 }
 
-// chunks cleans a stream. Where a value reaches from one chunk into the next,
+// cleanChunks cleans a stream. Where a value reaches from one chunk into the next,
 // the stream becomes one chunk.
-func (c cleaner) chunks(list []Chunk) []Chunk {
+func (c secretCleaner) cleanChunks(list []Chunk) []Chunk {
 	var whole, parts strings.Builder
 	clean := make([]Chunk, len(list))
 	for i, x := range list {
-		whole.Write(x.data())
-		y := newChunk(0, []byte(c.text(string(x.data()))))
+		whole.Write(x.chunkBytes())
+		y := newChunk(0, []byte(c.cleanText(string(x.chunkBytes()))))
 		y.AtMS, clean[i] = x.AtMS, y
-		parts.Write(y.data())
+		parts.Write(y.chunkBytes())
 	}
-	want := c.text(whole.String())
+	want := c.cleanText(whole.String())
 	if want == parts.String() {
 		return clean
 	}

@@ -16,14 +16,14 @@ const valueShown = 60
 
 const remedy = "record it again with --record, or replay where nothing has changed"
 
-// mismatch reports why a request has no answer: the most similar recorded request,
+// mismatchError reports why a request has no answer: the most similar recorded request,
 // and where the two first differ.
-func (p *Player) mismatch(a asked) error {
+func (p *Player) mismatchError(a askedRequest) error {
 	refuse := func(format string, args ...any) error {
 		return &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "replay: " + fmt.Sprintf(format, args...) + "; " + remedy}
 	}
 	var same []string
-	var near *taped
+	var near *tapedExchange
 	most := -1
 	for _, t := range p.all {
 		switch {
@@ -31,7 +31,7 @@ func (p *Player) mismatch(a asked) error {
 			same = append(same, t.file)
 		case t.asked.to != a.to:
 		default:
-			n := common(t.asked.text, a.text)
+			n := commonPrefix(t.asked.text, a.text)
 			if !t.played {
 				n += len(a.text) // one that is still waited for is likelier meant
 			}
@@ -42,20 +42,20 @@ func (p *Player) mismatch(a asked) error {
 	}
 	switch {
 	case len(same) > 0:
-		return refuse("the request was recorded %d times (%s), and all of it has been played", len(same), clip(strings.Join(same, ", "), valueShown))
+		return refuse("the request was recorded %d times (%s), and all of it has been played", len(same), clipText(strings.Join(same, ", "), valueShown))
 	case near == nil:
-		return refuse("%s has no %s", p.dir, clip(a.to, valueShown))
+		return refuse("%s has no %s", p.dir, clipText(a.to, valueShown))
 	}
-	path, was, is := differ("$", near.asked.parsed, a.parsed)
+	path, was, is := firstDifference("$", near.asked.parsed, a.parsed)
 	if path == "" { // not JSON
 		path, was, is = "the body", near.asked.text, a.text
-		was, is = around(was, is)
+		was, is = showDifference(was, is)
 	}
 	return refuse("the request differs from the nearest recorded one, %s, at %s: recorded %s, now %s", near.file, path, was, is)
 }
 
-// common is how many bytes two texts begin with alike.
-func common(a, b string) int {
+// commonPrefix is how many bytes two texts begin with alike.
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -65,9 +65,9 @@ func common(a, b string) int {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// differ finds the first place where two JSON values differ, and shows both;
+// firstDifference finds the first place where two JSON values differ, and shows both;
 // path is "" if there is none.
-func differ(at string, was, is any) (path, old, now string) {
+func firstDifference(at string, was, is any) (path, old, now string) {
 	switch a := was.(type) {
 	case map[string]any:
 		b, ok := is.(map[string]any)
@@ -86,15 +86,15 @@ func differ(at string, was, is any) (path, old, now string) {
 			y, inB := b[k]
 			step := at + "." + k
 			if !plainKey.MatchString(k) {
-				step = fmt.Sprintf("%s[%q]", at, clip(k, valueShown))
+				step = fmt.Sprintf("%s[%q]", at, clipText(k, valueShown))
 			}
 			switch {
 			case !inA:
-				return step, "nothing", shown(y)
+				return step, "nothing", shownValue(y)
 			case !inB:
-				return step, shown(x), "nothing"
+				return step, shownValue(x), "nothing"
 			}
-			if path, old, now := differ(step, x, y); path != "" {
+			if path, old, now := firstDifference(step, x, y); path != "" {
 				return path, old, now
 			}
 		}
@@ -108,11 +108,11 @@ func differ(at string, was, is any) (path, old, now string) {
 			step := fmt.Sprintf("%s[%d]", at, i)
 			switch {
 			case i >= len(a):
-				return step, "nothing", shown(b[i])
+				return step, "nothing", shownValue(b[i])
 			case i >= len(b):
-				return step, shown(a[i]), "nothing"
+				return step, shownValue(a[i]), "nothing"
 			}
-			if path, old, now := differ(step, a[i], b[i]); path != "" {
+			if path, old, now := firstDifference(step, a[i], b[i]); path != "" {
 				return path, old, now
 			}
 		}
@@ -122,32 +122,32 @@ func differ(at string, was, is any) (path, old, now string) {
 			if a == b {
 				return "", "", ""
 			}
-			old, now := around(a, b)
+			old, now := showDifference(a, b)
 			return at, old, now
 		}
 	}
 	if was == is {
 		return "", "", ""
 	}
-	return at, shown(was), shown(is)
+	return at, shownValue(was), shownValue(is)
 }
 
-// shown is the beginning of a value.
-func shown(v any) string {
+// shownValue is the beginning of a value.
+func shownValue(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "?"
 	}
-	return clip(string(raw), valueShown)
+	return clipText(string(raw), valueShown)
 }
 
-// around shows two texts where they begin to differ.
-func around(a, b string) (old, now string) {
-	at := common(a, b)
+// showDifference shows two texts where they begin to differ.
+func showDifference(a, b string) (old, now string) {
+	at := commonPrefix(a, b)
 	part := func(s string) string {
 		from := max(0, at-valueShown/3)
 		s = strings.ToValidUTF8(s[from:], "")
-		if s = clip(s, valueShown); from > 0 {
+		if s = clipText(s, valueShown); from > 0 {
 			s = "…" + s
 		}
 		return fmt.Sprintf("%q", s)

@@ -32,20 +32,20 @@ import (
 type Player struct {
 	dir   string
 	label Label
-	clean cleaner
+	clean secretCleaner
 	pace  float64
 
 	mu   sync.Mutex
 	dirs []string // directories that stand for the recorded one
-	left map[[sha256.Size]byte][]*taped
-	all  []*taped
+	left map[[sha256.Size]byte][]*tapedExchange
+	all  []*tapedExchange
 }
 
-// taped is a recorded exchange and the form in which its request is compared.
-type taped struct {
+// tapedExchange is a recorded exchange and the form in which its request is compared.
+type tapedExchange struct {
 	Exchange
 	file   string
-	asked  asked
+	asked  askedRequest
 	played bool
 }
 
@@ -62,37 +62,37 @@ type PlayConfig struct {
 
 // NewPlayer reads a cassette.
 func NewPlayer(cfg PlayConfig) (*Player, error) {
-	p := &Player{dir: cfg.Dir, clean: cfg.Scrub, pace: cfg.Pace, left: map[[sha256.Size]byte][]*taped{}}
-	if err := get(cfg.Dir, labelName, &p.label); err != nil {
+	p := &Player{dir: cfg.Dir, clean: cfg.Scrub, pace: cfg.Pace, left: map[[sha256.Size]byte][]*tapedExchange{}}
+	if err := readFile(cfg.Dir, labelName, &p.label); err != nil {
 		return nil, err
 	}
 	if p.label.Version != Version {
 		return nil, fmt.Errorf("%w: %s is of form %d, this program knows %d", ErrCassette, filepath.Join(cfg.Dir, labelName), p.label.Version, Version)
 	}
-	names, err := exchanges(cfg.Dir)
+	names, err := exchangeFiles(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		t := &taped{file: name}
-		if err := get(cfg.Dir, name, &t.Exchange); err != nil {
+		t := &tapedExchange{file: name}
+		if err := readFile(cfg.Dir, name, &t.Exchange); err != nil {
 			return nil, err
 		}
-		if err := t.check(); err != nil {
+		if err := t.checkExchange(); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrCassette, filepath.Join(cfg.Dir, name), err)
 		}
 		p.all = append(p.all, t)
 	}
-	slices.SortStableFunc(p.all, func(a, b *taped) int { return a.N - b.N })
+	slices.SortStableFunc(p.all, func(a, b *tapedExchange) int { return a.N - b.N })
 	for _, t := range p.all {
-		t.asked = p.reduce(t.Request.Method, t.Request.URL, t.Request.data(), []string{p.label.Dir})
+		t.asked = p.reduceRequest(t.Request.Method, t.Request.URL, t.Request.bodyBytes(), []string{p.label.Dir})
 		p.left[t.asked.key] = append(p.left[t.asked.key], t)
 	}
 	return p, nil
 }
 
-// check rejects an exchange that a Recorder does not write.
-func (t *taped) check() error {
+// checkExchange rejects an exchange that a Recorder does not write.
+func (t *tapedExchange) checkExchange() error {
 	switch {
 	case t.Version != Version:
 		return fmt.Errorf("form %d, this program knows %d", t.Version, Version)
@@ -131,8 +131,8 @@ func (p *Player) Played() (played, all int) {
 	return played, len(p.all)
 }
 
-// asked is a request as it is compared.
-type asked struct {
+// askedRequest is a request as it is compared.
+type askedRequest struct {
 	key    [sha256.Size]byte
 	to     string // method, path and parameters
 	text   string // the body with the keys of objects in order
@@ -142,16 +142,16 @@ type asked struct {
 // here replaces the directory of a run.
 const here = "{dir}"
 
-// reduce returns the parts of a request that are compared. The host is not one of them.
-func (p *Player) reduce(method, address string, body []byte, dirs []string) asked {
-	a := asked{to: method + " " + address}
+// reduceRequest returns the parts of a request that are compared. The host is not one of them.
+func (p *Player) reduceRequest(method, address string, body []byte, dirs []string) askedRequest {
+	a := askedRequest{to: method + " " + address}
 	if u, err := url.Parse(address); err == nil {
 		a.to = method + " " + u.EscapedPath()
 		if q := u.Query().Encode(); q != "" {
 			a.to += "?" + q
 		}
 	}
-	a.text = p.clean.text(string(body))
+	a.text = p.clean.cleanText(string(body))
 	for _, dir := range dirs {
 		if quoted, err := json.Marshal(dir); err == nil && len(dir) > 1 {
 			a.text = strings.ReplaceAll(a.text, string(quoted[1:len(quoted)-1]), here)
@@ -170,19 +170,19 @@ func (p *Player) reduce(method, address string, body []byte, dirs []string) aske
 
 // RoundTrip answers a request from the cassette.
 func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := read(req)
+	body, err := readBody(req)
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.take(req, body)
+	t, err := p.takeExchange(req, body)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	if t.Response == nil {
-		return nil, t.Failure.replayed()
+		return nil, t.Failure.replayedError()
 	}
-	if err := p.wait(req.Context(), began, t.Response.AfterMS); err != nil {
+	if err := p.waitUntil(req.Context(), began, t.Response.AfterMS); err != nil {
 		return nil, err
 	}
 	header := t.Response.Header.Clone()
@@ -191,25 +191,25 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{Status: fmt.Sprintf("%d %s", t.Response.Status, http.StatusText(t.Response.Status)), StatusCode: t.Response.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: req,
-		Body: &playing{p: p, ctx: req.Context(), t: t, began: began}}, nil
+		Body: &playedBody{p: p, ctx: req.Context(), t: t, began: began}}, nil
 }
 
-// take finds the exchange of a request, and uses it up.
-func (p *Player) take(req *http.Request, body []byte) (*taped, error) {
+// takeExchange finds the exchange of a request, and uses it up.
+func (p *Player) takeExchange(req *http.Request, body []byte) (*tapedExchange, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := p.reduce(req.Method, p.clean.url(req.URL), body, p.dirs)
+	a := p.reduceRequest(req.Method, p.clean.cleanURL(req.URL), body, p.dirs)
 	list := p.left[a.key]
 	if len(list) == 0 {
-		return nil, p.mismatch(a)
+		return nil, p.mismatchError(a)
 	}
 	p.left[a.key] = list[1:]
 	list[0].played = true
 	return list[0], nil
 }
 
-// wait waits until the recorded time, at the pace.
-func (p *Player) wait(ctx context.Context, began time.Time, atMS int64) error {
+// waitUntil waits until the recorded time, at the pace.
+func (p *Player) waitUntil(ctx context.Context, began time.Time, atMS int64) error {
 	if p.pace <= 0 {
 		return ctx.Err()
 	}
@@ -223,54 +223,54 @@ func (p *Player) wait(ctx context.Context, began time.Time, atMS int64) error {
 	}
 }
 
-// playing is the body of a response that is played.
-type playing struct {
+// playedBody is the body of a response that is played.
+type playedBody struct {
 	p     *Player
 	ctx   context.Context
-	t     *taped
+	t     *tapedExchange
 	began time.Time
 	at    int
 	rest  bytes.Reader
 }
 
 // Read gives a chunk at a time, as it was read when it was recorded.
-func (b *playing) Read(into []byte) (int, error) {
+func (b *playedBody) Read(into []byte) (int, error) {
 	for b.rest.Len() == 0 {
 		if err := b.ctx.Err(); err != nil {
 			return 0, err
 		}
 		if b.at == len(b.t.Response.Chunks) {
-			return 0, b.end()
+			return 0, b.endBody()
 		}
 		c := b.t.Response.Chunks[b.at]
-		if err := b.p.wait(b.ctx, b.began, c.AtMS); err != nil {
+		if err := b.p.waitUntil(b.ctx, b.began, c.AtMS); err != nil {
 			return 0, err
 		}
 		b.at++
-		b.rest.Reset(c.data())
+		b.rest.Reset(c.chunkBytes())
 	}
 	return b.rest.Read(into)
 }
 
-func (b *playing) end() error {
+func (b *playedBody) endBody() error {
 	switch {
 	case b.t.Failure != nil:
-		return b.t.Failure.replayed()
+		return b.t.Failure.replayedError()
 	case b.t.Response.Cut:
 		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the recording %s holds only the first %d bytes of the response", b.t.file, BodyBytesMax)}
 	}
 	return io.EOF
 }
 
-func (b *playing) Close() error { return nil }
+func (b *playedBody) Close() error { return nil }
 
-// replayed is the error that adapters make the same of as of the one recorded.
-func (f *Failure) replayed() error {
+// replayedError is the error that adapters make the same of as of the one recorded.
+func (f *Failure) replayedError() error {
 	switch {
 	case f.Class != "":
 		return &model.Error{Class: f.Class, Unbilled: f.Unbilled, Message: f.Text}
 	case f.Dial:
-		return dialed{*f}
+		return dialFailure{*f}
 	case f.Text == io.ErrUnexpectedEOF.Error():
 		return io.ErrUnexpectedEOF
 	case f.Text == io.EOF.Error(): // the server hung up before its headers
@@ -279,12 +279,12 @@ func (f *Failure) replayed() error {
 	return errors.New(f.Text)
 }
 
-// dialed is a connection that was not made when it was recorded.
-type dialed struct{ f Failure }
+// dialFailure is a connection that was not made when it was recorded.
+type dialFailure struct{ f Failure }
 
-func (d dialed) Error() string { return d.f.Text }
+func (d dialFailure) Error() string { return d.f.Text }
 
-func (d dialed) Unwrap() []error {
+func (d dialFailure) Unwrap() []error {
 	all := []error{&net.OpError{Op: "dial", Net: "tcp", Err: errors.New(d.f.Text)}}
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
 		if d.f.Text == end.Error() {

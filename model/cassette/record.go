@@ -46,7 +46,7 @@ type Config struct {
 // concurrent use.
 type Recorder struct {
 	dir   string
-	clean cleaner
+	clean secretCleaner
 	next  http.RoundTripper
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func NewRecorder(cfg Config) (*Recorder, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCassette, err)
 	}
-	names, err := exchanges(cfg.Dir)
+	names, err := exchangeFiles(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func NewRecorder(cfg Config) (*Recorder, error) {
 		r.next = http.DefaultTransport
 	}
 	// Whether files can be written is better known before money is spent.
-	return r, put(cfg.Dir, labelName, Label{Version: Version, At: time.Now().UTC()})
+	return r, writeFile(cfg.Dir, labelName, Label{Version: Version, At: time.Now().UTC()})
 }
 
 // Begin labels the cassette with the settings of its first run.
@@ -88,9 +88,9 @@ func (r *Recorder) Begin(l Label) error {
 	r.labeled = true
 	l.Version = Version
 	for name, v := range l.Env {
-		l.Env[name] = r.clean.text(v)
+		l.Env[name] = r.clean.cleanText(v)
 	}
-	return put(r.dir, labelName, l)
+	return writeFile(r.dir, labelName, l)
 }
 
 // Err is why an exchange could not be kept, if one could not.
@@ -108,39 +108,39 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err := r.Err(); err != nil {
 		return nil, errors.Join(&model.Error{Class: model.Misconfigured, Unbilled: true,
-			Message: "the recording cannot be kept: " + r.clean.text(err.Error())}, closeBody(req))
+			Message: "the recording cannot be kept: " + r.clean.cleanText(err.Error())}, closeBody(req))
 	}
-	body, err := read(req)
+	body, err := readBody(req)
 	if err != nil {
 		return nil, err
 	}
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	began := time.Now()
-	t := &taping{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.number(), At: began.UTC(),
-		Request: Request{Method: req.Method, URL: r.clean.url(req.URL), Header: r.clean.header(req.Header), Body: newBody([]byte(r.clean.text(string(body))))}}}
+	t := &recordedBody{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.nextNumber(), At: began.UTC(),
+		Request: Request{Method: req.Method, URL: r.clean.cleanURL(req.URL), Header: r.clean.cleanHeader(req.Header), Body: newBody([]byte(r.clean.cleanText(string(body))))}}}
 	var seen modelhttp.Trace
 	res, err := r.next.RoundTrip(seen.Watch(sent))
 	if err != nil {
 		t.unsent = seen.Unsent(err)
-		t.over(err)
+		t.writeExchange(err)
 		return nil, err
 	}
 	t.body = res.Body
-	t.x.Response = &Response{Status: res.StatusCode, Header: r.clean.header(res.Header), AfterMS: time.Since(began).Milliseconds()}
+	t.x.Response = &Response{Status: res.StatusCode, Header: r.clean.cleanHeader(res.Header), AfterMS: time.Since(began).Milliseconds()}
 	res.Body = t
 	return res, nil
 }
 
-func (r *Recorder) number() int {
+func (r *Recorder) nextNumber() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n++
 	return r.n
 }
 
-// read takes the whole body of a request.
-func read(req *http.Request) ([]byte, error) {
+// readBody takes the whole body of a request.
+func readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -158,8 +158,8 @@ func closeBody(req *http.Request) error {
 	return req.Body.Close()
 }
 
-// taping is the body of a response that is being recorded.
-type taping struct {
+// recordedBody is the body of a response that is being recorded.
+type recordedBody struct {
 	r     *Recorder
 	ctx   context.Context
 	began time.Time
@@ -173,20 +173,20 @@ type taping struct {
 	kept int
 }
 
-func (t *taping) Read(p []byte) (int, error) {
+func (t *recordedBody) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
-	t.keep(p[:n])
+	t.keepBytes(p[:n])
 	switch {
 	case err == io.EOF:
-		t.over(nil)
+		t.writeExchange(nil)
 	case err != nil:
-		t.over(err)
+		t.writeExchange(err)
 	}
 	return n, err
 }
 
-// keep takes what came, up to BodyBytesMax.
-func (t *taping) keep(p []byte) {
+// keepBytes takes what came, up to BodyBytesMax.
+func (t *recordedBody) keepBytes(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if room := BodyBytesMax - t.kept; len(p) > room {
@@ -199,26 +199,26 @@ func (t *taping) keep(p []byte) {
 }
 
 // Close ends the exchange as it stands: a reader that knows enough reads no further.
-func (t *taping) Close() error {
-	t.over(nil)
+func (t *recordedBody) Close() error {
+	t.writeExchange(nil)
 	return t.body.Close()
 }
 
-// over writes the exchange, once.
-func (t *taping) over(err error) {
+// writeExchange writes the exchange, once.
+func (t *recordedBody) writeExchange(err error) {
 	t.once.Do(func() {
 		t.mu.Lock()
 		x := t.x
 		t.mu.Unlock()
 		if err != nil {
-			x.Failure = t.failure(err)
+			x.Failure = t.failureFacts(err)
 		}
 		if x.Response != nil {
 			kept := *x.Response
-			kept.Chunks = t.r.clean.chunks(kept.Chunks)
+			kept.Chunks = t.r.clean.cleanChunks(kept.Chunks)
 			x.Response = &kept
 		}
-		if err := put(t.r.dir, fileName(x.N), x); err != nil {
+		if err := writeFile(t.r.dir, fileName(x.N), x); err != nil {
 			t.r.mu.Lock()
 			t.r.failed = errors.Join(t.r.failed, err)
 			t.r.mu.Unlock()
@@ -226,19 +226,19 @@ func (t *taping) over(err error) {
 	})
 }
 
-// failure records the facts that an adapter makes its error of.
-func (t *taping) failure(err error) *Failure {
+// failureFacts records the facts that an adapter makes its error of.
+func (t *recordedBody) failureFacts(err error) *Failure {
 	var own *model.Error
 	switch {
 	case errors.As(context.Cause(t.ctx), &own):
-		return &Failure{Text: t.r.clean.text(own.Message), Class: own.Class, Unbilled: own.Unbilled || t.unsent}
+		return &Failure{Text: t.r.clean.cleanText(own.Message), Class: own.Class, Unbilled: own.Unbilled || t.unsent}
 	case t.ctx.Err() != nil:
 		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
 	}
-	return &Failure{Text: t.r.clean.text(clip(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.Untrusted(err), NoTLS: modelhttp.NoTLS(err)}
+	return &Failure{Text: t.r.clean.cleanText(clipText(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.Untrusted(err), NoTLS: modelhttp.NoTLS(err)}
 }
 
-func clip(s string, n int) string {
+func clipText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -79,23 +79,23 @@ func New(cfg Config) (*Client, error) {
 // usage may then be unknown.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	r := newReader(Provider+"/"+req.Model, emit)
-	data, err := request(req)
+	data, err := renderRequest(req)
 	if err != nil {
-		return r.reply(), err
+		return r.partialReply(), err
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
-	res, err := c.send(a, req.Model, data)
+	res, err := c.sendRequest(a, req.Model, data)
 	if err != nil {
-		return r.reply(), err
+		return r.partialReply(), err
 	}
 	defer res.Body.Close()
-	err = c.read(a, res, r)
-	return r.reply(), a.End(r.stopped, err)
+	err = c.readEvents(a, res, r)
+	return r.partialReply(), a.End(r.stopped, err)
 }
 
-// send posts the request of an attempt.
-func (c *Client) send(a *modelhttp.Attempt, name string, data []byte) (*http.Response, error) {
+// sendRequest posts the request of an attempt.
+func (c *Client) sendRequest(a *modelhttp.Attempt, name string, data []byte) (*http.Response, error) {
 	to := c.cfg.BaseURL + version + "/models/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
 	post, err := http.NewRequestWithContext(a.Context(), http.MethodPost, to, bytes.NewReader(data))
 	if err != nil {
@@ -109,19 +109,19 @@ func (c *Client) send(a *modelhttp.Attempt, name string, data []byte) (*http.Res
 	return a.Do(post)
 }
 
-// read feeds the events of a stream to r, up to its end or the first error.
-func (c *Client) read(a *modelhttp.Attempt, res *http.Response, r *reader) error {
+// readEvents feeds the events of a stream to r, up to its end or the first error.
+func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *eventReader) error {
 	events := ssestream.NewDecoder(res)
 	for events.Next() {
-		var e event
+		var e streamEvent
 		if err := json.Unmarshal(events.Event().Data, &e); err != nil {
 			return a.Failure(err)
 		}
 		if len(e.Error) > 0 && string(e.Error) != "null" {
 			return modelhttp.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
 		}
-		r.take(e)
-		a.Grew(r.size())
+		r.takeEvent(e)
+		a.Grew(r.keptSize())
 	}
 	if err := events.Err(); err != nil {
 		return a.Failure(err)

@@ -20,55 +20,55 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// chunk renders one event: parts, a reason or "", and more fields or "".
-func chunk(parts, reason, more string) string {
+// chunkEvent renders one event: parts, a reason or "", and more fields or "".
+func chunkEvent(parts, reason, more string) string {
 	if reason != "" {
 		reason = fmt.Sprintf(`,"finishReason":%q`, reason)
 	}
 	return fmt.Sprintf("data: {\"candidates\":[{\"content\":{\"parts\":[%s],\"role\":\"model\"}%s,\"index\":0}]%s,\"modelVersion\":\"m-1-served\",\"responseId\":\"r\"}\n\n", parts, reason, more)
 }
 
-func text(s string) string { return fmt.Sprintf(`{"text":%q}`, s) }
+func textPart(s string) string { return fmt.Sprintf(`{"text":%q}`, s) }
 
-func call(name, args string) string {
+func callPart(name, args string) string {
 	return fmt.Sprintf(`{"functionCall":{"name":%q,"args":%s,"id":"x1"}}`, name, args)
 }
 
-// signed adds a signature to a part.
-func signed(part, signature string) string {
+// signedPart adds a signature to a part.
+func signedPart(part, signature string) string {
 	return fmt.Sprintf(`%s,"thoughtSignature":%q}`, strings.TrimSuffix(part, "}"), signature)
 }
 
-func thought(s string) string { return fmt.Sprintf(`{"text":%q,"thought":true}`, s) }
+func thoughtPart(s string) string { return fmt.Sprintf(`{"text":%q,"thought":true}`, s) }
 
 const (
 	early = `,"usageMetadata":{"promptTokenCount":35,"totalTokenCount":35}`
 	usage = `,"usageMetadata":{"promptTokenCount":35,"cachedContentTokenCount":7,"candidatesTokenCount":9,"thoughtsTokenCount":6,"totalTokenCount":50}`
 )
 
-func dialect() wiretest.Dialect {
-	hello := []string{chunk(text(""), "", early), chunk(text("Hello, "), "", early), ": keep-alive\n\n", chunk(text("wörld"), "", early)}
-	open := chunk(text("I look."), "", early)
-	read, grep := call("read_file", `{"path":"a.go"}`), call("grep", `{"pattern":"x y","glob":"*.go"}`)
+func wireDialect() wiretest.Dialect {
+	hello := []string{chunkEvent(textPart(""), "", early), chunkEvent(textPart("Hello, "), "", early), ": keep-alive\n\n", chunkEvent(textPart("wörld"), "", early)}
+	open := chunkEvent(textPart("I look."), "", early)
+	read, grep := callPart("read_file", `{"path":"a.go"}`), callPart("grep", `{"pattern":"x y","glob":"*.go"}`)
 	return wiretest.Dialect{
 		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return gemini.New(gemini.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
 		},
-		Hello:      append(hello[:4:4], chunk("", "STOP", usage)),
+		Hello:      append(hello[:4:4], chunkEvent("", "STOP", usage)),
 		HelloUsage: model.Usage{Input: 28, Output: 15, Reasoning: 6, CacheRead: 7},
-		NoUsage:    append(hello[:4:4], chunk("", "STOP", "")),
-		Calls:      []string{open, chunk(read, "", early), chunk(grep, "STOP", usage)},
-		NoMarks:    []string{open, chunk(read+","+grep, "", early)},
-		Limit:      []string{open, chunk("", "MAX_TOKENS", usage)},
+		NoUsage:    append(hello[:4:4], chunkEvent("", "STOP", "")),
+		Calls:      []string{open, chunkEvent(read, "", early), chunkEvent(grep, "STOP", usage)},
+		NoMarks:    []string{open, chunkEvent(read+","+grep, "", early)},
+		Limit:      []string{open, chunkEvent("", "MAX_TOKENS", usage)},
 		WholeCalls: true,
-		Refusal:    []string{chunk(text("Well"), "", early), chunk("", "SAFETY", usage)},
+		Refusal:    []string{chunkEvent(textPart("Well"), "", early), chunkEvent("", "SAFETY", usage)},
 		Overload:   []string{hello[1], "data: {\"error\":{\"code\":503,\"message\":\"busy\",\"status\":\"UNAVAILABLE\"}}\n\n"},
 		ErrorBody: func(kind, message string) string {
 			m, _ := json.Marshal(message)
 			return fmt.Sprintf(`{"error":{"code":400,"message":%s,"status":%q}}`, m, kind)
 		},
-		Thinking: []string{chunk(thought("hm"), "", early), chunk(signed(thought("so"), "c2ln"), "", early), chunk(text("I look."), "", early),
-			chunk(signed(read, "c2lnMg=="), "", early), chunk(signed(text(""), "c2lnMw=="), "STOP", usage)},
+		Thinking: []string{chunkEvent(thoughtPart("hm"), "", early), chunkEvent(signedPart(thoughtPart("so"), "c2ln"), "", early), chunkEvent(textPart("I look."), "", early),
+			chunkEvent(signedPart(read, "c2lnMg=="), "", early), chunkEvent(signedPart(textPart(""), "c2lnMw=="), "STOP", usage)},
 		ErrorEvent: func(kind, message string) string {
 			return fmt.Sprintf("data: {\"error\":{\"code\":400,\"message\":%q,\"status\":%q}}\n\n", message, kind)
 		},
@@ -80,11 +80,11 @@ func dialect() wiretest.Dialect {
 	}
 }
 
-func TestConformance(t *testing.T) { wiretest.Run(t, dialect()) }
+func TestConformance(t *testing.T) { wiretest.Run(t, wireDialect()) }
 
-// complete sends a request to a server that answers with events, and returns
+// completeWith sends a request to a server that answers with events, and returns
 // what the server was sent.
-func complete(t *testing.T, cfg gemini.Config, req model.Request, events ...string) (model.Reply, map[string]any, *http.Request) {
+func completeWith(t *testing.T, cfg gemini.Config, req model.Request, events ...string) (model.Reply, map[string]any, *http.Request) {
 	t.Helper()
 	var body map[string]any
 	var asked *http.Request
@@ -112,7 +112,7 @@ func complete(t *testing.T, cfg gemini.Config, req model.Request, events ...stri
 	return got, body, asked
 }
 
-func parse(t *testing.T, text string) map[string]any {
+func parseJSON(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -121,7 +121,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return v
 }
 
-func conversation() []model.Message {
+func fullConversation() []model.Message {
 	return []model.Message{
 		{Role: model.User, Text: "Hello?"},
 		{Role: model.Assistant, Text: "lost", Tombstone: true},
@@ -138,14 +138,14 @@ func conversation() []model.Message {
 
 func TestRequestOnTheWire(t *testing.T) {
 	req := wiretest.Request()
-	req.Model, req.Messages, req.NoTools, req.Effort, req.Dynamic = "gemini-3.8-flash", conversation(), true, "low", "Today is Monday."
+	req.Model, req.Messages, req.NoTools, req.Effort, req.Dynamic = "gemini-3.8-flash", fullConversation(), true, "low", "Today is Monday."
 	req.Tools = append(req.Tools, model.ToolSpec{Name: "now"})
 	zero := 0.0
 	req.Temperature = &zero
 	t.Setenv("GEMINI_API_KEY", "from-the-environment")
 	t.Setenv("GOOGLE_API_KEY", "from-the-environment")
-	_, body, asked := complete(t, gemini.Config{APIKey: wiretest.Key, BaseURL: "/v1beta/"}, req, dialect().Hello...)
-	want := parse(t, `{
+	_, body, asked := completeWith(t, gemini.Config{APIKey: wiretest.Key, BaseURL: "/v1beta/"}, req, wireDialect().Hello...)
+	want := parseJSON(t, `{
 		"systemInstruction": {"parts": [{"text": "Be brief."}, {"text": "Today is Monday."}]},
 		"generationConfig": {"maxOutputTokens": 1000, "temperature": 0, "thinkingConfig": {"thinkingLevel": "low"}},
 		"toolConfig": {"functionCallingConfig": {"mode": "NONE"}},
@@ -175,8 +175,8 @@ func TestRequestOnTheWire(t *testing.T) {
 
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "a/b?c", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-	_, body, asked := complete(t, gemini.Config{}, req, dialect().Hello...)
-	want := parse(t, `{"contents": [{"role": "user", "parts": [{"text": "a"}]}], "generationConfig": {"maxOutputTokens": 5}}`)
+	_, body, asked := completeWith(t, gemini.Config{}, req, wireDialect().Hello...)
+	want := parseJSON(t, `{"contents": [{"role": "user", "parts": [{"text": "a"}]}], "generationConfig": {"maxOutputTokens": 5}}`)
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Error(diff)
 	}
@@ -198,16 +198,16 @@ func TestToolsCanBeForced(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		_, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...)
+		_, body, _ := completeWith(t, gemini.Config{}, req, wireDialect().Hello...)
 		var want any
 		if c.want != "" {
-			want = map[string]any{"functionCallingConfig": any(parse(t, c.want))}
+			want = map[string]any{"functionCallingConfig": any(parseJSON(t, c.want))}
 		}
 		if diff := cmp.Diff(want, body["toolConfig"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
 		req.Tools = nil
-		if _, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...); body["toolConfig"] != nil || body["tools"] != nil {
+		if _, body, _ := completeWith(t, gemini.Config{}, req, wireDialect().Hello...); body["toolConfig"] != nil || body["tools"] != nil {
 			t.Errorf("without tools: %v", body)
 		}
 	}
@@ -227,10 +227,10 @@ func TestEffortIsWhatTheModelTakes(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Model, req.Effort, req.MaxOutput = c.model, c.asked, c.output
-		_, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...)
+		_, body, _ := completeWith(t, gemini.Config{}, req, wireDialect().Hello...)
 		var want any
 		if c.want != "" {
-			want = any(parse(t, c.want))
+			want = any(parseJSON(t, c.want))
 		}
 		if diff := cmp.Diff(want, body["generationConfig"].(map[string]any)["thinkingConfig"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
@@ -245,12 +245,12 @@ func TestReasonsToStop(t *testing.T) {
 		"BLOCKLIST": model.StopRefusal, "PROHIBITED_CONTENT": model.StopRefusal, "SPII": model.StopRefusal,
 		"MALFORMED_FUNCTION_CALL": model.StopUnknown, "UNEXPECTED_TOOL_CALL": model.StopUnknown, "OTHER": model.StopUnknown, "OF_TOMORROW": model.StopUnknown,
 	} {
-		got, _, _ := complete(t, gemini.Config{}, wiretest.Request(), chunk(text("a"), reason, usage))
+		got, _, _ := completeWith(t, gemini.Config{}, wiretest.Request(), chunkEvent(textPart("a"), reason, usage))
 		if got.Stop != want || got.Message.Text != "a" || !got.UsageKnown {
 			t.Errorf("%s: %+v", reason, got)
 		}
 	}
-	got, _, _ := complete(t, gemini.Config{}, wiretest.Request(), "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"},\"usageMetadata\":{\"promptTokenCount\":12}}\n\n")
+	got, _, _ := completeWith(t, gemini.Config{}, wiretest.Request(), "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"},\"usageMetadata\":{\"promptTokenCount\":12}}\n\n")
 	if got.Stop != model.StopRefusal || !got.UsageKnown || got.Usage != (model.Usage{Input: 12}) {
 		t.Errorf("a blocked prompt: %+v", got)
 	}
@@ -263,15 +263,15 @@ func TestCallsInAnyForm(t *testing.T) {
 		events []string
 		want   []model.ToolCall
 	}{
-		"two in one event":  {[]string{chunk(call("a", `{"x":1}`)+","+call("b", `{}`), "STOP", "")}, []model.ToolCall{a, b}},
-		"the same twice":    {[]string{chunk(call("a", `{"x":1}`), "", ""), chunk(call("a", `{"x":1}`), "STOP", "")}, []model.ToolCall{a, a}},
-		"null arguments":    {[]string{chunk(call("b", `null`), "STOP", "")}, []model.ToolCall{b}},
-		"no arguments":      {[]string{chunk(`{"functionCall":{"name":"b"}}`, "STOP", "")}, []model.ToolCall{b}},
-		"no object":         {[]string{chunk(call("a", `[1]`), "STOP", "")}, []model.ToolCall{{Name: "a", Args: `[1]`}}},
-		"another candidate": {[]string{"data: {\"candidates\":[{\"index\":1,\"content\":{\"parts\":[{\"text\":\"b\"}]},\"finishReason\":\"STOP\"}]}\n\n", chunk(call("b", `{}`), "STOP", "")}, []model.ToolCall{b}},
-		"parts unknown":     {[]string{chunk(`{"executableCode":{"code":"1"}},`+call("b", `{}`), "STOP", "")}, []model.ToolCall{b}},
+		"two in one event":  {[]string{chunkEvent(callPart("a", `{"x":1}`)+","+callPart("b", `{}`), "STOP", "")}, []model.ToolCall{a, b}},
+		"the same twice":    {[]string{chunkEvent(callPart("a", `{"x":1}`), "", ""), chunkEvent(callPart("a", `{"x":1}`), "STOP", "")}, []model.ToolCall{a, a}},
+		"null arguments":    {[]string{chunkEvent(callPart("b", `null`), "STOP", "")}, []model.ToolCall{b}},
+		"no arguments":      {[]string{chunkEvent(`{"functionCall":{"name":"b"}}`, "STOP", "")}, []model.ToolCall{b}},
+		"no object":         {[]string{chunkEvent(callPart("a", `[1]`), "STOP", "")}, []model.ToolCall{{Name: "a", Args: `[1]`}}},
+		"another candidate": {[]string{"data: {\"candidates\":[{\"index\":1,\"content\":{\"parts\":[{\"text\":\"b\"}]},\"finishReason\":\"STOP\"}]}\n\n", chunkEvent(callPart("b", `{}`), "STOP", "")}, []model.ToolCall{b}},
+		"parts unknown":     {[]string{chunkEvent(`{"executableCode":{"code":"1"}},`+callPart("b", `{}`), "STOP", "")}, []model.ToolCall{b}},
 	} {
-		got, _, _ := complete(t, gemini.Config{}, wiretest.Request(), c.events...)
+		got, _, _ := completeWith(t, gemini.Config{}, wiretest.Request(), c.events...)
 		if diff := cmp.Diff(c.want, got.Message.Calls); diff != "" || got.Message.Text != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -366,11 +366,11 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 		if !c.tools {
 			req.Tools = nil
 		}
-		_, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...)
+		_, body, _ := completeWith(t, gemini.Config{}, req, wireDialect().Hello...)
 		generation := body["generationConfig"].(map[string]any)
 		var want, kind any
 		if c.sent {
-			want, kind = any(parse(t, schema)), "application/json"
+			want, kind = any(parseJSON(t, schema)), "application/json"
 		}
 		if diff := cmp.Diff(want, generation["responseJsonSchema"]); diff != "" || generation["responseMimeType"] != kind {
 			t.Errorf("%+v: %v", c, generation)

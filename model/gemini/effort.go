@@ -16,9 +16,9 @@ const leastBudget = 512
 // plain lists the models, by prefix, that do not think, or ignore the setting.
 var plain = []string{"gemini-1", "gemini-2.0"}
 
-// effort renders an effort: as a budget for the models of 2.5, as a level for
+// renderEffort renders an effort: as a budget for the models of 2.5, as a level for
 // later ones. A model that is not a Gemini model gets none.
-func effort(req model.Request) *thinking {
+func renderEffort(req model.Request) *thinkingConfig {
 	name := req.Model
 	if _, known := budgets[req.Effort]; !known || !strings.HasPrefix(name, "gemini-") {
 		return nil
@@ -31,9 +31,9 @@ func effort(req model.Request) *thinking {
 	switch {
 	case strings.HasPrefix(name, "gemini-2.5"):
 		// Thinking counts as output: half of the output is left for the answer.
-		return &thinking{Budget: max(leastBudget, min(budgets[req.Effort], req.MaxOutput/2))}
+		return &thinkingConfig{Budget: max(leastBudget, min(budgets[req.Effort], req.MaxOutput/2))}
 	case strings.HasPrefix(name, "gemini-3-pro") && req.Effort == "medium":
-		return &thinking{Level: "high"} // it knows two levels
+		return &thinkingConfig{Level: "high"} // it knows two levels
 	}
-	return &thinking{Level: req.Effort}
+	return &thinkingConfig{Level: req.Effort}
 }

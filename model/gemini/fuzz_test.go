@@ -14,23 +14,23 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// answer is a transport whose every answer is this stream.
-type answer []byte
+// fixedAnswer is a transport whose every answer is this stream.
+type fixedAnswer []byte
 
-func (a answer) RoundTrip(*http.Request) (*http.Response, error) {
+func (a fixedAnswer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(a))}, nil
 }
 
 // FuzzStream: whatever a server sends, the reply is valid text and can be sent
 // back, and a failure is a *model.Error.
 func FuzzStream(f *testing.F) {
-	for _, e := range append(append(dialect().Calls, dialect().Overload...), chunk(signed(thought("hm"), "s"), "STOP", usage)) {
+	for _, e := range append(append(wireDialect().Calls, wireDialect().Overload...), chunkEvent(signedPart(thoughtPart("hm"), "s"), "STOP", usage)) {
 		f.Add([]byte(e))
 	}
 	f.Add([]byte("data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"args\":\"\xff\"}},{\"thought\":true}]},\"finishReason\":\"STOP\"}]}\n\n"))
 	f.Add([]byte("data: null\n\ndata: {\"error\":7}\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		c, err := gemini.New(gemini.Config{APIKey: wiretest.Key, Transport: answer(stream)})
+		c, err := gemini.New(gemini.Config{APIKey: wiretest.Key, Transport: fixedAnswer(stream)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%+v", got)
 		}
 		req := wiretest.Request()
-		req.Messages = answered(got.Message)
+		req.Messages = answeredTranscript(got.Message)
 		_, err = c.Complete(t.Context(), req, nil)
 		if errors.As(err, &e) && e.Class == model.BadRequest && strings.HasPrefix(e.Message, "not sent") {
 			t.Fatalf("the reply cannot be sent back: %v: %+v", err, got)

@@ -17,9 +17,9 @@ const layoutKind = "parts"
 // maxSteps bounds the parts of one reply whose order is kept.
 const maxSteps = 4096
 
-// step is one part of a reply: a stretch of its text, the next of its calls, or
+// partStep is one part of a reply: a stretch of its text, the next of its calls, or
 // a thought.
-type step struct {
+type partStep struct {
 	Text      int    `json:"text,omitempty"` // in bytes
 	Call      bool   `json:"call,omitempty"`
 	Thought   string `json:"thought,omitempty"`
@@ -27,9 +27,9 @@ type step struct {
 	Signature string `json:"thoughtSignature,omitempty"`
 }
 
-// keep returns the layout as an opaque block; nil if the text and the calls already
+// keepLayout returns the layout as an opaque block; nil if the text and the calls already
 // imply it: one stretch of text, then calls, all of them unsigned.
-func keep(steps []step, issuer string) []model.Opaque {
+func keepLayout(steps []partStep, issuer string) []model.Opaque {
 	telling := false
 	for i, s := range steps {
 		telling = telling || s.Signature != "" || s.IsThought || !s.Call && i > 0
@@ -44,10 +44,10 @@ func keep(steps []step, issuer string) []model.Opaque {
 	return []model.Opaque{{Issuer: issuer, Kind: layoutKind, Data: data}}
 }
 
-// layout returns the layout that was kept with a message for this issuer.
-func layout(m model.Message, issuer string) []step {
+// keptLayout returns the layout that was kept with a message for this issuer.
+func keptLayout(m model.Message, issuer string) []partStep {
 	for _, o := range m.Opaque {
-		var steps []step
+		var steps []partStep
 		if o.Issuer == issuer && o.Kind == layoutKind && json.Unmarshal(o.Data, &steps) == nil {
 			return steps
 		}
@@ -59,23 +59,23 @@ func layout(m model.Message, issuer string) []step {
 // another model made, or that was lost: newer models refuse a call without a signature.
 const unsigned = "skip_thought_signature_validator"
 
-// assistant renders an assistant message in the order it came in. If it was
+// assistantParts renders an assistant message in the order it came in. If it was
 // changed since, it is rendered as text and calls, with the calls' signatures.
-func assistant(m model.Message, name string) []part {
-	steps := layout(m, Provider+"/"+name)
-	if !fits(steps, m) {
-		steps = plainly(steps, m)
+func assistantParts(m model.Message, name string) []contentPart {
+	steps := keptLayout(m, Provider+"/"+name)
+	if !layoutFits(steps, m) {
+		steps = plainLayout(steps, m)
 	}
-	var parts []part
+	var parts []contentPart
 	text, calls := m.Text, m.Calls
 	for _, s := range steps {
-		p := part{Signature: s.Signature}
+		p := contentPart{Signature: s.Signature}
 		switch {
 		case s.Call:
 			c := calls[0]
 			calls = calls[1:]
-			p.Call = &call{ID: modelhttp.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: modelhttp.Arguments(c)}
-			if first := len(calls) == len(m.Calls)-1; first && p.Signature == "" && strict(name) {
+			p.Call = &functionCall{ID: modelhttp.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: modelhttp.Arguments(c)}
+			if first := len(calls) == len(m.Calls)-1; first && p.Signature == "" && requiresSignatures(name) {
 				p.Signature = unsigned
 			}
 		case s.IsThought:
@@ -93,13 +93,13 @@ func assistant(m model.Message, name string) []part {
 	return parts
 }
 
-// strict reports whether a model refuses calls without a signature.
-func strict(name string) bool {
+// requiresSignatures reports whether a model refuses calls without a signature.
+func requiresSignatures(name string) bool {
 	return strings.HasPrefix(name, "gemini-") && !strings.HasPrefix(name, "gemini-1") && !strings.HasPrefix(name, "gemini-2")
 }
 
-// fits reports whether a layout places the whole text and every call once.
-func fits(steps []step, m model.Message) bool {
+// layoutFits reports whether a layout places the whole text and every call once.
+func layoutFits(steps []partStep, m model.Message) bool {
 	text, calls := m.Text, 0
 	for _, s := range steps {
 		if s.Text < 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) && utf8.ValidString(text) {
@@ -113,12 +113,12 @@ func fits(steps []step, m model.Message) bool {
 	return text == "" && calls == len(m.Calls)
 }
 
-// plainly lays a message out as text and calls; the calls keep their signatures
+// plainLayout lays a message out as text and calls; the calls keep their signatures
 // by their place.
-func plainly(steps []step, m model.Message) []step {
-	out := []step{{Text: len(m.Text)}}
+func plainLayout(steps []partStep, m model.Message) []partStep {
+	out := []partStep{{Text: len(m.Text)}}
 	for range m.Calls {
-		s := step{Call: true}
+		s := partStep{Call: true}
 		for len(steps) > 0 {
 			next := steps[0]
 			steps = steps[1:]

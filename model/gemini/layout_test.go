@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// answered is a transcript of a question, this reply with its calls answered,
+// answeredTranscript is a transcript of a question, this reply with its calls answered,
 // and what is said next.
-func answered(m model.Message) []model.Message {
+func answeredTranscript(m model.Message) []model.Message {
 	out := []model.Message{{Role: model.User, Text: "a"}}
 	results := model.Message{Role: model.ToolRole}
 	m.Calls = append([]model.ToolCall(nil), m.Calls...)
@@ -29,8 +29,8 @@ func answered(m model.Message) []model.Message {
 	return append(out, model.Message{Role: model.User, Text: "b"})
 }
 
-// serve serves a client with events.
-func serve(t *testing.T, events ...string) (*gemini.Client, func()) {
+// serveEvents serves a client with events.
+func serveEvents(t *testing.T, events ...string) (*gemini.Client, func()) {
 	t.Helper()
 	s := httptest.NewServer(wiretest.Stream(events))
 	c, err := gemini.New(gemini.Config{BaseURL: s.URL})
@@ -40,12 +40,12 @@ func serve(t *testing.T, events ...string) (*gemini.Client, func()) {
 	return c, s.Close
 }
 
-// replayed is what the API gets back of a reply.
-func replayed(t *testing.T, name string, m model.Message) any {
+// replayedContent is what the API gets back of a reply.
+func replayedContent(t *testing.T, name string, m model.Message) any {
 	t.Helper()
 	req := wiretest.Request()
-	req.Model, req.Messages = name, answered(m)
-	_, body, _ := complete(t, gemini.Config{}, req, dialect().Hello...)
+	req.Model, req.Messages = name, answeredTranscript(m)
+	_, body, _ := completeWith(t, gemini.Config{}, req, wireDialect().Hello...)
 	return body["contents"].([]any)[1].(map[string]any)["parts"]
 }
 
@@ -55,33 +55,33 @@ func TestSignaturesGoBackWhereTheyCame(t *testing.T) {
 	const name = "gemini-3.8-flash"
 	req := wiretest.Request()
 	req.Model = name
-	a, b := call("a", `{"x":1}`), call("b", `{}`)
+	a, b := callPart("a", `{"x":1}`), callPart("b", `{}`)
 	for what, c := range map[string]struct {
 		events []string
 		want   string // the parts sent back
 	}{
-		"parallel calls, the first one signed": {[]string{chunk(text("I "), "", ""), chunk(text("look."), "", ""), chunk(signed(a, "s1")+","+b, "STOP", usage)},
+		"parallel calls, the first one signed": {[]string{chunkEvent(textPart("I "), "", ""), chunkEvent(textPart("look."), "", ""), chunkEvent(signedPart(a, "s1")+","+b, "STOP", usage)},
 			`[{"text":"I look."},{"functionCall":{"id":"call_1_0","name":"a","args":{"x":1}},"thoughtSignature":"s1"},{"functionCall":{"id":"call_1_1","name":"b","args":{}}}]`},
-		"thoughts before and between": {[]string{chunk(thought("h"), "", ""), chunk(thought("m"), "", ""), chunk(text("say"), "", ""), chunk(signed(thought("so"), "s0"), "", ""), chunk(signed(a, "s1"), "STOP", usage)},
+		"thoughts before and between": {[]string{chunkEvent(thoughtPart("h"), "", ""), chunkEvent(thoughtPart("m"), "", ""), chunkEvent(textPart("say"), "", ""), chunkEvent(signedPart(thoughtPart("so"), "s0"), "", ""), chunkEvent(signedPart(a, "s1"), "STOP", usage)},
 			`[{"text":"hm","thought":true},{"text":"say"},{"text":"so","thought":true,"thoughtSignature":"s0"},{"functionCall":{"id":"call_1_0","name":"a","args":{"x":1}},"thoughtSignature":"s1"}]`},
-		"a signature in a part of its own": {[]string{chunk(text("wörld"), "", ""), chunk(signed(text(""), "s1"), "STOP", usage)},
+		"a signature in a part of its own": {[]string{chunkEvent(textPart("wörld"), "", ""), chunkEvent(signedPart(textPart(""), "s1"), "STOP", usage)},
 			`[{"text":"wörld"},{"text":"","thoughtSignature":"s1"}]`},
-		"text after a call": {[]string{chunk(signed(a, "s1"), "", ""), chunk(text("then"), "STOP", usage)},
+		"text after a call": {[]string{chunkEvent(signedPart(a, "s1"), "", ""), chunkEvent(textPart("then"), "STOP", usage)},
 			`[{"functionCall":{"id":"call_1_0","name":"a","args":{"x":1}},"thoughtSignature":"s1"},{"text":"then"}]`},
-		"unsigned": {[]string{chunk(text("x")+","+a, "STOP", usage)},
+		"unsigned": {[]string{chunkEvent(textPart("x")+","+a, "STOP", usage)},
 			`[{"text":"x"},{"functionCall":{"id":"call_1_0","name":"a","args":{"x":1}},"thoughtSignature":"skip_thought_signature_validator"}]`},
 	} {
-		got, _, _ := complete(t, gemini.Config{}, req, c.events...)
+		got, _, _ := completeWith(t, gemini.Config{}, req, c.events...)
 		for _, o := range got.Message.Opaque {
 			if o.Issuer != "gemini/"+name {
 				t.Errorf("%s: issued by %s", what, o.Issuer)
 			}
 		}
-		want := parse(t, `{"parts":`+c.want+`}`)["parts"]
-		if diff := cmp.Diff(want, replayed(t, name, got.Message)); diff != "" {
+		want := parseJSON(t, `{"parts":`+c.want+`}`)["parts"]
+		if diff := cmp.Diff(want, replayedContent(t, name, got.Message)); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
-		if s := fmt.Sprint(replayed(t, "gemini-2.5-pro", got.Message)); strings.Contains(s, "hought") {
+		if s := fmt.Sprint(replayedContent(t, "gemini-2.5-pro", got.Message)); strings.Contains(s, "hought") {
 			t.Errorf("%s: another model was sent %s", what, s)
 		}
 	}
@@ -100,8 +100,8 @@ func TestAChangedMessageKeepsItsCallsSignatures(t *testing.T) {
 		`[]`:                        "skip_thought_signature_validator",
 	} {
 		m.Opaque = []model.Opaque{{Issuer: "gemini/" + name, Kind: "parts", Data: []byte(data)}}
-		want := parse(t, fmt.Sprintf(`{"parts":[{"text":"[redacted] text"},{"functionCall":{"id":"call_1_0","name":"a","args":{}},"thoughtSignature":%q}]}`, signature))["parts"]
-		if diff := cmp.Diff(want, replayed(t, name, m)); diff != "" {
+		want := parseJSON(t, fmt.Sprintf(`{"parts":[{"text":"[redacted] text"},{"functionCall":{"id":"call_1_0","name":"a","args":{}},"thoughtSignature":%q}]}`, signature))["parts"]
+		if diff := cmp.Diff(want, replayedContent(t, name, m)); diff != "" {
 			t.Errorf("%s: %s", data, diff)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAChangedMessageKeepsItsCallsSignatures(t *testing.T) {
 
 // TestThoughtsAreShownAndNotSaid: they are deltas of their own kind, and no text.
 func TestThoughtsAreShownAndNotSaid(t *testing.T) {
-	client, stop := serve(t, chunk(thought("hm")+","+text("a"), "", ""), chunk(text("b"), "STOP", usage))
+	client, stop := serveEvents(t, chunkEvent(thoughtPart("hm")+","+textPart("a"), "", ""), chunkEvent(textPart("b"), "STOP", usage))
 	defer stop()
 	var deltas []model.Delta
 	got, err := client.Complete(t.Context(), wiretest.Request(), func(d model.Delta) { deltas = append(deltas, d) })
@@ -127,17 +127,17 @@ func TestThoughtsAreShownAndNotSaid(t *testing.T) {
 func TestHostileRepliesAreBounded(t *testing.T) {
 	var parts []string
 	for range 5000 {
-		parts = append(parts, call("a", `{}`), signed(text(""), "s"))
+		parts = append(parts, callPart("a", `{}`), signedPart(textPart(""), "s"))
 	}
-	got, _, _ := complete(t, gemini.Config{}, wiretest.Request(), chunk(strings.Join(parts, ","), "STOP", usage))
+	got, _, _ := completeWith(t, gemini.Config{}, wiretest.Request(), chunkEvent(strings.Join(parts, ","), "STOP", usage))
 	if len(got.Message.Calls) != 1024 || len(got.Message.Opaque) != 0 {
 		t.Errorf("%d calls, %d blocks", len(got.Message.Calls), len(got.Message.Opaque))
 	}
-	if sent := replayed(t, "gemini-3.8-flash", got.Message).([]any); len(sent) != 1024 {
+	if sent := replayedContent(t, "gemini-3.8-flash", got.Message).([]any); len(sent) != 1024 {
 		t.Errorf("%d parts", len(sent))
 	}
 	for _, counts := range []string{`{"promptTokenCount":-1}`, `{"promptTokenCount":5,"cachedContentTokenCount":9,"candidatesTokenCount":-3}`, `{"promptTokenCount":9223372036854775807,"toolUsePromptTokenCount":9}`} {
-		got, _, _ := complete(t, gemini.Config{}, wiretest.Request(), chunk(text("a"), "STOP", `,"usageMetadata":`+counts))
+		got, _, _ := completeWith(t, gemini.Config{}, wiretest.Request(), chunkEvent(textPart("a"), "STOP", `,"usageMetadata":`+counts))
 		if got.UsageKnown {
 			t.Errorf("%s: %+v", counts, got.Usage)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// inline is a medium on the wire.
-type inline struct {
+// inlineData is a medium on the wire.
+type inlineData struct {
 	Type string `json:"mimeType"`
 	Data string `json:"data"`
 }
@@ -17,23 +17,23 @@ type inline struct {
 // Google calls high: package pick holds 1,120 tokens for it.
 const resolutionHigh = "MEDIA_RESOLUTION_HIGH"
 
-// media renders the media of a message, before the text that speaks of them.
-func media(m model.Message) []part {
-	var parts []part
+// mediaParts renders the media of a message, before the text that speaks of them.
+func mediaParts(m model.Message) []contentPart {
+	var parts []contentPart
 	for _, d := range m.Media {
 		if d.IsText() {
 			text := modelhttp.TextDocument(d)
-			parts = append(parts, part{Text: &text})
+			parts = append(parts, contentPart{Text: &text})
 			continue
 		}
-		parts = append(parts, part{Inline: &inline{d.Type, modelhttp.Base64(d)}})
+		parts = append(parts, contentPart{Inline: &inlineData{d.Type, modelhttp.Base64(d)}})
 	}
 	return parts
 }
 
-// resolution sets the resolution of media, if there are any: Google's
+// mediaResolution sets the resolution of media, if there are any: Google's
 // default has changed from model to model.
-func resolution(messages []model.Message) string {
+func mediaResolution(messages []model.Message) string {
 	if slices.ContainsFunc(messages, func(m model.Message) bool {
 		return slices.ContainsFunc(m.Media, func(d model.Media) bool { return !d.IsText() })
 	}) {

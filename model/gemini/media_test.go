@@ -14,8 +14,8 @@ import (
 func TestMediaOnTheWire(t *testing.T) {
 	req := wiretest.Request()
 	req.Messages = wiretest.Shown()
-	_, body, _ := complete(t, gemini.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
-	want := parse(t, `{"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "YQ=="}},
+	_, body, _ := completeWith(t, gemini.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
+	want := parseJSON(t, `{"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "YQ=="}},
 		{"inlineData": {"mimeType": "application/pdf", "data": "Yg=="}}, {"text": "[document c.csv]\n1,2\n[end of the document]"}, {"text": "What is this?"}]},
 		{"role": "model", "parts": [{"text": "Three things."}]}, {"role": "user", "parts": [{"text": "Really?"}]}],
 		"generationConfig": {"maxOutputTokens": 1000, "mediaResolution": "MEDIA_RESOLUTION_HIGH"}}`)

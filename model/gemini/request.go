@@ -23,49 +23,49 @@ const (
 	modeNone = "NONE"
 )
 
-// request renders a request for the wire.
-func request(req model.Request) ([]byte, error) {
+// renderRequest renders a request for the wire.
+func renderRequest(req model.Request) ([]byte, error) {
 	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return nil, err
 	}
-	b := body{SystemInstruction: system(req), Contents: conversation(messages, req.Model), ToolConfig: choice(req),
-		Generation: generation{MaxOutput: req.MaxOutput, Temperature: req.Temperature, Thinking: effort(req), Resolution: resolution(messages)}}
+	b := requestBody{SystemInstruction: systemContent(req), Contents: chatContents(messages, req.Model), ToolConfig: toolChoice(req),
+		Generation: generationConfig{MaxOutput: req.MaxOutput, Temperature: req.Temperature, Thinking: renderEffort(req), Resolution: mediaResolution(messages)}}
 	if takesSchema(req) {
 		b.Generation.Type, b.Generation.Schema = "application/json", json.RawMessage(req.Schema)
 	}
 	if len(b.Contents) == 0 {
-		return nil, unsent("every message is empty")
+		return nil, unsentError("every message is empty")
 	}
 	if len(req.Tools) > 0 {
-		t := tools{}
+		t := toolDeclarations{}
 		for _, spec := range req.Tools {
-			f, err := declare(spec)
+			f, err := declareTool(spec)
 			if err != nil {
 				return nil, err
 			}
 			t.Functions = append(t.Functions, f)
 		}
-		b.Tools = []tools{t}
+		b.Tools = []toolDeclarations{t}
 	}
 	data, err := json.Marshal(b)
 	if err != nil {
-		return nil, unsent("the request does not encode")
+		return nil, unsentError("the request does not encode")
 	}
 	return data, nil
 }
 
-func unsent(why string) error {
+func unsentError(why string) error {
 	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + why}
 }
 
-// system renders the stable part of the system prompt first: Google caches by
+// systemContent renders the stable part of the system prompt first: Google caches by
 // the longest prefix.
-func system(req model.Request) *content {
-	var c content
+func systemContent(req model.Request) *messageContent {
+	var c messageContent
 	for _, text := range []string{req.System, req.Dynamic} {
 		if !modelhttp.Blank(text) {
-			c.Parts = append(c.Parts, part{Text: &text})
+			c.Parts = append(c.Parts, contentPart{Text: &text})
 		}
 	}
 	if len(c.Parts) == 0 {
@@ -74,10 +74,10 @@ func system(req model.Request) *content {
 	return &c
 }
 
-// declare renders a tool. The API demands a description, and takes a function
+// declareTool renders a tool. The API demands a description, and takes a function
 // without parameters only without a schema.
-func declare(t model.ToolSpec) (function, error) {
-	f := function{Name: t.Name, Description: t.Description}
+func declareTool(t model.ToolSpec) (functionDeclaration, error) {
+	f := functionDeclaration{Name: t.Name, Description: t.Description}
 	if modelhttp.Blank(f.Description) {
 		f.Description = t.Name
 	}
@@ -89,15 +89,15 @@ func declare(t model.ToolSpec) (function, error) {
 	return f, err
 }
 
-// choice renders the tool choice.
-func choice(req model.Request) *config {
+// toolChoice renders the tool choice.
+func toolChoice(req model.Request) *toolConfig {
 	switch forced := modelhttp.Choice(req); {
 	case req.NoTools && len(req.Tools) > 0:
-		return &config{calling{Mode: modeNone}}
+		return &toolConfig{callingConfig{Mode: modeNone}}
 	case forced == model.ChoiceAny:
-		return &config{calling{Mode: modeAny}}
+		return &toolConfig{callingConfig{Mode: modeAny}}
 	case forced != "":
-		return &config{calling{Mode: modeAny, Allowed: []string{forced}}}
+		return &toolConfig{callingConfig{Mode: modeAny, Allowed: []string{forced}}}
 	}
 	return nil
 }
@@ -106,17 +106,17 @@ func choice(req model.Request) *config {
 // Before Gemini 3 a request with tools is refused then, before 2.5 any is.
 func takesSchema(req model.Request) bool {
 	return modelhttp.IsObject(req.Schema) && modelhttp.Choice(req) == "" &&
-		(strict(req.Model) || strings.HasPrefix(req.Model, "gemini-2.5") && len(req.Tools) == 0)
+		(requiresSignatures(req.Model) || strings.HasPrefix(req.Model, "gemini-2.5") && len(req.Tools) == 0)
 }
 
-// conversation renders messages; consecutive ones of a side become one.
-func conversation(messages []model.Message, name string) []content {
-	var out []content
+// chatContents renders messages; consecutive ones of a side become one.
+func chatContents(messages []model.Message, name string) []messageContent {
+	var out []messageContent
 	var calls []model.ToolCall // of the message before
 	for _, m := range messages {
-		role, parts := roleUser, user(m, calls)
+		role, parts := roleUser, userParts(m, calls)
 		if m.Role == model.Assistant {
-			role, parts = roleModel, assistant(m, name)
+			role, parts = roleModel, assistantParts(m, name)
 		}
 		calls = m.Calls
 		if len(parts) == 0 {
@@ -126,7 +126,7 @@ func conversation(messages []model.Message, name string) []content {
 			out[n-1].Parts = append(out[n-1].Parts, parts...)
 			continue
 		}
-		out = append(out, content{Role: role, Parts: parts})
+		out = append(out, messageContent{Role: role, Parts: parts})
 	}
 	return out
 }
@@ -137,9 +137,9 @@ const (
 	keyError  = "error"
 )
 
-// user renders a user message, or the results of the calls before it.
-func user(m model.Message, calls []model.ToolCall) []part {
-	var parts []part
+// userParts renders a user message, or the results of the calls before it.
+func userParts(m model.Message, calls []model.ToolCall) []contentPart {
+	var parts []contentPart
 	for i, r := range m.Results {
 		if i >= len(calls) {
 			break // wire.Messages lets no such transcript through
@@ -148,12 +148,12 @@ func user(m model.Message, calls []model.ToolCall) []part {
 		if r.Error {
 			key = keyError
 		}
-		parts = append(parts, part{Response: &response{ID: modelhttp.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
+		parts = append(parts, contentPart{Response: &functionResponse{ID: modelhttp.CallID(callPrefix, r.Call), Name: callName(calls[i].Name),
 			Response: map[string]string{key: r.Text}}})
 	}
-	parts = append(parts, media(m)...)
+	parts = append(parts, mediaParts(m)...)
 	if !modelhttp.Blank(m.Text) {
-		parts = append(parts, part{Text: &m.Text})
+		parts = append(parts, contentPart{Text: &m.Text})
 	}
 	return parts
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// reader puts one reply together from the events of a stream.
-type reader struct {
+// eventReader puts one reply together from the events of a stream.
+type eventReader struct {
 	emit   func(model.Delta)
 	said   int // deltas
 	issuer string
@@ -16,7 +16,7 @@ type reader struct {
 	text    strings.Builder
 	calls   modelhttp.Calls
 	thought strings.Builder // of the last step, if it is a thought
-	steps   []step
+	steps   []partStep
 	usage   model.Usage
 	known   bool // usage came with the end or after it: before, it is not final
 	served  string
@@ -25,53 +25,53 @@ type reader struct {
 	stopped bool // the provider reported that the reply is whole
 }
 
-func newReader(issuer string, emit func(model.Delta)) *reader {
+func newReader(issuer string, emit func(model.Delta)) *eventReader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	r := &reader{issuer: issuer}
+	r := &eventReader{issuer: issuer}
 	r.emit = func(d model.Delta) { r.said++; emit(d) }
 	return r
 }
 
-// size grows with the part of the reply that is kept.
-func (r *reader) size() int { return r.said + r.calls.Size() + len(r.steps) }
+// keptSize grows with the part of the reply that is kept.
+func (r *eventReader) keptSize() int { return r.said + r.calls.Size() + len(r.steps) }
 
-func (r *reader) take(e event) {
+func (r *eventReader) takeEvent(e streamEvent) {
 	if e.Version != "" {
-		r.served = clean(e.Version)
+		r.served = validText(e.Version)
 	}
 	for _, c := range e.Candidates {
 		if c.Index != 0 {
 			continue // one was asked for
 		}
 		for _, p := range c.Content.Parts {
-			r.part(p)
+			r.takePart(p)
 		}
 		if c.Finish != "" {
 			r.reason = c.Finish
-			r.end()
+			r.endContent()
 		}
 	}
 	if e.Feedback.Block != "" {
 		r.refused = true
-		r.end()
+		r.endContent()
 	}
 	if e.Usage != nil {
-		r.usage, r.known = usage(*e.Usage), r.stopped
+		r.usage, r.known = splitUsage(*e.Usage), r.stopped
 	}
 }
 
-// end notes that nothing of the content is missing.
-func (r *reader) end() {
+// endContent notes that nothing of the content is missing.
+func (r *eventReader) endContent() {
 	r.stopped = true
 	r.calls.EndAll()
 }
 
-// part takes one part. A stretch of text comes in many; one that was signed is
+// takePart takes one part. A stretch of text comes in many; one that was signed is
 // over, and one that is signed stays on its own.
-func (r *reader) part(p part) {
-	next := step{Signature: p.Signature}
+func (r *eventReader) takePart(p contentPart) {
+	next := partStep{Signature: p.Signature}
 	text := ""
 	switch {
 	case p.Call != nil:
@@ -83,33 +83,33 @@ func (r *reader) part(p part) {
 			args = ""
 		}
 		// Every call arrives whole, so each has an index of its own.
-		r.calls.Delta(int64(r.calls.Len()), "", clean(p.Call.Name), args)
+		r.calls.Delta(int64(r.calls.Len()), "", validText(p.Call.Name), args)
 		next.Call = true
 	case p.Text == nil && p.Signature == "":
 		return // a kind of part that the request did not ask for
 	case p.Thought:
 		next.IsThought = true
 		if p.Text != nil {
-			text = clean(*p.Text)
+			text = validText(*p.Text)
 		}
-		r.say(model.ReasoningDelta, text)
+		r.emitText(model.ReasoningDelta, text)
 	case p.Text != nil:
-		text = clean(*p.Text)
+		text = validText(*p.Text)
 		next.Text = len(text)
 		r.text.WriteString(text)
-		r.say(model.TextDelta, text)
+		r.emitText(model.TextDelta, text)
 	}
-	r.place(next, text)
+	r.placeStep(next, text)
 }
 
-func (r *reader) say(kind model.DeltaKind, text string) {
+func (r *eventReader) emitText(kind model.DeltaKind, text string) {
 	if text != "" {
 		r.emit(model.Delta{Kind: kind, Text: text})
 	}
 }
 
-// place appends a step, or extends the previous one.
-func (r *reader) place(next step, text string) {
+// placeStep appends a step, or extends the previous one.
+func (r *eventReader) placeStep(next partStep, text string) {
 	if next.Text == 0 && next.Signature == "" && !next.Call && text == "" {
 		return
 	}
@@ -122,7 +122,7 @@ func (r *reader) place(next step, text string) {
 			}
 			return
 		}
-		r.settle()
+		r.storeThoughts()
 	}
 	if len(r.steps) <= maxSteps { // one more than the limit: then keep drops the layout
 		r.steps = append(r.steps, next)
@@ -132,25 +132,25 @@ func (r *reader) place(next step, text string) {
 	}
 }
 
-// settle stores the collected thoughts in the last step.
-func (r *reader) settle() {
+// storeThoughts stores the collected thoughts in the last step.
+func (r *eventReader) storeThoughts() {
 	if n := len(r.steps); n > 0 && r.steps[n-1].IsThought && r.steps[n-1].Thought == "" {
 		r.steps[n-1].Thought = r.thought.String()
 	}
 	r.thought.Reset()
 }
 
-// usage splits the prompt, which Google reports as one sum, into its parts, and adds
+// splitUsage splits the prompt, which Google reports as one sum, into its parts, and adds
 // the thinking tokens to the output. Google does not bill writes to a cache.
-func usage(c counts) model.Usage {
+func splitUsage(c usageCounts) model.Usage {
 	read := min(max(c.Cached, 0), c.Prompt)
 	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read, Reasoning: max(c.Thoughts, 0)}
 }
 
-// reply returns the part of the reply that has arrived so far.
-func (r *reader) reply() model.Reply {
-	r.settle()
-	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(false), Opaque: keep(r.steps, r.issuer)}
+// partialReply returns the part of the reply that has arrived so far.
+func (r *eventReader) partialReply() model.Reply {
+	r.storeThoughts()
+	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(false), Opaque: keepLayout(r.steps, r.issuer)}
 	stop := mapStop(r.reason)
 	switch {
 	case r.refused:
@@ -176,4 +176,4 @@ func mapStop(reason string) model.Stop {
 	return model.StopUnknown
 }
 
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -14,7 +14,7 @@ import (
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
 	t.Parallel()
-	wiretest.RunRecorded(t, dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, wireDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return openai.New(openai.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }

@@ -129,9 +129,9 @@ func (c *Client) API() API { return c.cfg.API }
 // a later failure is no error, though usage may then be unknown.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	if c.cfg.API == APIResponses {
-		return c.respond(ctx, req, emit)
+		return c.completeResponse(ctx, req, emit)
 	}
-	params, err := c.request(req)
+	params, err := c.chatRequest(req)
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
@@ -141,20 +141,20 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(emit)
 	for stream.Next() {
-		r.take(stream.Current())
-		a.Grew(r.size())
+		r.takeChunk(stream.Current())
+		a.Grew(r.keptSize())
 	}
 	if r.began && stream.Err() == nil && a.Done() {
-		r.end()
+		r.endContent()
 	}
 	if err = stream.Err(); err != nil {
-		err = c.failure(a, err)
+		err = c.sdkFailure(a, err)
 	}
-	return r.reply(), a.End(r.stopped, err)
+	return r.partialReply(), a.End(r.stopped, err)
 }
 
-// failure reads an error of the SDK: an error in an event, or what wire makes of it.
-func (c *Client) failure(a *modelhttp.Attempt, err error) error {
+// sdkFailure reads an error of the SDK: an error in an event, or what wire makes of it.
+func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
 	var event *ssestream.StreamError
 	if errors.As(err, &event) {
 		return modelhttp.Classify(0, nil, event.Event.Data, c.cfg.APIKey)

@@ -40,8 +40,8 @@ var effortRules = []effortRule{
 	{"gpt-6-", true, effortNone},
 }
 
-// effort is the reasoning effort to send; "" sends none.
-func effort(name, asked string, tools bool) string {
+// requestEffort is the reasoning effort to send; "" sends none.
+func requestEffort(name, asked string, tools bool) string {
 	r := ruleOf(name)
 	switch {
 	case !r.plain:
@@ -54,8 +54,8 @@ func effort(name, asked string, tools bool) string {
 	return ""
 }
 
-// reasons reports whether a model may reason, judging by its name.
-func reasons(name string) bool { return ruleOf(name).plain }
+// mayReason reports whether a model may reason, judging by its name.
+func mayReason(name string) bool { return ruleOf(name).plain }
 
 // Models in reasoning reject a temperature, except those in calm, which reason only on request.
 var (
@@ -63,23 +63,23 @@ var (
 	calm      = []string{"gpt-5.1", "gpt-5.2", "gpt-5.4"}
 )
 
-// tempered reports whether a model accepts a temperature along with the effort.
-func tempered(name, effort string) bool {
-	name = bare(name)
-	return effort == effortNone || !begins(name, reasoning) || effort == "" && begins(name, calm)
+// takesTemperature reports whether a model accepts a temperature along with the effort.
+func takesTemperature(name, effort string) bool {
+	name = bareName(name)
+	return effort == effortNone || !hasAnyPrefix(name, reasoning) || effort == "" && hasAnyPrefix(name, calm)
 }
 
-func begins(name string, prefixes []string) bool {
+func hasAnyPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// bare returns the name of a model without the provider that gateways put before it,
+// bareName returns the name of a model without the provider that gateways put before it,
 // and without OpenAI's mark of a fine-tuned model.
-func bare(name string) string { return strings.TrimPrefix(path.Base(name), "ft:") }
+func bareName(name string) string { return strings.TrimPrefix(path.Base(name), "ft:") }
 
 // ruleOf returns the rule of a model by its name.
 func ruleOf(name string) effortRule {
-	name = bare(name)
+	name = bareName(name)
 	for _, r := range effortRules {
 		if strings.HasPrefix(name, r.prefix) {
 			return r

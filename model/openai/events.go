@@ -8,24 +8,24 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// event holds the fields that the listener reads of an event of the Responses API.
-type event struct {
+// responseEvent holds the fields that the listener reads of an event of the Responses API.
+type responseEvent struct {
 	Type     string          `json:"type"`
 	Index    int64           `json:"output_index"`
 	Delta    json.RawMessage `json:"delta"` // a text in every event that is read
 	Item     *outputItem     `json:"item"`
-	Response *response       `json:"response"`
+	Response *responseState  `json:"response"`
 	Error    json.RawMessage `json:"error"`
 	Code     any             `json:"code"`
 	Message  any             `json:"message"`
 }
 
-// response is the whole, as the events about its state hold it.
-type response struct {
+// responseState is the whole, as the events about its state hold it.
+type responseState struct {
 	Model      string          `json:"model"`
 	Status     string          `json:"status"`
 	Output     []outputItem    `json:"output"`
-	Usage      *counted        `json:"usage"`
+	Usage      *usageCounts    `json:"usage"`
 	Error      json.RawMessage `json:"error"`
 	Incomplete struct {
 		Reason string `json:"reason"`
@@ -51,8 +51,8 @@ type outputItem struct {
 	} `json:"summary"`
 }
 
-// counted is usage as this API reports it: Output includes the reasoning.
-type counted struct {
+// usageCounts is usage as this API reports it: Output includes the reasoning.
+type usageCounts struct {
 	Input  *int64 `json:"input_tokens"`
 	Output *int64 `json:"output_tokens"`
 	Total  int64  `json:"total_tokens"`
@@ -76,11 +76,11 @@ const (
 // reasonLimit is why a reply is not whole that reached the limit of the output.
 const reasonLimit = "max_output_tokens"
 
-// failure returns the error of an event in the form of an error response; nil if the
+// errorResponse returns the error of an event in the form of an error response; nil if the
 // event is not an error.
-func (e event) failure(data []byte) []byte {
+func (e responseEvent) errorResponse(data []byte) []byte {
 	switch {
-	case e.Type == "response.failed" && e.Response != nil && !null(e.Response.Error):
+	case e.Type == "response.failed" && e.Response != nil && !isNull(e.Response.Error):
 		data, err := json.Marshal(map[string]json.RawMessage{"error": e.Response.Error})
 		if err != nil {
 			return []byte("{}") // raw JSON that was decoded encodes
@@ -88,7 +88,7 @@ func (e event) failure(data []byte) []byte {
 		return data
 	case e.Type == "response.failed":
 		return []byte("{}")
-	case !null(e.Error):
+	case !isNull(e.Error):
 		return data
 	case e.Type == "error":
 		flat, err := json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}})
@@ -100,16 +100,16 @@ func (e event) failure(data []byte) []byte {
 	return nil
 }
 
-func null(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// listener puts one reply together from the events of a stream.
-type listener struct {
+// responseListener puts one reply together from the events of a stream.
+type responseListener struct {
 	emit   func(model.Delta)
 	said   int // deltas
 	issuer string
 
-	items   []*item
-	at      map[int64]*item // the latest of a place
+	items   []*replyItem
+	at      map[int64]*replyItem // the latest of a place
 	calls   modelhttp.Calls
 	usage   model.Usage
 	known   bool
@@ -119,86 +119,86 @@ type listener struct {
 	stopped bool // the provider reported that the reply is over
 }
 
-// item is one item on its way in.
-type item struct {
+// replyItem is one item on its way in.
+type replyItem struct {
 	kind    string
 	phase   string
 	text    strings.Builder
 	call    int64 // its place among the calls
 	args    bool  // some of its arguments came
-	thought *thought
+	thought *reasoningItem
 	ended   bool
 }
 
-func newListener(issuer string, emit func(model.Delta)) *listener {
+func newListener(issuer string, emit func(model.Delta)) *responseListener {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	r := &listener{issuer: issuer, at: map[int64]*item{}}
+	r := &responseListener{issuer: issuer, at: map[int64]*replyItem{}}
 	r.emit = func(d model.Delta) { r.said++; emit(d) }
 	return r
 }
 
-// size grows with the part of the reply that is kept.
-func (r *listener) size() int { return r.said + r.calls.Size() + len(r.items) }
+// keptSize grows with the part of the reply that is kept.
+func (r *responseListener) keptSize() int { return r.said + r.calls.Size() + len(r.items) }
 
-func (r *listener) take(e event) {
+func (r *responseListener) takeEvent(e responseEvent) {
 	switch e.Type {
 	case "response.output_item.added":
 		if e.Item != nil {
-			r.begin(e.Index, *e.Item)
+			r.beginItem(e.Index, *e.Item)
 		}
 	case "response.output_text.delta":
-		r.say(r.in(e.Index, itemMessage), text(e.Delta))
+		r.emitText(r.itemAt(e.Index, itemMessage), jsonText(e.Delta))
 	case "response.refusal.delta":
 		r.refused = true
-		r.say(r.in(e.Index, itemMessage), text(e.Delta))
+		r.emitText(r.itemAt(e.Index, itemMessage), jsonText(e.Delta))
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		if t := text(e.Delta); t != "" {
+		if t := jsonText(e.Delta); t != "" {
 			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: t})
 		}
 	case "response.function_call_arguments.delta":
 		if it := r.at[e.Index]; it != nil && it.kind == itemCall && !it.ended {
 			it.args = true
-			r.calls.Delta(it.call, "", "", text(e.Delta))
+			r.calls.Delta(it.call, "", "", jsonText(e.Delta))
 		}
 	case "response.output_item.done":
 		if e.Item != nil {
-			r.finish(e.Index, *e.Item)
+			r.finishItem(e.Index, *e.Item)
 		}
 	case "response.completed", "response.incomplete":
-		r.over(e.Response)
+		r.takeEnd(e.Response)
 	}
 	if e.Response != nil && e.Response.Model != "" {
-		r.served = clean(e.Response.Model)
+		r.served = validText(e.Response.Model)
 	}
 }
 
-// over takes the end of a reply. A server that streams no items has them there.
-func (r *listener) over(res *response) {
+// takeEnd takes the end of a reply. A server that streams no items has them there.
+func (r *responseListener) takeEnd(res *responseState) {
 	if res == nil {
-		r.end("")
+		r.endReply("")
 		return
 	}
 	if len(r.items) == 0 {
 		for i, it := range res.Output {
-			r.finish(int64(i), it)
+			r.finishItem(int64(i), it)
 		}
 	}
-	r.count(res)
+	r.countUsage(res)
 	reason := res.Incomplete.Reason
 	if reason == "" && res.Status == itemNotWhole {
 		reason = reasonLimit // a server that does not say why means the limit
 	}
-	r.end(reason)
+	r.endReply(reason)
 }
 
-// begin begins an item. At a place whose item is over, it is another one.
-func (r *listener) begin(index int64, o outputItem) *item {
+// beginItem begins an item. At a place whose item is over, it is another one.
+func (r *responseListener) beginItem(index int64, o outputItem) *replyItem {
 	if it := r.at[index]; it != nil && !it.ended || len(r.items) >= maxItems || r.calls.Len() >= modelhttp.MaxCalls {
 		return it
 	}
-	it := &item{kind: o.Type, phase: clean(o.Phase)}
+	it := &replyItem{kind: o.Type, phase: validText(o.Phase)}
 	if o.Type == itemCall {
 		it.call = int64(r.calls.Len())
 		r.calls.Delta(it.call, "", o.Name, "")
@@ -207,12 +207,12 @@ func (r *listener) begin(index int64, o outputItem) *item {
 	return it
 }
 
-// in is the item of a kind at a place, which a server may not have begun; nil
+// itemAt is the item of a kind at a place, which a server may not have begun; nil
 // if another stands there.
-func (r *listener) in(index int64, kind string) *item {
+func (r *responseListener) itemAt(index int64, kind string) *replyItem {
 	it := r.at[index]
 	if it == nil {
-		it = r.begin(index, outputItem{Type: kind})
+		it = r.beginItem(index, outputItem{Type: kind})
 	}
 	if it == nil || it.kind != kind {
 		return nil
@@ -220,87 +220,87 @@ func (r *listener) in(index int64, kind string) *item {
 	return it
 }
 
-func (r *listener) say(it *item, text string) {
+func (r *responseListener) emitText(it *replyItem, text string) {
 	if it != nil && !it.ended && text != "" {
 		it.text.WriteString(text)
 		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
 	}
 }
 
-// finish takes a whole item, and from it what had not come in pieces.
-func (r *listener) finish(index int64, o outputItem) {
-	it := r.in(index, o.Type)
+// finishItem takes a whole item, and from it what had not come in pieces.
+func (r *responseListener) finishItem(index int64, o outputItem) {
+	it := r.itemAt(index, o.Type)
 	if it == nil || it.ended {
 		return
 	}
 	switch o.Type {
 	case itemMessage:
 		if o.Phase != "" {
-			it.phase = clean(o.Phase)
+			it.phase = validText(o.Phase)
 		}
 		came := it.text.Len() > 0
 		for _, c := range o.Content {
 			r.refused = r.refused || c.Refusal != ""
 			if !came {
-				r.say(it, clean(c.Text+c.Refusal))
+				r.emitText(it, validText(c.Text+c.Refusal))
 			}
 		}
 	case itemCall:
 		if !it.args {
-			r.calls.Delta(it.call, "", o.Name, text(o.Arguments))
+			r.calls.Delta(it.call, "", o.Name, jsonText(o.Arguments))
 		}
 		if o.Status != itemNotWhole {
 			r.calls.End(it.call)
 		}
 	case itemThought:
 		if o.ID != "" && o.Encrypted != "" {
-			it.thought = &thought{ID: clean(o.ID), Encrypted: clean(o.Encrypted)}
+			it.thought = &reasoningItem{ID: validText(o.ID), Encrypted: validText(o.Encrypted)}
 			for _, s := range o.Summary {
-				it.thought.Summary = append(it.thought.Summary, clean(s.Text))
+				it.thought.Summary = append(it.thought.Summary, validText(s.Text))
 			}
 		}
 	}
 	it.ended = true
 }
 
-// end notes that nothing more comes, and why.
-func (r *listener) end(reason string) {
+// endReply notes that nothing more comes, and why.
+func (r *responseListener) endReply(reason string) {
 	r.stopped, r.reason = true, reason
 	r.calls.EndAll()
 }
 
-// count takes the usage of a response.
-func (r *listener) count(res *response) {
+// countUsage takes the usage of a response.
+func (r *responseListener) countUsage(res *responseState) {
 	if res == nil || res.Usage == nil || res.Usage.Input == nil || res.Usage.Output == nil {
 		return
 	}
 	u := res.Usage
-	r.known, r.usage = true, split(*u.Input, *u.Output, u.Total, u.Of.Cached, u.Of.Written, u.To.Reasoning)
+	r.known, r.usage = true, splitUsage(*u.Input, *u.Output, u.Total, u.Of.Cached, u.Of.Written, u.To.Reasoning)
 }
 
-// reply returns the part of the reply that has arrived so far.
-func (r *listener) reply() model.Reply {
+// partialReply returns the part of the reply that has arrived so far.
+func (r *responseListener) partialReply() model.Reply {
 	var texts []string
-	var steps []step
+	var steps []itemStep
 	for _, it := range r.items {
 		switch said := it.text.String(); {
 		case it.kind == itemCall:
-			steps = append(steps, step{Call: true})
+			steps = append(steps, itemStep{Call: true})
 		case it.thought != nil:
-			steps = append(steps, step{Thought: it.thought})
+			steps = append(steps, itemStep{Thought: it.thought})
 		case !modelhttp.Blank(said):
 			texts = append(texts, said)
-			steps = append(steps, step{Text: len(said), Phase: it.phase})
+			steps = append(steps, itemStep{Text: len(said), Phase: it.phase})
 		}
 	}
-	stop := r.stop()
+	stop := r.stopReason()
 	m := model.Message{Role: model.Assistant, Text: strings.Join(texts, between),
-		Calls: r.calls.Result(stop == model.StopMaxOutput), Opaque: keep(steps, r.issuer)}
+		Calls: r.calls.Result(stop == model.StopMaxOutput), Opaque: keepOrder(steps, r.issuer)}
 	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served}
 }
 
-// stop names in our words why a reply ended; it decides nothing.
-func (r *listener) stop() model.Stop {
+// stopReason names in our words why a reply ended; it decides nothing.
+func (r *responseListener) stopReason() model.Stop {
 	switch {
 	case r.reason == reasonLimit:
 		return model.StopMaxOutput
@@ -314,11 +314,11 @@ func (r *listener) stop() model.Stop {
 	return model.StopEnd
 }
 
-// text is a JSON text; "" for anything else.
-func text(raw json.RawMessage) string {
+// jsonText is a JSON text; "" for anything else.
+func jsonText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
-	return clean(s)
+	return validText(s)
 }

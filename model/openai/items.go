@@ -23,25 +23,25 @@ const maxItems = 4096
 // between stands between the texts of two messages of one reply.
 const between = "\n\n"
 
-// step is one item of a reply: a message, the next of its calls, or a thought.
-type step struct {
-	Text    int      `json:"text,omitempty"` // of a message, in bytes
-	Phase   string   `json:"phase,omitempty"`
-	Call    bool     `json:"call,omitempty"`
-	Thought *thought `json:"reasoning,omitempty"`
+// itemStep is one item of a reply: a message, the next of its calls, or a thought.
+type itemStep struct {
+	Text    int            `json:"text,omitempty"` // of a message, in bytes
+	Phase   string         `json:"phase,omitempty"`
+	Call    bool           `json:"call,omitempty"`
+	Thought *reasoningItem `json:"reasoning,omitempty"`
 }
 
-// thought is a reasoning item: the fields that go back verbatim.
-type thought struct {
+// reasoningItem is a reasoning item: the fields that go back verbatim.
+type reasoningItem struct {
 	ID        string   `json:"id"`
 	Summary   []string `json:"summary,omitempty"`
 	Encrypted string   `json:"encrypted_content"`
 }
 
-// keep returns the order of the items as an opaque block; nil if the text and the calls already
+// keepOrder returns the order of the items as an opaque block; nil if the text and the calls already
 // imply it. keep drops a thought that no item follows: OpenAI
 // rejects a thought without the item that it led to.
-func keep(steps []step, issuer string) []model.Opaque {
+func keepOrder(steps []itemStep, issuer string) []model.Opaque {
 	for len(steps) > 0 && steps[len(steps)-1].Thought != nil {
 		steps = steps[:len(steps)-1]
 	}
@@ -61,19 +61,19 @@ func keep(steps []step, issuer string) []model.Opaque {
 
 // stepsOf are the items of a message in the order in which this issuer sent
 // them. If the message was changed since, it is one text and then its calls.
-func stepsOf(m model.Message, issuer string) []step {
+func stepsOf(m model.Message, issuer string) []itemStep {
 	for _, o := range m.Opaque {
-		var steps []step
-		if o.Issuer == issuer && o.Kind == itemsKind && json.Unmarshal(o.Data, &steps) == nil && fits(steps, m) {
+		var steps []itemStep
+		if o.Issuer == issuer && o.Kind == itemsKind && json.Unmarshal(o.Data, &steps) == nil && orderFits(steps, m) {
 			return steps
 		}
 	}
-	return append([]step{{Text: len(m.Text)}}, slices.Repeat([]step{{Call: true}}, len(m.Calls))...)
+	return append([]itemStep{{Text: len(m.Text)}}, slices.Repeat([]itemStep{{Call: true}}, len(m.Calls))...)
 }
 
-// fits reports whether an order places the whole text and every call once, and
+// orderFits reports whether an order places the whole text and every call once, and
 // ends in no thought.
-func fits(steps []step, m model.Message) bool {
+func orderFits(steps []itemStep, m model.Message) bool {
 	text, calls, said := m.Text, 0, false
 	for i, s := range steps {
 		switch {
@@ -105,7 +105,7 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 	var shown responses.ResponseInputMessageContentListParam
 	flush := func() {
 		if len(said) > 0 || len(shown) > 0 {
-			out = append(out, asked(shown, strings.Join(said, between)))
+			out = append(out, askedMessage(shown, strings.Join(said, between)))
 			said, shown = nil, nil
 		}
 	}
@@ -124,7 +124,7 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 		case model.ToolRole:
 			flush()
 			for _, r := range m.Results {
-				out = append(out, output(r))
+				out = append(out, callOutput(r))
 			}
 		}
 	}
@@ -132,13 +132,13 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 	return out
 }
 
-func output(r model.ToolResult) responses.ResponseInputItemUnionParam {
+func callOutput(r model.ToolResult) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
 		CallID: param.NewOpt(modelhttp.CallID(callPrefix, r.Call)),
-		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(result(r))}}}
+		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(resultText(r))}}}
 }
 
-func easy(role responses.EasyInputMessageRole, text, phase string) responses.ResponseInputItemUnionParam {
+func easyMessage(role responses.EasyInputMessageRole, text, phase string) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfMessage: &responses.EasyInputMessageParam{
 		Role: role, Content: responses.EasyInputMessageContentUnionParam{OfString: param.NewOpt(text)}, Phase: responses.EasyInputMessagePhase(phase)}}
 }
@@ -154,13 +154,13 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 				modelhttp.CallID(callPrefix, calls[0].ID), modelhttp.CallName(calls[0].Name)))
 			calls = calls[1:]
 		case s.Thought != nil:
-			out = append(out, s.Thought.item())
+			out = append(out, s.Thought.inputItem())
 		default:
 			if said {
 				text = text[len(between):]
 			}
 			if part := text[:s.Text]; !modelhttp.Blank(part) {
-				out = append(out, easy(responses.EasyInputMessageRoleAssistant, part, s.Phase))
+				out = append(out, easyMessage(responses.EasyInputMessageRoleAssistant, part, s.Phase))
 			}
 			text, said = text[s.Text:], true
 		}
@@ -168,7 +168,7 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 	return out
 }
 
-func (t thought) item() responses.ResponseInputItemUnionParam {
+func (t reasoningItem) inputItem() responses.ResponseInputItemUnionParam {
 	p := responses.ResponseReasoningItemParam{ID: t.ID, Summary: []responses.ResponseReasoningItemSummaryParam{}, EncryptedContent: param.NewOpt(t.Encrypted)}
 	for _, text := range t.Summary {
 		p.Summary = append(p.Summary, responses.ResponseReasoningItemSummaryParam{Text: text})

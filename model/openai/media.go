@@ -13,8 +13,8 @@ import (
 // finer one, which costs more.
 const imageDetail = "high"
 
-// media renders the media of a message as parts of a chat.
-func media(m model.Message) []sdk.ChatCompletionContentPartUnionParam {
+// mediaParts renders the media of a message as parts of a chat.
+func mediaParts(m model.Message) []sdk.ChatCompletionContentPartUnionParam {
 	var parts []sdk.ChatCompletionContentPartUnionParam
 	for _, d := range m.Media {
 		switch {
@@ -49,15 +49,15 @@ func mediaItems(m model.Message) responses.ResponseInputMessageContentListParam 
 	return parts
 }
 
-// asked renders a message of the user: its media, then its text.
-func asked(shown responses.ResponseInputMessageContentListParam, text string) responses.ResponseInputItemUnionParam {
+// askedMessage renders a message of the user: its media, then its text.
+func askedMessage(shown responses.ResponseInputMessageContentListParam, text string) responses.ResponseInputItemUnionParam {
 	if len(shown) == 0 {
-		return easy(responses.EasyInputMessageRoleUser, text, "")
+		return easyMessage(responses.EasyInputMessageRoleUser, text, "")
 	}
 	if text != "" {
 		shown = append(shown, responses.ResponseInputContentParamOfInputText(text))
 	}
-	item := easy(responses.EasyInputMessageRoleUser, "", "")
+	item := easyMessage(responses.EasyInputMessageRoleUser, "", "")
 	item.OfMessage.Content = responses.EasyInputMessageContentUnionParam{OfInputItemContentList: shown}
 	return item
 }

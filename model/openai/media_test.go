@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-func list(t *testing.T, text string) (want any) {
+func jsonList(t *testing.T, text string) (want any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &want); err != nil {
 		t.Fatal(err)
@@ -23,8 +23,8 @@ func list(t *testing.T, text string) (want any) {
 func TestMediaOnTheWire(t *testing.T) {
 	req := wiretest.Request()
 	req.System, req.Messages = "", wiretest.Shown()
-	_, body, _ := complete(t, openai.Config{APIKey: wiretest.Key}, req, dialect().Hello...)
-	if diff := cmp.Diff(list(t, `[{"role": "user", "content": [
+	_, body, _ := completeWith(t, openai.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
+	if diff := cmp.Diff(jsonList(t, `[{"role": "user", "content": [
 		{"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ==", "detail": "high"}},
 		{"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="}},
 		{"type": "text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "text", "text": "What is this?"}]},
@@ -36,8 +36,8 @@ func TestMediaOnTheWire(t *testing.T) {
 func TestMediaInResponses(t *testing.T) {
 	req := wiretest.Request()
 	req.Messages = wiretest.Shown()[:1]
-	_, body := respond(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
-	if diff := cmp.Diff(list(t, `[{"role": "user", "content": [
+	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	if diff := cmp.Diff(jsonList(t, `[{"role": "user", "content": [
 		{"type": "input_image", "image_url": "data:image/png;base64,YQ==", "detail": "high"},
 		{"type": "input_file", "filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="},
 		{"type": "input_text", "text": "[document c.csv]\n1,2\n[end of the document]"}, {"type": "input_text", "text": "What is this?"}]}]`), body["input"]); diff != "" {

@@ -16,8 +16,8 @@ import (
 // callPrefix begins the ids of calls on the wire.
 const callPrefix = "call_"
 
-// request renders a request for the wire.
-func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error) {
+// chatRequest renders a request for the wire.
+func (c *Client) chatRequest(req model.Request) (sdk.ChatCompletionNewParams, error) {
 	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return sdk.ChatCompletionNewParams{}, err
@@ -31,28 +31,28 @@ func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error)
 	} else {
 		p.MaxCompletionTokens = param.NewOpt(req.MaxOutput)
 	}
-	said := conversation(messages)
+	said := chatMessages(messages)
 	if len(said) == 0 {
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
-	if text := system(req); text != "" {
+	if text := systemText(req); text != "" {
 		p.Messages = append(p.Messages, sdk.SystemMessage(text))
 	}
 	p.Messages = append(p.Messages, said...)
 	for _, t := range req.Tools {
-		tool, err := function(t)
+		tool, err := functionParam(t)
 		if err != nil {
 			return p, err
 		}
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(tool))
 	}
-	p.ToolChoice = choice(req)
-	if s, ok := c.schema(req); ok {
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](s.json(""))}
+	p.ToolChoice = chatToolChoice(req)
+	if s, ok := c.answerSchema(req); ok {
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](s.withType(""))}
 	}
-	asked := effort(req.Model, req.Effort, len(req.Tools) > 0)
+	asked := requestEffort(req.Model, req.Effort, len(req.Tools) > 0)
 	p.ReasoningEffort = shared.ReasoningEffort(asked)
-	if req.Temperature != nil && tempered(req.Model, asked) {
+	if req.Temperature != nil && takesTemperature(req.Model, asked) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	if c.own {
@@ -61,8 +61,8 @@ func (c *Client) request(req model.Request) (sdk.ChatCompletionNewParams, error)
 	return p, nil
 }
 
-// choice renders the tool choice.
-func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
+// chatToolChoice renders the tool choice.
+func chatToolChoice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 	auto := func(v sdk.ChatCompletionToolChoiceOptionAuto) sdk.ChatCompletionToolChoiceOptionUnionParam {
 		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(v))}
 	}
@@ -77,15 +77,15 @@ func choice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 	return sdk.ChatCompletionToolChoiceOptionUnionParam{}
 }
 
-// system is one message: servers that speak this API take no second one, and
+// systemText is one message: servers that speak this API take no second one, and
 // those that cache do so by the longest prefix. What may change comes last.
-func system(req model.Request) string {
+func systemText(req model.Request) string {
 	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, modelhttp.Blank)
 	return strings.Join(parts, "\n\n")
 }
 
-// function renders a tool with its schema as it was written.
-func function(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
+// functionParam renders a tool with its schema as it was written.
+func functionParam(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
 	schema, err := modelhttp.Schema(t)
 	if err != nil {
 		return shared.FunctionDefinitionParam{}, err
@@ -102,8 +102,8 @@ func function(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
 	return param.Override[shared.FunctionDefinitionParam](json.RawMessage(data)), nil
 }
 
-// conversation renders messages; consecutive user messages become one.
-func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnion {
+// chatMessages renders messages; consecutive user messages become one.
+func chatMessages(messages []model.Message) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	var said []string // by the user, not yet in out
 	var shown []sdk.ChatCompletionContentPartUnionParam
@@ -122,19 +122,19 @@ func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 	for _, m := range messages {
 		switch m.Role {
 		case model.User:
-			shown = append(shown, media(m)...)
+			shown = append(shown, mediaParts(m)...)
 			if !modelhttp.Blank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
 			if !modelhttp.Blank(m.Text) || len(m.Calls) > 0 {
 				flush()
-				out = append(out, assistant(m))
+				out = append(out, assistantMessage(m))
 			}
 		case model.ToolRole:
 			flush()
 			for _, r := range m.Results {
-				out = append(out, sdk.ToolMessage(result(r), modelhttp.CallID(callPrefix, r.Call)))
+				out = append(out, sdk.ToolMessage(resultText(r), modelhttp.CallID(callPrefix, r.Call)))
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func conversation(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 	return out
 }
 
-func assistant(m model.Message) sdk.ChatCompletionMessageParamUnion {
+func assistantMessage(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
 	if !modelhttp.Blank(m.Text) {
 		a.Content.OfString = param.NewOpt(m.Text)
@@ -165,7 +165,7 @@ const (
 	nothingShown = "(no output)" // not every server of this API takes an empty result
 )
 
-func result(r model.ToolResult) string {
+func resultText(r model.ToolResult) string {
 	if modelhttp.Blank(r.Text) {
 		r.Text = nothingShown
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// respond makes one attempt by the Responses API. A reply is whole once the
+// completeResponse makes one attempt by the Responses API. A reply is whole once the
 // provider has reported that: a later failure is no error.
-func (c *Client) respond(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (c *Client) completeResponse(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	r := newListener(Provider+"/"+req.Model, emit)
-	params, err := c.params(req)
+	params, err := c.responseParams(req)
 	if err != nil {
-		return r.reply(), err
+		return r.partialReply(), err
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
@@ -32,31 +32,31 @@ func (c *Client) respond(ctx context.Context, req model.Request, emit func(model
 	err = c.sdk.Post(a.Context(), "responses", params, &res, option.WithHTTPClient(a),
 		option.WithHeader("Accept", "text/event-stream"), option.WithJSONSet("stream", true))
 	if err != nil {
-		return r.reply(), a.Failure(err)
+		return r.partialReply(), a.Failure(err)
 	}
 	defer res.Body.Close()
-	err = c.listen(a, res, r)
-	return r.reply(), a.End(r.stopped, err)
+	err = c.readEvents(a, res, r)
+	return r.partialReply(), a.End(r.stopped, err)
 }
 
-// listen feeds the events of a stream to r, up to its end or the first error.
-func (c *Client) listen(a *modelhttp.Attempt, res *http.Response, r *listener) error {
+// readEvents feeds the events of a stream to r, up to its end or the first error.
+func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *responseListener) error {
 	events := ssestream.NewDecoder(res)
 	for !r.stopped && events.Next() {
 		data := events.Event().Data
 		if bytes.HasPrefix(data, []byte("[DONE]")) {
 			break
 		}
-		var e event
+		var e responseEvent
 		if err := json.Unmarshal(data, &e); err != nil {
 			return a.Failure(err)
 		}
-		if failure := e.failure(data); failure != nil {
-			r.count(e.Response)
+		if failure := e.errorResponse(data); failure != nil {
+			r.countUsage(e.Response)
 			return modelhttp.Classify(0, nil, failure, c.cfg.APIKey)
 		}
-		r.take(e)
-		a.Grew(r.size())
+		r.takeEvent(e)
+		a.Grew(r.keptSize())
 	}
 	if r.stopped {
 		return nil
@@ -65,14 +65,14 @@ func (c *Client) listen(a *modelhttp.Attempt, res *http.Response, r *listener) e
 		return a.Failure(err)
 	}
 	if a.Done() && len(r.items) > 0 {
-		r.end("")
+		r.endReply("")
 	}
 	return nil
 }
 
-// params renders a request for the wire. Nothing of it is kept by OpenAI: what
+// responseParams renders a request for the wire. Nothing of it is kept by OpenAI: what
 // a model thought goes back to it encrypted, in the transcript.
-func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) {
+func (c *Client) responseParams(req model.Request) (responses.ResponseNewParams, error) {
 	messages, err := modelhttp.WithMedia(req)
 	if err != nil {
 		return responses.ResponseNewParams{}, err
@@ -83,37 +83,37 @@ func (c *Client) params(req model.Request) (responses.ResponseNewParams, error) 
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
 	p.Input.OfInputItemList = items
-	if text := system(req); text != "" {
+	if text := systemText(req); text != "" {
 		p.Instructions = param.NewOpt(text)
 	}
 	for _, t := range req.Tools {
-		tool, err := declaration(t)
+		tool, err := toolDeclaration(t)
 		if err != nil {
 			return p, err
 		}
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
 	p.ToolChoice = toolChoice(req)
-	if req.Temperature != nil && tempered(req.Model, req.Effort) {
+	if req.Temperature != nil && takesTemperature(req.Model, req.Effort) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
-	if reasons(req.Model) {
+	if mayReason(req.Model) {
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 		p.Reasoning.Effort = shared.ReasoningEffort(req.Effort)
 	}
 	if c.own {
 		p.ServiceTier = responses.ResponseNewParamsServiceTierDefault
 	}
-	if s, ok := c.schema(req); ok {
-		f := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](s.json("json_schema"))
+	if s, ok := c.answerSchema(req); ok {
+		f := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](s.withType("json_schema"))
 		p.Text.Format.OfJSONSchema = &f
 	}
 	return p, nil
 }
 
-// declaration renders a tool with its schema as it was written. This API would
+// toolDeclaration renders a tool with its schema as it was written. This API would
 // else make every parameter required.
-func declaration(t model.ToolSpec) (responses.FunctionToolParam, error) {
+func toolDeclaration(t model.ToolSpec) (responses.FunctionToolParam, error) {
 	schema, err := modelhttp.Schema(t)
 	if err != nil {
 		return responses.FunctionToolParam{}, err

@@ -20,45 +20,45 @@ import (
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// ev renders one event of the Responses API.
-func ev(kind, fields string) string {
+// responseEventText renders one event of the Responses API.
+func responseEventText(kind, fields string) string {
 	if fields != "" {
 		fields = "," + fields
 	}
 	return fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":1%s}\n\n", kind, kind, fields)
 }
 
-// state renders an event about the whole: its status, and more fields or "".
-func state(kind, more string) string {
-	return ev("response."+kind, fmt.Sprintf(`"response":{"id":"resp_1","object":"response","model":"m-1-served","status":%q,"output":[]%s}`, kind, more))
+// stateEvent renders an event about the whole: its status, and more fields or "".
+func stateEvent(kind, more string) string {
+	return responseEventText("response."+kind, fmt.Sprintf(`"response":{"id":"resp_1","object":"response","model":"m-1-served","status":%q,"output":[]%s}`, kind, more))
 }
 
-func added(index int, item string) string {
-	return ev("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
+func addedEvent(index int, item string) string {
+	return responseEventText("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
 }
 
 func itemDone(index int, item string) string {
-	return ev("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
+	return responseEventText("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
 }
 
-func said(index int, text string) string {
-	return ev("response.output_text.delta", fmt.Sprintf(`"item_id":"msg_%d","output_index":%d,"content_index":0,"delta":%q,"logprobs":[]`, index, index, text))
+func textEvent(index int, text string) string {
+	return responseEventText("response.output_text.delta", fmt.Sprintf(`"item_id":"msg_%d","output_index":%d,"content_index":0,"delta":%q,"logprobs":[]`, index, index, text))
 }
 
-func args(index int, text string) string {
-	return ev("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":%q`, index, index, text))
+func argsEvent(index int, text string) string {
+	return responseEventText("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":%q`, index, index, text))
 }
 
-// spoken is a message item, called a function call, and reasoned a thought.
-func spoken(text, phase string) string {
+// messageItem is a message item, called a function call, and reasoned a thought.
+func messageItem(text, phase string) string {
 	return fmt.Sprintf(`{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":%q,"content":[{"type":"output_text","text":%q,"annotations":[]}]}`, phase, text)
 }
 
-func called(name, args, status string) string {
+func callItem(name, args, status string) string {
 	return fmt.Sprintf(`{"id":"fc_1","type":"function_call","status":%q,"call_id":"call_x","name":%q,"arguments":%q}`, status, name, args)
 }
 
-func reasoned(id, encrypted, summary string) string {
+func thoughtItem(id, encrypted, summary string) string {
 	return fmt.Sprintf(`{"id":%q,"type":"reasoning","summary":[{"type":"summary_text","text":%q}],"encrypted_content":%q,"status":"completed"}`, id, summary, encrypted)
 }
 
@@ -68,37 +68,37 @@ const (
 )
 
 func responsesDialect() wiretest.Dialect {
-	head := []string{state("created", `,"usage":null,"error":null`), state("in_progress", "")}
-	hello := append(head[:2:2], added(0, emptyMessage), said(0, "Hello, "), ": keep-alive\n\n", said(0, "wörld"), itemDone(0, spoken("Hello, wörld", "")))
-	open := append(head[:2:2], added(0, emptyMessage), said(0, "I look."), itemDone(0, spoken("I look.", "")),
-		added(1, called("read_file", "", "in_progress")), args(1, `{"pa`))
-	calls := append(open[:len(open):len(open)], added(2, called("grep", "", "in_progress")), args(2, `{"pattern":"x y"`), args(1, `th":"a.go"}`), args(2, `,"glob":"*.go"}`))
+	head := []string{stateEvent("created", `,"usage":null,"error":null`), stateEvent("in_progress", "")}
+	hello := append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "Hello, "), ": keep-alive\n\n", textEvent(0, "wörld"), itemDone(0, messageItem("Hello, wörld", "")))
+	open := append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "I look."), itemDone(0, messageItem("I look.", "")),
+		addedEvent(1, callItem("read_file", "", "in_progress")), argsEvent(1, `{"pa`))
+	calls := append(open[:len(open):len(open)], addedEvent(2, callItem("grep", "", "in_progress")), argsEvent(2, `{"pattern":"x y"`), argsEvent(1, `th":"a.go"}`), argsEvent(2, `,"glob":"*.go"}`))
 	return wiretest.Dialect{
 		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
 			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t, API: openai.APIResponses})
 		},
-		Hello:      append(hello[:len(hello):len(hello)], state("completed", counts)),
+		Hello:      append(hello[:len(hello):len(hello)], stateEvent("completed", counts)),
 		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3, Reasoning: 4},
-		NoUsage:    append(hello[:len(hello):len(hello)], state("completed", "")),
-		Calls: append(calls[:len(calls):len(calls)], itemDone(1, called("read_file", `{"path":"a.go"}`, "completed")),
-			itemDone(2, called("grep", `{"pattern":"x y","glob":"*.go"}`, "completed")), state("completed", counts)),
+		NoUsage:    append(hello[:len(hello):len(hello)], stateEvent("completed", "")),
+		Calls: append(calls[:len(calls):len(calls)], itemDone(1, callItem("read_file", `{"path":"a.go"}`, "completed")),
+			itemDone(2, callItem("grep", `{"pattern":"x y","glob":"*.go"}`, "completed")), stateEvent("completed", counts)),
 		NoMarks: calls,
-		Limit: append(open[:len(open):len(open)], args(1, `th":"a`), itemDone(1, called("read_file", `{"path":"a`, "incomplete")),
-			state("incomplete", `,"incomplete_details":{"reason":"max_output_tokens"}`+counts)),
-		Refusal: append(head[:2:2], added(0, emptyMessage), ev("response.refusal.delta", `"output_index":0,"content_index":0,"delta":"No."`),
-			itemDone(0, `{"id":"m","type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`), state("completed", counts)),
-		Overload: append(head[:2:2], added(0, emptyMessage), said(0, "Hello, "),
-			state("failed", `,"error":{"code":"server_error","message":"busy"},"usage":null`)),
-		ErrorBody: dialect().ErrorBody,
+		Limit: append(open[:len(open):len(open)], argsEvent(1, `th":"a`), itemDone(1, callItem("read_file", `{"path":"a`, "incomplete")),
+			stateEvent("incomplete", `,"incomplete_details":{"reason":"max_output_tokens"}`+counts)),
+		Refusal: append(head[:2:2], addedEvent(0, emptyMessage), responseEventText("response.refusal.delta", `"output_index":0,"content_index":0,"delta":"No."`),
+			itemDone(0, `{"id":"m","type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`), stateEvent("completed", counts)),
+		Overload: append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "Hello, "),
+			stateEvent("failed", `,"error":{"code":"server_error","message":"busy"},"usage":null`)),
+		ErrorBody: wireDialect().ErrorBody,
 		ErrorEvent: func(kind, message string) string {
-			return ev("error", fmt.Sprintf(`"code":%q,"message":%q,"param":null`, kind, message))
+			return responseEventText("error", fmt.Sprintf(`"code":%q,"message":%q,"param":null`, kind, message))
 		},
 		Judge: func(body []byte) error {
 			issuer := func(string) string { return "m-1" }
 			return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), conformance.Responses(body, issuer))
 		},
-		TooLong:    dialect().TooLong,
-		BadRequest: dialect().BadRequest,
+		TooLong:    wireDialect().TooLong,
+		BadRequest: wireDialect().BadRequest,
 	}
 }
 
@@ -108,12 +108,12 @@ func TestResponsesConformance(t *testing.T) {
 	wiretest.Run(t, responsesDialect())
 }
 
-// respond sends a request by the Responses API to a server that answers with
+// respondWith sends a request by the Responses API to a server that answers with
 // events, and returns what the server was sent.
-func respond(t *testing.T, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any) {
+func respondWith(t *testing.T, cfg openai.Config, req model.Request, events ...string) (model.Reply, map[string]any) {
 	t.Helper()
 	cfg.API = openai.APIResponses
-	reply, body, header := ask(t, "/v1/responses", cfg, req, events...)
+	reply, body, header := askPath(t, "/v1/responses", cfg, req, events...)
 	if cfg.APIKey != "" && header.Get("Authorization") != "Bearer "+cfg.APIKey {
 		t.Errorf("headers %v", header)
 	}
@@ -125,7 +125,7 @@ func respond(t *testing.T, cfg openai.Config, req model.Request, events ...strin
 	return reply, body
 }
 
-func object(t *testing.T, text string) map[string]any {
+func jsonObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -136,14 +136,14 @@ func object(t *testing.T, text string) map[string]any {
 
 func TestResponsesRequestOnTheWire(t *testing.T) {
 	req := wiretest.Request()
-	req.Messages, req.NoTools, req.Effort, req.Dynamic = conversation(), true, "low", "Today is Monday."
+	req.Messages, req.NoTools, req.Effort, req.Dynamic = fullConversation(), true, "low", "Today is Monday."
 	zero := 0.0
 	req.Temperature = &zero
 	t.Setenv("OPENAI_API_KEY", "from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Env: from-the-environment")
-	_, body := respond(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
-	want := object(t, `{
+	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	want := jsonObject(t, `{
 		"model": "m-1", "max_output_tokens": 1000, "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
 		"temperature": 0, "reasoning": {"effort": "low"}, "tool_choice": "none", "instructions": "Be brief.\n\nToday is Monday.",
 		"tools": [{"type": "function", "name": "read_file", "description": "Reads a file.", "strict": false,
@@ -167,8 +167,8 @@ func TestResponsesRequestOnTheWire(t *testing.T) {
 func TestSmallestResponsesRequest(t *testing.T) {
 	for _, name := range []string{"gpt-4.1", "ft:gpt-4o:acme::1"} {
 		req := model.Request{Model: name, MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-		_, body := respond(t, openai.Config{}, req, responsesDialect().Hello...)
-		want := object(t, `{"max_output_tokens": 5, "stream": true, "store": false, "input": [{"role": "user", "content": "a"}]}`)
+		_, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...)
+		want := jsonObject(t, `{"max_output_tokens": 5, "stream": true, "store": false, "input": [{"role": "user", "content": "a"}]}`)
 		want["model"] = name
 		if diff := cmp.Diff(want, body); diff != "" {
 			t.Error(diff)
@@ -187,11 +187,11 @@ func TestToolsCanBeForcedInResponses(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		if _, body := respond(t, openai.Config{}, req, responsesDialect().Hello...); cmp.Diff(c.want, body["tool_choice"]) != "" {
+		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); cmp.Diff(c.want, body["tool_choice"]) != "" {
 			t.Errorf("%+v: %v", c, body["tool_choice"])
 		}
 		req.Tools = nil
-		if _, body := respond(t, openai.Config{}, req, responsesDialect().Hello...); body["tool_choice"] != nil || body["tools"] != nil {
+		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); body["tool_choice"] != nil || body["tools"] != nil {
 			t.Errorf("without tools: %v", body)
 		}
 	}
@@ -203,14 +203,14 @@ func TestToolsCanBeForcedInResponses(t *testing.T) {
 //
 //behaviour:shows A16
 func TestReasoningItemsGoBackVerbatim(t *testing.T) {
-	events := []string{state("created", ""),
-		itemDone(0, reasoned("rs_1", "gAAA<&>+/==", "I think")), added(1, emptyMessage), said(1, "First."), itemDone(1, spoken("First.", "commentary")),
-		ev("response.reasoning_summary_text.delta", `"output_index":2,"delta":"hm"`), itemDone(2, reasoned("rs_2", "gBBB", "")),
-		itemDone(3, called("read_file", `{"path":"a.go"}`, "completed")), itemDone(4, spoken("Then.", "final_answer")),
-		itemDone(5, reasoned("rs_3", "leads to nothing", "")), itemDone(6, `{"id":"rs_4","type":"reasoning","summary":[]}`), state("completed", counts)}
+	events := []string{stateEvent("created", ""),
+		itemDone(0, thoughtItem("rs_1", "gAAA<&>+/==", "I think")), addedEvent(1, emptyMessage), textEvent(1, "First."), itemDone(1, messageItem("First.", "commentary")),
+		responseEventText("response.reasoning_summary_text.delta", `"output_index":2,"delta":"hm"`), itemDone(2, thoughtItem("rs_2", "gBBB", "")),
+		itemDone(3, callItem("read_file", `{"path":"a.go"}`, "completed")), itemDone(4, messageItem("Then.", "final_answer")),
+		itemDone(5, thoughtItem("rs_3", "leads to nothing", "")), itemDone(6, `{"id":"rs_4","type":"reasoning","summary":[]}`), stateEvent("completed", counts)}
 	req := wiretest.Request()
 	req.Model = "gpt-6-sol"
-	got, _ := respond(t, openai.Config{}, req, events...)
+	got, _ := respondWith(t, openai.Config{}, req, events...)
 	if got.Message.Text != "First.\n\nThen." || len(got.Message.Calls) != 1 || got.Stop != model.StopTools {
 		t.Fatalf("%+v", got)
 	}
@@ -219,10 +219,10 @@ func TestReasoningItemsGoBackVerbatim(t *testing.T) {
 	back := func(name string, m model.Message) []any {
 		again := req
 		again.Model, again.Messages = name, append(req.Messages[:1:1], m, result)
-		_, body := respond(t, openai.Config{}, again, responsesDialect().Hello...)
+		_, body := respondWith(t, openai.Config{}, again, responsesDialect().Hello...)
 		return body["input"].([]any)
 	}
-	list := func(text string) []any { return object(t, `{"l":`+text+`}`)["l"].([]any) }
+	list := func(text string) []any { return jsonObject(t, `{"l":`+text+`}`)["l"].([]any) }
 	call := `{"type": "function_call", "call_id": "call_1_0", "name": "read_file", "arguments": "{\"path\":\"a.go\"}"}`
 	output := `{"type": "function_call_output", "call_id": "call_1_0", "output": "package a"}`
 	want := list(`[{"role": "user", "content": "Hello?"},
@@ -245,7 +245,7 @@ func TestReasoningItemsGoBackVerbatim(t *testing.T) {
 	}
 	again := req
 	again.Messages = append(req.Messages[:1:1], got.Message, result)
-	if _, body, _ := complete(t, openai.Config{}, again, dialect().Hello...); strings.Contains(fmt.Sprint(body), "gAAA") {
+	if _, body, _ := completeWith(t, openai.Config{}, again, wireDialect().Hello...); strings.Contains(fmt.Sprint(body), "gAAA") {
 		t.Errorf("in Chat Completions: %v", body)
 	}
 }
@@ -259,19 +259,19 @@ func TestServersOfResponses(t *testing.T) {
 		calls  []model.ToolCall
 		stop   model.Stop
 	}{
-		"only whole items":        {[]string{itemDone(0, spoken("hi", "")), itemDone(1, called("a", `{"x":1}`, "completed")), state("completed", "")}, "hi", []model.ToolCall{a}, model.StopTools},
-		"only the end":            {[]string{state("completed", `,"output":[`+spoken("hi", "")+`,`+called("b", "", "completed")+`]`)}, "hi", []model.ToolCall{b}, model.StopTools},
-		"no item was begun":       {[]string{said(0, "h"), said(0, "i"), state("completed", "")}, "hi", nil, model.StopEnd},
-		"all at index 0":          {[]string{added(0, called("a", "", "")), args(0, `{"x":1}`), itemDone(0, called("a", `{"x":1}`, "")), added(0, called("b", "", "")), args(0, `{}`), itemDone(0, called("b", `{}`, "")), state("completed", "")}, "", []model.ToolCall{a, b}, model.StopTools},
-		"begun twice":             {[]string{added(0, called("a", "", "")), added(0, called("a", "", "")), args(0, `{"x":1}`), state("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
-		"only the last line":      {[]string{said(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
-		"events of no use":        {[]string{ev("response.queued", ""), ev("response.content_part.added", `"part":{}`), ev("keepalive", ""), ev("response.new", `"delta":{"a":1},"item":{"type":"other"}`), said(0, "hi"), state("completed", "")}, "hi", nil, model.StopEnd},
-		"arguments are an object": {[]string{itemDone(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), state("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
-		"filtered":                {[]string{said(0, "hi"), state("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
-		"cut, nobody says why":    {[]string{said(0, "hi"), ev("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
-		"cut for another reason":  {[]string{said(0, "hi"), state("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
+		"only whole items":        {[]string{itemDone(0, messageItem("hi", "")), itemDone(1, callItem("a", `{"x":1}`, "completed")), stateEvent("completed", "")}, "hi", []model.ToolCall{a}, model.StopTools},
+		"only the end":            {[]string{stateEvent("completed", `,"output":[`+messageItem("hi", "")+`,`+callItem("b", "", "completed")+`]`)}, "hi", []model.ToolCall{b}, model.StopTools},
+		"no item was begun":       {[]string{textEvent(0, "h"), textEvent(0, "i"), stateEvent("completed", "")}, "hi", nil, model.StopEnd},
+		"all at index 0":          {[]string{addedEvent(0, callItem("a", "", "")), argsEvent(0, `{"x":1}`), itemDone(0, callItem("a", `{"x":1}`, "")), addedEvent(0, callItem("b", "", "")), argsEvent(0, `{}`), itemDone(0, callItem("b", `{}`, "")), stateEvent("completed", "")}, "", []model.ToolCall{a, b}, model.StopTools},
+		"begun twice":             {[]string{addedEvent(0, callItem("a", "", "")), addedEvent(0, callItem("a", "", "")), argsEvent(0, `{"x":1}`), stateEvent("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
+		"only the last line":      {[]string{textEvent(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
+		"events of no use":        {[]string{responseEventText("response.queued", ""), responseEventText("response.content_part.added", `"part":{}`), responseEventText("keepalive", ""), responseEventText("response.new", `"delta":{"a":1},"item":{"type":"other"}`), textEvent(0, "hi"), stateEvent("completed", "")}, "hi", nil, model.StopEnd},
+		"arguments are an object": {[]string{itemDone(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), stateEvent("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
+		"filtered":                {[]string{textEvent(0, "hi"), stateEvent("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
+		"cut, nobody says why":    {[]string{textEvent(0, "hi"), responseEventText("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
+		"cut for another reason":  {[]string{textEvent(0, "hi"), stateEvent("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
 	} {
-		got, _ := respond(t, openai.Config{}, wiretest.Request(), c.events...)
+		got, _ := respondWith(t, openai.Config{}, wiretest.Request(), c.events...)
 		if diff := cmp.Diff(c.calls, got.Message.Calls); diff != "" || got.Message.Text != c.text || got.Stop != c.stop {
 			t.Errorf("%s: %+v %s", name, got, diff)
 		}
@@ -285,14 +285,14 @@ func TestErrorsInAResponse(t *testing.T) {
 		want  model.ErrorClass
 		usage bool
 	}{
-		"failed":        {state("failed", `,"error":{"code":"rate_limit_exceeded","message":"slow down"}`), model.RateLimit, false},
-		"counted":       {state("failed", `,"error":{"code":"server_error","message":"oops"}`+counts), model.Overload, true},
-		"against rules": {state("failed", `,"error":{"code":"invalid_prompt","message":"no"}`), model.Refused, false},
-		"no error":      {state("failed", ""), model.UnknownClass, false},
-		"flat":          {ev("error", `"code":"server_error","message":"oops","param":null`), model.Overload, false},
-		"nested":        {ev("error", `"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), model.TooLong, false},
+		"failed":        {stateEvent("failed", `,"error":{"code":"rate_limit_exceeded","message":"slow down"}`), model.RateLimit, false},
+		"counted":       {stateEvent("failed", `,"error":{"code":"server_error","message":"oops"}`+counts), model.Overload, true},
+		"against rules": {stateEvent("failed", `,"error":{"code":"invalid_prompt","message":"no"}`), model.Refused, false},
+		"no error":      {stateEvent("failed", ""), model.UnknownClass, false},
+		"flat":          {responseEventText("error", `"code":"server_error","message":"oops","param":null`), model.Overload, false},
+		"nested":        {responseEventText("error", `"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), model.TooLong, false},
 	} {
-		s := httptest.NewServer(wiretest.Stream([]string{state("created", ""), said(0, "a"), c.event}))
+		s := httptest.NewServer(wiretest.Stream([]string{stateEvent("created", ""), textEvent(0, "a"), c.event}))
 		client, err := openai.New(openai.Config{BaseURL: s.URL, API: openai.APIResponses})
 		if err != nil {
 			t.Fatal(err)
@@ -356,15 +356,15 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 		cfg := openai.Config{Structured: c.structured}
 		var inChat, inResponses any
 		if c.sent {
-			s := object(t, c.schema)
+			s := jsonObject(t, c.schema)
 			inChat = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer", "schema": s, "strict": c.strict}}
 			inResponses = map[string]any{"format": map[string]any{"type": "json_schema", "name": "answer", "schema": s, "strict": c.strict}}
 		}
-		_, body, _ := complete(t, cfg, req, dialect().Hello...)
+		_, body, _ := completeWith(t, cfg, req, wireDialect().Hello...)
 		if diff := cmp.Diff(inChat, body["response_format"]); diff != "" {
 			t.Errorf("chat, %+v: %s", c, diff)
 		}
-		if _, body = respond(t, cfg, req, responsesDialect().Hello...); cmp.Diff(inResponses, body["text"]) != "" {
+		if _, body = respondWith(t, cfg, req, responsesDialect().Hello...); cmp.Diff(inResponses, body["text"]) != "" {
 			t.Errorf("responses, %+v: %v", c, body["text"])
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // schemaName is the name of an answer's schema in requests.
 const schemaName = "answer"
 
-// format is the schema of an answer as it is sent.
-type format struct {
+// answerFormat is the schema of an answer as it is sent.
+type answerFormat struct {
 	Type   string          `json:"type,omitempty"`
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 	Strict bool            `json:"strict"`
 }
 
-// json returns the format with its type, or without one where the request has the type in another field.
-func (f format) json(kind string) json.RawMessage {
+// withType returns the format with its type, or without one where the request has the type in another field.
+func (f answerFormat) withType(kind string) json.RawMessage {
 	f.Type = kind
 	data, err := json.Marshal(f)
 	if err != nil {
@@ -28,19 +28,19 @@ func (f format) json(kind string) json.RawMessage {
 	return data
 }
 
-// schema returns the format to send for the schema of a request. OpenAI enforces a schema
+// answerSchema returns the format to send for the schema of a request. OpenAI enforces a schema
 // of the subset that it supports; any other schema is only a hint to the model.
-func (c *Client) schema(req model.Request) (format, bool) {
+func (c *Client) answerSchema(req model.Request) (answerFormat, bool) {
 	callable := len(req.Tools) > 0 && !req.NoTools
 	if !modelhttp.IsObject(req.Schema) || modelhttp.Choice(req) != "" || c.cfg.Structured == StructuredNever || c.cfg.Structured == StructuredAlone && callable {
-		return format{}, false
+		return answerFormat{}, false
 	}
 	var root struct{ Type any }
 	if json.Unmarshal([]byte(req.Schema), &root) != nil || root.Type != "object" {
-		return format{}, false // OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
+		return answerFormat{}, false // OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
 	}
 	if s, ok := modelhttp.Constrained(req.Schema, true); ok {
-		return format{Name: schemaName, Schema: s, Strict: true}, true
+		return answerFormat{Name: schemaName, Schema: s, Strict: true}, true
 	}
-	return format{Name: schemaName, Schema: json.RawMessage(req.Schema)}, true
+	return answerFormat{Name: schemaName, Schema: json.RawMessage(req.Schema)}, true
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// reader puts one reply together from the chunks of a stream.
-type reader struct {
+// chunkReader puts one reply together from the chunks of a stream.
+type chunkReader struct {
 	emit func(model.Delta)
 	said int // deltas
 
@@ -26,50 +26,50 @@ type reader struct {
 	stopped bool // the provider reported that the reply is whole
 }
 
-func newReader(emit func(model.Delta)) *reader {
+func newReader(emit func(model.Delta)) *chunkReader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	r := &reader{}
+	r := &chunkReader{}
 	r.emit = func(d model.Delta) { r.said++; emit(d) }
 	return r
 }
 
-// size grows with the part of the reply that is kept.
-func (r *reader) size() int { return r.said + r.calls.Size() }
+// keptSize grows with the part of the reply that is kept.
+func (r *chunkReader) keptSize() int { return r.said + r.calls.Size() }
 
-func (r *reader) take(c sdk.ChatCompletionChunk) {
+func (r *chunkReader) takeChunk(c sdk.ChatCompletionChunk) {
 	if c.Model != "" {
-		r.served = clean(c.Model)
+		r.served = validText(c.Model)
 	}
 	if u := c.Usage; u.JSON.PromptTokens.Valid() && u.JSON.CompletionTokens.Valid() {
-		r.usage, r.known = counts(u), true
+		r.usage, r.known = chatUsage(u), true
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue // one was asked for
 		}
 		r.began = true
-		r.delta(choice.Delta)
+		r.takeDelta(choice.Delta)
 		if choice.FinishReason != "" {
 			r.reason = choice.FinishReason
-			r.end()
+			r.endContent()
 		}
 	}
 }
 
-func (r *reader) delta(d sdk.ChatCompletionChunkChoiceDelta) {
+func (r *chunkReader) takeDelta(d sdk.ChatCompletionChunkChoiceDelta) {
 	for _, field := range []string{"reasoning_content", "reasoning"} {
 		var text string
 		if f, ok := d.JSON.ExtraFields[field]; ok && json.Unmarshal([]byte(f.Raw()), &text) == nil && text != "" {
-			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: clean(text)})
+			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: validText(text)})
 			break
 		}
 	}
 	if d.Refusal != "" {
 		r.refused = true
 	}
-	if text := clean(d.Content + d.Refusal); text != "" {
+	if text := validText(d.Content + d.Refusal); text != "" {
 		r.text.WriteString(text)
 		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
 	}
@@ -78,29 +78,29 @@ func (r *reader) delta(d sdk.ChatCompletionChunkChoiceDelta) {
 	}
 }
 
-// end notes that nothing of the content is missing.
-func (r *reader) end() {
+// endContent notes that nothing of the content is missing.
+func (r *chunkReader) endContent() {
 	r.stopped = true
 	r.calls.EndAll()
 }
 
-func counts(u sdk.CompletionUsage) model.Usage {
-	return split(u.PromptTokens, u.CompletionTokens, u.TotalTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
+func chatUsage(u sdk.CompletionUsage) model.Usage {
+	return splitUsage(u.PromptTokens, u.CompletionTokens, u.TotalTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
 		u.CompletionTokensDetails.ReasoningTokens)
 }
 
-// split converts the counts of either API to usage. OpenAI reports the prompt as one sum,
+// splitUsage converts the counts of either API to usage. OpenAI reports the prompt as one sum,
 // and the reasoning within the output. Compatible servers leave the reasoning out
 // of the output, but bill it: then only the total includes it.
-func split(prompt, output, total, read, written, thought int64) model.Usage {
+func splitUsage(prompt, output, total, read, written, thought int64) model.Usage {
 	read = min(max(read, 0), prompt)
 	written = min(max(written, 0), prompt-read)
 	output = max(output, total-prompt)
 	return model.Usage{Input: prompt - read - written, Output: output, CacheRead: read, CacheCreation: written, Reasoning: min(max(thought, 0), max(output, 0))}
 }
 
-// reply returns the part of the reply that has arrived so far.
-func (r *reader) reply() model.Reply {
+// partialReply returns the part of the reply that has arrived so far.
+func (r *chunkReader) partialReply() model.Reply {
 	stop := mapStop(r.reason)
 	if r.refused && stop == model.StopEnd {
 		stop = model.StopRefusal
@@ -126,4 +126,4 @@ func mapStop(reason string) model.Stop {
 	return model.StopUnknown
 }
 
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -60,10 +60,10 @@ func TestTemperatureIsForThoseWhoTakeIt(t *testing.T) {
 		if !c.tools {
 			req.Tools = nil
 		}
-		if _, body, _ := complete(t, openai.Config{}, req, dialect().Hello...); (body["temperature"] != nil) != c.chat {
+		if _, body, _ := completeWith(t, openai.Config{}, req, wireDialect().Hello...); (body["temperature"] != nil) != c.chat {
 			t.Errorf("%+v, chat: %v", c, body["temperature"])
 		}
-		if _, body := respond(t, openai.Config{}, req, responsesDialect().Hello...); (body["temperature"] != nil) != c.inResponses {
+		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); (body["temperature"] != nil) != c.inResponses {
 			t.Errorf("%+v, responses: %v", c, body["temperature"])
 		}
 	}

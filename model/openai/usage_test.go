@@ -23,11 +23,11 @@ func TestThoughtsBesideTheOutputAreBilled(t *testing.T) {
 		"less than the sum": {10, 5, 0, 3, model.Usage{Input: 10, Output: 5}},
 	} {
 		chat := fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"completion_tokens_details":{"reasoning_tokens":%d}}}`+"\n\n", c.in, c.out, c.total, c.thought)
-		if got, _, _ := complete(t, openai.Config{}, wiretest.Request(), text("a"), chunk("{}", "stop"), chat, done); got.Usage != c.want || !got.UsageKnown {
+		if got, _, _ := completeWith(t, openai.Config{}, wiretest.Request(), textChunk("a"), chunkEvent("{}", "stop"), chat, done); got.Usage != c.want || !got.UsageKnown {
 			t.Errorf("%s, chat: %+v, want %+v", name, got.Usage, c.want)
 		}
 		whole := fmt.Sprintf(`data: {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d}}}}`+"\n\n", c.in, c.out, c.total, c.thought)
-		if got, _ := respond(t, openai.Config{}, wiretest.Request(), whole); got.Usage != c.want || !got.UsageKnown {
+		if got, _ := respondWith(t, openai.Config{}, wiretest.Request(), whole); got.Usage != c.want || !got.UsageKnown {
 			t.Errorf("%s, responses: %+v, want %+v", name, got.Usage, c.want)
 		}
 	}

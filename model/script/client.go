@@ -25,10 +25,10 @@ const systemPrefix = "agent:"
 // "" the first line of the system prompt of each request names the agent,
 // so one client can serve all agents of a node.
 func (s *Script) Client(agent string) model.Client {
-	return &client{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
+	return &scriptClient{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
 }
 
-type client struct {
+type scriptClient struct {
 	script *Script
 	agent  string
 
@@ -38,43 +38,43 @@ type client struct {
 }
 
 // Complete plays the reply that the request stands at.
-func (c *client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (c *scriptClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	agent := c.name(req)
-	n := c.place(agent, req.Messages)
-	r := c.script.at(agent, n)
+	agent := c.agentName(req)
+	n := c.countReplies(agent, req.Messages)
+	r := c.script.replyAt(agent, n)
 	p := newPlay(r, req, agent, n)
 	if req.NoTools {
-		p.closing(c.script.Closing)
+		p.obeyNoTools(c.script.Closing)
 	}
-	fail := c.failure(r, agent, n, req)
+	fail := c.scriptedError(r, agent, n, req)
 	switch {
 	case fail != nil && !r.Cut:
 		p.text, p.reasoning, p.calls = "", "", nil
 	case r.Cut && (fail != nil || r.Error == nil):
-		p.cut()
+		p.cutStream()
 		if fail == nil && r.Stop != model.StopMaxOutput {
 			fail = &model.Error{Class: model.Network, Message: "the stream was cut"}
 		}
 	}
 	if r.Usage == nil {
-		p.bound(req.MaxOutput)
+		p.boundOutput(req.MaxOutput)
 	}
-	reply, err := p.stream(ctx, emit)
+	reply, err := p.streamReply(ctx, emit)
 	if err != nil {
 		return reply, err
 	}
 	if fail != nil {
 		return reply, fail
 	}
-	p.account(&reply, req)
+	p.fillUsage(&reply, req)
 	return reply, nil
 }
 
-// at is reply n of an agent.
-func (s *Script) at(agent string, n int) Reply {
+// replyAt is reply n of an agent.
+func (s *Script) replyAt(agent string, n int) Reply {
 	list, ok := s.Agents[agent]
 	if !ok {
 		list = s.Default
@@ -88,7 +88,7 @@ func (s *Script) at(agent string, n int) Reply {
 	return Reply{Text: EndText}
 }
 
-func (c *client) name(req model.Request) string {
+func (c *scriptClient) agentName(req model.Request) string {
 	if c.agent != "" {
 		return c.agent
 	}
@@ -99,9 +99,9 @@ func (c *client) name(req model.Request) string {
 	return ""
 }
 
-// place counts the assistant messages that stand in a request, or the requests
+// countReplies counts the assistant messages that stand in a request, or the requests
 // themselves.
-func (c *client) place(agent string, messages []model.Message) int {
+func (c *scriptClient) countReplies(agent string, messages []model.Message) int {
 	n := 0
 	if c.script.InOrder {
 		c.mu.Lock()
@@ -118,13 +118,13 @@ func (c *client) place(agent string, messages []model.Message) int {
 	return n
 }
 
-// failure is the error this attempt ends with, or nil.
-func (c *client) failure(r Reply, agent string, n int, req model.Request) *model.Error {
+// scriptedError is the error this attempt ends with, or nil.
+func (c *scriptClient) scriptedError(r Reply, agent string, n int, req model.Request) *model.Error {
 	if r.Error == nil {
 		return nil
 	}
 	if r.Error.Times > 0 {
-		key := fingerprint(agent, n, req)
+		key := attemptHash(agent, n, req)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.failed[key] >= r.Error.Times {
@@ -144,8 +144,8 @@ func (c *client) failure(r Reply, agent string, n int, req model.Request) *model
 		Unbilled: e.Unbilled, Message: message}
 }
 
-// fingerprint is equal for two attempts of one request.
-func fingerprint(agent string, n int, req model.Request) uint64 {
+// attemptHash is equal for two attempts of one request.
+func attemptHash(agent string, n int, req model.Request) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s", agent, n, req.System, req.Dynamic)
 	for _, m := range req.Messages {
@@ -154,8 +154,8 @@ func fingerprint(agent string, n int, req model.Request) uint64 {
 	return h.Sum64()
 }
 
-// play is one reply on its way out.
-type play struct {
+// replyPlay is one reply on its way out.
+type replyPlay struct {
 	reply     Reply
 	reasoning string
 	text      string
@@ -163,11 +163,11 @@ type play struct {
 	stop      model.Stop
 }
 
-func newPlay(r Reply, req model.Request, agent string, n int) *play {
+func newPlay(r Reply, req model.Request, agent string, n int) *replyPlay {
 	v := newVars(req, agent, n)
-	p := &play{reply: r, reasoning: v.expand(r.Reasoning), text: v.expand(r.Text), stop: r.Stop}
+	p := &replyPlay{reply: r, reasoning: v.expandText(r.Reasoning), text: v.expandText(r.Text), stop: r.Stop}
 	for _, c := range r.Calls {
-		p.calls = append(p.calls, model.ToolCall{Name: c.Name, Args: v.args(c.Args)})
+		p.calls = append(p.calls, model.ToolCall{Name: c.Name, Args: v.renderArgs(c.Args)})
 	}
 	if p.stop == "" {
 		p.stop = model.StopEnd
@@ -178,8 +178,8 @@ func newPlay(r Reply, req model.Request, agent string, n int) *play {
 	return p
 }
 
-// closing obeys a request that forbids tools.
-func (p *play) closing(text string) {
+// obeyNoTools obeys a request that forbids tools.
+func (p *replyPlay) obeyNoTools(text string) {
 	if p.calls = nil; p.stop == model.StopTools {
 		p.stop = model.StopEnd
 	}
@@ -191,32 +191,32 @@ func (p *play) closing(text string) {
 	}
 }
 
-// cut ends the stream in the middle of the last thing it carried.
-func (p *play) cut() {
+// cutStream ends the stream in the middle of the last thing it carried.
+func (p *replyPlay) cutStream() {
 	if len(p.calls) == 0 {
-		p.text = clip(p.text, len(p.text)/2)
+		p.text = clipText(p.text, len(p.text)/2)
 		return
 	}
 	p.cutCall(len(p.calls)-1, len(p.calls[len(p.calls)-1].Args)/2)
 }
 
 // cutCall keeps size bytes of call i and drops what came after it.
-func (p *play) cutCall(i, size int) {
+func (p *replyPlay) cutCall(i, size int) {
 	p.calls = p.calls[:i+1]
-	p.calls[i].Args = clip(p.calls[i].Args, size)
+	p.calls[i].Args = clipText(p.calls[i].Args, size)
 	p.calls[i].Cut = true // no proper prefix of a JSON object decodes
 }
 
-// bound cuts the reply at the output limit, as a provider would.
-func (p *play) bound(tokens int64) {
+// boundOutput cuts the reply at the output limit, as a provider would.
+func (p *replyPlay) boundOutput(tokens int64) {
 	room := tokens * bytesPerToken
-	if int64(p.size()) <= room {
+	if int64(p.outputSize()) <= room {
 		return
 	}
 	p.stop = model.StopMaxOutput
-	p.reasoning = clip(p.reasoning, int(min(room, int64(len(p.reasoning)))))
+	p.reasoning = clipText(p.reasoning, int(min(room, int64(len(p.reasoning)))))
 	room -= int64(len(p.reasoning))
-	p.text = clip(p.text, int(min(room, int64(len(p.text)))))
+	p.text = clipText(p.text, int(min(room, int64(len(p.text)))))
 	room -= int64(len(p.text))
 	for i, c := range p.calls {
 		left := room - int64(len(c.Name))
@@ -232,8 +232,8 @@ func (p *play) bound(tokens int64) {
 	}
 }
 
-// size is the output in bytes.
-func (p *play) size() int {
+// outputSize is the output in bytes.
+func (p *replyPlay) outputSize() int {
 	n := len(p.reasoning) + len(p.text)
 	for _, c := range p.calls {
 		n += len(c.Name) + len(c.Args)
@@ -241,16 +241,16 @@ func (p *play) size() int {
 	return n
 }
 
-// stream sends the reply piece by piece; when ctx ends it returns what had arrived.
-func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply, error) {
+// streamReply sends the reply piece by piece; when ctx ends it returns what had arrived.
+func (p *replyPlay) streamReply(ctx context.Context, emit func(model.Delta)) (model.Reply, error) {
 	reply := model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown, Served: "script"}
-	if err := wait(ctx, time.Duration(p.reply.Delay)); err != nil {
+	if err := waitFor(ctx, time.Duration(p.reply.Delay)); err != nil {
 		return reply, err
 	}
 	pace := time.Duration(p.reply.Pace)
 	for _, w := range strings.SplitAfter(p.reasoning, " ") {
 		if w != "" {
-			if err := wait(ctx, pace); err != nil {
+			if err := waitFor(ctx, pace); err != nil {
 				return reply, err
 			}
 			emit(model.Delta{Kind: model.ReasoningDelta, Text: w})
@@ -258,7 +258,7 @@ func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply,
 	}
 	for _, w := range strings.SplitAfter(p.text, " ") {
 		if w != "" {
-			if err := wait(ctx, pace); err != nil {
+			if err := waitFor(ctx, pace); err != nil {
 				return reply, err
 			}
 			reply.Message.Text += w
@@ -266,7 +266,7 @@ func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply,
 		}
 	}
 	for _, c := range p.calls {
-		if err := wait(ctx, pace); err != nil {
+		if err := waitFor(ctx, pace); err != nil {
 			return reply, err
 		}
 		reply.Message.Calls = append(reply.Message.Calls, c)
@@ -274,8 +274,8 @@ func (p *play) stream(ctx context.Context, emit func(model.Delta)) (model.Reply,
 	return reply, nil
 }
 
-// account fills in the stop reason and the usage of the reply.
-func (p *play) account(reply *model.Reply, req model.Request) {
+// fillUsage fills in the stop reason and the usage of the reply.
+func (p *replyPlay) fillUsage(reply *model.Reply, req model.Request) {
 	reply.Stop = p.stop
 	if p.reply.NoUsage {
 		return
@@ -285,10 +285,10 @@ func (p *play) account(reply *model.Reply, req model.Request) {
 		reply.Usage = model.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheCreation: u.CacheCreation}
 		return
 	}
-	reply.Usage = model.Usage{Input: tokens(promptBytes(req)), Output: tokens(p.size())}
+	reply.Usage = model.Usage{Input: byteTokens(promptBytes(req)), Output: byteTokens(p.outputSize())}
 }
 
-func tokens(bytes int) int64 { return int64((bytes + bytesPerToken - 1) / bytesPerToken) }
+func byteTokens(bytes int) int64 { return int64((bytes + bytesPerToken - 1) / bytesPerToken) }
 
 func promptBytes(req model.Request) int {
 	n := len(req.System) + len(req.Dynamic)
@@ -310,8 +310,8 @@ func promptBytes(req model.Request) int {
 	return n
 }
 
-// wait lets d pass, or fails as soon as ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
+// waitFor lets d pass, or fails as soon as ctx ends.
+func waitFor(ctx context.Context, d time.Duration) error {
 	if d > 0 && ctx.Err() == nil {
 		t := time.NewTimer(d)
 		defer t.Stop()
@@ -326,8 +326,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// clip keeps at most n bytes without splitting a character.
-func clip(s string, n int) string {
+// clipText keeps at most n bytes without splitting a character.
+func clipText(s string, n int) string {
 	if n >= len(s) {
 		return s
 	}

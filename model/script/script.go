@@ -159,11 +159,11 @@ func Parse(data []byte) (*Script, error) {
 		return nil, fmt.Errorf("%w: neither agents nor default", ErrScript)
 	}
 	for name, replies := range s.Agents {
-		if err := check(name, replies); err != nil {
+		if err := checkReplies(name, replies); err != nil {
 			return nil, err
 		}
 	}
-	return s, check("default", s.Default)
+	return s, checkReplies("default", s.Default)
 }
 
 // Load reads a script from a file.
@@ -188,8 +188,8 @@ var stops = map[model.Stop]bool{
 	model.StopRefusal: true, model.StopUnknown: true,
 }
 
-// check finds at load time what would otherwise only be found in the middle of a run.
-func check(agent string, replies []Reply) error {
+// checkReplies finds at load time what would otherwise only be found in the middle of a run.
+func checkReplies(agent string, replies []Reply) error {
 	for i, r := range replies {
 		bad := func(format string, args ...any) error {
 			return fmt.Errorf("%w: %s, reply %d: %s", ErrScript, agent, i, fmt.Sprintf(format, args...))

@@ -31,7 +31,7 @@ default:
   - text: "{{agent}} {{n}} {{user}}"
 `
 
-func parse(t *testing.T, text string) *script.Script {
+func parseScript(t *testing.T, text string) *script.Script {
 	t.Helper()
 	s, err := script.Parse([]byte(text))
 	if err != nil {
@@ -40,16 +40,16 @@ func parse(t *testing.T, text string) *script.Script {
 	return s
 }
 
-func user(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+func userMessage(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 
-func ask(messages ...model.Message) model.Request {
+func askRequest(messages ...model.Message) model.Request {
 	return model.Request{Messages: messages, MaxOutput: 4096}
 }
 
 func TestRepliesFollowTheTranscript(t *testing.T) {
-	c := parse(t, play).Client("coordinator")
+	c := parseScript(t, play).Client("coordinator")
 	var deltas []string
-	got, err := c.Complete(t.Context(), ask(user("truth")), func(d model.Delta) { deltas = append(deltas, d.Text) })
+	got, err := c.Complete(t.Context(), askRequest(userMessage("truth")), func(d model.Delta) { deltas = append(deltas, d.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +70,14 @@ func TestRepliesFollowTheTranscript(t *testing.T) {
 
 	tools := model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Text: "a"}, {Text: "b {{task}}"}}}
 	dead := model.Message{Role: model.Assistant, Text: "x", Tombstone: true}
-	got, err = c.Complete(t.Context(), ask(user("truth"), dead, got.Message, tools), nil)
+	got, err = c.Complete(t.Context(), askRequest(userMessage("truth"), dead, got.Message, tools), nil)
 	if err != nil || got.Message.Text != "Done: b {{task}} / a / {{unknown}}" || got.Stop != model.StopEnd {
 		t.Errorf("%q %q %v", got.Message.Text, got.Stop, err)
 	}
 }
 
 func TestAgentIsNamedByTheFirstLineOfTheSystemPrompt(t *testing.T) {
-	c := parse(t, play).Client("")
+	c := parseScript(t, play).Client("")
 	for system, want := range map[string]string{
 		"agent: historian\nYou dig.":  "old",
 		"You dig.\nagent: historian":  " 0 hello",
@@ -85,7 +85,7 @@ func TestAgentIsNamedByTheFirstLineOfTheSystemPrompt(t *testing.T) {
 		"agents: historian":           " 0 hello",
 		"agent: historian of the sea": "historian of the sea 0 hello",
 	} {
-		req := ask(user("hello"))
+		req := askRequest(userMessage("hello"))
 		req.System = system
 		got, err := c.Complete(t.Context(), req, nil)
 		if err != nil || got.Message.Text != want {
@@ -96,23 +96,23 @@ func TestAgentIsNamedByTheFirstLineOfTheSystemPrompt(t *testing.T) {
 
 func TestPastTheEnd(t *testing.T) {
 	said := model.Message{Role: model.Assistant, Text: "x"}
-	req := ask(user("a"), said, user("b"), said, user("c"))
-	got, err := parse(t, "default: [{text: once}]").Client("").Complete(t.Context(), req, nil)
+	req := askRequest(userMessage("a"), said, userMessage("b"), said, userMessage("c"))
+	got, err := parseScript(t, "default: [{text: once}]").Client("").Complete(t.Context(), req, nil)
 	if err != nil || got.Message.Text != script.EndText {
 		t.Errorf("%q, %v", got.Message.Text, err)
 	}
-	got, err = parse(t, "{repeat: true, default: [{text: once}]}").Client("").Complete(t.Context(), req, nil)
+	got, err = parseScript(t, "{repeat: true, default: [{text: once}]}").Client("").Complete(t.Context(), req, nil)
 	if err != nil || got.Message.Text != "once" {
 		t.Errorf("%q, %v", got.Message.Text, err)
 	}
 }
 
 func TestClosingTurnMakesNoCalls(t *testing.T) {
-	s := parse(t, `{default: [{calls: [{name: a}]}, {text: so far, calls: [{name: a}]}]}`)
+	s := parseScript(t, `{default: [{calls: [{name: a}]}, {text: so far, calls: [{name: a}]}]}`)
 	for n, want := range []string{script.ClosingText, "so far"} {
-		req := ask(user("a"))
+		req := askRequest(userMessage("a"))
 		for range n {
-			req.Messages = append(req.Messages, model.Message{Role: model.Assistant, Text: "x"}, user("b"))
+			req.Messages = append(req.Messages, model.Message{Role: model.Assistant, Text: "x"}, userMessage("b"))
 		}
 		req.NoTools = true
 		got, err := s.Client("").Complete(t.Context(), req, nil)
@@ -123,14 +123,14 @@ func TestClosingTurnMakesNoCalls(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	s := parse(t, `
+	s := parseScript(t, `
 default:
   - text: after the storm
     error: {class: rate_limit, status: 429, retry_after: 2s, unbilled: true, times: 2}
 `)
 	c := s.Client("")
 	for range 2 {
-		got, err := c.Complete(t.Context(), ask(user("a")), nil)
+		got, err := c.Complete(t.Context(), askRequest(userMessage("a")), nil)
 		var e *model.Error
 		if !errors.As(err, &e) {
 			t.Fatal(err)
@@ -143,16 +143,16 @@ default:
 			t.Errorf("%+v", got)
 		}
 	}
-	if got, err := c.Complete(t.Context(), ask(user("a")), nil); err != nil || got.Message.Text != "after the storm" {
+	if got, err := c.Complete(t.Context(), askRequest(userMessage("a")), nil); err != nil || got.Message.Text != "after the storm" {
 		t.Errorf("third: %+v, %v", got, err)
 	}
-	if _, err := c.Complete(t.Context(), ask(user("another request")), nil); err == nil {
+	if _, err := c.Complete(t.Context(), askRequest(userMessage("another request")), nil); err == nil {
 		t.Error("another request has its own count")
 	}
 }
 
 func TestCut(t *testing.T) {
-	s := parse(t, `
+	s := parseScript(t, `
 agents:
   call: [{text: whole, cut: true, calls: [{name: a, args: {x: 1}}, {name: b, args: {path: long.txt}}]}]
   text: [{text: "half of this", cut: true}]
@@ -160,7 +160,7 @@ agents:
   failed: [{text: "half of this", cut: true, error: {class: overload}}]
 `)
 	complete := func(name string) (model.Reply, *model.Error) {
-		got, err := s.Client(name).Complete(t.Context(), ask(user("a")), nil)
+		got, err := s.Client(name).Complete(t.Context(), askRequest(userMessage("a")), nil)
 		var e *model.Error
 		if err != nil && !errors.As(err, &e) {
 			t.Fatal(err)
@@ -186,9 +186,9 @@ agents:
 }
 
 func TestOutputStaysUnderTheLimit(t *testing.T) {
-	s := parse(t, `{default: [{text: "0123456789é", calls: [{name: a, args: {x: 1}}, {name: b, args: {path: long.txt}}]}]}`)
+	s := parseScript(t, `{default: [{text: "0123456789é", calls: [{name: a, args: {x: 1}}, {name: b, args: {path: long.txt}}]}]}`)
 	for limit := int64(1); limit < 20; limit++ {
-		req := ask(user("a"))
+		req := askRequest(userMessage("a"))
 		req.MaxOutput = limit
 		got, err := s.Client("").Complete(t.Context(), req, nil)
 		if err != nil || got.Usage.Output > limit {
@@ -207,9 +207,9 @@ func TestOutputStaysUnderTheLimit(t *testing.T) {
 }
 
 func TestCancelWhileStreaming(t *testing.T) {
-	s := parse(t, `{default: [{text: "one two three", pace: 1ms}, {text: never, delay: 1h}]}`)
+	s := parseScript(t, `{default: [{text: "one two three", pace: 1ms}, {text: never, delay: 1h}]}`)
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err := s.Client("").Complete(ctx, ask(user("a")), func(d model.Delta) {
+	got, err := s.Client("").Complete(ctx, askRequest(userMessage("a")), func(d model.Delta) {
 		if d.Text == "two " {
 			cancel()
 		}
@@ -219,22 +219,22 @@ func TestCancelWhileStreaming(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	said := model.Message{Role: model.Assistant, Text: "x"}
-	if _, err := s.Client("").Complete(ctx, ask(user("a"), said, user("b")), nil); !errors.As(err, &e) {
+	if _, err := s.Client("").Complete(ctx, askRequest(userMessage("a"), said, userMessage("b")), nil); !errors.As(err, &e) {
 		t.Error(err)
 	}
 }
 
 func TestReportedUsage(t *testing.T) {
-	c := parse(t, play+`
+	c := parseScript(t, play+`
   - {text: a, no_usage: true}
 `).Client("")
-	req := ask(user("a"))
+	req := askRequest(userMessage("a"))
 	req.System = "agent: historian"
 	got, err := c.Complete(t.Context(), req, nil)
 	if diff := cmp.Diff(model.Usage{Input: 7, Output: 3, CacheRead: 2}, got.Usage); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	got, err = c.Complete(t.Context(), ask(user("a"), model.Message{Role: model.Assistant}, user("b")), nil)
+	got, err = c.Complete(t.Context(), askRequest(userMessage("a"), model.Message{Role: model.Assistant}, userMessage("b")), nil)
 	if err != nil || got.UsageKnown {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -273,7 +273,7 @@ func TestLoadReadsJSONToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Client("").Complete(t.Context(), ask(user("a")), nil); err != nil || got.Message.Text != "hi" {
+	if got, err := s.Client("").Complete(t.Context(), askRequest(userMessage("a")), nil); err != nil || got.Message.Text != "hi" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := script.Load(path + ".missing"); !errors.Is(err, os.ErrNotExist) {
@@ -283,9 +283,9 @@ func TestLoadReadsJSONToo(t *testing.T) {
 
 // TestInOrder: replies follow the requests where the transcript cannot tell.
 func TestInOrder(t *testing.T) {
-	c := parse(t, "default: [{text: one}, {text: two}]\nin_order: true").Client("")
+	c := parseScript(t, "default: [{text: one}, {text: two}]\nin_order: true").Client("")
 	for _, want := range []string{"one", "two", script.EndText} {
-		r, err := c.Complete(t.Context(), ask(user("again")), nil)
+		r, err := c.Complete(t.Context(), askRequest(userMessage("again")), nil)
 		if err != nil || r.Message.Text != want {
 			t.Errorf("%q %v, not %q", r.Message.Text, err, want)
 		}

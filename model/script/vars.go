@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// vars maps each {{name}} to its value in one request.
-type vars map[string]string
+// replyVars maps each {{name}} to its value in one request.
+type replyVars map[string]string
 
-func newVars(req model.Request, agent string, n int) vars {
-	v := vars{"agent": agent, "n": strconv.Itoa(n), "choice": req.Choice, "last": "", "task": "", "user": ""}
+func newVars(req model.Request, agent string, n int) replyVars {
+	v := replyVars{"agent": agent, "n": strconv.Itoa(n), "choice": req.Choice, "last": "", "task": "", "user": ""}
 	for _, m := range req.Messages {
 		switch {
 		case m.Tombstone:
@@ -22,14 +22,14 @@ func newVars(req model.Request, agent string, n int) vars {
 				v["task"] = m.Text
 			}
 		case m.Role == model.ToolRole:
-			v.results(m.Results)
+			v.replaceResults(m.Results)
 		}
 	}
 	return v
 }
 
-// results replaces those of an earlier tool message.
-func (v vars) results(results []model.ToolResult) {
+// replaceResults replaces those of an earlier tool message.
+func (v replyVars) replaceResults(results []model.ToolResult) {
 	for i := 0; ; i++ {
 		key := fmt.Sprintf("result.%d", i)
 		if _, ok := v[key]; !ok {
@@ -42,9 +42,9 @@ func (v vars) results(results []model.ToolResult) {
 	}
 }
 
-// expand replaces every {{name}} that is known and leaves the others as they
+// expandText replaces every {{name}} that is known and leaves the others as they
 // are. What it puts in is not expanded again.
-func (v vars) expand(s string) string {
+func (v replyVars) expandText(s string) string {
 	var out strings.Builder
 	for {
 		before, rest, ok := strings.Cut(s, "{{")
@@ -64,39 +64,39 @@ func (v vars) expand(s string) string {
 	}
 }
 
-// args renders arguments: a string as it is, a mapping as JSON.
-func (v vars) args(a any) string {
+// renderArgs renders arguments: a string as it is, a mapping as JSON.
+func (v replyVars) renderArgs(a any) string {
 	switch a := a.(type) {
 	case nil:
 		return "{}"
 	case string:
-		return v.expand(a)
+		return v.expandText(a)
 	default:
 		var out strings.Builder
 		enc := json.NewEncoder(&out)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v.inside(a)); err != nil {
+		if err := enc.Encode(v.expandValue(a)); err != nil {
 			return "{" // a value JSON cannot hold: broken arguments. Parse refuses it earlier.
 		}
 		return strings.TrimSuffix(out.String(), "\n")
 	}
 }
 
-// inside expands the strings of a decoded value, on a copy.
-func (v vars) inside(a any) any {
+// expandValue expands the strings of a decoded value, on a copy.
+func (v replyVars) expandValue(a any) any {
 	switch a := a.(type) {
 	case string:
-		return v.expand(a)
+		return v.expandText(a)
 	case []any:
 		out := make([]any, len(a))
 		for i, e := range a {
-			out[i] = v.inside(e)
+			out[i] = v.expandValue(e)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(a))
 		for k, e := range a {
-			out[k] = v.inside(e)
+			out[k] = v.expandValue(e)
 		}
 		return out
 	}

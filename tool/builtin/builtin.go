@@ -43,7 +43,7 @@ type Config struct {
 
 // fileTools are the tools that list, read and search files.
 type fileTools struct {
-	ws   *workspace
+	ws   *toolWorkspace
 	mask *redact.Masker
 }
 
@@ -101,9 +101,9 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	w := &workspace{root: r, dir: abs}
+	w := &toolWorkspace{root: r, dir: abs}
 	for _, name := range cfg.Without {
-		if rel := below(abs, name); rel != "" {
+		if rel := pathBelow(abs, name); rel != "" {
 			w.excluded = append(w.excluded, rel)
 		}
 	}
@@ -112,10 +112,10 @@ func Open(root string, cfg Config) (*Directory, error) {
 		mask = redact.New(redact.Config{Values: w.readSecrets()})
 	}
 	files, git := &fileTools{w, mask}, &gitTools{w, mask}
-	write := &writer{ws: w, writable: cfg.Writable, owned: cfg.Owned, written: map[string]bool{}}
+	write := &fileWriter{ws: w, writable: cfg.Writable, owned: cfg.Owned, written: map[string]bool{}}
 	d := &Directory{named: named, root: r}
 	for _, make := range []func() (tool.Tool, error){
-		files.listDir, files.readFile, files.grep, files.glob, git.gitLog, git.gitShow, git.gitBlame, git.gitNumstat, write.writeFile, write.editFile,
+		files.listDir, files.readFile, files.grepTool, files.globTool, git.gitLog, git.gitShow, git.gitBlame, git.gitNumstat, write.writeFile, write.editFile,
 	} {
 		t, err := make()
 		if err != nil {
@@ -126,8 +126,8 @@ func Open(root string, cfg Config) (*Directory, error) {
 	return d, nil
 }
 
-// below returns the path of a directory relative to one above it; "" if it does not lie below that one.
-func below(dir, name string) string {
+// pathBelow returns the path of a directory relative to one above it; "" if it does not lie below that one.
+func pathBelow(dir, name string) string {
 	if name == "" {
 		return ""
 	}
@@ -158,5 +158,5 @@ func Secrets(root string) ([]string, error) {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
 	defer func() { _ = r.Close() }()
-	return (&workspace{root: r}).readSecrets(), nil
+	return (&toolWorkspace{root: r}).readSecrets(), nil
 }

@@ -14,35 +14,35 @@ import (
 	"github.com/troupe-run/troupe/tool/builtin"
 )
 
-// box is a directory with tools on it.
-type box struct {
+// testBox is a directory with tools on it.
+type testBox struct {
 	t   testing.TB
 	dir string
 	set *tool.Set
 	day int
 }
 
-// dir makes a directory with these files.
-func dir(t testing.TB, files map[string]string) *box {
+// newBox makes a directory with these files.
+func newBox(t testing.TB, files map[string]string) *testBox {
 	t.Helper()
-	b := &box{t: t, dir: t.TempDir()}
-	b.write(files)
-	b.open(builtin.Config{})
+	b := &testBox{t: t, dir: t.TempDir()}
+	b.writeFiles(files)
+	b.openTools(builtin.Config{})
 	return b
 }
 
-// repo makes a git repository and commits these files.
-func repo(t testing.TB, files map[string]string) *box {
+// newRepoBox makes a git repository and commits these files.
+func newRepoBox(t testing.TB, files map[string]string) *testBox {
 	t.Helper()
-	b := dir(t, files)
-	b.git("init", "-q", "-b", "main")
+	b := newBox(t, files)
+	b.runGit("init", "-q", "-b", "main")
 	if len(files) > 0 {
-		b.commit("first")
+		b.commitAll("first")
 	}
 	return b
 }
 
-func (b *box) open(cfg builtin.Config) {
+func (b *testBox) openTools(cfg builtin.Config) {
 	b.t.Helper()
 	tools, err := builtin.Dir(b.dir, cfg)
 	if err == nil {
@@ -53,7 +53,7 @@ func (b *box) open(cfg builtin.Config) {
 	}
 }
 
-func (b *box) write(files map[string]string) {
+func (b *testBox) writeFiles(files map[string]string) {
 	b.t.Helper()
 	for name, text := range files {
 		name = filepath.Join(b.dir, name)
@@ -66,7 +66,7 @@ func (b *box) write(files map[string]string) {
 	}
 }
 
-func (b *box) read(name string) string {
+func (b *testBox) readFile(name string) string {
 	b.t.Helper()
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *box) read(name string) string {
 	return string(data)
 }
 
-func (b *box) git(args ...string) string {
+func (b *testBox) runGit(args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = b.dir
@@ -89,17 +89,17 @@ func (b *box) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit commits everything, one day after the last commit, and gives the hash as it is shown.
-func (b *box) commit(subject string, more ...string) string {
+// commitAll commits everything, one day after the last commit, and gives the hash as it is shown.
+func (b *testBox) commitAll(subject string, more ...string) string {
 	b.t.Helper()
 	b.day++
-	b.git("add", "-A")
-	b.git(append([]string{"commit", "-q", "--allow-empty", "-m", subject}, more...)...)
-	return b.git("rev-parse", "HEAD")[:12]
+	b.runGit("add", "-A")
+	b.runGit(append([]string{"commit", "-q", "--allow-empty", "-m", subject}, more...)...)
+	return b.runGit("rev-parse", "HEAD")[:12]
 }
 
-// call runs a tool and gives the text of its result, after "error: " if it is one.
-func (b *box) call(name, args string, format ...any) string {
+// callTool runs a tool and gives the text of its result, after "error: " if it is one.
+func (b *testBox) callTool(name, args string, format ...any) string {
 	b.t.Helper()
 	r := b.set.Call(b.t.Context(), name, tool.Call{Key: "r.a.1-0", Args: fmt.Appendf(nil, args, format...)})
 	if r.Error {
@@ -108,8 +108,8 @@ func (b *box) call(name, args string, format ...any) string {
 	return r.Text
 }
 
-// want compares a result with lines.
-func (b *box) want(got string, lines ...string) {
+// wantLines compares a result with lines.
+func (b *testBox) wantLines(got string, lines ...string) {
 	b.t.Helper()
 	if want := strings.Join(lines, "\n"); strings.TrimSuffix(got, "\n") != want {
 		b.t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -117,14 +117,14 @@ func (b *box) want(got string, lines ...string) {
 }
 
 func TestListDirShowsDirectoriesFilesAndLinksSorted(t *testing.T) {
-	b := dir(t, map[string]string{"b.txt": "12345", "a/x": "", "c": ""})
+	b := newBox(t, map[string]string{"b.txt": "12345", "a/x": "", "c": ""})
 	if err := os.Symlink("b.txt", filepath.Join(b.dir, "l")); err != nil {
 		t.Fatal(err)
 	}
-	b.want(b.call("list_dir", `{"path":"."}`), "a/", "b.txt\t5", "c\t0", "l@")
-	b.want(b.call("list_dir", `{"path":"a/"}`), "x\t0")
-	b.want(b.call("list_dir", `{"path":"none"}`), "error: none: file does not exist")
-	b.want(b.call("list_dir", `{"path":"c"}`), "error: c: not a directory")
+	b.wantLines(b.callTool("list_dir", `{"path":"."}`), "a/", "b.txt\t5", "c\t0", "l@")
+	b.wantLines(b.callTool("list_dir", `{"path":"a/"}`), "x\t0")
+	b.wantLines(b.callTool("list_dir", `{"path":"none"}`), "error: none: file does not exist")
+	b.wantLines(b.callTool("list_dir", `{"path":"c"}`), "error: c: not a directory")
 }
 
 func TestListDirCountsWhatItDoesNotShow(t *testing.T) {
@@ -132,48 +132,48 @@ func TestListDirCountsWhatItDoesNotShow(t *testing.T) {
 	for i := range 310 {
 		files[fmt.Sprintf("f%03d", i)] = ""
 	}
-	got := dir(t, files).call("list_dir", `{}`)
+	got := newBox(t, files).callTool("list_dir", `{}`)
 	if strings.Count(got, "\n") != 301 || !strings.HasSuffix(got, "f299\t0\n[10 more entries]\n") {
 		t.Errorf("%s", got)
 	}
 }
 
 func TestReadFileShowsNumberedLinesAndWhichTheyAre(t *testing.T) {
-	b := dir(t, map[string]string{"f": "one\r\ntwo\nthree\nfour", "empty": "", "long": strings.Repeat("é", 300) + "\nx\n"})
-	b.want(b.call("read_file", `{"path":"f"}`), "1\tone", "2\ttwo", "3\tthree", "4\tfour", "[lines 1-4 of 4]")
-	b.want(b.call("read_file", `{"path":"f","offset":2,"limit":2}`), "2\ttwo", "3\tthree", "[lines 2-3 of 4]")
-	b.want(b.call("read_file", `{"path":"f","offset":9}`), "[lines 0-0 of 4]")
-	b.want(b.call("read_file", `{"path":"empty"}`), "[lines 0-0 of 0]")
-	b.want(b.call("read_file", `{"path":"long"}`), "1\t"+strings.Repeat("é", 200)+" …[line clipped]", "2\tx", "[lines 1-2 of 2]")
-	b.want(b.call("read_file", `{"path":"."}`), "error: .: is a directory; use list_dir")
+	b := newBox(t, map[string]string{"f": "one\r\ntwo\nthree\nfour", "empty": "", "long": strings.Repeat("é", 300) + "\nx\n"})
+	b.wantLines(b.callTool("read_file", `{"path":"f"}`), "1\tone", "2\ttwo", "3\tthree", "4\tfour", "[lines 1-4 of 4]")
+	b.wantLines(b.callTool("read_file", `{"path":"f","offset":2,"limit":2}`), "2\ttwo", "3\tthree", "[lines 2-3 of 4]")
+	b.wantLines(b.callTool("read_file", `{"path":"f","offset":9}`), "[lines 0-0 of 4]")
+	b.wantLines(b.callTool("read_file", `{"path":"empty"}`), "[lines 0-0 of 0]")
+	b.wantLines(b.callTool("read_file", `{"path":"long"}`), "1\t"+strings.Repeat("é", 200)+" …[line clipped]", "2\tx", "[lines 1-2 of 2]")
+	b.wantLines(b.callTool("read_file", `{"path":"."}`), "error: .: is a directory; use list_dir")
 }
 
 func TestReadFileShows200LinesUnlessAsked(t *testing.T) {
-	b := dir(t, map[string]string{"f": strings.Repeat("x\n", 500), "wide": strings.Repeat(strings.Repeat("y", 390)+"\n", 500)})
-	if got := b.call("read_file", `{"path":"f"}`); !strings.HasSuffix(got, "\n200\tx\n[lines 1-200 of 500]") {
+	b := newBox(t, map[string]string{"f": strings.Repeat("x\n", 500), "wide": strings.Repeat(strings.Repeat("y", 390)+"\n", 500)})
+	if got := b.callTool("read_file", `{"path":"f"}`); !strings.HasSuffix(got, "\n200\tx\n[lines 1-200 of 500]") {
 		t.Error(got)
 	}
-	got := b.call("read_file", `{"path":"wide","limit":500}`)
+	got := b.callTool("read_file", `{"path":"wide","limit":500}`)
 	if strings.Contains(got, "[clipped") || !strings.HasSuffix(got, "[lines 1-145 of 500]") || len(got) > tool.OutputBytesMax {
 		t.Errorf("%d bytes, ends in %s", len(got), got[len(got)-60:])
 	}
 }
 
 func TestABinaryFileIsAnErrorThatSaysItsSize(t *testing.T) {
-	b := dir(t, map[string]string{"b": "PNG\x00\x01"})
-	b.want(b.call("read_file", `{"path":"b"}`), "error: binary file: 5 bytes")
+	b := newBox(t, map[string]string{"b": "PNG\x00\x01"})
+	b.wantLines(b.callTool("read_file", `{"path":"b"}`), "error: binary file: 5 bytes")
 }
 
 func TestALargeFileIsReadOnlyAsFarAsAsked(t *testing.T) {
-	b := dir(t, map[string]string{"big": "first\n" + strings.Repeat("0123456789abcde\n", 600_000)})
-	b.want(b.call("read_file", `{"path":"big","limit":1}`), "1\tfirst", "[lines 1-1 of ?]")
-	b.want(b.call("read_file", `{"path":"big","offset":600001}`), "600001\t0123456789abcde", "[lines 600001-600001 of 600001]")
-	b.write(map[string]string{"one": strings.Repeat("z", 9<<20)})
-	b.want(b.call("read_file", `{"path":"one"}`), "1\t"+strings.Repeat("z", 400)+" …[line clipped]", "[lines 1-1 of 1]")
+	b := newBox(t, map[string]string{"big": "first\n" + strings.Repeat("0123456789abcde\n", 600_000)})
+	b.wantLines(b.callTool("read_file", `{"path":"big","limit":1}`), "1\tfirst", "[lines 1-1 of ?]")
+	b.wantLines(b.callTool("read_file", `{"path":"big","offset":600001}`), "600001\t0123456789abcde", "[lines 600001-600001 of 600001]")
+	b.writeFiles(map[string]string{"one": strings.Repeat("z", 9<<20)})
+	b.wantLines(b.callTool("read_file", `{"path":"one"}`), "1\t"+strings.Repeat("z", 400)+" …[line clipped]", "[lines 1-1 of 1]")
 }
 
 func TestNothingOutsideOfTheDirectoryCanBeReached(t *testing.T) {
-	b := dir(t, map[string]string{"in/a": "inside\n"})
+	b := newBox(t, map[string]string{"in/a": "inside\n"})
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte("outside"), 0o644); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestNothingOutsideOfTheDirectoryCanBeReached(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.open(builtin.Config{Writable: []string{"**"}})
+	b.openTools(builtin.Config{Writable: []string{"**"}})
 	for _, name := range []string{"../x", "..", "/etc/passwd", outside, "link", "up/x", "in/../../x", "in/loop", "a\x00b", `..\x`} {
 		for _, call := range []string{"read_file", "list_dir", "grep", "git_log", "git_blame", "write_file"} {
 			args := fmt.Sprintf(`{"path":%q}`, name)
@@ -202,34 +202,34 @@ func TestNothingOutsideOfTheDirectoryCanBeReached(t *testing.T) {
 	if data, err := os.ReadFile(outside); err != nil || string(data) != "outside" {
 		t.Errorf("the file outside: %q %v", data, err)
 	}
-	b.want(b.call("read_file", `{"path":"fine"}`), "1\tinside", "[lines 1-1 of 1]")
-	b.want(b.call("read_file", `{"path":%q}`, b.dir+"/in/a"), "1\tinside", "[lines 1-1 of 1]")
+	b.wantLines(b.callTool("read_file", `{"path":"fine"}`), "1\tinside", "[lines 1-1 of 1]")
+	b.wantLines(b.callTool("read_file", `{"path":%q}`, b.dir+"/in/a"), "1\tinside", "[lines 1-1 of 1]")
 }
 
 func TestANamedPipeDoesNotHoldAToolUp(t *testing.T) {
-	b := dir(t, map[string]string{"a": "x"})
+	b := newBox(t, map[string]string{"a": "x"})
 	if out, err := exec.Command("mkfifo", filepath.Join(b.dir, "pipe")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	b.want(b.call("read_file", `{"path":"pipe"}`), "error: pipe: is not a regular file")
-	b.want(b.call("list_dir", `{"path":"pipe"}`), "error: pipe: not a directory")
-	b.want(b.call("grep", `{"pattern":"x"}`), "a:1:x", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("read_file", `{"path":"pipe"}`), "error: pipe: is not a regular file")
+	b.wantLines(b.callTool("list_dir", `{"path":"pipe"}`), "error: pipe: not a directory")
+	b.wantLines(b.callTool("grep", `{"pattern":"x"}`), "a:1:x", "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestSecretsAreShownMaskedInPlace(t *testing.T) {
 	key := "AKIA" + "IOSFODNN7REALKEY"
-	b := repo(t, map[string]string{
+	b := newRepoBox(t, map[string]string{
 		".env":     "DB_PASSWORD=correcthorse\nMODE=dev\n",
 		"conf.yml": "db: correcthorse # mode dev\nkey: " + key + " x\n",
 		"k.pem":    "-----BEGIN " + "PRIVATE KEY-----\nAAAA\n-----END " + "PRIVATE KEY-----\n",
 	})
-	b.open(builtin.Config{})
-	b.want(b.call("read_file", `{"path":".env"}`), "1\tDB_PASSWORD=[masked]", "2\tMODE=[masked]", "[lines 1-2 of 2]")
-	b.want(b.call("read_file", `{"path":"conf.yml"}`), "1\tdb: [masked] # mode dev", "2\tkey: [masked] x", "[lines 1-2 of 2]")
-	b.want(b.call("read_file", `{"path":"k.pem","offset":2,"limit":1}`), "2\t[masked]", "[lines 2-2 of 3]")
-	b.want(b.call("grep", `{"pattern":"DB_|key:|AAAA"}`), ".env:1:DB_PASSWORD=[masked]", "conf.yml:2:key: [masked] x",
+	b.openTools(builtin.Config{})
+	b.wantLines(b.callTool("read_file", `{"path":".env"}`), "1\tDB_PASSWORD=[masked]", "2\tMODE=[masked]", "[lines 1-2 of 2]")
+	b.wantLines(b.callTool("read_file", `{"path":"conf.yml"}`), "1\tdb: [masked] # mode dev", "2\tkey: [masked] x", "[lines 1-2 of 2]")
+	b.wantLines(b.callTool("read_file", `{"path":"k.pem","offset":2,"limit":1}`), "2\t[masked]", "[lines 2-2 of 3]")
+	b.wantLines(b.callTool("grep", `{"pattern":"DB_|key:|AAAA"}`), ".env:1:DB_PASSWORD=[masked]", "conf.yml:2:key: [masked] x",
 		"[2 matches in 2 files; 3 files searched]")
-	for _, got := range []string{b.call("git_show", `{"rev":"HEAD","path":"."}`), b.call("git_blame", `{"path":".env"}`), b.call("git_blame", `{"path":"k.pem"}`)} {
+	for _, got := range []string{b.callTool("git_show", `{"rev":"HEAD","path":"."}`), b.callTool("git_blame", `{"path":".env"}`), b.callTool("git_blame", `{"path":"k.pem"}`)} {
 		if !strings.Contains(got, "[masked]") || strings.Contains(got, "correcthorse") || strings.Contains(got, "AAAA") || strings.Contains(got, key) || strings.Contains(got, "=dev") {
 			t.Errorf("shows a secret:\n%s", got)
 		}
@@ -237,7 +237,7 @@ func TestSecretsAreShownMaskedInPlace(t *testing.T) {
 }
 
 func TestTheSecretsOfADirectoryCanBeHiddenElsewhereToo(t *testing.T) {
-	b := dir(t, map[string]string{".env": "DB_PASSWORD=correcthorse\n", ".env.local": "API_TOKEN='battery staple'\nPORT=80\n", "a/.env": "X_KEY=not-at-the-top\n"})
+	b := newBox(t, map[string]string{".env": "DB_PASSWORD=correcthorse\n", ".env.local": "API_TOKEN='battery staple'\nPORT=80\n", "a/.env": "X_KEY=not-at-the-top\n"})
 	got, err := builtin.Secrets(b.dir)
 	if err != nil || strings.Join(got, "|") != "correcthorse|battery staple" {
 		t.Errorf("%q %v", got, err)
@@ -245,14 +245,14 @@ func TestTheSecretsOfADirectoryCanBeHiddenElsewhereToo(t *testing.T) {
 }
 
 func TestGrepCannotBeUsedToGuessASecret(t *testing.T) {
-	b := dir(t, map[string]string{"a.yml": `password: "Zx9Qw7Rt5Yu3"` + "\n"})
-	b.want(b.call("grep", `{"pattern":"Zx9"}`), "[0 matches in 0 files; 1 files searched]")
-	b.want(b.call("grep", `{"pattern":"\\[masked\\]"}`), `a.yml:1:password: "[masked]"`, "[1 matches in 1 files; 1 files searched]")
+	b := newBox(t, map[string]string{"a.yml": `password: "Zx9Qw7Rt5Yu3"` + "\n"})
+	b.wantLines(b.callTool("grep", `{"pattern":"Zx9"}`), "[0 matches in 0 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"\\[masked\\]"}`), `a.yml:1:password: "[masked]"`, "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestSchemasFitInFewTokens(t *testing.T) {
 	total := 0
-	for _, s := range dir(t, nil).set.Specs() {
+	for _, s := range newBox(t, nil).set.Specs() {
 		total += len(s.Description) + len(s.Schema)
 	}
 	if total > 2400 {

@@ -40,15 +40,15 @@ type editArgs struct {
 // Its class is effect, not idempotent: if the new text contains the old one, as it does
 // whenever something is added after an anchor, the same edit matches again after it was
 // made, so a call of unknown outcome must not run again.
-func (w *writer) editFile() (tool.Tool, error) {
+func (w *fileWriter) editFile() (tool.Tool, error) {
 	return tool.New("edit_file", "Replace the one place in a text file where old stands by new.", model.Effect,
-		func(ctx context.Context, in editArgs, c tool.Call) (string, error) { return w.edit(ctx, in, c.Key) })
+		func(ctx context.Context, in editArgs, c tool.Call) (string, error) { return w.runEdit(ctx, in, c.Key) })
 }
 
-func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, error) {
+func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.ws.resolve(in.Path)
+	name, err := w.ws.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -66,9 +66,9 @@ func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, err
 		return "", err
 	}
 	if !w.written[name] && !Generated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
-		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printable(name))
+		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printableName(name))
 	}
-	edited, line, err := substitute(text, in.Old, in.New)
+	edited, line, err := substituteOnce(text, in.Old, in.New)
 	if err != nil {
 		return "", pathError(name, err)
 	}
@@ -81,11 +81,11 @@ func (w *writer) edit(ctx context.Context, in editArgs, key string) (string, err
 	if err := w.replaceFile(name, edited, key, mode); err != nil {
 		return "", pathError(name, err)
 	}
-	return fmt.Sprintf("edited %s at line %d, %d bytes", printable(name), line, len(edited)), nil
+	return fmt.Sprintf("edited %s at line %d, %d bytes", printableName(name), line, len(edited)), nil
 }
 
 // readText reads a text file that is small enough to be edited.
-func (w *writer) readText(name string) (text []byte, mode fs.FileMode, err error) {
+func (w *fileWriter) readText(name string) (text []byte, mode fs.FileMode, err error) {
 	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if err == nil && info.IsDir() {
 		err = ErrDirectory
@@ -109,11 +109,11 @@ func (w *writer) readText(name string) (text []byte, mode fs.FileMode, err error
 	return text, info.Mode().Perm(), nil
 }
 
-// substitute replaces the only occurrence of old. In a file whose lines all end in CR LF,
+// substituteOnce replaces the only occurrence of old. In a file whose lines all end in CR LF,
 // the line ends of old and new are taken as CR LF too.
-func substitute(text []byte, old, new string) (edited []byte, line int, err error) {
+func substituteOnce(text []byte, old, new string) (edited []byte, line int, err error) {
 	if n := bytes.Count(text, []byte("\n")); n > 0 && n == bytes.Count(text, []byte("\r\n")) {
-		old, new = carriage(old), carriage(new)
+		old, new = withCarriage(old), withCarriage(new)
 	}
 	var at []int
 	for from := 0; ; { // also occurrences that overlap, or one of them would be picked unseen
@@ -134,7 +134,7 @@ func substitute(text []byte, old, new string) (edited []byte, line int, err erro
 	return slices.Concat(text[:i], []byte(new), text[i+len(old):]), lineAt(text, i), nil
 }
 
-func carriage(s string) string {
+func withCarriage(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
@@ -165,9 +165,9 @@ const gitDir = ".git"
 // whatever is allowed: hooks and settings run programs as the user who later works there.
 // A directory that is a link is not followed, because a permission is about the path that
 // was named.
-func (w *writer) mayWrite(name string) error {
+func (w *fileWriter) mayWrite(name string) error {
 	if !w.isWritable(name) {
-		return fmt.Errorf("writing %s needs permission", printable(name))
+		return fmt.Errorf("writing %s needs permission", printableName(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if isGitName(part) {
@@ -191,7 +191,7 @@ func (w *writer) mayWrite(name string) error {
 
 // holdsGit reports whether a directory is a git directory of any name: that of a submodule or linked work tree, or a
 // bare repository.
-func (w *writer) holdsGit(dir string) bool {
+func (w *fileWriter) holdsGit(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := w.ws.root.Lstat(filepath.FromSlash(path.Join(dir, name))); err != nil {
 			return false

@@ -10,9 +10,9 @@ import (
 
 // GrepText searches one text as grep searches the file "a".
 func GrepText(pattern, text string) []string {
-	s := &search{mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: prefilter(pattern)}
+	s := &grepSearch{mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: literalPrefilter(pattern)}
 	var lines []string
-	for _, line := range s.lines(context.Background(), "a", []byte(text)).lines {
+	for _, line := range s.matchLines(context.Background(), "a", []byte(text)).lines {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
 	return lines
@@ -20,11 +20,11 @@ func GrepText(pattern, text string) []string {
 
 // WhenFound, WhenChecked and BeforeGit call f at a step of each call that reads a repository, until the result is
 // called: when its git directory was found, when all was checked, and before git starts.
-func WhenFound(f func()) func()   { return at(&steps.found, f) }
-func WhenChecked(f func()) func() { return at(&steps.checked, f) }
-func BeforeGit(f func()) func()   { return at(&steps.start, f) }
+func WhenFound(f func()) func()   { return hookStep(&steps.found, f) }
+func WhenChecked(f func()) func() { return hookStep(&steps.checked, f) }
+func BeforeGit(f func()) func()   { return hookStep(&steps.start, f) }
 
-func at(step *func(), f func()) func() {
+func hookStep(step *func(), f func()) func() {
 	*step = f
 	return func() { *step = func() {} }
 }

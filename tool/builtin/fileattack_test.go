@@ -18,11 +18,11 @@ import (
 // promptly is how long a call may take that waits for nothing.
 const promptly = 5 * time.Second
 
-// prompt calls a tool and fails the test where the answer is late.
-func (b *box) prompt(name, args string) string {
+// callPromptly calls a tool and fails the test where the answer is late.
+func (b *testBox) callPromptly(name, args string) string {
 	b.t.Helper()
 	answer := make(chan string, 1)
-	go func() { answer <- b.call(name, "%s", args) }()
+	go func() { answer <- b.callTool(name, "%s", args) }()
 	select {
 	case text := <-answer:
 		return text
@@ -32,7 +32,7 @@ func (b *box) prompt(name, args string) string {
 	}
 }
 
-func (b *box) pipe(name string) {
+func (b *testBox) makePipe(name string) {
 	b.t.Helper()
 	if err := syscall.Mkfifo(filepath.Join(b.dir, name), 0o644); err != nil {
 		b.t.Fatal(err)
@@ -46,19 +46,19 @@ func TestAttackATemporaryFileCannotBePrepared(t *testing.T) {
 		sum := sha256.Sum256([]byte(name + "\x00r.a.1-0"))
 		return fmt.Sprintf(".troupe-%x.tmp", sum[:8])
 	}
-	b := repo(t, map[string]string{"a": "x\n", "b": "x\n"})
-	b.open(all)
+	b := newRepoBox(t, map[string]string{"a": "x\n", "b": "x\n"})
+	b.openTools(all)
 	if err := os.Symlink(".git/config", filepath.Join(b.dir, known("a"))); err != nil {
 		t.Fatal(err)
 	}
-	before := b.read(".git/config")
-	b.want(b.prompt("edit_file", `{"path":"a","old":"x","new":"[core] fsmonitor = evil"}`), "edited a at line 1, 24 bytes")
-	if got := b.read(".git/config"); got != before {
+	before := b.readFile(".git/config")
+	b.wantLines(b.callPromptly("edit_file", `{"path":"a","old":"x","new":"[core] fsmonitor = evil"}`), "edited a at line 1, 24 bytes")
+	if got := b.readFile(".git/config"); got != before {
 		t.Errorf("the settings of git were written: %q", got)
 	}
-	b.pipe(known("b"))
-	b.want(b.prompt("edit_file", `{"path":"b","old":"x","new":"y"}`), "edited b at line 1, 2 bytes")
-	if a, b := b.read("a"), b.read("b"); a != "[core] fsmonitor = evil\n" || b != "y\n" {
+	b.makePipe(known("b"))
+	b.wantLines(b.callPromptly("edit_file", `{"path":"b","old":"x","new":"y"}`), "edited b at line 1, 2 bytes")
+	if a, b := b.readFile("a"), b.readFile("b"); a != "[core] fsmonitor = evil\n" || b != "y\n" {
 		t.Errorf("%q %q", a, b)
 	}
 }
@@ -66,15 +66,15 @@ func TestAttackATemporaryFileCannotBePrepared(t *testing.T) {
 // TestAnotherAttemptRemovesWhatTheFirstLeft: a node that ends between writing and renaming leaves a temporary file.
 func TestAnotherAttemptRemovesWhatTheFirstLeft(t *testing.T) {
 	sum := sha256.Sum256([]byte("a\x00r.a.1-0"))
-	b := writable(t, map[string]string{fmt.Sprintf(".troupe-%x-0123.tmp", sum[:8]): "half", ".troupe-0-1.tmp": "of another call"}, all)
-	b.call("write_file", `{"path":"a","content":"whole"}`)
-	b.want(b.call("list_dir", `{}`), ".troupe-0-1.tmp\t15", "a\t5")
+	b := writableBox(t, map[string]string{fmt.Sprintf(".troupe-%x-0123.tmp", sum[:8]): "half", ".troupe-0-1.tmp": "of another call"}, all)
+	b.callTool("write_file", `{"path":"a","content":"whole"}`)
+	b.wantLines(b.callTool("list_dir", `{}`), ".troupe-0-1.tmp\t15", "a\t5")
 }
 
 // TestAttackAPipeThatTakesAFilesPlaceHoldsNoCallUp exchanges a file and a pipe while calls look and open.
 func TestAttackAPipeThatTakesAFilesPlaceHoldsNoCallUp(t *testing.T) {
-	b := writable(t, map[string]string{"f": "x\n", "real": "x\n"}, builtin.Config{Writable: []string{"**"}})
-	b.pipe("pipe")
+	b := writableBox(t, map[string]string{"f": "x\n", "real": "x\n"}, builtin.Config{Writable: []string{"**"}})
+	b.makePipe("pipe")
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -94,7 +94,7 @@ func TestAttackAPipeThatTakesAFilesPlaceHoldsNoCallUp(t *testing.T) {
 	for range 1000 {
 		for _, call := range []string{"edit_file", "write_file"} {
 			args := map[string]string{"edit_file": `{"path":"f","old":"none","new":"y"}`, "write_file": `{"path":"f","content":"y\n"}`}[call]
-			if got := b.prompt(call, args); !strings.HasPrefix(got, "error: ") {
+			if got := b.callPromptly(call, args); !strings.HasPrefix(got, "error: ") {
 				t.Fatalf("%s: %s", call, got)
 			}
 		}
@@ -103,29 +103,29 @@ func TestAttackAPipeThatTakesAFilesPlaceHoldsNoCallUp(t *testing.T) {
 
 // TestAttackAHugeLineIsReadInBounds: a sparse file takes no disk, and its line has no end.
 func TestAttackAHugeLineIsReadInBounds(t *testing.T) {
-	b := writable(t, map[string]string{"huge": strings.Repeat("x", 9000), "lines": "one\ntwo\n" + strings.Repeat("x", 9000)}, all)
+	b := writableBox(t, map[string]string{"huge": strings.Repeat("x", 9000), "lines": "one\ntwo\n" + strings.Repeat("x", 9000)}, all)
 	for _, name := range []string{"huge", "lines"} {
 		if err := os.Truncate(filepath.Join(b.dir, name), 1<<40); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := b.prompt("read_file", `{"path":"huge"}`); !strings.HasPrefix(got, "1\txxx") || !strings.HasSuffix(got, "\n[lines 1-1 of ?]") {
+	if got := b.callPromptly("read_file", `{"path":"huge"}`); !strings.HasPrefix(got, "1\txxx") || !strings.HasSuffix(got, "\n[lines 1-1 of ?]") {
 		t.Errorf("%.100s … %q", got, got[max(0, len(got)-40):])
 	}
-	b.want(b.prompt("read_file", `{"path":"lines","limit":2}`), "1\tone", "2\ttwo", "[lines 1-2 of ?]")
-	b.want(b.prompt("read_file", `{"path":"huge","offset":2}`), "[lines 0-0 of ?]")
+	b.wantLines(b.callPromptly("read_file", `{"path":"lines","limit":2}`), "1\tone", "2\ttwo", "[lines 1-2 of ?]")
+	b.wantLines(b.callPromptly("read_file", `{"path":"huge","offset":2}`), "[lines 0-0 of ?]")
 	for _, call := range []string{"edit_file", "write_file", "grep"} {
-		b.prompt(call, `{"path":"huge","old":"x","new":"y","content":"y","pattern":"x"}`)
+		b.callPromptly(call, `{"path":"huge","old":"x","new":"y","content":"y","pattern":"x"}`)
 	}
 }
 
 // TestAttackPipesInATreeDoNotDelayASearch: git opens what has one of these names, and waits.
 func TestAttackPipesInATreeDoNotDelayASearch(t *testing.T) {
 	for _, name := range []string{".gitignore", "sub/.gitignore", "nested/.git/HEAD"} {
-		b := repo(t, map[string]string{"sub/a.go": "package a\n", "nested/.git/objects/x": "", "nested/.git/refs/x": ""})
-		b.pipe(name)
-		b.open(builtin.Config{})
-		if got := b.prompt("glob", `{"pattern":"sub/*.go"}`); !strings.HasPrefix(got, "sub/a.go\n") {
+		b := newRepoBox(t, map[string]string{"sub/a.go": "package a\n", "nested/.git/objects/x": "", "nested/.git/refs/x": ""})
+		b.makePipe(name)
+		b.openTools(builtin.Config{})
+		if got := b.callPromptly("glob", `{"pattern":"sub/*.go"}`); !strings.HasPrefix(got, "sub/a.go\n") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // fileIndex lists the files that grep and glob search.
-type fileIndex struct{ ws *workspace }
+type fileIndex struct{ ws *toolWorkspace }
 
 // filesMax bounds the files that one search looks at.
 const filesMax = 1_000_000
@@ -25,17 +25,17 @@ const filesMax = 1_000_000
 // would block.
 const pipePatience = 300 * time.Millisecond
 
-// list returns the files that grep and glob search, sorted: in a git work tree the files
+// listFiles returns the files that grep and glob search, sorted: in a git work tree the files
 // that git tracks or would track (.gitignore is honored, submodules are not entered),
 // elsewhere all files except those below .git, vendor and node_modules. Reports that
 // troupe wrote are left out, and what Config.Without names.
-func (x *fileIndex) list(ctx context.Context) ([]string, error) {
+func (x *fileIndex) listFiles(ctx context.Context) ([]string, error) {
 	names, ok, err := x.trackedFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		if names, err = x.walk(ctx); err != nil {
+		if names, err = x.walkFiles(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ func (x *fileIndex) trackedFiles(ctx context.Context) (names []string, ok bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	defer v.remove()
+	defer v.removeView()
 	watch := time.AfterFunc(pipePatience, func() {
 		if x.holdsPipe(limited, r.top.path) {
 			cancel()
@@ -84,7 +84,7 @@ func (x *fileIndex) trackedFiles(ctx context.Context) (names []string, ok bool, 
 // holdsPipe reports whether git may block on a named pipe: one below the directory, or one called .gitignore above it.
 // Such a tree is searched without git.
 func (x *fileIndex) holdsPipe(ctx context.Context, top string) bool {
-	for at := x.ws.dir; at != top && under(top, at); {
+	for at := x.ws.dir; at != top && isUnder(top, at); {
 		at = filepath.Dir(at)
 		if info, err := os.Lstat(filepath.Join(at, ".gitignore")); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 			return true
@@ -103,14 +103,14 @@ func (x *fileIndex) holdsPipe(ctx context.Context, top string) bool {
 }
 
 // isIgnored reports whether the directory lies in a work tree that ignores it.
-func (x *fileIndex) isIgnored(ctx context.Context, v *view) bool {
+func (x *fileIndex) isIgnored(ctx context.Context, v *gitView) bool {
 	_, err := v.listFiles(ctx, x.ws, "check-ignore", "-q", ".")
 	return err == nil
 }
 
 var walkedAround = []string{".git", "vendor", "node_modules"}
 
-func (x *fileIndex) walk(ctx context.Context) ([]string, error) {
+func (x *fileIndex) walkFiles(ctx context.Context) ([]string, error) {
 	var names []string
 	dirs := []string{"."}
 	for len(dirs) > 0 && len(names) < filesMax {
@@ -136,8 +136,8 @@ func (x *fileIndex) walk(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// within keeps the names that are dir or lie below it.
-func within(names []string, dir string) []string {
+// namesWithin keeps the names that are dir or lie below it.
+func namesWithin(names []string, dir string) []string {
 	if dir == "." {
 		return names
 	}
@@ -150,9 +150,9 @@ func within(names []string, dir string) []string {
 	return kept
 }
 
-// matcher compiles a glob. If base is true, as in grep, a pattern without a slash is
+// compileGlob compiles a glob. If base is true, as in grep, a pattern without a slash is
 // matched with the last element of a path; otherwise with the whole path.
-func matcher(pattern string, base bool) (func(name string) bool, error) {
+func compileGlob(pattern string, base bool) (func(name string) bool, error) {
 	pattern = strings.TrimPrefix(strings.TrimSpace(pattern), "./")
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, doublestar.ErrBadPattern

@@ -55,12 +55,12 @@ var steps = struct{ found, checked, start func() }{func() {}, func() {}, func() 
 
 // gitTools are the tools that read the git history.
 type gitTools struct {
-	ws   *workspace
+	ws   *toolWorkspace
 	mask *redact.Masker
 }
 
 // openHistory returns a view of the commits. The caller must remove it.
-func (t *gitTools) openHistory(ctx context.Context) (*view, error) {
+func (t *gitTools) openHistory(ctx context.Context) (*gitView, error) {
 	r, err := findRepository(ctx, t.ws)
 	if err != nil {
 		return nil, err
@@ -68,13 +68,13 @@ func (t *gitTools) openHistory(ctx context.Context) (*view, error) {
 	return newView(r, false)
 }
 
-// log runs a git command on the history. The command sees no work tree, only the view and the objects.
-func (v *view) log(ctx context.Context, keep int, args ...string) (gitOutput, error) {
-	return v.git(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))
+// runLog runs a git command on the history. The command sees no work tree, only the view and the objects.
+func (v *gitView) runLog(ctx context.Context, keep int, args ...string) (gitOutput, error) {
+	return v.runGit(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))
 }
 
 // listFiles runs a git command on the files of the work tree, in the directory of the tools.
-func (v *view) listFiles(ctx context.Context, w *workspace, args ...string) (gitOutput, error) {
+func (v *gitView) listFiles(ctx context.Context, w *toolWorkspace, args ...string) (gitOutput, error) {
 	top := v.repo.top
 	at, err := w.root.Open(".")
 	if err != nil {
@@ -89,21 +89,21 @@ func (v *view) listFiles(ctx context.Context, w *workspace, args ...string) (git
 			spec.Exact = append(spec.Exact, sandbox.Exact{Path: filepath.Join(top.path, ignore), Info: info})
 		}
 	}
-	return v.git(ctx, spec, args)
+	return v.runGit(ctx, spec, args)
 }
 
-// git runs one git command that can write nothing and reach no network. If this system has no sandbox, the only
+// runGit runs one git command that can write nothing and reach no network. If this system has no sandbox, the only
 // protection is what was checked before and is compared afterwards. A failure is errGit, errSwapped or
 // process.ErrNotFound. If ctx ends, git returns what the command had printed, with the cause.
-func (v *view) git(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
+func (v *gitView) runGit(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
 	spec.Argv = append(append([]string{"git"}, gitOptions...), args...)
 	spec.ReadOnly, spec.HeadOnly = true, true
-	spec.Env = append(spec.Env, v.env()...)
+	spec.Env = append(spec.Env, v.gitEnv()...)
 	spec.Exact = append(spec.Exact, sandbox.Exact{Path: v.repo.objects.path, Info: v.repo.objects.info})
 	spec.Read = append(spec.Read, gitInstallDirs()...)
 	steps.start()
 	out, err := runGit(ctx, spec)
-	if moved := v.repo.unmoved(); moved != nil {
+	if moved := v.repo.checkUnmoved(); moved != nil {
 		return gitOutput{}, moved
 	}
 	switch {
@@ -158,8 +158,8 @@ func gitInstallDirs() []string {
 	return []string{dir}
 }
 
-// env points git to the view and the objects, and removes what could point it elsewhere.
-func (v *view) env() []string {
+// gitEnv points git to the view and the objects, and removes what could point it elsewhere.
+func (v *gitView) gitEnv() []string {
 	env := []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + v.repo.objects.path, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C"}
 	for _, name := range []string{"SYSTEMROOT", "USERPROFILE"} { // Windows starts nothing without the first
@@ -170,8 +170,8 @@ func (v *view) env() []string {
 	return env
 }
 
-// answer replaces an error that is a result, such as a missing repository, by the line that reports it.
-func answer(text string, err error) (string, error) {
+// answerOrError replaces an error that is a result, such as a missing repository, by the line that reports it.
+func answerOrError(text string, err error) (string, error) {
 	for cause, line := range map[error]string{process.ErrNotFound: noGit, errNoRepository: noRepository, errNoCommits: noCommits, errElsewhere: elsewhere, errBorrowed: borrowed,
 		errReftable: reftable, errSwapped: replaced} {
 		if errors.Is(err, cause) {
@@ -181,25 +181,25 @@ func answer(text string, err error) (string, error) {
 	return text, err
 }
 
-// path returns a path of the directory as the repository names it.
-func (v *view) path(path string) string {
+// repoPath returns a path of the directory as the repository names it.
+func (v *gitView) repoPath(path string) string {
 	if path == "." {
 		return strings.TrimSuffix(v.repo.prefix, "/")
 	}
 	return v.repo.prefix + path
 }
 
-// scope limits a command to a path, or to the directory if that is only a part of a
+// pathScope limits a command to a path, or to the directory if that is only a part of a
 // repository. At the top there is no pathspec: it would leave out commits that change nothing.
-func (v *view) scope(path string) []string {
-	if path = v.path(path); path != "" {
+func (v *gitView) pathScope(path string) []string {
+	if path = v.repoPath(path); path != "" {
 		return []string{"--", path}
 	}
 	return []string{"--"}
 }
 
-// relative makes git name files as the directory does, and leave out those outside of it.
-func (v *view) relative() []string {
+// relativeFlags makes git name files as the directory does, and leave out those outside of it.
+func (v *gitView) relativeFlags() []string {
 	if v.repo.prefix == "" {
 		return nil
 	}
@@ -208,12 +208,12 @@ func (v *view) relative() []string {
 
 var revisionForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]{0,199}$`)
 
-// commit checks a revision that a model wrote and returns the hash, date, author and subject of its commit.
-func (v *view) commit(ctx context.Context, rev string) ([]string, error) {
+// checkRevision checks a revision that a model wrote and returns the hash, date, author and subject of its commit.
+func (v *gitView) checkRevision(ctx context.Context, rev string) ([]string, error) {
 	if !revisionForm.MatchString(rev) || strings.Contains(rev, "..") {
 		return nil, fmt.Errorf("%.60q: %w", rev, errRevision)
 	}
-	out, err := v.log(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "--end-of-options", rev+"^{commit}")
+	out, err := v.runLog(ctx, gitSmall, "show", "-s", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "--end-of-options", rev+"^{commit}")
 	if err != nil && !errors.Is(err, errGit) {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (v *view) commit(ctx context.Context, rev string) ([]string, error) {
 // repoPath returns a path for a git command: relative to the directory, inside it, and
 // not led out of it by a link.
 func (t *gitTools) repoPath(name string) (string, error) {
-	rel, err := t.ws.resolve(name)
+	rel, err := t.ws.resolvePath(name)
 	if err != nil {
 		return "", err
 	}
@@ -237,5 +237,5 @@ func (t *gitTools) repoPath(name string) (string, error) {
 	return rel, nil
 }
 
-// field returns text of a commit as one field of a line.
-func field(s string) string { return printable(strings.TrimSpace(s)) }
+// commitField returns text of a commit as one field of a line.
+func commitField(s string) string { return printableName(strings.TrimSpace(s)) }

@@ -14,136 +14,136 @@ import (
 )
 
 func TestGitLogShowsCommitsNewestFirst(t *testing.T) {
-	b := repo(t, map[string]string{"a": "1\n"})
-	first := b.git("rev-parse", "HEAD")[:12]
-	b.write(map[string]string{"b": "2\n"})
-	second := b.commit("add b\ttab", "--author", "Bo\u00eb <b@c>")
-	b.want(b.call("git_log", `{}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", first+"\t2024-05-01\tAnn\tfirst", "[2 commits shown of 2]")
-	b.want(b.call("git_log", `{"limit":1}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", "[1 commits shown of 2]")
-	b.want(b.call("git_log", `{"path":"a"}`), first+"\t2024-05-01\tAnn\tfirst", "[1 commits shown of 1]")
+	b := newRepoBox(t, map[string]string{"a": "1\n"})
+	first := b.runGit("rev-parse", "HEAD")[:12]
+	b.writeFiles(map[string]string{"b": "2\n"})
+	second := b.commitAll("add b\ttab", "--author", "Bo\u00eb <b@c>")
+	b.wantLines(b.callTool("git_log", `{}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", first+"\t2024-05-01\tAnn\tfirst", "[2 commits shown of 2]")
+	b.wantLines(b.callTool("git_log", `{"limit":1}`), second+"\t2024-05-02\tBoë\tadd b\uFFFDtab", "[1 commits shown of 2]")
+	b.wantLines(b.callTool("git_log", `{"path":"a"}`), first+"\t2024-05-01\tAnn\tfirst", "[1 commits shown of 1]")
 }
 
 func TestWithoutHistoryGitToolsSayWhy(t *testing.T) {
-	for want, b := range map[string]*box{"[no commits]": repo(t, nil), "[not a git repository]": dir(t, map[string]string{"a": "x"})} {
+	for want, b := range map[string]*testBox{"[no commits]": newRepoBox(t, nil), "[not a git repository]": newBox(t, map[string]string{"a": "x"})} {
 		for _, call := range [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_blame", `{"path":"a"}`}, {"git_numstat", `{}`}} {
-			b.want(b.call(call[0], "%s", call[1]), want)
+			b.wantLines(b.callTool(call[0], "%s", call[1]), want)
 		}
 	}
 }
 
 func TestWithoutGitTheToolsSaySoAndTheFilesAreSearched(t *testing.T) {
-	b := repo(t, map[string]string{"a": "hit"})
+	b := newRepoBox(t, map[string]string{"a": "hit"})
 	t.Setenv("PATH", t.TempDir())
-	b.want(b.call("git_log", `{}`), "[git is not installed]")
-	b.want(b.call("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("git_log", `{}`), "[git is not installed]")
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestAShallowCloneIsSaidAndItsBorderIsNotTakenForWork(t *testing.T) {
-	origin := repo(t, map[string]string{"a": "1\n", "b": "1\n"})
-	origin.write(map[string]string{"a": "2\n"})
-	last := origin.commit("change a")
-	b := dir(t, nil)
-	b.git("clone", "-q", "--depth", "1", "file://"+origin.dir, b.dir)
-	b.want(b.call("git_log", `{}`), last+"\t2024-05-02\tAnn\tchange a", "[1 commits shown of 1; shallow clone]")
-	b.want(b.call("git_numstat", `{}`), "# files", "# authors", "1\tAnn", "# large commits", "[1 commits; shallow clone]")
+	origin := newRepoBox(t, map[string]string{"a": "1\n", "b": "1\n"})
+	origin.writeFiles(map[string]string{"a": "2\n"})
+	last := origin.commitAll("change a")
+	b := newBox(t, nil)
+	b.runGit("clone", "-q", "--depth", "1", "file://"+origin.dir, b.dir)
+	b.wantLines(b.callTool("git_log", `{}`), last+"\t2024-05-02\tAnn\tchange a", "[1 commits shown of 1; shallow clone]")
+	b.wantLines(b.callTool("git_numstat", `{}`), "# files", "# authors", "1\tAnn", "# large commits", "[1 commits; shallow clone]")
 }
 
 func TestGitShowCountsFilesOrShowsAPatch(t *testing.T) {
-	b := repo(t, map[string]string{"a.txt": "1\n2\n", "old": "same\ncontent\nhere\n"})
-	b.git("mv", "old", "new")
-	b.write(map[string]string{"a.txt": "1\nx\ny\n", "bin": "\x00\x01"})
-	hash := b.commit("second")
-	full := b.git("rev-parse", "HEAD")
+	b := newRepoBox(t, map[string]string{"a.txt": "1\n2\n", "old": "same\ncontent\nhere\n"})
+	b.runGit("mv", "old", "new")
+	b.writeFiles(map[string]string{"a.txt": "1\nx\ny\n", "bin": "\x00\x01"})
+	hash := b.commitAll("second")
+	full := b.runGit("rev-parse", "HEAD")
 	head := []string{"commit " + full, "author Ann", "date 2024-05-02", "subject second"}
-	b.want(b.call("git_show", `{"rev":%q}`, hash), append(head, "2\t1\ta.txt", "-\t-\tbin", "0\t0\tnew", "[3 files, +2 -1]")...)
-	got := b.call("git_show", `{"rev":"main","path":"a.txt"}`)
+	b.wantLines(b.callTool("git_show", `{"rev":%q}`, hash), append(head, "2\t1\ta.txt", "-\t-\tbin", "0\t0\tnew", "[3 files, +2 -1]")...)
+	got := b.callTool("git_show", `{"rev":"main","path":"a.txt"}`)
 	if !strings.HasPrefix(got, strings.Join(head, "\n")+"\ndiff --git a/a.txt b/a.txt\n") || !strings.HasSuffix(got, "\n@@ -1,2 +1,3 @@\n 1\n-2\n+x\n+y\n") {
 		t.Error(got)
 	}
-	b.want(b.call("git_show", `{"rev":"nope"}`), "error: no commit nope")
+	b.wantLines(b.callTool("git_show", `{"rev":"nope"}`), "error: no commit nope")
 	for _, rev := range []string{"--output=x", "-p", "a..b", "a b", "HEAD:a.txt", ":/first", "@{u}|x", ""} {
-		if got := b.call("git_show", `{"rev":%q}`, rev); !strings.HasPrefix(got, "error: ") {
+		if got := b.callTool("git_show", `{"rev":%q}`, rev); !strings.HasPrefix(got, "error: ") {
 			t.Errorf("%q: %s", rev, got)
 		}
 	}
 }
 
 func TestALongPatchIsClipped(t *testing.T) {
-	b := repo(t, map[string]string{"a": strings.Repeat("line of text\n", 20_000)})
-	got := b.call("git_show", `{"rev":"HEAD","path":"a"}`)
+	b := newRepoBox(t, map[string]string{"a": strings.Repeat("line of text\n", 20_000)})
+	got := b.callTool("git_show", `{"rev":"HEAD","path":"a"}`)
 	if !strings.HasSuffix(got, " bytes]") || !strings.Contains(got, "\n[patch clipped: 280") || len(got) > 50<<10 {
 		t.Errorf("%d bytes, ends in %s", len(got), got[len(got)-60:])
 	}
 }
 
 func TestGitBlameNamesWhoChangedEachLine(t *testing.T) {
-	b := repo(t, map[string]string{"a": "one\ntwo\nthree\n"})
-	first := b.git("rev-parse", "HEAD")[:12]
-	b.write(map[string]string{"a": "one\nTWO\nthree\n"})
-	second := b.commit("louder", "--author", "Bo <b@c>")
-	b.want(b.call("git_blame", `{"path":"a"}`), first+"\tAnn\t2024-05-01\t1\tone", second+"\tBo\t2024-05-02\t2\tTWO", first+"\tAnn\t2024-05-01\t3\tthree", "[lines 1-3 of 3]")
-	b.want(b.call("git_blame", `{"path":"a","from":2,"to":99}`), second+"\tBo\t2024-05-02\t2\tTWO", first+"\tAnn\t2024-05-01\t3\tthree", "[lines 2-3 of 3]")
-	b.want(b.call("git_blame", `{"path":"new"}`), "error: new is not a file of the last commit")
+	b := newRepoBox(t, map[string]string{"a": "one\ntwo\nthree\n"})
+	first := b.runGit("rev-parse", "HEAD")[:12]
+	b.writeFiles(map[string]string{"a": "one\nTWO\nthree\n"})
+	second := b.commitAll("louder", "--author", "Bo <b@c>")
+	b.wantLines(b.callTool("git_blame", `{"path":"a"}`), first+"\tAnn\t2024-05-01\t1\tone", second+"\tBo\t2024-05-02\t2\tTWO", first+"\tAnn\t2024-05-01\t3\tthree", "[lines 1-3 of 3]")
+	b.wantLines(b.callTool("git_blame", `{"path":"a","from":2,"to":99}`), second+"\tBo\t2024-05-02\t2\tTWO", first+"\tAnn\t2024-05-01\t3\tthree", "[lines 2-3 of 3]")
+	b.wantLines(b.callTool("git_blame", `{"path":"new"}`), "error: new is not a file of the last commit")
 }
 
 func TestGitNumstatFindsHotFilesAuthorsAndLargeCommits(t *testing.T) {
-	b := repo(t, map[string]string{"hot": "1\n", "cold": "1\n", "gone": "1\n"})
-	first := b.git("rev-parse", "HEAD")[:12]
-	b.write(map[string]string{"hot": "2\n3\n"})
+	b := newRepoBox(t, map[string]string{"hot": "1\n", "cold": "1\n", "gone": "1\n"})
+	first := b.runGit("rev-parse", "HEAD")[:12]
+	b.writeFiles(map[string]string{"hot": "2\n3\n"})
 	if err := os.Remove(filepath.Join(b.dir, "gone")); err != nil {
 		t.Fatal(err)
 	}
-	second := b.commit("heat", "--author", "Bo <b@c>")
-	b.git("checkout", "-q", "-b", "side", "HEAD~1")
-	b.write(map[string]string{"side": "s\n"})
-	side := b.commit("side")
-	b.git("checkout", "-q", "main")
-	b.git("merge", "-q", "--no-edit", "side")
-	b.want(b.call("git_numstat", `{}`), "# files", "2\t3\t1\t2\thot", "1\t1\t0\t1\tcold", "1\t1\t0\t1\tside", "# authors", "2\tAnn", "1\tBo", "# large commits",
+	second := b.commitAll("heat", "--author", "Bo <b@c>")
+	b.runGit("checkout", "-q", "-b", "side", "HEAD~1")
+	b.writeFiles(map[string]string{"side": "s\n"})
+	side := b.commitAll("side")
+	b.runGit("checkout", "-q", "main")
+	b.runGit("merge", "-q", "--no-edit", "side")
+	b.wantLines(b.callTool("git_numstat", `{}`), "# files", "2\t3\t1\t2\thot", "1\t1\t0\t1\tcold", "1\t1\t0\t1\tside", "# authors", "2\tAnn", "1\tBo", "# large commits",
 		second+"\t2024-05-02\tBo\t2\t2\t2\theat", first+"\t2024-05-01\tAnn\t3\t0\t3\tfirst", side+"\t2024-05-03\tAnn\t1\t0\t1\tside", "[3 commits]")
-	b.want(b.call("git_numstat", `{"limit":1}`), "# files", "1\t1\t0\t1\tside", "# authors", "1\tAnn", "# large commits", side+"\t2024-05-03\tAnn\t1\t0\t1\tside", "[1 commits]")
+	b.wantLines(b.callTool("git_numstat", `{"limit":1}`), "# files", "1\t1\t0\t1\tside", "# authors", "1\tAnn", "# large commits", side+"\t2024-05-03\tAnn\t1\t0\t1\tside", "[1 commits]")
 }
 
 func TestInAPartOfARepositoryOnlyThatPartIsSeen(t *testing.T) {
-	b := repo(t, map[string]string{"part/a": "hit\n", "other": "hit\n"})
-	b.write(map[string]string{"other": "hit hit\n"})
-	b.commit("other only")
+	b := newRepoBox(t, map[string]string{"part/a": "hit\n", "other": "hit\n"})
+	b.writeFiles(map[string]string{"other": "hit hit\n"})
+	b.commitAll("other only")
 	b.dir += "/part"
-	b.open(builtin.Config{})
-	first := b.git("rev-parse", "HEAD~1")[:12]
-	b.want(b.call("git_log", `{}`), first+"\t2024-05-01\tAnn\tfirst", "[1 commits shown of 1]")
-	b.want(b.call("git_numstat", `{}`), "# files", "1\t1\t0\t1\ta", "# authors", "1\tAnn", "# large commits", first+"\t2024-05-01\tAnn\t1\t0\t1\tfirst", "[1 commits]")
-	b.want(b.call("git_blame", `{"path":"a"}`), first+"\tAnn\t2024-05-01\t1\thit", "[lines 1-1 of 1]")
-	b.want(b.call("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
-	if got := b.call("git_show", `{"rev":"HEAD"}`); !strings.HasSuffix(got, "subject other only\n[0 files, +0 -0]") {
+	b.openTools(builtin.Config{})
+	first := b.runGit("rev-parse", "HEAD~1")[:12]
+	b.wantLines(b.callTool("git_log", `{}`), first+"\t2024-05-01\tAnn\tfirst", "[1 commits shown of 1]")
+	b.wantLines(b.callTool("git_numstat", `{}`), "# files", "1\t1\t0\t1\ta", "# authors", "1\tAnn", "# large commits", first+"\t2024-05-01\tAnn\t1\t0\t1\tfirst", "[1 commits]")
+	b.wantLines(b.callTool("git_blame", `{"path":"a"}`), first+"\tAnn\t2024-05-01\t1\thit", "[lines 1-1 of 1]")
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
+	if got := b.callTool("git_show", `{"rev":"HEAD"}`); !strings.HasSuffix(got, "subject other only\n[0 files, +0 -0]") {
 		t.Error(got)
 	}
 }
 
 func TestSubmodulesAreNotEnteredAlsoBrokenOnes(t *testing.T) {
-	inner := repo(t, map[string]string{"x": "hit\n"})
-	b := repo(t, map[string]string{"a": "hit\n"})
-	b.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.dir, "sub")
-	b.commit("add sub")
+	inner := newRepoBox(t, map[string]string{"x": "hit\n"})
+	b := newRepoBox(t, map[string]string{"a": "hit\n"})
+	b.runGit("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.dir, "sub")
+	b.commitAll("add sub")
 	check := func() {
 		t.Helper()
-		b.want(b.call("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 2 files searched]")
-		if got := b.call("git_show", `{"rev":"HEAD"}`); !strings.Contains(got, "3\t0\t.gitmodules\n") {
+		b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 2 files searched]")
+		if got := b.callTool("git_show", `{"rev":"HEAD"}`); !strings.Contains(got, "3\t0\t.gitmodules\n") {
 			t.Error(got)
 		}
-		if got := b.call("git_numstat", `{}`); !strings.HasSuffix(got, "[2 commits]") {
+		if got := b.callTool("git_numstat", `{}`); !strings.HasSuffix(got, "[2 commits]") {
 			t.Error(got)
 		}
 	}
 	check()
-	b.write(map[string]string{"sub/.git": "gitdir: /nowhere/at/all\n"})
+	b.writeFiles(map[string]string{"sub/.git": "gitdir: /nowhere/at/all\n"})
 	check()
 }
 
 // TestARepositoryCannotRunPrograms sets every option known to run a program
 // when somebody merely looks at a repository.
 func TestARepositoryCannotRunPrograms(t *testing.T) {
-	b := repo(t, map[string]string{"a.txt": "hit\n", ".gitattributes": "* diff=evil filter=evil\n"})
+	b := newRepoBox(t, map[string]string{"a.txt": "hit\n", ".gitattributes": "* diff=evil filter=evil\n"})
 	ran := filepath.Join(t.TempDir(), "ran")
 	script := filepath.Join(b.dir, ".git", "evil.sh")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$0 $*\" >>"+ran+"\ncat\n"), 0o755); err != nil {
@@ -195,10 +195,10 @@ func TestARepositoryCannotRunPrograms(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b.write(map[string]string{"a.txt": "hit changed\n"})
+	b.writeFiles(map[string]string{"a.txt": "hit changed\n"})
 	for _, call := range [][2]string{{"git_log", `{}`}, {"git_log", `{"path":"a.txt"}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_show", `{"rev":"HEAD","path":"a.txt"}`},
 		{"git_blame", `{"path":"a.txt"}`}, {"git_numstat", `{}`}, {"grep", `{"pattern":"hit"}`}, {"glob", `{"pattern":"**"}`}} {
-		if got := b.call(call[0], "%s", call[1]); strings.HasPrefix(got, "error") {
+		if got := b.callTool(call[0], "%s", call[1]); strings.HasPrefix(got, "error") {
 			t.Errorf("%v: %s", call, got)
 		}
 	}
@@ -210,12 +210,12 @@ func TestARepositoryCannotRunPrograms(t *testing.T) {
 // A repository may lack objects and say where to fetch them, by a command; git
 // that does not know GIT_NO_LAZY_FETCH does so when they are read.
 func TestARepositoryThatLacksObjectsFetchesNone(t *testing.T) {
-	b := repo(t, map[string]string{"a.txt": "one\n"})
-	blob := b.git("rev-parse", "HEAD:a.txt")
+	b := newRepoBox(t, map[string]string{"a.txt": "one\n"})
+	blob := b.runGit("rev-parse", "HEAD:a.txt")
 	mark := filepath.Join(t.TempDir(), "ran")
 	for _, c := range [][2]string{{"core.repositoryformatversion", "1"}, {"extensions.partialClone", "origin"}, {"remote.origin.promisor", "true"},
 		{"remote.origin.url", "ext::touch " + mark}, {"protocol.ext.allow", "always"}} {
-		b.git("config", c[0], c[1])
+		b.runGit("config", c[0], c[1])
 	}
 	if err := os.Remove(filepath.Join(b.dir, ".git", "objects", blob[:2], blob[2:])); err != nil {
 		t.Fatal(err)
@@ -229,20 +229,20 @@ func TestARepositoryThatLacksObjectsFetchesNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", old+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	b.call("git_show", `{"rev":"HEAD","path":"a.txt"}`)
-	b.call("git_blame", `{"path":"a.txt"}`)
+	b.callTool("git_show", `{"rev":"HEAD","path":"a.txt"}`)
+	b.callTool("git_blame", `{"path":"a.txt"}`)
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a command of the repository ran")
 	}
 }
 
 func TestTheEnvironmentCannotPointGitElsewhere(t *testing.T) {
-	other := repo(t, map[string]string{"secret": "x\n"})
-	other.commit("of the other")
-	b := repo(t, map[string]string{"a": "x\n"})
+	other := newRepoBox(t, map[string]string{"secret": "x\n"})
+	other.commitAll("of the other")
+	b := newRepoBox(t, map[string]string{"a": "x\n"})
 	t.Setenv("GIT_DIR", other.dir+"/.git")
 	t.Setenv("GIT_WORK_TREE", other.dir)
-	if got := b.call("git_log", `{}`); strings.Contains(got, "other") || !strings.Contains(got, "first") {
+	if got := b.callTool("git_log", `{}`); strings.Contains(got, "other") || !strings.Contains(got, "first") {
 		t.Error(got)
 	}
 }

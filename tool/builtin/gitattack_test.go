@@ -16,15 +16,15 @@ import (
 // canary stands in a repository or file that belongs to a person and lies outside of the directory.
 const canary = "canary-of-a-person"
 
-// victim is a repository of a person, and the hash of its one commit.
-func victim(t *testing.T) (*box, string) {
-	v := repo(t, map[string]string{"secret": canary + "\n"})
-	v.commit(canary)
-	return v, v.git("rev-parse", "HEAD")
+// victimRepo is a repository of a person, and the hash of its one commit.
+func victimRepo(t *testing.T) (*testBox, string) {
+	v := newRepoBox(t, map[string]string{"secret": canary + "\n"})
+	v.commitAll(canary)
+	return v, v.runGit("rev-parse", "HEAD")
 }
 
-// asks calls each tool that starts git and fails the test if an answer has the canary.
-func (b *box) asks(hash string) {
+// askGitTools calls each tool that starts git and fails the test if an answer has the canary.
+func (b *testBox) askGitTools(hash string) {
 	b.t.Helper()
 	calls := [][2]string{{"git_log", `{}`}, {"git_show", `{"rev":"HEAD"}`}, {"git_show", `{"rev":"HEAD","path":"secret"}`}, {"git_blame", `{"path":"secret"}`}, {"git_blame", `{"path":"a"}`},
 		{"git_numstat", `{}`}, {"glob", `{"pattern":"**"}`}}
@@ -32,13 +32,13 @@ func (b *box) asks(hash string) {
 		calls = append(calls, [2]string{"git_show", `{"rev":"` + hash + `"}`}, [2]string{"git_show", `{"rev":"` + hash + `","path":"secret"}`})
 	}
 	for _, call := range calls {
-		if got := b.call(call[0], "%s", call[1]); strings.Contains(got, canary) || strings.Contains(got, "secret\n") {
+		if got := b.callTool(call[0], "%s", call[1]); strings.Contains(got, canary) || strings.Contains(got, "secret\n") {
 			b.t.Errorf("%v told of another place: %s", call, got)
 		}
 	}
 }
 
-func (b *box) put(name, text string) {
+func (b *testBox) putFile(name, text string) {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
@@ -50,7 +50,7 @@ func (b *box) put(name, text string) {
 	}
 }
 
-func (b *box) link(to, name string) {
+func (b *testBox) linkFile(to, name string) {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
 	if err := os.RemoveAll(file); err != nil {
@@ -61,8 +61,8 @@ func (b *box) link(to, name string) {
 	}
 }
 
-// confined runs a test with the sandbox and without it: each line of defense is to hold alone.
-func confined(t *testing.T, test func(t *testing.T)) {
+// withAndWithoutSandbox runs a test with the sandbox and without it: each line of defense is to hold alone.
+func withAndWithoutSandbox(t *testing.T, test func(t *testing.T)) {
 	t.Run("sandbox", test)
 	t.Run("checks alone", func(t *testing.T) {
 		defer builtin.WithoutSandbox()()
@@ -71,51 +71,51 @@ func confined(t *testing.T, test func(t *testing.T)) {
 }
 
 func TestAttackGitDirectoryElsewhereIsNotRead(t *testing.T) {
-	confined(t, func(t *testing.T) {
-		v, hash := victim(t)
+	withAndWithoutSandbox(t, func(t *testing.T) {
+		v, hash := victimRepo(t)
 		other := filepath.Join(v.dir, ".git")
-		for name, plant := range map[string]func(b *box){
-			"git file": func(b *box) { b.put(".git", "gitdir: "+other+"\n") },
-			"git link": func(b *box) { b.link(other, ".git") },
-			"objects link": func(b *box) {
-				b.git("init", "-q")
-				b.link(other+"/objects", ".git/objects")
-				b.put(".git/HEAD", hash+"\n")
+		for name, plant := range map[string]func(b *testBox){
+			"git file": func(b *testBox) { b.putFile(".git", "gitdir: "+other+"\n") },
+			"git link": func(b *testBox) { b.linkFile(other, ".git") },
+			"objects link": func(b *testBox) {
+				b.runGit("init", "-q")
+				b.linkFile(other+"/objects", ".git/objects")
+				b.putFile(".git/HEAD", hash+"\n")
 			},
-			"fanout link": func(b *box) {
-				b.git("init", "-q")
-				b.link(other+"/objects/"+hash[:2], ".git/objects/"+hash[:2])
-				b.put(".git/HEAD", hash+"\n")
+			"fanout link": func(b *testBox) {
+				b.runGit("init", "-q")
+				b.linkFile(other+"/objects/"+hash[:2], ".git/objects/"+hash[:2])
+				b.putFile(".git/HEAD", hash+"\n")
 			},
-			"object link": func(b *box) {
-				b.git("init", "-q")
+			"object link": func(b *testBox) {
+				b.runGit("init", "-q")
 				if err := os.MkdirAll(b.dir+"/.git/objects/"+hash[:2], 0o755); err != nil {
 					t.Fatal(err)
 				}
-				b.link(other+"/objects/"+hash[:2]+"/"+hash[2:], ".git/objects/"+hash[:2]+"/"+hash[2:])
-				b.put(".git/HEAD", hash+"\n")
+				b.linkFile(other+"/objects/"+hash[:2]+"/"+hash[2:], ".git/objects/"+hash[:2]+"/"+hash[2:])
+				b.putFile(".git/HEAD", hash+"\n")
 			},
-			"refs link":  func(b *box) { b.git("init", "-q"); b.link(other+"/refs", ".git/refs") },
-			"index link": func(b *box) { b.git("init", "-q"); b.link(other+"/index", ".git/index") },
-			"alternates": func(b *box) {
-				b.git("init", "-q")
-				b.put(".git/objects/info/alternates", other+"/objects\n")
-				b.put(".git/HEAD", hash+"\n")
+			"refs link":  func(b *testBox) { b.runGit("init", "-q"); b.linkFile(other+"/refs", ".git/refs") },
+			"index link": func(b *testBox) { b.runGit("init", "-q"); b.linkFile(other+"/index", ".git/index") },
+			"alternates": func(b *testBox) {
+				b.runGit("init", "-q")
+				b.putFile(".git/objects/info/alternates", other+"/objects\n")
+				b.putFile(".git/HEAD", hash+"\n")
 			},
-			"common directory": func(b *box) { b.git("init", "-q"); b.put(".git/commondir", other+"\n") },
-			"own worktree with a common directory elsewhere": func(b *box) {
-				b.put(".git", "gitdir: fake\n")
-				b.put("fake/gitdir", b.dir+"/.git\n")
-				b.put("fake/commondir", other+"\n")
-				b.put("fake/HEAD", hash+"\n")
+			"common directory": func(b *testBox) { b.runGit("init", "-q"); b.putFile(".git/commondir", other+"\n") },
+			"own worktree with a common directory elsewhere": func(b *testBox) {
+				b.putFile(".git", "gitdir: fake\n")
+				b.putFile("fake/gitdir", b.dir+"/.git\n")
+				b.putFile("fake/commondir", other+"\n")
+				b.putFile("fake/HEAD", hash+"\n")
 			},
-			"settings":          func(b *box) { b.git("init", "-q"); b.git("config", "core.worktree", v.dir) },
-			"included settings": func(b *box) { b.git("init", "-q"); b.git("config", "include.path", other+"/config") },
+			"settings":          func(b *testBox) { b.runGit("init", "-q"); b.runGit("config", "core.worktree", v.dir) },
+			"included settings": func(b *testBox) { b.runGit("init", "-q"); b.runGit("config", "include.path", other+"/config") },
 		} {
 			t.Run(name, func(t *testing.T) {
-				b := dir(t, map[string]string{"a": "x\n"})
+				b := newBox(t, map[string]string{"a": "x\n"})
 				plant(b)
-				b.asks(hash)
+				b.askGitTools(hash)
 			})
 		}
 	})
@@ -123,32 +123,32 @@ func TestAttackGitDirectoryElsewhereIsNotRead(t *testing.T) {
 
 // TestAttackSettingsOfARepositoryReadNoFile: git tells the first line of a file it cannot parse, or uses what is in it.
 func TestAttackSettingsOfARepositoryReadNoFile(t *testing.T) {
-	confined(t, func(t *testing.T) {
+	withAndWithoutSandbox(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, []byte(canary+" <a@b>\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		b := repo(t, map[string]string{"a": "x\n"})
+		b := newRepoBox(t, map[string]string{"a": "x\n"})
 		for _, key := range []string{"blame.ignoreRevsFile", "diff.orderFile", "mailmap.file", "core.attributesFile", "core.excludesFile", "include.path", "gpg.ssh.allowedSignersFile",
 			"core.hooksPath", "commit.template", "fetch.fsck.skipList", "fsck.skipList"} {
-			b.put(".git/config", "[core]\n\trepositoryformatversion = 0\n"+setting(key, file))
-			b.asks("HEAD")
-			if got := b.call("git_blame", `{"path":"a"}`); !strings.Contains(got, "Ann\t2024-05-01\t1\tx\n[lines 1-1 of 1]") {
+			b.putFile(".git/config", "[core]\n\trepositoryformatversion = 0\n"+gitSetting(key, file))
+			b.askGitTools("HEAD")
+			if got := b.callTool("git_blame", `{"path":"a"}`); !strings.Contains(got, "Ann\t2024-05-01\t1\tx\n[lines 1-1 of 1]") {
 				t.Errorf("%s: %s", key, got)
 			}
 		}
-		b = repo(t, map[string]string{"a": "x\n"})
-		b.link(file, ".mailmap")
-		b.link(file, ".gitattributes")
-		b.link(file, ".git/info/grafts")
-		b.link(file, ".git/shallow")
-		b.link(file, ".git/packed-refs")
-		b.asks("HEAD")
+		b = newRepoBox(t, map[string]string{"a": "x\n"})
+		b.linkFile(file, ".mailmap")
+		b.linkFile(file, ".gitattributes")
+		b.linkFile(file, ".git/info/grafts")
+		b.linkFile(file, ".git/shallow")
+		b.linkFile(file, ".git/packed-refs")
+		b.askGitTools("HEAD")
 	})
 }
 
-// setting is a line of git's settings and the head of its section.
-func setting(key, value string) string {
+// gitSetting is a line of git's settings and the head of its section.
+func gitSetting(key, value string) string {
 	at := strings.LastIndex(key, ".")
 	section, sub, ok := strings.Cut(key[:at], ".")
 	if ok {
@@ -159,30 +159,30 @@ func setting(key, value string) string {
 
 // TestAttackErrorsOfGitAreNotPassedOn: what git says of a broken repository may be text of the one who broke it.
 func TestAttackErrorsOfGitAreNotPassedOn(t *testing.T) {
-	confined(t, func(t *testing.T) {
-		b := repo(t, map[string]string{"a": "x\n"})
-		b.put(".git/config", "["+canary+"\n")
-		b.put(".git/index", canary)
-		b.put(".git/refs/heads/"+canary, canary)
-		b.asks("HEAD")
-		b.put(".git/HEAD", "ref: refs/heads/"+canary+"\n")
-		b.asks("HEAD")
-		b.put(".git/HEAD", canary+"\n")
-		b.asks("HEAD")
+	withAndWithoutSandbox(t, func(t *testing.T) {
+		b := newRepoBox(t, map[string]string{"a": "x\n"})
+		b.putFile(".git/config", "["+canary+"\n")
+		b.putFile(".git/index", canary)
+		b.putFile(".git/refs/heads/"+canary, canary)
+		b.askGitTools("HEAD")
+		b.putFile(".git/HEAD", "ref: refs/heads/"+canary+"\n")
+		b.askGitTools("HEAD")
+		b.putFile(".git/HEAD", canary+"\n")
+		b.askGitTools("HEAD")
 	})
 }
 
 // TestAttackGitDirectoryIsNoPipe: the file .git names a pipe that nobody writes to.
 func TestAttackGitDirectoryIsNoPipe(t *testing.T) {
-	confined(t, func(t *testing.T) {
+	withAndWithoutSandbox(t, func(t *testing.T) {
 		pipe := filepath.Join(t.TempDir(), "pipe")
 		if err := syscall.Mkfifo(pipe, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		b := dir(t, map[string]string{"a": "x\n"})
-		b.put(".git", "gitdir: "+pipe+"\n")
+		b := newBox(t, map[string]string{"a": "x\n"})
+		b.putFile(".git", "gitdir: "+pipe+"\n")
 		begun := time.Now()
-		b.asks("HEAD")
+		b.askGitTools("HEAD")
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Error(took)
 		}
@@ -192,14 +192,14 @@ func TestAttackGitDirectoryIsNoPipe(t *testing.T) {
 // TestAttackGitWaitsForNoPipe: a file of git that never ends or never comes ends the call all the same.
 func TestAttackGitWaitsForNoPipe(t *testing.T) {
 	for _, name := range []string{".git/HEAD", ".git/index", ".git/packed-refs", ".git/objects/info/alternates", ".git/objects/pack/pack-1.pack", ".git/commondir"} {
-		b := repo(t, map[string]string{"a": "x\n"})
+		b := newRepoBox(t, map[string]string{"a": "x\n"})
 		file := filepath.Join(b.dir, name)
 		_ = os.Remove(file) // it need not be there
 		if err := syscall.Mkfifo(file, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		b.asks("HEAD")
+		b.askGitTools("HEAD")
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("%s: %s", name, took)
 		}
@@ -207,21 +207,21 @@ func TestAttackGitWaitsForNoPipe(t *testing.T) {
 }
 
 func TestGitToolsReadALinkedWorktreeAndASubmodule(t *testing.T) {
-	confined(t, func(t *testing.T) {
-		inner := repo(t, map[string]string{"x": "inner\n"})
-		b := repo(t, map[string]string{"a": "outer\n"})
-		b.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.dir, "sub")
-		b.commit("add sub")
-		tree := dir(t, nil)
-		b.git("worktree", "add", "-q", tree.dir+"/w")
-		b.git("pack-refs", "--all")
+	withAndWithoutSandbox(t, func(t *testing.T) {
+		inner := newRepoBox(t, map[string]string{"x": "inner\n"})
+		b := newRepoBox(t, map[string]string{"a": "outer\n"})
+		b.runGit("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.dir, "sub")
+		b.commitAll("add sub")
+		tree := newBox(t, nil)
+		b.runGit("worktree", "add", "-q", tree.dir+"/w")
+		b.runGit("pack-refs", "--all")
 		for at, want := range map[string]string{tree.dir + "/w": "add sub", b.dir + "/sub": "first", b.dir: "add sub"} {
-			in := &box{t: t, dir: at}
-			in.open(builtin.Config{})
-			if got := in.call("git_log", `{}`); !strings.Contains(got, want+"\n") || strings.Contains(got, "error") {
+			in := &testBox{t: t, dir: at}
+			in.openTools(builtin.Config{})
+			if got := in.callTool("git_log", `{}`); !strings.Contains(got, want+"\n") || strings.Contains(got, "error") {
 				t.Errorf("%s: %s", at, got)
 			}
-			if got := in.call("glob", `{"pattern":"**"}`); !strings.Contains(got, " files, ") || strings.Contains(got, ".git/") {
+			if got := in.callTool("glob", `{"pattern":"**"}`); !strings.Contains(got, " files, ") || strings.Contains(got, ".git/") {
 				t.Errorf("%s: %s", at, got)
 			}
 		}
@@ -230,19 +230,19 @@ func TestGitToolsReadALinkedWorktreeAndASubmodule(t *testing.T) {
 
 // TestAttackWritesReachNoGitDirectory: not by another spelling of its name, and not that of a submodule elsewhere.
 func TestAttackWritesReachNoGitDirectory(t *testing.T) {
-	b := repo(t, map[string]string{"a": "x\n"})
-	b.git("init", "-q", "--bare", "store")
-	b.open(builtin.Config{Writable: []string{"**"}})
+	b := newRepoBox(t, map[string]string{"a": "x\n"})
+	b.runGit("init", "-q", "--bare", "store")
+	b.openTools(builtin.Config{Writable: []string{"**"}})
 	for _, name := range []string{".git/hooks/x", ".GIT/hooks/x", ".Git", ".git./hooks/x", ".git /x", ".git::$INDEX_ALLOCATION/x", "git~1/x", "GIT~2/x", ".g\u200cit/x", "sub/.git", "sub/.git/config",
 		"store/hooks/x", "store/new", "store/info/x"} {
-		if got := b.call("write_file", `{"path":%q,"content":"x"}`, name); !strings.HasPrefix(got, "error") {
+		if got := b.callTool("write_file", `{"path":%q,"content":"x"}`, name); !strings.HasPrefix(got, "error") {
 			t.Errorf("%q: %s", name, got)
 		}
 	}
-	if got := b.call("edit_file", `{"path":"store/config","old":"bare = true","new":"x"}`); !strings.HasPrefix(got, "error") {
+	if got := b.callTool("edit_file", `{"path":"store/config","old":"bare = true","new":"x"}`); !strings.HasPrefix(got, "error") {
 		t.Error(got)
 	}
-	if got := b.call("write_file", `{"path":"storeroom/.github/x","content":"x"}`); strings.HasPrefix(got, "error") {
+	if got := b.callTool("write_file", `{"path":"storeroom/.github/x","content":"x"}`); strings.HasPrefix(got, "error") {
 		t.Error(got)
 	}
 }

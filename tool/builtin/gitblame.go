@@ -34,7 +34,7 @@ type blameArgs struct {
 // 200 lines by default, 400 at most. Changes that are not committed are not seen.
 func (t *gitTools) gitBlame() (tool.Tool, error) {
 	return newReadTool("git_blame", "Who last changed each line of a file, as committed.",
-		func(ctx context.Context, in blameArgs) (string, error) { return answer(t.blameText(ctx, in)) })
+		func(ctx context.Context, in blameArgs) (string, error) { return answerOrError(t.blameText(ctx, in)) })
 }
 
 func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) {
@@ -46,7 +46,7 @@ func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	defer v.remove()
+	defer v.removeView()
 	text, err := t.committedLines(ctx, v, path)
 	if err != nil {
 		return "", err
@@ -60,7 +60,7 @@ func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) 
 	if from > to {
 		return fmt.Sprintf("[lines 0-0 of %d]", len(text)), nil
 	}
-	out, err := v.log(ctx, gitBytesMax, "blame", "--line-porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", from, to), "HEAD", "--", v.path(path))
+	out, err := v.runLog(ctx, gitBytesMax, "blame", "--line-porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", from, to), "HEAD", "--", v.repoPath(path))
 	if err != nil {
 		return "", err
 	}
@@ -71,10 +71,10 @@ func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) 
 }
 
 // committedLines returns the lines of a file as it is in HEAD, masked.
-func (t *gitTools) committedLines(ctx context.Context, v *view, path string) ([]string, error) {
-	out, err := v.log(ctx, blameFileMax, "cat-file", "blob", "HEAD:"+v.path(path))
+func (t *gitTools) committedLines(ctx context.Context, v *gitView, path string) ([]string, error) {
+	out, err := v.runLog(ctx, blameFileMax, "cat-file", "blob", "HEAD:"+v.repoPath(path))
 	if errors.Is(err, errGit) {
-		return nil, fmt.Errorf("%s is not a file of the last commit", printable(path))
+		return nil, fmt.Errorf("%s is not a file of the last commit", printableName(path))
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func writeBlame(b *strings.Builder, porcelain []byte, text []string) (last int) 
 			fmt.Fprintf(b, "%s\t%s\t%s\t%d\t%s\n", hash, author, date, n, text[n-1])
 			last = n
 		case key == "author":
-			author = field(value)
+			author = commitField(value)
 		case key == "author-time":
 			if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 				date = time.Unix(seconds, 0).UTC().Format(time.DateOnly)
@@ -114,7 +114,7 @@ func writeBlame(b *strings.Builder, porcelain []byte, text []string) (last int) 
 		case len(key) >= 40 && strings.Trim(key, "0123456789abcdef") == "":
 			hash = key[:hashShown]
 			if f := strings.Fields(value); len(f) >= 2 {
-				n = lines(f[1])
+				n = parseCount(f[1])
 			}
 		}
 	}

@@ -37,7 +37,7 @@ type logArgs struct {
 // git the result is [no commits], [not a git repository] or [git is not installed].
 func (t *gitTools) gitLog() (tool.Tool, error) {
 	return newReadTool("git_log", "Commits, newest first: hash, date, author, subject.",
-		func(ctx context.Context, in logArgs) (string, error) { return answer(t.logText(ctx, in)) })
+		func(ctx context.Context, in logArgs) (string, error) { return answerOrError(t.logText(ctx, in)) })
 }
 
 func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
@@ -49,13 +49,13 @@ func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer v.remove()
+	defer v.removeView()
 	limit := min(in.Limit, logCommitsMax)
 	if limit <= 0 {
 		limit = logCommitsDefault
 	}
 	args := []string{"log", "-z", "--no-color", "--date=short", "--format=%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit), "HEAD"}
-	out, slow, err := v.logLimited(ctx, append(args, v.scope(path)...)...)
+	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(path)...)...)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +66,7 @@ func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
 		if len(f) < 4 || len(f[0]) < hashShown {
 			continue
 		}
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], field(f[1]), field(f[2]), field(f[3]))
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", f[0][:hashShown], commitField(f[1]), commitField(f[2]), commitField(f[3]))
 		n++
 	}
 	fmt.Fprintf(&b, "[%d commits shown of %s", n, v.countCommits(ctx, path, n, n < limit && !slow))
@@ -78,12 +78,12 @@ func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
 }
 
 // countCommits returns the number of commits, as text; all means that n is all of them.
-func (v *view) countCommits(ctx context.Context, path string, n int, all bool) string {
+func (v *gitView) countCommits(ctx context.Context, path string, n int, all bool) string {
 	if all {
 		return strconv.Itoa(n)
 	}
 	args := []string{"rev-list", "--count", "--max-count=" + strconv.Itoa(logCountMax), "HEAD"}
-	out, slow, err := v.logLimited(ctx, append(args, v.scope(path)...)...)
+	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(path)...)...)
 	total, wrong := strconv.Atoi(strings.TrimSpace(string(out.text)))
 	if err != nil || slow || wrong != nil {
 		return strconv.Itoa(n) + " or more"
@@ -96,10 +96,10 @@ func (v *view) countCommits(ctx context.Context, path string, n int, all bool) s
 
 // logLimited runs a git command for a limited time; slow reports that the time ended it and
 // that its output is only the beginning.
-func (v *view) logLimited(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
+func (v *gitView) logLimited(ctx context.Context, args ...string) (out gitOutput, slow bool, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, gitPatience, errSlow)
 	defer cancel()
-	out, err = v.log(limited, gitBytesMax, args...)
+	out, err = v.runLog(limited, gitBytesMax, args...)
 	if errors.Is(err, errSlow) && ctx.Err() == nil {
 		return out, true, nil
 	}

@@ -39,7 +39,7 @@ type showArgs struct {
 // [patch clipped: N bytes]. A merge is compared with its first parent.
 func (t *gitTools) gitShow() (tool.Tool, error) {
 	return newReadTool("git_show", "One commit: its files and counts, or the patch of one path.",
-		func(ctx context.Context, in showArgs) (string, error) { return answer(t.showText(ctx, in)) })
+		func(ctx context.Context, in showArgs) (string, error) { return answerOrError(t.showText(ctx, in)) })
 }
 
 func (t *gitTools) showText(ctx context.Context, in showArgs) (string, error) {
@@ -51,20 +51,20 @@ func (t *gitTools) showText(ctx context.Context, in showArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer v.remove()
-	f, err := v.commit(ctx, in.Rev)
+	defer v.removeView()
+	f, err := v.checkRevision(ctx, in.Rev)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "commit %s\nauthor %s\ndate %s\nsubject %s\n", field(f[0]), field(f[2]), field(f[1]), field(f[3]))
+	fmt.Fprintf(&b, "commit %s\nauthor %s\ndate %s\nsubject %s\n", commitField(f[0]), commitField(f[2]), commitField(f[1]), commitField(f[3]))
 	what := []string{"-z", "--numstat"}
 	if in.Path != "" {
 		what = []string{"--patch", "--src-prefix=a/", "--dst-prefix=b/"}
 	}
 	args := []string{"show", "--format=", "-m", "--first-parent", "-M", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules"}
-	args = append(append(append(args, v.relative()...), what...), f[0])
-	out, err := v.log(ctx, showReadMax, append(args, v.scope(path)...)...)
+	args = append(append(append(args, v.relativeFlags()...), what...), f[0])
+	out, err := v.runLog(ctx, showReadMax, append(args, v.pathScope(path)...)...)
 	if err != nil {
 		return "", err
 	}
@@ -92,10 +92,10 @@ func writeCounts(b *strings.Builder, text []byte) {
 			f[2] = string(tokens[i])
 		}
 		files++
-		added += lines(f[0])
-		deleted += lines(f[1])
+		added += parseCount(f[0])
+		deleted += parseCount(f[1])
 		if files <= showFilesMax {
-			fmt.Fprintf(b, "%s\t%s\t%s\n", f[0], f[1], printable(f[2]))
+			fmt.Fprintf(b, "%s\t%s\t%s\n", f[0], f[1], printableName(f[2]))
 		}
 	}
 	if files > showFilesMax {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/tool/builtin"
 )
 
-// exchange gives each of two names what the other one had.
-func (b *box) exchange(one, other string) {
+// exchangeNames gives each of two names what the other one had.
+func (b *testBox) exchangeNames(one, other string) {
 	b.t.Helper()
 	if err := unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE); err != nil {
 		b.t.Error(err)
@@ -22,23 +22,23 @@ func (b *box) exchange(one, other string) {
 // TestAttackGitDirectoryIsSwapped: the git directory, or a part of it, is swapped for a link to that of a person, or
 // for theirs, between the checks, while refs are read, and before git starts.
 func TestAttackGitDirectoryIsSwapped(t *testing.T) {
-	confined(t, func(t *testing.T) {
-		v, hash := victim(t)
-		b := repo(t, map[string]string{"a": "x\n"})
+	withAndWithoutSandbox(t, func(t *testing.T) {
+		v, hash := victimRepo(t)
+		b := newRepoBox(t, map[string]string{"a": "x\n"})
 		for step, at := range map[string]func(func()) func(){"when it was found": builtin.WhenFound, "when it was checked": builtin.WhenChecked, "before git starts": builtin.BeforeGit} {
 			for _, part := range []string{".git", ".git/objects", ".git/refs"} {
 				for _, with := range []string{"link", "directory"} {
 					if step == "when it was found" && part != ".git" && with == "directory" {
 						continue // then it is a part of the repository
 					}
-					t.Run(step+", "+part+" for a "+with, func(t *testing.T) { (&box{t: t, dir: b.dir, set: b.set}).swapGit(at, part, with, v.dir, hash) })
+					t.Run(step+", "+part+" for a "+with, func(t *testing.T) { (&testBox{t: t, dir: b.dir, set: b.set}).swapGit(at, part, with, v.dir, hash) })
 				}
 			}
 		}
 	})
 }
 
-func (b *box) swapGit(at func(func()) func(), part, with, victim, hash string) {
+func (b *testBox) swapGit(at func(func()) func(), part, with, victim, hash string) {
 	t := b.t
 	name, other := filepath.Join(b.dir, part), filepath.Join(victim, part)
 	if with == "link" {
@@ -54,22 +54,22 @@ func (b *box) swapGit(at func(func()) func(), part, with, victim, hash string) {
 		done := at(func() {
 			if !swapped {
 				swapped = true
-				b.exchange(name, other)
+				b.exchangeNames(name, other)
 			}
 		})
-		got := b.call(call[0], "%s", call[1])
+		got := b.callTool(call[0], "%s", call[1])
 		done()
 		if strings.Contains(got, canary) || strings.Contains(got, "secret\n") || strings.Contains(got, "secret\t") {
 			t.Errorf("%v told of another repository: %s", call, got)
 		}
 		if swapped {
-			b.exchange(name, other)
+			b.exchangeNames(name, other)
 		}
 		if !swapped && call[0] == "git_log" {
 			t.Error("nothing was swapped")
 		}
 	}
-	if got := b.call("git_log", `{}`); !strings.Contains(got, "Ann\tfirst") {
+	if got := b.callTool("git_log", `{}`); !strings.Contains(got, "Ann\tfirst") {
 		t.Errorf("as it was: %s", got)
 	}
 }

@@ -21,11 +21,11 @@ const (
 	symbolicRefMax = 5         // refs that lead to refs
 )
 
-// view is a git directory that this package wrote: with its own settings, the refs as it read them, and nothing
+// gitView is a git directory that this package wrote: with its own settings, the refs as it read them, and nothing
 // that git would run, include or follow. Git sees it instead of the git directory of the repository and reads only
 // the objects of the repository. A view for listing files has a copy of the index.
-type view struct {
-	repo    *repository
+type gitView struct {
+	repo    *gitRepository
 	dir     string
 	shallow bool
 }
@@ -60,36 +60,36 @@ const viewConfig = `[core]
 
 // newView makes a view; tree means that it is for listing the files of the work tree, which needs no refs. The
 // caller must remove the view, and need not close the repository.
-func newView(r *repository, tree bool) (*view, error) {
+func newView(r *gitRepository, tree bool) (*gitView, error) {
 	dir, err := os.MkdirTemp("", "troupe-git-")
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		r.close()
+		r.closeDirs()
 		return nil, fmt.Errorf("git: %w", err)
 	}
 	steps.checked()
-	v := &view{repo: r, dir: dir}
-	if err := v.fill(tree); err != nil {
-		v.remove()
+	v := &gitView{repo: r, dir: dir}
+	if err := v.fillView(tree); err != nil {
+		v.removeView()
 		return nil, err
 	}
 	return v, nil
 }
 
-func (v *view) remove() {
+func (v *gitView) removeView() {
 	_ = os.RemoveAll(v.dir)
-	v.repo.close()
+	v.repo.closeDirs()
 }
 
-func (v *view) fill(tree bool) error {
+func (v *gitView) fillView(tree bool) error {
 	files := map[string]string{"HEAD": "ref: refs/heads/main\n"}
 	r := v.repo
-	if text, err := r.common.text("info/exclude", gitListBytes); err == nil && tree {
+	if text, err := r.common.readText("info/exclude", gitListBytes); err == nil && tree {
 		files["info/exclude"] = text + "\n"
 	}
-	if text, err := r.common.text("shallow", gitListBytes); err == nil {
+	if text, err := r.common.readText("shallow", gitListBytes); err == nil {
 		if v.shallow = shallowForm.MatchString(text); v.shallow {
 			files["shallow"] = text + "\n"
 		}
@@ -134,7 +134,7 @@ var (
 )
 
 // readRefs returns the commit of HEAD and all refs, in the form of a packed-refs file.
-func (r *repository) readRefs() (head, packed string, err error) {
+func (r *gitRepository) readRefs() (head, packed string, err error) {
 	if strings.EqualFold(r.config["extensions.refstorage"], "reftable") {
 		return "", "", errReftable
 	}
@@ -145,16 +145,16 @@ func (r *repository) readRefs() (head, packed string, err error) {
 	if err := r.looseRefs(refs); err != nil {
 		return "", "", err
 	}
-	head, err = r.dir.text("HEAD", gitLinkBytes)
+	head, err = r.dir.readText("HEAD", gitLinkBytes)
 	if err != nil {
 		return "", "", errNoRepository
 	}
-	if head = resolved(refs, head); head == "" {
+	if head = resolveRef(refs, head); head == "" {
 		return "", "", errNoCommits
 	}
 	lines := []string{}
 	for name, to := range refs {
-		if hash := resolved(refs, to); hash != "" {
+		if hash := resolveRef(refs, to); hash != "" {
 			lines = append(lines, hash+" "+name+"\n")
 		}
 	}
@@ -164,8 +164,8 @@ func (r *repository) readRefs() (head, packed string, err error) {
 	return head, "# pack-refs with: sorted \n" + strings.Join(lines, ""), nil
 }
 
-// resolved follows the content of a ref to a hash; "" if there is none.
-func resolved(refs map[string]string, to string) string {
+// resolveRef follows the content of a ref to a hash; "" if there is none.
+func resolveRef(refs map[string]string, to string) string {
 	for range symbolicRefMax {
 		if hashForm.MatchString(to) {
 			return to
@@ -179,9 +179,9 @@ func resolved(refs map[string]string, to string) string {
 	return ""
 }
 
-func (r *repository) packedRefs() (map[string]string, error) {
+func (r *gitRepository) packedRefs() (map[string]string, error) {
 	refs := map[string]string{}
-	f, err := r.common.file("packed-refs", packedRefsMax)
+	f, err := r.common.openFile("packed-refs", packedRefsMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return refs, nil
@@ -201,7 +201,7 @@ func (r *repository) packedRefs() (map[string]string, error) {
 }
 
 // looseRefs adds the refs that have a file of their own. They override packed ones.
-func (r *repository) looseRefs(refs map[string]string) error {
+func (r *gitRepository) looseRefs(refs map[string]string) error {
 	if info, err := r.common.root.Lstat("refs"); err != nil || !info.IsDir() {
 		return errElsewhere
 	}
@@ -209,7 +209,7 @@ func (r *repository) looseRefs(refs map[string]string) error {
 		if err != nil || !d.Type().IsRegular() || len(refs) >= refsMax {
 			return nil // a link is no ref for us
 		}
-		if text, err := r.common.text(name, gitLinkBytes); err == nil && refName(name) {
+		if text, err := r.common.readText(name, gitLinkBytes); err == nil && refName(name) {
 			refs[name] = text
 		}
 		return nil

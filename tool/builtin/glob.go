@@ -28,7 +28,7 @@ type sizedFile struct {
 	size int64
 }
 
-// glob makes glob: at most 100 paths, sorted, one a line, then
+// globTool makes glob: at most 100 paths, sorted, one a line, then
 //
 //	[N files, B bytes]
 //	[extensions: .go 120 345678; .md 10 1234]   extension, files, bytes; 12 at most, by bytes
@@ -36,14 +36,14 @@ type sizedFile struct {
 //
 // about all that match. Files without an extension count as "(none)"; an
 // extension is in lower case. The last two lines are left out when no file matches.
-func (t *fileTools) glob() (tool.Tool, error) {
+func (t *fileTools) globTool() (tool.Tool, error) {
 	return newReadTool("glob", "Find files by name. Answers at most 100 paths, then counts by extension and the largest.",
 		func(ctx context.Context, in globArgs) (string, error) {
-			match, err := matcher(in.Pattern, false)
+			match, err := compileGlob(in.Pattern, false)
 			if err != nil {
 				return "", fmt.Errorf("pattern: %w", err)
 			}
-			names, err := (&fileIndex{t.ws}).list(ctx)
+			names, err := (&fileIndex{t.ws}).listFiles(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -69,18 +69,18 @@ func globText(files []sizedFile) string {
 	for i, f := range files {
 		total += f.size
 		if i < globPathsMax {
-			b.WriteString(printable(f.path) + "\n")
+			b.WriteString(printableName(f.path) + "\n")
 		}
 	}
 	fmt.Fprintf(&b, "[%d files, %d bytes]", len(files), total)
 	if len(files) == 0 {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "\n[extensions: %s]\n[largest: %s]", strings.Join(extensions(files), "; "), strings.Join(largest(files), "; "))
+	fmt.Fprintf(&b, "\n[extensions: %s]\n[largest: %s]", strings.Join(countExtensions(files), "; "), strings.Join(largestFiles(files), "; "))
 	return b.String()
 }
 
-func extensions(files []sizedFile) []string {
+func countExtensions(files []sizedFile) []string {
 	type group struct {
 		ext   string
 		files int
@@ -97,7 +97,7 @@ func extensions(files []sizedFile) []string {
 				return '_'
 			}
 			return r
-		}, printable(ext))
+		}, printableName(ext))
 		g := byExt[ext]
 		byExt[ext] = group{ext, g.files + 1, g.bytes + f.size}
 	}
@@ -115,12 +115,12 @@ func extensions(files []sizedFile) []string {
 	return items
 }
 
-func largest(files []sizedFile) []string {
+func largestFiles(files []sizedFile) []string {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b sizedFile) int { return cmp.Compare(b.size, a.size) })
 	var items []string
 	for _, f := range files[:min(len(files), globLargestMax)] {
-		items = append(items, fmt.Sprintf("%s %d", printable(f.path), f.size))
+		items = append(items, fmt.Sprintf("%s %d", printableName(f.path), f.size))
 	}
 	return items
 }

@@ -31,7 +31,7 @@ type grepArgs struct {
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go or src/**/*.{ts,js}"`
 }
 
-// grep makes the tool grep. Its result lists the matching lines, sorted by path, then line:
+// grepTool makes the tool grep. Its result lists the matching lines, sorted by path, then line:
 //
 //	path:line:text   clipped at 300 bytes with the suffix " …[line clipped]"
 //
@@ -41,7 +41,7 @@ type grepArgs struct {
 //
 // M counts lines. grep does not search binary files or files of more than 2 MiB.
 // A glob without a slash matches the base name of a file.
-func (t *fileTools) grep() (tool.Tool, error) {
+func (t *fileTools) grepTool() (tool.Tool, error) {
 	return newReadTool("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
 		func(ctx context.Context, in grepArgs) (string, error) {
 			if len(in.Pattern) > grepPatternMax {
@@ -55,37 +55,37 @@ func (t *fileTools) grep() (tool.Tool, error) {
 			if err != nil {
 				return "", err
 			}
-			s := &search{ws: t.ws, mask: t.mask, re: re, words: prefilter(in.Pattern), names: names, found: make([]found, len(names))}
-			if err := s.run(ctx); err != nil {
+			s := &grepSearch{ws: t.ws, mask: t.mask, re: re, words: literalPrefilter(in.Pattern), names: names, found: make([]grepMatches, len(names))}
+			if err := s.searchFiles(ctx); err != nil {
 				return "", err
 			}
-			return s.text(), nil
+			return s.resultText(), nil
 		})
 }
 
 // chooseFiles lists the files that a path and a glob name. A file that is named by its
 // path is searched even if git ignores it.
 func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string, error) {
-	dir, err := t.ws.resolve(dir)
+	dir, err := t.ws.resolvePath(dir)
 	if err != nil {
 		return nil, err
 	}
-	info, err := t.ws.stat(dir)
+	info, err := t.ws.statPath(dir)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
 		return []string{dir}, nil
 	}
-	names, err := (&fileIndex{t.ws}).list(ctx)
+	names, err := (&fileIndex{t.ws}).listFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names = within(names, dir)
+	names = namesWithin(names, dir)
 	if glob == "" {
 		return names, nil
 	}
-	match, err := matcher(glob, true)
+	match, err := compileGlob(glob, true)
 	if err != nil {
 		return nil, fmt.Errorf("glob: %w", err)
 	}
@@ -98,25 +98,25 @@ func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string
 	return kept, nil
 }
 
-// search is one grep over many files.
-type search struct {
-	ws    *workspace
+// grepSearch is one grep over many files.
+type grepSearch struct {
+	ws    *toolWorkspace
 	mask  *redact.Masker
 	re    *regexp.Regexp
 	words *multimatch.Set // nil: every line needs the regular expression
 	names []string
-	found []found // by index of names: each worker writes its own
+	found []grepMatches // by index of names: each worker writes its own
 }
 
-type found struct {
+type grepMatches struct {
 	lines    []string
 	matches  int
 	searched bool
 	large    bool
 }
 
-// run distributes the files over a few workers.
-func (s *search) run(ctx context.Context) error {
+// searchFiles distributes the files over a few workers.
+func (s *grepSearch) searchFiles(ctx context.Context) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range grepWorkers {
@@ -127,7 +127,7 @@ func (s *search) run(ctx context.Context) error {
 				if i >= len(s.names) {
 					return
 				}
-				buffer = s.file(ctx, i, buffer[:0])
+				buffer = s.searchFile(ctx, i, buffer[:0])
 			}
 		})
 	}
@@ -135,8 +135,8 @@ func (s *search) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// file searches one file and returns the buffer to use again.
-func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
+// searchFile searches one file and returns the buffer to use again.
+func (s *grepSearch) searchFile(ctx context.Context, i int, buffer []byte) []byte {
 	name := s.names[i]
 	size, ok := s.ws.fileSize(name)
 	if !ok {
@@ -156,13 +156,13 @@ func (s *search) file(ctx context.Context, i int, buffer []byte) []byte {
 		return buffer
 	}
 	if data := b.Bytes(); !isBinary(data) {
-		s.found[i] = s.lines(ctx, name, data)
+		s.found[i] = s.matchLines(ctx, name, data)
 	}
 	return b.Bytes()
 }
 
-func (s *search) lines(ctx context.Context, name string, data []byte) found {
-	result := found{searched: true}
+func (s *grepSearch) matchLines(ctx context.Context, name string, data []byte) grepMatches {
+	result := grepMatches{searched: true}
 	masked := s.mask.Lines(name)
 	n := 0
 	for line := range bytes.Lines(data) {
@@ -177,13 +177,13 @@ func (s *search) lines(ctx context.Context, name string, data []byte) found {
 		}
 		result.matches++
 		if len(result.lines) < grepMatchesMax {
-			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printable(name), n, clipLine(line, grepLineBytes)))
+			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printableName(name), n, clipLine(line, grepLineBytes)))
 		}
 	}
 	return result
 }
 
-func (s *search) text() string {
+func (s *grepSearch) resultText() string {
 	var b strings.Builder
 	lines, matches, files, searched, large := 0, 0, 0, 0, 0
 	for _, f := range s.found {

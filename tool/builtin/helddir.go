@@ -29,8 +29,8 @@ func openHeldDir(path string) (*heldDir, error) {
 	return &heldDir{path, root, info}, nil
 }
 
-// below opens a subdirectory that is not a link.
-func (g *heldDir) below(name string) (*heldDir, error) {
+// openBelow opens a subdirectory that is not a link.
+func (g *heldDir) openBelow(name string) (*heldDir, error) {
 	info, err := g.root.Lstat(name)
 	if err != nil {
 		return nil, errNoRepository
@@ -49,10 +49,10 @@ func (g *heldDir) below(name string) (*heldDir, error) {
 	return &heldDir{filepath.Join(g.path, name), root, info}, nil
 }
 
-func (g *heldDir) close() { _ = g.root.Close() }
+func (g *heldDir) closeDir() { _ = g.root.Close() }
 
-// file opens a regular file of at most limit bytes that is not a link. It never blocks.
-func (g *heldDir) file(name string, limit int64) (*os.File, error) {
+// openFile opens a regular file of at most limit bytes that is not a link. It never blocks.
+func (g *heldDir) openFile(name string, limit int64) (*os.File, error) {
 	info, err := g.root.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -71,9 +71,9 @@ func (g *heldDir) file(name string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// text reads such a file, without the white space at its end.
-func (g *heldDir) text(name string, limit int64) (string, error) {
-	f, err := g.file(name, limit)
+// readText reads such a file, without the white space at its end.
+func (g *heldDir) readText(name string, limit int64) (string, error) {
+	f, err := g.openFile(name, limit)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func (g *heldDir) text(name string, limit int64) (string, error) {
 
 // copyTo copies such a file; it does nothing if there is none.
 func (g *heldDir) copyTo(name, to string, limit int64) error {
-	f, err := g.file(name, limit)
+	f, err := g.openFile(name, limit)
 	if err != nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (g *heldDir) copyTo(name, to string, limit int64) error {
 }
 
 // heldDirs returns the directories of a repository that were opened.
-func (r *repository) heldDirs() (list []*heldDir) {
+func (r *gitRepository) heldDirs() (list []*heldDir) {
 	for _, g := range []*heldDir{r.top, r.dir, r.common, r.objects} {
 		if g != nil {
 			list = append(list, g)
@@ -110,14 +110,14 @@ func (r *repository) heldDirs() (list []*heldDir) {
 	return list
 }
 
-func (r *repository) close() {
+func (r *gitRepository) closeDirs() {
 	for _, g := range r.heldDirs() {
-		g.close()
+		g.closeDir()
 	}
 }
 
-// unmoved checks that the names of all directories still lead to the opened ones.
-func (r *repository) unmoved() error {
+// checkUnmoved checks that the names of all directories still lead to the opened ones.
+func (r *gitRepository) checkUnmoved() error {
 	for _, g := range r.heldDirs() {
 		if workdir.Check(g.path, g.info) != nil {
 			return errSwapped

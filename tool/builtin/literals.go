@@ -15,22 +15,22 @@ const (
 	literalByteMin = 2   // shorter words are in nearly every line
 )
 
-// literals describes the text that a part of a pattern matches.
-type literals struct {
+// literalSet describes the text that a part of a pattern matches.
+type literalSet struct {
 	exact []string // it matches one of these and nothing else; nil: not known
 	need  []string // every match holds one of these; nil: not known
 }
 
-// prefilter finds words such that every match of a pattern contains one of them, so that
+// literalPrefilter finds words such that every match of a pattern contains one of them, so that
 // only lines with such a word need the regular expression. It returns nil when
 // there are none; ASCII case is ignored.
-func prefilter(pattern string) *multimatch.Set {
+func literalPrefilter(pattern string) *multimatch.Set {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil
 	}
-	found := analyze(re.Simplify()).needed()
-	if !useful(found) {
+	found := analyzePattern(re.Simplify()).neededWords()
+	if !areUseful(found) {
 		return nil
 	}
 	var words []multimatch.Word
@@ -40,7 +40,7 @@ func prefilter(pattern string) *multimatch.Set {
 	return multimatch.New(words)
 }
 
-func useful(words []string) bool {
+func areUseful(words []string) bool {
 	for _, w := range words {
 		if len(w) < literalByteMin {
 			return false
@@ -49,15 +49,15 @@ func useful(words []string) bool {
 	return len(words) > 0 && len(words) <= literalsMax
 }
 
-// needed is the better known of the two sets, as words to look for.
-func (l literals) needed() []string {
-	if l.exact != nil && (l.need == nil || shortest(l.exact) >= shortest(l.need)) {
+// neededWords is the better known of the two sets, as words to look for.
+func (l literalSet) neededWords() []string {
+	if l.exact != nil && (l.need == nil || shortestLength(l.exact) >= shortestLength(l.need)) {
 		return l.exact
 	}
 	return l.need
 }
 
-func shortest(words []string) int {
+func shortestLength(words []string) int {
 	n := 1 << 30
 	for _, w := range words {
 		n = min(n, len(w))
@@ -65,44 +65,44 @@ func shortest(words []string) int {
 	return n
 }
 
-func analyze(re *syntax.Regexp) literals {
+func analyzePattern(re *syntax.Regexp) literalSet {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return literals{exact: []string{""}}
+		return literalSet{exact: []string{""}}
 	case syntax.OpLiteral:
-		return literal(string(re.Rune), re.Flags&syntax.FoldCase != 0)
+		return wordLiterals(string(re.Rune), re.Flags&syntax.FoldCase != 0)
 	case syntax.OpCharClass:
-		return class(re.Rune)
+		return classLiterals(re.Rune)
 	case syntax.OpCapture:
-		return analyze(re.Sub[0])
+		return analyzePattern(re.Sub[0])
 	case syntax.OpPlus:
-		return literals{need: analyze(re.Sub[0]).needed()}
+		return literalSet{need: analyzePattern(re.Sub[0]).neededWords()}
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return literals{need: analyze(re.Sub[0]).needed()}
+			return literalSet{need: analyzePattern(re.Sub[0]).neededWords()}
 		}
 	case syntax.OpQuest:
-		if sub := analyze(re.Sub[0]); sub.exact != nil && len(sub.exact) < exactMax {
-			return literals{exact: append([]string{""}, sub.exact...)}
+		if sub := analyzePattern(re.Sub[0]); sub.exact != nil && len(sub.exact) < exactMax {
+			return literalSet{exact: append([]string{""}, sub.exact...)}
 		}
 	case syntax.OpConcat:
-		return concat(re.Sub)
+		return concatLiterals(re.Sub)
 	case syntax.OpAlternate:
-		return alternate(re.Sub)
+		return alternateLiterals(re.Sub)
 	}
-	return literals{}
+	return literalSet{}
 }
 
-// literal returns the literals of a word. Where case is ignored, k, s and non-ASCII characters
+// wordLiterals returns the literals of a word. Where case is ignored, k, s and non-ASCII characters
 // have non-ASCII forms: the longest piece without them stands for the word.
-func literal(word string, folded bool) literals {
+func wordLiterals(word string, folded bool) literalSet {
 	if !folded {
-		return literals{exact: []string{word}}
+		return literalSet{exact: []string{word}}
 	}
 	pieces := strings.FieldsFunc(word, func(r rune) bool { return r >= 0x80 || strings.ContainsRune("kKsS", r) })
 	if len(pieces) == 1 && pieces[0] == word {
-		return literals{exact: []string{word}}
+		return literalSet{exact: []string{word}}
 	}
 	longest := ""
 	for _, piece := range pieces {
@@ -111,37 +111,37 @@ func literal(word string, folded bool) literals {
 		}
 	}
 	if longest == "" {
-		return literals{}
+		return literalSet{}
 	}
-	return literals{need: []string{longest}}
+	return literalSet{need: []string{longest}}
 }
 
-func class(pairs []rune) literals {
+func classLiterals(pairs []rune) literalSet {
 	var exact []string
 	for i := 0; i+1 < len(pairs); i += 2 {
 		for r := pairs[i]; r <= pairs[i+1]; r++ {
 			if len(exact) == classMax || r >= 0x80 {
-				return literals{}
+				return literalSet{}
 			}
 			exact = append(exact, string(r))
 		}
 	}
-	return literals{exact: exact}
+	return literalSet{exact: exact}
 }
 
-// concat joins neighbors that are known exactly and keeps the longest words seen.
-func concat(subs []*syntax.Regexp) literals {
+// concatLiterals joins neighbors that are known exactly and keeps the longest words seen.
+func concatLiterals(subs []*syntax.Regexp) literalSet {
 	var best []string
 	keep := func(words []string) {
-		if words != nil && (best == nil || shortest(words) > shortest(best)) {
+		if words != nil && (best == nil || shortestLength(words) > shortestLength(best)) {
 			best = words
 		}
 	}
 	run, whole := []string{""}, true
 	for _, sub := range subs {
-		l := analyze(sub)
+		l := analyzePattern(sub)
 		if l.exact != nil && len(run)*len(l.exact) <= exactMax {
-			run = cross(run, l.exact)
+			run = crossWords(run, l.exact)
 			continue
 		}
 		keep(run)
@@ -149,17 +149,17 @@ func concat(subs []*syntax.Regexp) literals {
 		if l.exact != nil && len(l.exact) <= exactMax {
 			run = l.exact
 		} else {
-			keep(l.needed())
+			keep(l.neededWords())
 		}
 	}
 	if whole {
-		return literals{exact: run}
+		return literalSet{exact: run}
 	}
 	keep(run)
-	return literals{need: best}
+	return literalSet{need: best}
 }
 
-func cross(a, b []string) []string {
+func crossWords(a, b []string) []string {
 	words := make([]string, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
@@ -169,14 +169,14 @@ func cross(a, b []string) []string {
 	return words
 }
 
-func alternate(subs []*syntax.Regexp) literals {
+func alternateLiterals(subs []*syntax.Regexp) literalSet {
 	var exact, need []string
 	exactly := true
 	for _, sub := range subs {
-		l := analyze(sub)
-		words := l.needed()
+		l := analyzePattern(sub)
+		words := l.neededWords()
 		if words == nil {
-			return literals{}
+			return literalSet{}
 		}
 		if l.exact == nil {
 			exactly = false
@@ -186,7 +186,7 @@ func alternate(subs []*syntax.Regexp) literals {
 		need = append(need, words...)
 	}
 	if exactly && len(exact) <= exactMax {
-		return literals{exact: exact}
+		return literalSet{exact: exact}
 	}
-	return literals{need: need}
+	return literalSet{need: need}
 }

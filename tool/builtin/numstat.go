@@ -41,11 +41,13 @@ type numstatArgs struct {
 // to add does not. Without history the result is as that of git_log.
 func (t *gitTools) gitNumstat() (tool.Tool, error) {
 	return newReadTool("git_numstat", "Where the history changed most: hot files, authors, large commits.",
-		func(ctx context.Context, in numstatArgs) (string, error) { return answer(t.numstatText(ctx, in)) })
+		func(ctx context.Context, in numstatArgs) (string, error) {
+			return answerOrError(t.numstatText(ctx, in))
+		})
 }
 
-// change is one commit and its changes of files.
-type change struct {
+// commitChange is one commit and its changes of files.
+type commitChange struct {
 	hash, date, author, subject string
 	files                       []fileChange
 	added, deleted              int
@@ -61,15 +63,15 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 	if err != nil {
 		return "", err
 	}
-	defer v.remove()
+	defer v.removeView()
 	limit := min(in.Limit, numstatCommitsMax)
 	if limit <= 0 {
 		limit = numstatCommitsDefault
 	}
 	args := []string{"log", "-z", "-M", "--numstat", "--no-merges", "--no-ext-diff", "--no-textconv", "--ignore-submodules",
 		"--no-color", "--date=short", "--format=%x1e%H%x1f%ad%x1f%aN%x1f%s", "-n", strconv.Itoa(limit)}
-	args = append(append(args, v.relative()...), "HEAD")
-	out, slow, err := v.logLimited(ctx, append(args, v.scope(".")...)...)
+	args = append(append(args, v.relativeFlags()...), "HEAD")
+	out, slow, err := v.logLimited(ctx, append(args, v.pathScope(".")...)...)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +80,7 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 	b.WriteString("# files\n")
 	t.writeHotFiles(&b, changes)
 	b.WriteString("# authors\n")
-	authors(&b, changes)
+	writeAuthors(&b, changes)
 	b.WriteString("# large commits\n")
 	largeCommits(&b, changes)
 	fmt.Fprintf(&b, "[%d commits", len(changes))
@@ -95,14 +97,14 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 // parseNumstat reads `git log -z --numstat`: a commit is a token that begins
 // with 0x1e, a file is "added\tdeleted\tpath", and a renamed one has an empty
 // path and two more tokens, the old and the new path.
-func parseNumstat(text []byte) []change {
-	var changes []change
+func parseNumstat(text []byte) []commitChange {
+	var changes []commitChange
 	tokens := bytes.Split(text, []byte{0})
 	for i := 0; i < len(tokens); i++ {
 		token := strings.TrimPrefix(string(tokens[i]), "\n")
 		if head, ok := strings.CutPrefix(token, "\x1e"); ok {
 			if f := strings.SplitN(head, "\x1f", 4); len(f) == 4 && len(f[0]) >= hashShown {
-				changes = append(changes, change{hash: f[0][:hashShown], date: field(f[1]), author: field(f[2]), subject: field(f[3])})
+				changes = append(changes, commitChange{hash: f[0][:hashShown], date: commitField(f[1]), author: commitField(f[2]), subject: commitField(f[3])})
 			}
 			continue
 		}
@@ -110,7 +112,7 @@ func parseNumstat(text []byte) []change {
 		if len(f) != 3 || len(changes) == 0 {
 			continue
 		}
-		fc := fileChange{path: f[2], added: lines(f[0]), deleted: lines(f[1])}
+		fc := fileChange{path: f[2], added: parseCount(f[0]), deleted: parseCount(f[1])}
 		if fc.path == "" {
 			if i += 2; i >= len(tokens) {
 				break
@@ -125,8 +127,8 @@ func parseNumstat(text []byte) []change {
 	return changes
 }
 
-// lines parses a count; the "-" of a binary file is 0.
-func lines(s string) int {
+// parseCount parses a count; the "-" of a binary file is 0.
+func parseCount(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0
@@ -134,7 +136,7 @@ func lines(s string) int {
 	return n
 }
 
-func (t *gitTools) writeHotFiles(b *strings.Builder, changes []change) {
+func (t *gitTools) writeHotFiles(b *strings.Builder, changes []commitChange) {
 	type hot struct {
 		path                    string
 		commits, added, deleted int
@@ -163,13 +165,13 @@ func (t *gitTools) writeHotFiles(b *strings.Builder, changes []change) {
 			return
 		}
 		if _, there := t.ws.fileSize(h.path); there {
-			fmt.Fprintf(b, "%d\t%d\t%d\t%d\t%s\n", h.commits, h.added, h.deleted, len(h.authors), printable(h.path))
+			fmt.Fprintf(b, "%d\t%d\t%d\t%d\t%s\n", h.commits, h.added, h.deleted, len(h.authors), printableName(h.path))
 			n++
 		}
 	}
 }
 
-func authors(b *strings.Builder, changes []change) {
+func writeAuthors(b *strings.Builder, changes []commitChange) {
 	commits := map[string]int{}
 	for _, c := range changes {
 		commits[c.author]++
@@ -182,9 +184,9 @@ func authors(b *strings.Builder, changes []change) {
 	}
 }
 
-func largeCommits(b *strings.Builder, changes []change) {
+func largeCommits(b *strings.Builder, changes []commitChange) {
 	sorted := slices.Clone(changes)
-	slices.SortStableFunc(sorted, func(x, y change) int { return cmp.Compare(y.added+y.deleted, x.added+x.deleted) })
+	slices.SortStableFunc(sorted, func(x, y commitChange) int { return cmp.Compare(y.added+y.deleted, x.added+x.deleted) })
 	for _, c := range sorted[:min(len(sorted), numstatLargeMax)] {
 		if c.added+c.deleted > 0 {
 			fmt.Fprintf(b, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", c.hash, c.date, c.author, c.added, c.deleted, len(c.files), c.subject)

@@ -29,11 +29,11 @@ var (
 	errSwapped      = errors.New("replaced while it was read")
 )
 
-// repository is a git repository whose directories were checked: no part of it is a link, and none is
+// gitRepository is a git repository whose directories were checked: no part of it is a link, and none is
 // elsewhere, except the git directory of a linked work tree or a submodule, which must link back. So a
 // directory that another user wrote cannot make troupe read another repository of this user. Each directory
 // was opened once, and everything is read through the opened directories: see heldDir.
-type repository struct {
+type gitRepository struct {
 	top     *heldDir // of the work tree
 	prefix  string   // of the directory in it, with a slash at its end; "" at its top
 	dir     *heldDir // the git directory
@@ -43,7 +43,7 @@ type repository struct {
 }
 
 // findRepository looks for the repository of a directory, there and above. The caller must close it.
-func findRepository(ctx context.Context, w *workspace) (*repository, error) {
+func findRepository(ctx context.Context, w *toolWorkspace) (*gitRepository, error) {
 	inner, err := w.root.Stat(".")
 	if err != nil {
 		return nil, errNoRepository
@@ -54,11 +54,11 @@ func findRepository(ctx context.Context, w *workspace) (*repository, error) {
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, errNoRepository
-		case err == nil && (top == w.dir || sameOwner(info, inner)) && !empty(entry, info):
+		case err == nil && (top == w.dir || sameOwner(info, inner)) && !isEmptyDir(entry, info):
 			steps.found()
-			r := &repository{}
-			if err := r.open(ctx, top, w.dir, info, inner); err != nil {
-				r.close()
+			r := &gitRepository{}
+			if err := r.openDirs(ctx, top, w.dir, info, inner); err != nil {
+				r.closeDirs()
 				return nil, err
 			}
 			return r, nil
@@ -68,15 +68,15 @@ func findRepository(ctx context.Context, w *workspace) (*repository, error) {
 	}
 }
 
-// empty reports whether an entry is a directory that git ignores.
-func empty(entry string, info fs.FileInfo) bool {
+// isEmptyDir reports whether an entry is a directory that git ignores.
+func isEmptyDir(entry string, info fs.FileInfo) bool {
 	_, err := os.Lstat(filepath.Join(entry, "HEAD"))
 	return info.IsDir() && errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the directories of a repository. entry describes the git directory as it was found, inner the directory
+// openDirs opens the directories of a repository. entry describes the git directory as it was found, inner the directory
 // of the tools.
-func (r *repository) open(ctx context.Context, top, dir string, entry, inner fs.FileInfo) (err error) {
+func (r *gitRepository) openDirs(ctx context.Context, top, dir string, entry, inner fs.FileInfo) (err error) {
 	if r.top, err = openHeldDir(top); err != nil {
 		return errNoRepository
 	}
@@ -99,44 +99,44 @@ func (r *repository) open(ctx context.Context, top, dir string, entry, inner fs.
 	if r.common, err = r.commonDirectory(); err != nil {
 		return err
 	}
-	text, err := r.common.text(gitSettingsFile, gitConfigBytes)
+	text, err := r.common.readText(gitSettingsFile, gitConfigBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errNoRepository
 	}
 	r.config = gitSettings(text)
-	if r.objects, err = r.common.below("objects"); err != nil {
+	if r.objects, err = r.common.openBelow("objects"); err != nil {
 		return err
 	}
 	return r.checkObjects(ctx)
 }
 
 // gitDirectory follows the .git of a work tree, which may be a directory, a link or a file.
-func (r *repository) gitDirectory(entry fs.FileInfo) (*heldDir, error) {
+func (r *gitRepository) gitDirectory(entry fs.FileInfo) (*heldDir, error) {
 	at := filepath.Join(r.top.path, gitDir)
 	if entry.IsDir() {
-		return r.top.below(gitDir)
+		return r.top.openBelow(gitDir)
 	}
 	if entry.Mode().IsRegular() {
-		text, err := r.top.text(gitDir, gitLinkBytes)
+		text, err := r.top.readText(gitDir, gitLinkBytes)
 		to, ok := strings.CutPrefix(text, "gitdir: ")
 		if err != nil || !ok {
 			return nil, errNoRepository
 		}
-		at = join(r.top.path, to)
+		at = joinPath(r.top.path, to)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
 		return nil, errNoRepository
 	}
 	if rel, err := filepath.Rel(r.top.path, real); err == nil && filepath.IsLocal(rel) {
-		return r.top.below(rel)
+		return r.top.openBelow(rel)
 	}
 	git, err := openHeldDir(real)
 	if err != nil {
 		return nil, errNoRepository
 	}
 	if !linksBack(git, r.top.path) {
-		git.close()
+		git.closeDir()
 		return nil, errElsewhere
 	}
 	return git, nil
@@ -145,31 +145,31 @@ func (r *repository) gitDirectory(entry fs.FileInfo) (*heldDir, error) {
 // linksBack reports whether a git directory names a work tree as its own: as that of a linked work tree
 // does in the file gitdir, and that of a submodule in its setting core.worktree.
 func linksBack(git *heldDir, top string) bool {
-	if text, err := git.text("gitdir", gitLinkBytes); err == nil {
-		back := join(git.path, text)
+	if text, err := git.readText("gitdir", gitLinkBytes); err == nil {
+		back := joinPath(git.path, text)
 		real, err := filepath.EvalSymlinks(filepath.Dir(back))
 		return err == nil && real == top && filepath.Base(back) == gitDir
 	}
-	text, err := git.text(gitSettingsFile, gitConfigBytes)
+	text, err := git.readText(gitSettingsFile, gitConfigBytes)
 	tree := gitSettings(text)["core.worktree"]
 	if err != nil || tree == "" {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(join(git.path, tree))
+	real, err := filepath.EvalSymlinks(joinPath(git.path, tree))
 	return err == nil && real == top
 }
 
 // commonDirectory is where the objects and refs of a git directory are. Another one must contain it, as that
 // of a linked work tree does, or be a part of the same tree.
-func (r *repository) commonDirectory() (*heldDir, error) {
-	text, err := r.dir.text("commondir", gitLinkBytes)
+func (r *gitRepository) commonDirectory() (*heldDir, error) {
+	text, err := r.dir.readText("commondir", gitLinkBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.dir, nil
 	}
 	if err != nil {
 		return nil, errElsewhere
 	}
-	real, err := filepath.EvalSymlinks(join(r.dir.path, text))
+	real, err := filepath.EvalSymlinks(joinPath(r.dir.path, text))
 	if err != nil {
 		return nil, errNoRepository
 	}
@@ -183,22 +183,22 @@ func (r *repository) commonDirectory() (*heldDir, error) {
 			return nil, errNoRepository
 		}
 		if now, err := common.root.Stat(filepath.Join("worktrees", filepath.Base(r.dir.path))); err != nil || !os.SameFile(now, r.dir.info) {
-			common.close()
+			common.closeDir()
 			return nil, errSwapped
 		}
 		return common, nil
-	case under(r.top.path, real) && under(r.top.path, r.dir.path):
+	case isUnder(r.top.path, real) && isUnder(r.top.path, r.dir.path):
 		rel, err := filepath.Rel(r.top.path, real)
 		if err != nil {
 			return nil, errElsewhere
 		}
-		return r.top.below(rel)
+		return r.top.openBelow(rel)
 	}
 	return nil, errElsewhere
 }
 
 // checkObjects checks that the object store has only files and directories: no links and no other stores.
-func (r *repository) checkObjects(ctx context.Context) error {
+func (r *gitRepository) checkObjects(ctx context.Context) error {
 	n := 0
 	return fs.WalkDir(r.objects.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		n++
@@ -212,7 +212,7 @@ func (r *repository) checkObjects(ctx context.Context) error {
 		case !d.Type().IsRegular() || n > gitObjectsMax:
 			return errElsewhere
 		case d.Name() == "alternates" || d.Name() == "http-alternates":
-			if text, err := r.objects.text(path, gitListBytes); err != nil || text != "" {
+			if text, err := r.objects.readText(path, gitListBytes); err != nil || text != "" {
 				return errBorrowed
 			}
 		}
@@ -220,8 +220,8 @@ func (r *repository) checkObjects(ctx context.Context) error {
 	})
 }
 
-// join is a path that a file names: absolute, or relative to a directory.
-func join(dir, path string) string {
+// joinPath is a path that a file names: absolute, or relative to a directory.
+func joinPath(dir, path string) string {
 	path = filepath.FromSlash(path)
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -229,8 +229,8 @@ func join(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// under reports whether a path is a directory or below it.
-func under(dir, path string) bool {
+// isUnder reports whether a path is a directory or below it.
+func isUnder(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }

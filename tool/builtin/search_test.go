@@ -16,91 +16,91 @@ import (
 )
 
 func TestGrepShowsLinesByPathThenLineAndCounts(t *testing.T) {
-	b := repo(t, map[string]string{"b.go": "x\nneedle 1\r\n", "a/c.go": "needle 2\nneedle 3", "a/d.md": "Needle 4", "bin": "needle\x00"})
-	b.want(b.call("grep", `{"pattern":"needle"}`), "a/c.go:1:needle 2", "a/c.go:2:needle 3", "b.go:2:needle 1", "[3 matches in 2 files; 3 files searched]")
-	b.want(b.call("grep", `{"pattern":"(?i)^needle \\d$","glob":"*.md"}`), "a/d.md:1:Needle 4", "[1 matches in 1 files; 1 files searched]")
-	b.want(b.call("grep", `{"pattern":"needle","path":"a","glob":"**/*.{go,rs}"}`), "a/c.go:1:needle 2", "a/c.go:2:needle 3", "[2 matches in 1 files; 1 files searched]")
-	b.want(b.call("grep", `{"pattern":"needle","path":"b.go"}`), "b.go:2:needle 1", "[1 matches in 1 files; 1 files searched]")
-	b.want(b.call("grep", `{"pattern":"nothing"}`), "[0 matches in 0 files; 3 files searched]")
-	b.want(b.call("grep", `{"pattern":"("}`), "error: pattern: error parsing regexp: missing closing ): `(`")
-	b.want(b.call("grep", `{"pattern":"a","glob":"[a"}`), "error: glob: syntax error in pattern")
-	b.want(b.call("grep", `{"pattern":"a","path":"none"}`), "error: none: file does not exist")
+	b := newRepoBox(t, map[string]string{"b.go": "x\nneedle 1\r\n", "a/c.go": "needle 2\nneedle 3", "a/d.md": "Needle 4", "bin": "needle\x00"})
+	b.wantLines(b.callTool("grep", `{"pattern":"needle"}`), "a/c.go:1:needle 2", "a/c.go:2:needle 3", "b.go:2:needle 1", "[3 matches in 2 files; 3 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"(?i)^needle \\d$","glob":"*.md"}`), "a/d.md:1:Needle 4", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"needle","path":"a","glob":"**/*.{go,rs}"}`), "a/c.go:1:needle 2", "a/c.go:2:needle 3", "[2 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"needle","path":"b.go"}`), "b.go:2:needle 1", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"nothing"}`), "[0 matches in 0 files; 3 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"("}`), "error: pattern: error parsing regexp: missing closing ): `(`")
+	b.wantLines(b.callTool("grep", `{"pattern":"a","glob":"[a"}`), "error: glob: syntax error in pattern")
+	b.wantLines(b.callTool("grep", `{"pattern":"a","path":"none"}`), "error: none: file does not exist")
 }
 
 func TestGrepShowsTheFirst100AndClipsLongLines(t *testing.T) {
-	b := dir(t, map[string]string{"a": strings.Repeat("hit\n", 80), "b": strings.Repeat("hit\n", 80), "wide": "hit" + strings.Repeat("-", 400)})
-	got := b.call("grep", `{"pattern":"hit"}`)
+	b := newBox(t, map[string]string{"a": strings.Repeat("hit\n", 80), "b": strings.Repeat("hit\n", 80), "wide": "hit" + strings.Repeat("-", 400)})
+	got := b.callTool("grep", `{"pattern":"hit"}`)
 	if !strings.HasSuffix(got, "b:20:hit\n[161 matches in 3 files; 3 files searched; first 100 shown]") || strings.Count(got, "\n") != 100 {
 		t.Error(got)
 	}
-	b.want(b.call("grep", `{"pattern":"hit","path":"wide"}`), "wide:1:hit"+strings.Repeat("-", 297)+" …[line clipped]", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"hit","path":"wide"}`), "wide:1:hit"+strings.Repeat("-", 297)+" …[line clipped]", "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestGrepSkipsLargeFilesAndSaysSo(t *testing.T) {
-	b := dir(t, map[string]string{"big": strings.Repeat("needle\n", 300_000), "small": "needle"})
-	b.want(b.call("grep", `{"pattern":"needle"}`), "small:1:needle", "[1 matches in 1 files; 1 files searched; 1 large files skipped]")
+	b := newBox(t, map[string]string{"big": strings.Repeat("needle\n", 300_000), "small": "needle"})
+	b.wantLines(b.callTool("grep", `{"pattern":"needle"}`), "small:1:needle", "[1 matches in 1 files; 1 files searched; 1 large files skipped]")
 }
 
 func TestInAWorkTreeGitDecidesWhatIsSearched(t *testing.T) {
-	b := repo(t, map[string]string{".gitignore": "out/\n", "out/x": "hit", "vendor/v": "hit", "tracked": "hit"})
-	b.write(map[string]string{"new": "hit"})
-	b.want(b.call("grep", `{"pattern":"hit"}`), "new:1:hit", "tracked:1:hit", "vendor/v:1:hit", "[3 matches in 3 files; 4 files searched]")
-	b.want(b.call("grep", `{"pattern":"hit","path":"out/x"}`), "out/x:1:hit", "[1 matches in 1 files; 1 files searched]")
-	b.want(b.call("glob", `{"pattern":"{out,vendor}/*"}`), "vendor/v", "[1 files, 3 bytes]", "[extensions: (none) 1 3]", "[largest: vendor/v 3]")
+	b := newRepoBox(t, map[string]string{".gitignore": "out/\n", "out/x": "hit", "vendor/v": "hit", "tracked": "hit"})
+	b.writeFiles(map[string]string{"new": "hit"})
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "new:1:hit", "tracked:1:hit", "vendor/v:1:hit", "[3 matches in 3 files; 4 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"hit","path":"out/x"}`), "out/x:1:hit", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("glob", `{"pattern":"{out,vendor}/*"}`), "vendor/v", "[1 files, 3 bytes]", "[extensions: (none) 1 3]", "[largest: vendor/v 3]")
 }
 
 func TestElsewhereAllIsSearchedButVendoredCode(t *testing.T) {
-	b := dir(t, map[string]string{"vendor/v": "hit", "a/node_modules/n": "hit", ".git/x": "hit", "a/b/c": "hit"})
-	b.want(b.call("grep", `{"pattern":"hit"}`), "a/b/c:1:hit", "[1 matches in 1 files; 1 files searched]")
+	b := newBox(t, map[string]string{"vendor/v": "hit", "a/node_modules/n": "hit", ".git/x": "hit", "a/b/c": "hit"})
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a/b/c:1:hit", "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestAnIgnoredDirectoryIsSearchedAllTheSame(t *testing.T) {
-	b := repo(t, map[string]string{".gitignore": "work/\n", "work/a": "hit"})
+	b := newRepoBox(t, map[string]string{".gitignore": "work/\n", "work/a": "hit"})
 	b.dir += "/work"
-	b.open(builtin.Config{})
-	b.want(b.call("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
+	b.openTools(builtin.Config{})
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
 }
 
 func TestADirectoryThatIsLeftOutIsNotThere(t *testing.T) {
 	files := map[string]string{"a/tape/0001.json": "hit", "a/tape/b/c": "hit", "a/tapes": "hit", "d": "hit"}
-	for _, b := range []*box{dir(t, files), repo(t, files)} {
-		b.open(builtin.Config{Writable: []string{"**"}, Without: []string{b.dir + "/a/tape"}})
-		b.want(b.call("grep", `{"pattern":"hit"}`), "a/tapes:1:hit", "d:1:hit", "[2 matches in 2 files; 2 files searched]")
-		b.want(b.call("list_dir", `{"path":"a"}`), "tapes\t3")
-		if got := b.call("glob", `{"pattern":"**"}`); strings.Contains(got, "tape/") || !strings.HasPrefix(got, "a/tapes\nd\n") {
+	for _, b := range []*testBox{newBox(t, files), newRepoBox(t, files)} {
+		b.openTools(builtin.Config{Writable: []string{"**"}, Without: []string{b.dir + "/a/tape"}})
+		b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a/tapes:1:hit", "d:1:hit", "[2 matches in 2 files; 2 files searched]")
+		b.wantLines(b.callTool("list_dir", `{"path":"a"}`), "tapes\t3")
+		if got := b.callTool("glob", `{"pattern":"**"}`); strings.Contains(got, "tape/") || !strings.HasPrefix(got, "a/tapes\nd\n") {
 			t.Error(got)
 		}
 		for _, c := range [][2]string{{"grep", `{"pattern":"hit","path":"a/tape"}`}, {"list_dir", `{"path":"a/tape"}`}, {"list_dir", `{"path":"a/x/../tape"}`}} {
-			b.want(b.call(c[0], "%s", c[1]), "error: a/tape: file does not exist")
+			b.wantLines(b.callTool(c[0], "%s", c[1]), "error: a/tape: file does not exist")
 		}
-		b.want(b.call("read_file", `{"path":"a/tape/0001.json"}`), "error: a/tape/0001.json: file does not exist")
-		b.want(b.call("write_file", `{"path":"a/tape/new","content":"x"}`), "error: a/tape/new: file does not exist")
+		b.wantLines(b.callTool("read_file", `{"path":"a/tape/0001.json"}`), "error: a/tape/0001.json: file does not exist")
+		b.wantLines(b.callTool("write_file", `{"path":"a/tape/new","content":"x"}`), "error: a/tape/new: file does not exist")
 	}
-	b := dir(t, files) // it itself is not left out, nor what is elsewhere
+	b := newBox(t, files) // it itself is not left out, nor what is elsewhere
 	for _, without := range []string{b.dir, b.dir + "/..", t.TempDir(), b.dir + "/nothing"} {
-		b.open(builtin.Config{Without: []string{without}})
-		b.want(b.call("list_dir", `{}`), "a/", "d\t3")
+		b.openTools(builtin.Config{Without: []string{without}})
+		b.wantLines(b.callTool("list_dir", `{}`), "a/", "d\t3")
 	}
 }
 
 func TestReportsThatTroupeWroteAreNoInput(t *testing.T) {
-	b := dir(t, map[string]string{
+	b := newBox(t, map[string]string{
 		"report.md":      "<!-- generated by troupe -->\n# hit",
 		"report.json":    `{"v":1,"generator":"troupe","x":"hit"}`,
 		"docs/report.md": "<!-- generated by troupe -->\nhit",
 		"README.md":      "# tool\nhit: files generated by troupe\n",
 	})
-	b.want(b.call("grep", `{"pattern":"hit"}`), "README.md:2:hit: files generated by troupe", "docs/report.md:2:hit", "[2 matches in 2 files; 2 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "README.md:2:hit: files generated by troupe", "docs/report.md:2:hit", "[2 matches in 2 files; 2 files searched]")
 }
 
 func TestGlobListsPathsAndSumsThemUp(t *testing.T) {
-	b := dir(t, map[string]string{"a.go": "12345", "b/c.GO": "123", "b/d.md": "1", "Makefile": "1234", ".env": "1"})
-	b.want(b.call("glob", `{"pattern":"**"}`), ".env", "Makefile", "a.go", "b/c.GO", "b/d.md", "[5 files, 14 bytes]",
+	b := newBox(t, map[string]string{"a.go": "12345", "b/c.GO": "123", "b/d.md": "1", "Makefile": "1234", ".env": "1"})
+	b.wantLines(b.callTool("glob", `{"pattern":"**"}`), ".env", "Makefile", "a.go", "b/c.GO", "b/d.md", "[5 files, 14 bytes]",
 		"[extensions: .go 2 8; (none) 2 5; .md 1 1]", "[largest: a.go 5; Makefile 4; b/c.GO 3; .env 1; b/d.md 1]")
-	b.want(b.call("glob", `{"pattern":"*.go"}`), "a.go", "[1 files, 5 bytes]", "[extensions: .go 1 5]", "[largest: a.go 5]")
-	b.want(b.call("glob", `{"pattern":"b/*.{md,txt}"}`), "b/d.md", "[1 files, 1 bytes]", "[extensions: .md 1 1]", "[largest: b/d.md 1]")
-	b.want(b.call("glob", `{"pattern":"*.none"}`), "[0 files, 0 bytes]")
-	b.want(b.call("glob", `{"pattern":"{"}`), "error: pattern: syntax error in pattern")
+	b.wantLines(b.callTool("glob", `{"pattern":"*.go"}`), "a.go", "[1 files, 5 bytes]", "[extensions: .go 1 5]", "[largest: a.go 5]")
+	b.wantLines(b.callTool("glob", `{"pattern":"b/*.{md,txt}"}`), "b/d.md", "[1 files, 1 bytes]", "[extensions: .md 1 1]", "[largest: b/d.md 1]")
+	b.wantLines(b.callTool("glob", `{"pattern":"*.none"}`), "[0 files, 0 bytes]")
+	b.wantLines(b.callTool("glob", `{"pattern":"{"}`), "error: pattern: syntax error in pattern")
 }
 
 func TestGlobShows100PathsOfAnyNumber(t *testing.T) {
@@ -108,26 +108,26 @@ func TestGlobShows100PathsOfAnyNumber(t *testing.T) {
 	for i := range 130 {
 		files[fmt.Sprintf("f%03d.x%d", i, i%15)] = strings.Repeat("b", i%15+1)
 	}
-	got := strings.Split(dir(t, files).call("glob", `{"pattern":"**"}`), "\n")
+	got := strings.Split(newBox(t, files).callTool("glob", `{"pattern":"**"}`), "\n")
 	if len(got) != 103 || got[99] != "f099.x9" || !strings.HasPrefix(got[100], "[130 files, ") || strings.Count(got[101], ";") != 11 || strings.Count(got[102], ";") != 4 {
 		t.Errorf("%d lines: %v", len(got), got[100:])
 	}
 }
 
 func TestNamesThatAreNoTextAreShownAsText(t *testing.T) {
-	b := repo(t, map[string]string{"ok": "hit", "caf\xe9/a\nb.txt": "hit \xff"})
-	b.want(b.call("grep", `{"pattern":"hit"}`), "caf\uFFFD/a\uFFFDb.txt:1:hit \uFFFD", "ok:1:hit", "[2 matches in 2 files; 2 files searched]")
-	b.want(b.call("list_dir", `{}`), ".git/", "caf\uFFFD/", "ok\t3")
-	if got := b.call("git_show", `{"rev":"HEAD"}`); !strings.Contains(got, "1\t0\tcaf\uFFFD/a\uFFFDb.txt\n") {
+	b := newRepoBox(t, map[string]string{"ok": "hit", "caf\xe9/a\nb.txt": "hit \xff"})
+	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "caf\uFFFD/a\uFFFDb.txt:1:hit \uFFFD", "ok:1:hit", "[2 matches in 2 files; 2 files searched]")
+	b.wantLines(b.callTool("list_dir", `{}`), ".git/", "caf\uFFFD/", "ok\t3")
+	if got := b.callTool("git_show", `{"rev":"HEAD"}`); !strings.Contains(got, "1\t0\tcaf\uFFFD/a\uFFFDb.txt\n") {
 		t.Error(got)
 	}
-	if got := b.call("git_numstat", `{}`); !strings.Contains(got, "1\t1\t0\t1\tcaf\uFFFD/a\uFFFDb.txt\n") {
+	if got := b.callTool("git_numstat", `{}`); !strings.Contains(got, "1\t1\t0\t1\tcaf\uFFFD/a\uFFFDb.txt\n") {
 		t.Error(got)
 	}
 }
 
 func TestACanceledSearchSaysSo(t *testing.T) {
-	b := dir(t, map[string]string{"a": "x"})
+	b := newBox(t, map[string]string{"a": "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if r := b.set.Call(ctx, "grep", tool.Call{Args: []byte(`{"pattern":"x"}`)}); !r.Error || !strings.Contains(r.Text, "canceled") {
@@ -164,10 +164,10 @@ func BenchmarkGrepOfFiveThousandFiles(b *testing.B) {
 	for i := range 5000 {
 		files[fmt.Sprintf("d%02d/e%02d/f%04d.go", i%10, i%100, i)] = text
 	}
-	box := repo(b, files)
+	box := newRepoBox(b, files)
 	b.ResetTimer()
 	for b.Loop() {
-		if got := box.call("grep", `{"pattern":"FIXME|panic\\(|_ = \\w+\\("}`); got != "[0 matches in 0 files; 5000 files searched]" {
+		if got := box.callTool("grep", `{"pattern":"FIXME|panic\\(|_ = \\w+\\("}`); got != "[0 matches in 0 files; 5000 files searched]" {
 			b.Fatal(got)
 		}
 	}

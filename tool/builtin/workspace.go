@@ -23,22 +23,22 @@ var (
 	ErrSpecial   = errors.New("is not a regular file")
 )
 
-// workspace is the directory that the tools share. It resolves the paths that a model
+// toolWorkspace is the directory that the tools share. It resolves the paths that a model
 // names and opens files; no path leads out of it.
-type workspace struct {
+type toolWorkspace struct {
 	root     *os.Root
 	dir      string   // absolute, symbolic links resolved
 	excluded []string // relative paths, with slashes, that the tools do not see
 }
 
 // isExcluded reports whether a path is hidden from the tools.
-func (w *workspace) isExcluded(name string) bool {
+func (w *toolWorkspace) isExcluded(name string) bool {
 	return slices.ContainsFunc(w.excluded, func(left string) bool { return name == left || strings.HasPrefix(name, left+"/") })
 }
 
 // reachesExcluded is isExcluded for a path that may lead there by links, or by another spelling that the file system
 // accepts.
-func (w *workspace) reachesExcluded(name string) bool {
+func (w *toolWorkspace) reachesExcluded(name string) bool {
 	if len(w.excluded) == 0 {
 		return false
 	}
@@ -58,8 +58,8 @@ func (w *workspace) reachesExcluded(name string) bool {
 	return false
 }
 
-// resolve makes a path that a model wrote relative to the workspace.
-func (w *workspace) resolve(name string) (string, error) {
+// resolvePath makes a path that a model wrote relative to the workspace.
+func (w *toolWorkspace) resolvePath(name string) (string, error) {
 	name = filepath.FromSlash(strings.TrimSpace(name))
 	if name == "" {
 		return ".", nil
@@ -79,13 +79,13 @@ func (w *workspace) resolve(name string) (string, error) {
 		return "", fmt.Errorf("%s: %w", filepath.ToSlash(name), ErrOutside)
 	}
 	if name = filepath.ToSlash(name); w.isExcluded(name) || w.reachesExcluded(name) {
-		return "", fmt.Errorf("%s: %w", printable(name), fs.ErrNotExist)
+		return "", fmt.Errorf("%s: %w", printableName(name), fs.ErrNotExist)
 	}
 	return name, nil
 }
 
 // openFile opens a regular file for reading. It never blocks, because a named pipe may have no writer.
-func (w *workspace) openFile(name string) (*os.File, fs.FileInfo, error) {
+func (w *toolWorkspace) openFile(name string) (*os.File, fs.FileInfo, error) {
 	f, err := w.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, pathError(name, err)
@@ -116,15 +116,15 @@ func pathError(name string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w", printable(name), fs.ErrNotExist)
+		return fmt.Errorf("%s: %w", printableName(name), fs.ErrNotExist)
 	case strings.Contains(err.Error(), "escapes"):
-		return fmt.Errorf("%s: %w", printable(name), ErrOutside)
+		return fmt.Errorf("%s: %w", printableName(name), ErrOutside)
 	}
-	return fmt.Errorf("%s: %w", printable(name), err)
+	return fmt.Errorf("%s: %w", printableName(name), err)
 }
 
-// printable returns a name as a line of a result shows it: valid UTF-8 without control characters.
-func printable(name string) string {
+// printableName returns a name as a line of a result shows it: valid UTF-8 without control characters.
+func printableName(name string) string {
 	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0 {
 		return name
 	}
@@ -140,7 +140,7 @@ func printable(name string) string {
 const dotenvBytesMax = 64 << 10
 
 // readSecrets returns the values in the .env files at the top of the workspace.
-func (w *workspace) readSecrets() []string {
+func (w *toolWorkspace) readSecrets() []string {
 	names, err := fs.Glob(w.root.FS(), ".env*")
 	if err != nil {
 		return nil
@@ -161,7 +161,7 @@ func (w *workspace) readSecrets() []string {
 }
 
 // isReport reports whether a file at the top of the workspace is a report that troupe wrote.
-func (w *workspace) isReport(name string) bool {
+func (w *toolWorkspace) isReport(name string) bool {
 	if ext := path.Ext(name); strings.Contains(name, "/") || ext != ".md" && ext != ".json" {
 		return false
 	}
@@ -175,7 +175,7 @@ func (w *workspace) isReport(name string) bool {
 }
 
 // fileSize returns the size of a regular file; ok is false for anything else.
-func (w *workspace) fileSize(name string) (size int64, ok bool) {
+func (w *toolWorkspace) fileSize(name string) (size int64, ok bool) {
 	info, err := w.root.Lstat(filepath.FromSlash(name))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
@@ -183,8 +183,8 @@ func (w *workspace) fileSize(name string) (size int64, ok bool) {
 	return info.Size(), true
 }
 
-// stat tells a path that does not exist from one in which nothing was found.
-func (w *workspace) stat(name string) (fs.FileInfo, error) {
+// statPath tells a path that does not exist from one in which nothing was found.
+func (w *toolWorkspace) statPath(name string) (fs.FileInfo, error) {
 	info, err := w.root.Stat(filepath.FromSlash(name))
 	if err != nil {
 		return nil, pathError(name, err)
@@ -193,7 +193,7 @@ func (w *workspace) stat(name string) (fs.FileInfo, error) {
 }
 
 // readEntries lists a directory, sorted by name, without excluded entries.
-func (w *workspace) readEntries(dir string) ([]fs.DirEntry, error) {
+func (w *toolWorkspace) readEntries(dir string) ([]fs.DirEntry, error) {
 	f, err := w.root.OpenFile(filepath.FromSlash(dir), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, pathError(dir, err)

@@ -41,25 +41,27 @@ type writeArgs struct {
 // The tool writes only paths of Config.Writable. It replaces an existing file only if the
 // file has the mark of a generated file (see Generated), if Config.Owned allows it, if this
 // writer wrote it, or if it already has this content; so no user's report.md is lost.
-func (w *writer) writeFile() (tool.Tool, error) {
+func (w *fileWriter) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
-		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) { return w.write(ctx, in, c.Key) })
+		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) {
+			return w.runWrite(ctx, in, c.Key)
+		})
 }
 
-// writer writes files and remembers what it wrote; write_file and edit_file of a
+// fileWriter writes files and remembers what it wrote; write_file and edit_file of a
 // directory share it. Its calls run one at a time.
-type writer struct {
-	ws       *workspace
+type fileWriter struct {
+	ws       *toolWorkspace
 	writable []string // Config.Writable
 	owned    func(path string) bool
 	mu       sync.Mutex
 	written  map[string]bool
 }
 
-func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, error) {
+func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.ws.resolve(in.Path)
+	name, err := w.ws.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -82,10 +84,10 @@ func (w *writer) write(ctx context.Context, in writeArgs, key string) (string, e
 		}
 	}
 	w.written[name] = true
-	return fmt.Sprintf("wrote %s, %d bytes", printable(name), len(in.Content)), nil
+	return fmt.Sprintf("wrote %s, %d bytes", printableName(name), len(in.Content)), nil
 }
 
-func (w *writer) isWritable(name string) bool {
+func (w *fileWriter) isWritable(name string) bool {
 	for _, pattern := range w.writable {
 		if ok, err := doublestar.Match(pattern, name); ok && err == nil {
 			return true
@@ -96,7 +98,7 @@ func (w *writer) isWritable(name string) bool {
 
 // mayReplace decides whether an existing file may be replaced; same reports that it already
 // has the content.
-func (w *writer) mayReplace(name string, content []byte) (same bool, err error) {
+func (w *fileWriter) mayReplace(name string, content []byte) (same bool, err error) {
 	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -122,12 +124,12 @@ func (w *writer) mayReplace(name string, content []byte) (same bool, err error) 
 	if Generated(old) {
 		return false, nil
 	}
-	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", printable(name))
+	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", printableName(name))
 }
 
 // readSame reads the small regular file that Lstat described. It does not block on a named pipe that replaced the
 // file, and follows no link that did.
-func (w *writer) readSame(name string, seen fs.FileInfo) ([]byte, error) {
+func (w *fileWriter) readSame(name string, seen fs.FileInfo) ([]byte, error) {
 	f, now, err := w.ws.openFile(name)
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (w *writer) readSame(name string, seen fs.FileInfo) ([]byte, error) {
 // the temporary file cannot be guessed, and an existing file of that name is not opened.
 // The name begins with a hash of the key, so that another attempt of the same call
 // removes what the first left behind. mode is the mode of the file; 0 means a new file.
-func (w *writer) replaceFile(name string, content []byte, key string, mode fs.FileMode) error {
+func (w *fileWriter) replaceFile(name string, content []byte, key string, mode fs.FileMode) error {
 	dir := path.Dir(name)
 	if err := w.ws.root.MkdirAll(filepath.FromSlash(dir), writtenDirMode); err != nil {
 		return err
@@ -190,7 +192,7 @@ func tempPrefix(name, key string) string {
 }
 
 // removeTemp removes the temporary files of earlier attempts of a call. A file that stays does no harm.
-func (w *writer) removeTemp(dir, prefix string) {
+func (w *fileWriter) removeTemp(dir, prefix string) {
 	entries, err := w.ws.readEntries(dir)
 	if err != nil {
 		return
@@ -203,7 +205,7 @@ func (w *writer) removeTemp(dir, prefix string) {
 }
 
 // syncDir makes a rename durable. Systems that cannot sync a directory need not.
-func (w *writer) syncDir(dir string) error {
+func (w *fileWriter) syncDir(dir string) error {
 	d, err := w.ws.root.Open(filepath.FromSlash(dir))
 	if err != nil {
 		return err

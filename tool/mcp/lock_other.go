@@ -6,8 +6,8 @@ import "sync"
 
 var one sync.Mutex
 
-// exclusive keeps the goroutines of this process apart.
-func exclusive(string) (free func(), err error) {
+// lockExclusive keeps the goroutines of this process apart.
+func lockExclusive(string) (free func(), err error) {
 	one.Lock()
 	return one.Unlock, nil
 }

@@ -30,7 +30,7 @@ var (
 	errOffset  = errors.New("offset and limit must not be negative")
 )
 
-type args struct {
+type readArgs struct {
 	Ref    string `json:"ref" jsonschema:"the reference that the clipped result names"`
 	Offset int64  `json:"offset,omitempty" jsonschema:"first byte to read, default 0"`
 	Limit  int64  `json:"limit,omitempty" jsonschema:"most bytes to read, default 32768, at most 49152"`
@@ -40,7 +40,7 @@ type args struct {
 // were redacted before they were kept, by the tool that produced them.
 func Reader(blobs mailbox.Blobs) (tool.Tool, error) {
 	return tool.New(Name, "Read a part of a result that was clipped and is kept whole.", model.Read,
-		func(ctx context.Context, in args, c tool.Call) (string, error) {
+		func(ctx context.Context, in readArgs, c tool.Call) (string, error) {
 			if in.Offset < 0 || in.Limit < 0 {
 				return "", errOffset
 			}
@@ -59,18 +59,18 @@ func Reader(blobs mailbox.Blobs) (tool.Tool, error) {
 			case in.Offset > size:
 				return "", fmt.Errorf("offset %d is beyond the end: the result has %d bytes", in.Offset, size)
 			}
-			return show(part, in.Offset, size), nil
+			return showPart(part, in.Offset, size), nil
 		}, tool.MasksItself())
 }
 
-// show cuts a part at whole characters and says where it stands.
-func show(part []byte, offset, size int64) string {
+// showPart cuts a part at whole characters and says where it stands.
+func showPart(part []byte, offset, size int64) string {
 	for len(part) > 0 && offset > 0 && !utf8.RuneStart(part[0]) {
 		part, offset = part[1:], offset+1
 	}
 	end := offset + int64(len(part))
 	if end < size {
-		part = whole(part)
+		part = wholeRunes(part)
 		end = offset + int64(len(part))
 	}
 	head := fmt.Sprintf("[bytes %d to %d of %d]\n", offset, end, size)
@@ -80,8 +80,8 @@ func show(part []byte, offset, size int64) string {
 	return fmt.Sprintf("%s%s\n[more: offset %d]", head, part, end)
 }
 
-// whole drops a character that is cut at the end.
-func whole(part []byte) []byte {
+// wholeRunes drops a character that is cut at the end.
+func wholeRunes(part []byte) []byte {
 	for i := len(part) - 1; i >= 0 && i >= len(part)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(part[i]) {
 			if !utf8.FullRune(part[i:]) {

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
-// reader calls the tool as an agent of a run does.
-func reader(t *testing.T, blobs mailbox.Blobs) func(run, args string) tool.Result {
+// newReader calls the tool as an agent of a run does.
+func newReader(t *testing.T, blobs mailbox.Blobs) func(run, args string) tool.Result {
 	t.Helper()
 	read, err := readresult.Reader(blobs)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestAKeptResultIsReadBackInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := reader(t, blobs)
+	read := newReader(t, blobs)
 	for _, limit := range []int{0, 1, 4097, 1 << 30} {
 		got, offset, calls := "", 0, 0
 		for {
@@ -88,7 +88,7 @@ func TestWhatIsNotKeptIsSaidSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := reader(t, blobs)
+	read := newReader(t, blobs)
 	for args, want := range map[string]string{
 		`{}`:         "ref",
 		`{"ref":""}`: "64 hex digits", `{"ref":"../../etc/passwd"}`: "64 hex digits", `{"ref":"` + strings.ToUpper(ref) + `"}`: "64 hex digits",
@@ -108,14 +108,14 @@ func TestWhatIsNotKeptIsSaidSo(t *testing.T) {
 	if r := read("other", `{"ref":"`+ref+`","offset":15}`); !r.Error || !strings.Contains(r.Text, "14 bytes") {
 		t.Errorf("beyond the end: %+v", r)
 	}
-	broken := reader(t, failing{blobs})
+	broken := newReader(t, failingBlobs{blobs})
 	if r := broken("other", `{"ref":"`+ref+`"}`); !r.Error || !strings.Contains(r.Text, "cannot be read now") {
 		t.Errorf("out of reach: %+v", r)
 	}
 }
 
-type failing struct{ mailbox.Blobs }
+type failingBlobs struct{ mailbox.Blobs }
 
-func (failing) Get(context.Context, string, string, int64, int64) ([]byte, int64, error) {
+func (failingBlobs) Get(context.Context, string, string, int64, int64) ([]byte, int64, error) {
 	return nil, 0, errors.New("no leader")
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call makes one call that no command needs.
-func call(what string) (err error) {
+// forbiddenCall makes one call that no command needs.
+func forbiddenCall(what string) (err error) {
 	switch what {
 	case "keyctl":
 		_, err = unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
@@ -29,12 +29,12 @@ func call(what string) (err error) {
 
 // TestAttackCallsBesideTheLimitsAreRefused: keyrings, memory that no limit counts, and without a network namespace any socket.
 func TestAttackCallsBesideTheLimitsAreRefused(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
+	eachBox(t, func(t *testing.T, b *testBox) {
 		for _, what := range []string{"keyctl", "add_key", "memfd", "shm", "udp"} {
 			if what == "udp" && !b.less.Namespaces {
 				continue // its namespace has a loopback alone
 			}
-			if out := b.probe("call %s", what); out.Exit == 0 || !strings.Contains(string(out.Stdout), "refused") {
+			if out := b.probeInBox("call %s", what); out.Exit == 0 || !strings.Contains(string(out.Stdout), "refused") {
 				t.Errorf("%s: %s", what, out.Stdout)
 			}
 		}

@@ -29,29 +29,29 @@ type gitMount struct {
 
 // protectGit makes everything that belongs to git below the directory read-only: hooks and settings there run
 // programs of a person who later uses git. It adds its result to the report.
-func (s *shutter) protectGit() {
+func (s *confinement) protectGit() {
 	switch {
 	case s.task.WriteGit:
-		s.found(Git, true, "opened by the operator: tools.shell.git")
+		s.noteFinding(Git, true, "opened by the operator: tools.shell.git")
 		return
 	case s.task.ReadOnly:
-		s.found(Git, true, "nothing of the directory is written")
+		s.noteFinding(Git, true, "nothing of the directory is written")
 		return
 	case !s.readOnly:
-		s.found(Git, false, "git directories can be written: no mounts or no namespaces")
+		s.noteFinding(Git, false, "git directories can be written: no mounts or no namespaces")
 		return
 	}
 	mounts, err := findGit(".") // this process is in it: its name may lead elsewhere
 	for _, m := range mounts {
-		if failed := m.mount(s.dir); failed != nil && err == nil {
+		if failed := m.mountOver(s.dir); failed != nil && err == nil {
 			err = fmt.Errorf("%s: %w", m.path, failed)
 		}
 	}
 	if err != nil {
-		s.found(Git, false, "a git directory can be written: %v", err)
+		s.noteFinding(Git, false, "a git directory can be written: %v", err)
 		return
 	}
-	s.found(Git, true, "git directories are mounted read-only")
+	s.noteFinding(Git, true, "git directories are mounted read-only")
 }
 
 // findGit lists the mounts that protect the git directories below a directory, outer ones first.
@@ -59,7 +59,7 @@ func findGit(dir string) (list []gitMount, err error) {
 	pinned := map[string]bool{".": true}
 	seen := 0
 	add := func(rel string) {
-		for _, above := range parents(rel) {
+		for _, above := range parentDirs(rel) {
 			if !pinned[above] {
 				pinned[above] = true
 				list = append(list, gitMount{above, false})
@@ -105,8 +105,8 @@ func isGit(dir string) bool {
 	return true
 }
 
-// mount puts a path over itself. No link is followed on the way there.
-func (m gitMount) mount(dir int) error {
+// mountOver puts a path over itself. No link is followed on the way there.
+func (m gitMount) mountOver(dir int) error {
 	at, err := openBeneath(dir, m.path)
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func openBeneath(dir int, path string) (int, error) {
 	return unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 }
 
-// parents are the directories above a relative path, outer ones first.
-func parents(rel string) (list []string) {
+// parentDirs are the directories above a relative path, outer ones first.
+func parentDirs(rel string) (list []string) {
 	for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
 		list = append([]string{dir}, list...)
 	}

@@ -36,26 +36,26 @@ const softEnd = 500 * time.Millisecond
 // that of the race detector sleeps for a second.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == helperName {
-		syscall.Exit(help())
+		syscall.Exit(runHelper())
 	}
 }
 
 // helperFailed is the helper's exit code where the command did not begin.
 const helperFailed = 125
 
-// help is the helper: it shuts itself in, starts the command, and ends with it.
-func help() int {
+// runHelper is the helper: it shuts itself in, starts the command, and ends with it.
+func runHelper() int {
 	say := json.NewEncoder(os.NewFile(sayFD, "say"))
 	hear := bufio.NewReader(os.NewFile(hearFD, "hear"))
 	fail := func(err error) int {
-		_ = say.Encode(told{Failed: err.Error(), Useless: errors.Is(err, errSpaces), Replaced: errors.Is(err, ErrReplaced)})
+		_ = say.Encode(helperReport{Failed: err.Error(), Useless: errors.Is(err, errSpaces), Replaced: errors.Is(err, ErrReplaced)})
 		return helperFailed
 	}
 	line, err := hear.ReadBytes('\n')
 	if err != nil {
 		return fail(fmt.Errorf("no task: %w", err))
 	}
-	var t task
+	var t helperTask
 	if err := json.Unmarshal(line, &t); err != nil {
 		return fail(fmt.Errorf("task: %w", err))
 	}
@@ -64,7 +64,7 @@ func help() int {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail(fmt.Errorf("subreaper: %w", err))
 	}
-	child, err := start(t, say)
+	child, err := startConfined(t, say)
 	if err != nil {
 		return fail(err)
 	}
@@ -75,7 +75,7 @@ func help() int {
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
 	go process.Reap(child, ended)
-	end := told{Exit: new(int)}
+	end := helperReport{Exit: new(int)}
 	*end.Exit = -1
 	select {
 	case how := <-ended:
@@ -100,23 +100,23 @@ func help() int {
 	return 0
 }
 
-// start confines the helper and starts the command. Privileges belong to a thread:
+// startConfined confines the helper and starts the command. Privileges belong to a thread:
 // one thread gives up its own, starts the command, and ends, so that the confined
 // command cannot reach any part of the helper.
-func start(t task, say *json.Encoder) (child int, err error) {
-	s := &shutter{task: t}
-	if err := s.shut(); err != nil {
+func startConfined(t helperTask, say *json.Encoder) (child int, err error) {
+	s := &confinement{task: t}
+	if err := s.confineProcess(); err != nil {
 		return 0, err
 	}
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		err := s.bind()
+		err := s.confineThread()
 		if err == nil {
-			err = say.Encode(told{Report: s.report})
+			err = say.Encode(helperReport{Report: s.report})
 		}
 		if err == nil {
-			child, err = s.exec()
+			child, err = s.startProgram()
 		}
 		done <- err
 	}()
@@ -124,8 +124,8 @@ func start(t task, say *json.Encoder) (child int, err error) {
 	return child, err
 }
 
-// exec starts the program from this thread, in the directory that this process is in, with three descriptors.
-func (s *shutter) exec() (pid int, err error) {
+// startProgram starts the program from this thread, in the directory that this process is in, with three descriptors.
+func (s *confinement) startProgram() (pid int, err error) {
 	stderr := os.Stdout
 	if s.task.Quiet {
 		if stderr, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
@@ -133,7 +133,7 @@ func (s *shutter) exec() (pid int, err error) {
 		}
 		defer func() { _ = stderr.Close() }()
 	}
-	p, err := os.StartProcess(s.task.Path, s.task.Argv, &os.ProcAttr{Env: s.env(), Files: []*os.File{os.Stdin, os.Stdout, stderr}})
+	p, err := os.StartProcess(s.task.Path, s.task.Argv, &os.ProcAttr{Env: s.commandEnv(), Files: []*os.File{os.Stdin, os.Stdout, stderr}})
 	if err != nil {
 		return 0, err
 	}

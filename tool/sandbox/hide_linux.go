@@ -11,14 +11,14 @@ import (
 // hiddenName is the empty directory that stands in for those of Spec.Hide.
 const hiddenName = ".hidden"
 
-// hide puts an empty read-only directory over each of Spec.Hide, and pins the directories above it: a mount cannot
+// hidePaths puts an empty read-only directory over each of Spec.Hide, and pins the directories above it: a mount cannot
 // be renamed. Where there are mounts and one fails, the command does not begin.
-func (s *shutter) hide() error {
+func (s *confinement) hidePaths() error {
 	if len(s.task.Hide) == 0 {
 		return nil
 	}
 	if !s.readOnly {
-		s.found(Trust, false, "directories that the node trusts can be read and written: no mounts or no namespaces")
+		s.noteFinding(Trust, false, "directories that the node trusts can be read and written: no mounts or no namespaces")
 		return nil
 	}
 	empty := filepath.Join(s.home, hiddenName)
@@ -26,21 +26,21 @@ func (s *shutter) hide() error {
 		return fmt.Errorf("hide: %w", err)
 	}
 	for _, path := range s.task.Hide {
-		for _, above := range parents(path) {
-			if err := (gitMount{above, false}).mount(s.dir); err != nil {
+		for _, above := range parentDirs(path) {
+			if err := (gitMount{above, false}).mountOver(s.dir); err != nil {
 				return fmt.Errorf("hide: %s: %w", above, err)
 			}
 		}
-		if err := cover(s.dir, path, empty); err != nil {
+		if err := coverPath(s.dir, path, empty); err != nil {
 			return fmt.Errorf("hide: %s: %w", path, err)
 		}
 	}
-	s.found(Trust, true, "directories that the node trusts are not there")
+	s.noteFinding(Trust, true, "directories that the node trusts are not there")
 	return nil
 }
 
-// cover mounts an empty directory over a path. No link is followed on the way there.
-func cover(dir int, path, empty string) error {
+// coverPath mounts an empty directory over a path. No link is followed on the way there.
+func coverPath(dir int, path, empty string) error {
 	at, err := openBeneath(dir, path)
 	if err != nil {
 		return err

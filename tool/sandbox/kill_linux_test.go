@@ -29,8 +29,8 @@ live & (live &) ; setsid sh -c "trap '' TERM HUP INT; sleep 300.%[1]s & sleep 30
 (setsid nohup sh -c "trap '' TERM; (setsid sleep 300.%[1]s &); sleep 300.%[1]s" >/dev/null 2>&1 &)
 echo up > up; wait; sleep 300.%[1]s`
 
-// alive are the processes of the machine with a token in their arguments.
-func alive(t *testing.T, token string) (found []string) {
+// aliveProcesses are the processes of the machine with a token in their arguments.
+func aliveProcesses(t *testing.T, token string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -45,8 +45,8 @@ func alive(t *testing.T, token string) (found []string) {
 	return found
 }
 
-// await waits until a file is there.
-func await(t *testing.T, file string) {
+// awaitFile waits until a file is there.
+func awaitFile(t *testing.T, file string) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -74,7 +74,7 @@ func TestNothingSurvivesAKilledCommand(t *testing.T) {
 				all.Go(func() {
 					token := fmt.Sprintf("7%d7%d7%d", os.Getpid(), len(name), worker)
 					for n := worker; n < *kills; n += workers {
-						left := killed(t, systems[name], token)
+						left := killStubborn(t, systems[name], token)
 						survivors.Add(int64(len(left)))
 						for _, l := range left {
 							t.Error("survived: ", l)
@@ -91,27 +91,27 @@ func TestNothingSurvivesAKilledCommand(t *testing.T) {
 // workers are the commands that are killed at once.
 const workers = 4
 
-// killed starts a stubborn command, kills it, and returns what is left of it.
-func killed(t *testing.T, less sandbox.Less, token string) []string {
+// killStubborn starts a stubborn command, kills it, and returns what is left of it.
+func killStubborn(t *testing.T, less sandbox.Less, token string) []string {
 	why := errors.New("enough")
-	b := &box{t: t, less: less, dir: t.TempDir()}
+	b := &testBox{t: t, less: less, dir: t.TempDir()}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	go func() {
-		await(t, filepath.Join(b.dir, "up"))
+		awaitFile(t, filepath.Join(b.dir, "up"))
 		cancel(why)
 	}()
-	if _, err := b.in(ctx, fmt.Sprintf(stubborn, token)); !errors.Is(err, why) {
+	if _, err := b.runIn(ctx, fmt.Sprintf(stubborn, token)); !errors.Is(err, why) {
 		t.Error(err)
 	}
-	return alive(t, token)
+	return aliveProcesses(t, token)
 }
 
 func TestACommandThatEndsLeavesNothingInTheBackground(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
+	eachBox(t, func(t *testing.T, b *testBox) {
 		token := fmt.Sprintf("8%d8%d", os.Getpid(), len(t.Name()))
-		out := b.run("(%s) >/dev/null 2>&1 & while [ ! -s up ]; do :; done; echo done", fmt.Sprintf(stubborn, token))
-		if left := alive(t, token); string(out.Stdout) != "done\n" || out.Exit != 0 || len(left) > 0 {
+		out := b.runCommand("(%s) >/dev/null 2>&1 & while [ ! -s up ]; do :; done; echo done", fmt.Sprintf(stubborn, token))
+		if left := aliveProcesses(t, token); string(out.Stdout) != "done\n" || out.Exit != 0 || len(left) > 0 {
 			t.Errorf("%d %q %v", out.Exit, out.Stdout, left)
 		}
 	})
@@ -124,11 +124,11 @@ const bombTime = 2 * time.Second
 //
 //behaviour:shows C4
 func TestAForkBombIsBounded(t *testing.T) {
-	b := &box{t: t, dir: t.TempDir()}
+	b := &testBox{t: t, dir: t.TempDir()}
 	b.spec.Processes = 400
-	bounded := b.held("processes")
+	bounded := b.isEnforced("processes")
 	if bounded {
-		out := b.run("i=0; while [ $i -lt 600 ]; do sleep 300 & i=$((i+1)); echo $i > n; done; echo made")
+		out := b.runCommand("i=0; while [ $i -lt 600 ]; do sleep 300 & i=$((i+1)); echo $i > n; done; echo made")
 		if !strings.Contains(string(out.Stdout), "fork") || strings.Contains(string(out.Stdout), "made") {
 			t.Errorf("%d: %s", out.Exit, out.Stdout)
 		}
@@ -139,8 +139,8 @@ func TestAForkBombIsBounded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bombTime)
 	defer cancel()
 	// It ends by the time, or because nothing more can be forked, not even by its helper.
-	_, err := b.in(ctx, fmt.Sprintf(`bomb() { : %[1]s; bomb | bomb & }; bomb; exec sleep 300.%[1]s`, token))
-	if left := alive(t, token); len(left) > 0 {
+	_, err := b.runIn(ctx, fmt.Sprintf(`bomb() { : %[1]s; bomb | bomb & }; bomb; exec sleep 300.%[1]s`, token))
+	if left := aliveProcesses(t, token); len(left) > 0 {
 		t.Errorf("%v %v", err, left)
 	}
 }
@@ -156,7 +156,7 @@ func TestWhenTheNodeIsKilledItsCommandsEnd(t *testing.T) {
 	if err := node.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, filepath.Join(dir, "up"))
+	awaitFile(t, filepath.Join(dir, "up"))
 	if err := node.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestWhenTheNodeIsKilledItsCommandsEnd(t *testing.T) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(time.Minute)
-	for len(alive(t, token)) > 0 && time.Now().Before(deadline) {
+	for len(aliveProcesses(t, token)) > 0 && time.Now().Before(deadline) {
 		<-tick.C
 	}
-	if left := alive(t, token); len(left) > 0 {
+	if left := aliveProcesses(t, token); len(left) > 0 {
 		t.Error(left)
 	}
 }

@@ -49,10 +49,10 @@ func landlockABI() int {
 	return int(v)
 }
 
-// landlock restricts this thread, and the command that it will start. It does not use
+// restrictFiles restricts this thread, and the command that it will start. It does not use
 // a library: a library restricts all threads, and the others must stay able to kill
 // the processes that the command has started.
-func (s *shutter) landlock(abi int) error {
+func (s *confinement) restrictFiles(abi int) error {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landlockAll}
 	for least, right := range map[int]uint64{landlockRefer: unix.LANDLOCK_ACCESS_FS_REFER, landlockTruncate: unix.LANDLOCK_ACCESS_FS_TRUNCATE,
 		landlockIoctl: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV} {
@@ -93,7 +93,7 @@ func (s *shutter) landlock(abi int) error {
 	}
 	for _, r := range rules {
 		for _, p := range r.paths {
-			if err := permit(int(set), p, r.rights); err != nil {
+			if err := permitPath(int(set), p, r.rights); err != nil {
 				return fmt.Errorf("landlock: %s: %w", p, err)
 			}
 		}
@@ -104,8 +104,8 @@ func (s *shutter) landlock(abi int) error {
 	return nil
 }
 
-// permit adds a rule. A missing path needs none.
-func permit(set int, path string, rights uint64) error {
+// permitPath adds a rule. A missing path needs none.
+func permitPath(set int, path string, rights uint64) error {
 	if !filepath.IsAbs(path) { // from PATH: a relative path would mean whatever a directory holds
 		return nil
 	}

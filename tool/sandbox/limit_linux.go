@@ -13,14 +13,14 @@ import (
 // nprocVersion is the first kernel that counts processes by user namespace.
 var nprocVersion = [2]int{5, 14}
 
-// limits bounds each process. The helper is bound by them too, and needs less.
-func (s *shutter) limits() error {
+// setLimits bounds each process. The helper is bound by them too, and needs less.
+func (s *confinement) setLimits() error {
 	limits := []struct {
 		what  int
 		value uint64
 	}{
 		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_FSIZE, FileBytesMax}, {unix.RLIMIT_NOFILE, DescriptorsMax},
-		{unix.RLIMIT_DATA, uint64(s.task.Memory)}, {unix.RLIMIT_NPROC, s.processes()},
+		{unix.RLIMIT_DATA, uint64(s.task.Memory)}, {unix.RLIMIT_NPROC, s.processLimit()},
 	}
 	for _, l := range limits {
 		var now unix.Rlimit
@@ -32,23 +32,23 @@ func (s *shutter) limits() error {
 			return fmt.Errorf("limits: %w", err)
 		}
 	}
-	s.found(Memory, true, "%d MiB for each process", s.task.Memory>>20)
+	s.noteFinding(Memory, true, "%d MiB for each process", s.task.Memory>>20)
 	for _, f := range s.report {
 		if f.What == Processes {
 			return nil
 		}
 	}
 	if os.Geteuid() == 0 { // also within a namespace: the kernel looks at who it is outside
-		s.found(Processes, false, "the node runs as root, which kernels before 6.14 do not limit")
+		s.noteFinding(Processes, false, "the node runs as root, which kernels before 6.14 do not limit")
 		return nil
 	}
-	s.found(Processes, true, "at most %d at once", s.processes())
+	s.noteFinding(Processes, true, "at most %d at once", s.processLimit())
 	return nil
 }
 
-// processes returns the limit as the kernel counts: the processes of a namespace, or all of
+// processLimit returns the limit as the kernel counts: the processes of a namespace, or all of
 // the user's, including those that already run.
-func (s *shutter) processes() uint64 {
+func (s *confinement) processLimit() uint64 {
 	n := uint64(s.task.Processes)
 	if s.task.User && kernelAtLeast(nprocVersion) {
 		return n
@@ -72,8 +72,8 @@ const lastCap = 63
 // (linux/securebits.h; package unix does not name them).
 const secureBits = 0xef
 
-// privileges ensures that the command has no privileges and gains none.
-func (s *shutter) privileges() error {
+// dropPrivileges ensures that the command has no privileges and gains none.
+func (s *confinement) dropPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -87,10 +87,10 @@ func (s *shutter) privileges() error {
 		}
 	}
 	if err != nil && os.Geteuid() == 0 {
-		s.found(Privileges, false, "the node runs as root and may not give its rights up: %v", err)
+		s.noteFinding(Privileges, false, "the node runs as root and may not give its rights up: %v", err)
 		return nil
 	}
 	// A user other than root loses all privileges when a program starts, and the command gains none.
-	s.found(Privileges, true, "no_new_privs, no capabilities")
+	s.noteFinding(Privileges, true, "no_new_privs, no capabilities")
 	return nil
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
-// mounts makes every mount read-only except the directory and the temporary directory,
+// mountReadOnly makes every mount read-only except the directory and the temporary directory,
 // which also replaces /tmp; /proc becomes that of this namespace. Old
 // kernels cannot do this; Landlock is the line of defense that counts.
-func (s *shutter) mounts() error {
+func (s *confinement) mountReadOnly() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
 	}
 	temp, err := unix.OpenTree(unix.AT_FDCWD, s.task.Temp, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return s.without(err)
+		return s.continueWithout(err)
 	}
 	defer func() { _ = unix.Close(temp) }()
 	dir := s.dir
 	if !s.task.ReadOnly {
 		if dir, err = unix.OpenTree(s.dir, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH); err != nil {
-			return s.without(err)
+			return s.continueWithout(err)
 		}
 	}
 	err = unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID})
 	if err != nil {
-		return s.without(err)
+		return s.continueWithout(err)
 	}
 	s.readOnly = true
 	if s.coversTmp() {
@@ -43,7 +43,7 @@ func (s *shutter) mounts() error {
 		return fmt.Errorf("mounts: %s: %w", s.home, err)
 	}
 	if s.task.ReadOnly {
-		return s.proc()
+		return s.mountProc()
 	}
 	if err := unix.MoveMount(dir, "", s.dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mounts: %s: %w", s.task.Dir.Path, err)
@@ -53,18 +53,18 @@ func (s *shutter) mounts() error {
 	if err := unix.Fchdir(s.dir); err != nil { // or it would still be the one below
 		return fmt.Errorf("mounts: %w", err)
 	}
-	return s.proc()
+	return s.mountProc()
 }
 
 // coversTmp reports whether the temporary directory replaces /tmp: no path of the task is in /tmp.
-func (s *shutter) coversTmp() bool {
-	inTmp := func(path string) bool { return under("/tmp", path) }
-	return !under(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
-		!slices.ContainsFunc(s.task.Exact, func(p place) bool { return inTmp(p.Path) })
+func (s *confinement) coversTmp() bool {
+	inTmp := func(path string) bool { return isUnder("/tmp", path) }
+	return !isUnder(s.task.Dir.Path, "/tmp") && !inTmp(s.task.Dir.Path) && !slices.ContainsFunc(s.task.Read, inTmp) &&
+		!slices.ContainsFunc(s.task.Exact, func(p exactPlace) bool { return inTmp(p.Path) })
 }
 
-// open opens a place without following a link, and checks that it is still the same file or directory.
-func (p place) open() (int, error) {
+// openPlace opens a place without following a link, and checks that it is still the same file or directory.
+func (p exactPlace) openPlace() (int, error) {
 	above, err := workdir.Open(filepath.Dir(p.Path))
 	if err != nil {
 		return -1, err
@@ -82,17 +82,17 @@ func (p place) open() (int, error) {
 	return fd, nil
 }
 
-// without continues where the kernel is too old for these calls (before 5.12).
-func (s *shutter) without(err error) error {
+// continueWithout continues where the kernel is too old for these calls (before 5.12).
+func (s *confinement) continueWithout(err error) error {
 	if !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("mounts: %w", err)
 	}
 	s.home = s.task.Temp
-	return s.proc()
+	return s.mountProc()
 }
 
-// proc mounts a /proc of this namespace's processes, or an empty one where that is not allowed.
-func (s *shutter) proc() error {
+// mountProc mounts a /proc of this namespace's processes, or an empty one where that is not allowed.
+func (s *confinement) mountProc() error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	if unix.Mount("proc", "/proc", "proc", flags, "") == nil {
 		return nil
@@ -103,10 +103,10 @@ func (s *shutter) proc() error {
 	return nil
 }
 
-// inside configures what the namespace owns: the number of processes, no further
+// setUpNamespace configures what the namespace owns: the number of processes, no further
 // namespaces, a loopback that is up. It changes nothing that the namespace does not own,
 // because that would affect the whole machine.
-func (s *shutter) inside() {
+func (s *confinement) setUpNamespace() {
 	if s.task.User {
 		for _, name := range []string{"user", "mnt", "net", "pid"} { // otherwise the command could create its own namespaces inside the sandbox
 			_ = os.WriteFile("/proc/sys/user/max_"+name+"_namespaces", []byte("0"), 0)
@@ -115,10 +115,10 @@ func (s *shutter) inside() {
 	if kernelAtLeast(pidMaxVersion) {
 		n := max(s.task.Processes, pidMaxLeast)
 		if os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(n)), 0) == nil {
-			s.found(Processes, true, "at most %d at once in the namespace", n)
+			s.noteFinding(Processes, true, "at most %d at once in the namespace", n)
 		}
 	}
-	_ = loopback() // programs that talk to themselves go without it
+	_ = raiseLoopback() // programs that talk to themselves go without it
 }
 
 // pidMaxLeast is the least that a kernel takes.
@@ -140,8 +140,8 @@ func kernelAtLeast(least [2]int) bool {
 	return major > least[0] || major == least[0] && minor >= least[1]
 }
 
-// loopback brings lo up.
-func loopback() error {
+// raiseLoopback brings lo up.
+func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// under reports whether a path is a directory or below it.
-func under(dir, path string) bool {
+// isUnder reports whether a path is a directory or below it.
+func isUnder(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }

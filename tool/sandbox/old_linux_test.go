@@ -52,8 +52,8 @@ func TestReadOnlyIsOnlySaidWhereItIs(t *testing.T) {
 	}
 }
 
-// old runs a command where the kernel lacks a call, and says what became of it.
-func old(missing, landlock, dir string) error {
+// runOnOldKernel runs a command where the kernel lacks a call, and says what became of it.
+func runOnOldKernel(missing, landlock, dir string) error {
 	if nr, ok := map[string]uint32{"open_tree": unix.SYS_OPEN_TREE, "mount_setattr": unix.SYS_MOUNT_SETATTR}[missing]; ok {
 		program := []unix.SockFilter{
 			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: nr},

@@ -16,47 +16,47 @@ import (
 	"github.com/troupe-run/troupe/internal/process"
 )
 
-// task is what the helper reads first. It comes through a pipe whose other end stays
+// helperTask is what the helper reads first. It comes through a pipe whose other end stays
 // open as long as the waiting process lives.
-type task struct {
-	Argv      []string `json:"argv"`
-	Path      string   `json:"path"`  // of the program
-	Quiet     bool     `json:"quiet"` // its stderr is dropped
-	Dir       place    `json:"dir"`
-	Exact     []place  `json:"exact"`
-	ReadOnly  bool     `json:"read_only"`
-	WriteGit  bool     `json:"write_git"`
-	Hide      []string `json:"hide"` // relative
-	Temp      string   `json:"temp"`
-	Read      []string `json:"read"`
-	Env       []string `json:"env"`
-	Memory    int64    `json:"memory"`
-	Processes int      `json:"processes"`
-	User      bool     `json:"user"`       // it has a user namespace of its own
-	Spaces    bool     `json:"namespaces"` // and others
-	Landlock  bool     `json:"landlock"`
-	Why       string   `json:"why"` // there are no namespaces
+type helperTask struct {
+	Argv      []string     `json:"argv"`
+	Path      string       `json:"path"`  // of the program
+	Quiet     bool         `json:"quiet"` // its stderr is dropped
+	Dir       exactPlace   `json:"dir"`
+	Exact     []exactPlace `json:"exact"`
+	ReadOnly  bool         `json:"read_only"`
+	WriteGit  bool         `json:"write_git"`
+	Hide      []string     `json:"hide"` // relative
+	Temp      string       `json:"temp"`
+	Read      []string     `json:"read"`
+	Env       []string     `json:"env"`
+	Memory    int64        `json:"memory"`
+	Processes int          `json:"processes"`
+	User      bool         `json:"user"`       // it has a user namespace of its own
+	Spaces    bool         `json:"namespaces"` // and others
+	Landlock  bool         `json:"landlock"`
+	Why       string       `json:"why"` // there are no namespaces
 }
 
-// place identifies a file or directory by name and inode: the helper resolves the name in its own namespace, where
+// exactPlace identifies a file or directory by name and inode: the helper resolves the name in its own namespace, where
 // it can mount what it has opened, and does not begin if the name leads elsewhere.
-type place struct {
+type exactPlace struct {
 	Path string `json:"path"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
 }
 
-func placeOf(path string, info os.FileInfo) place {
+func placeOf(path string, info os.FileInfo) exactPlace {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return place{Path: path} // the number of no file
+		return exactPlace{Path: path} // the number of no file
 	}
-	return place{path, stat.Dev, stat.Ino}
+	return exactPlace{path, stat.Dev, stat.Ino}
 }
 
-// told is what the helper reports: what it enforced, then how the command ended, or
+// helperReport is what the helper reports: what it enforced, then how the command ended, or
 // why it did not begin.
-type told struct {
+type helperReport struct {
 	Report Report `json:"report,omitempty"`
 	Exit   *int   `json:"exit,omitempty"`
 	Signal int    `json:"signal,omitempty"`
@@ -78,8 +78,8 @@ const endGrace = 10 * time.Second
 // toldWait is how long the caller waits for the helper's report once the helper is gone.
 const toldWait = time.Second
 
-// space is a set of namespaces for the helper to begin in.
-type space struct {
+// namespaceSet is a set of namespaces for the helper to begin in.
+type namespaceSet struct {
 	user bool
 	attr *syscall.SysProcAttr
 }
@@ -90,14 +90,14 @@ const apart = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CL
 // gives up before the command begins.
 var helperCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
 
-// spaces are the namespaces to try, the best first.
-func spaces() []space {
+// namespaceSets are the namespaces to try, the best first.
+func namespaceSets() []namespaceSet {
 	uid, gid := os.Geteuid(), os.Getegid()
-	list := []space{{true, &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWUSER | apart, AmbientCaps: helperCaps,
+	list := []namespaceSet{{true, &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWUSER | apart, AmbientCaps: helperCaps,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}}}}
 	if uid == 0 { // where user namespaces are forbidden, root may still create the others
-		list = append(list, space{false, &syscall.SysProcAttr{Setsid: true, Cloneflags: apart}})
+		list = append(list, namespaceSet{false, &syscall.SysProcAttr{Setsid: true, Cloneflags: apart}})
 	}
 	return list
 }
@@ -113,7 +113,7 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if spec.Processes <= 0 {
 		spec.Processes = ProcessesMax
 	}
-	t := task{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: placeOf(spec.Dir, spec.info), ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Hide: spec.Hide, Temp: temp, Read: spec.Read, Env: environment(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
+	t := helperTask{Argv: []string{"sh", "-c", spec.Command}, Path: "/bin/sh", Dir: placeOf(spec.Dir, spec.info), ReadOnly: spec.ReadOnly, WriteGit: spec.WriteGit, Hide: spec.Hide, Temp: temp, Read: spec.Read, Env: commandEnv(spec.Env, temp), Memory: spec.Memory, Processes: spec.Processes,
 		Landlock: !spec.Less.Landlock, Why: "namespaces are left out"}
 	for _, e := range spec.Exact {
 		t.Exact = append(t.Exact, placeOf(e.Path, e.Info))
@@ -122,9 +122,9 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 		t.Argv, t.Path, t.Quiet = spec.Argv, spec.path, true
 	}
 	if !spec.Less.Namespaces {
-		for _, s := range spaces() {
+		for _, s := range namespaceSets() {
 			t.Spaces, t.User = true, s.user
-			out, err := begin(ctx, t, s.attr, process.TermGrace, spec)
+			out, err := runInHelper(ctx, t, s.attr, process.TermGrace, spec)
 			if !errors.Is(err, process.ErrStart) && !errors.Is(err, errSpaces) {
 				if len(out.Report) > 0 {
 					spaced.Store(true)
@@ -138,11 +138,11 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 		}
 	}
 	t.Spaces, t.User = false, false
-	return begin(ctx, t, &syscall.SysProcAttr{Setsid: true}, endGrace, spec)
+	return runInHelper(ctx, t, &syscall.SysProcAttr{Setsid: true}, endGrace, spec)
 }
 
-// begin starts the helper and waits for it.
-func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Duration, spec Spec) (Output, error) {
+// runInHelper starts the helper and waits for it.
+func runInHelper(ctx context.Context, t helperTask, attr *syscall.SysProcAttr, grace time.Duration, spec Spec) (Output, error) {
 	hear, say, err := os.Pipe()
 	if err != nil {
 		return Output{}, fmt.Errorf("sandbox: %w", err)
@@ -164,7 +164,7 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 	}
 	o := Output{Output: out}
 	_ = hear.SetReadDeadline(time.Now().Add(toldWait)) // a process that keeps it open cannot block the caller
-	o, heard := listen(o, hear)
+	o, heard := readReport(o, hear)
 	switch {
 	case err != nil:
 		return o, err
@@ -181,11 +181,11 @@ func begin(ctx context.Context, t task, attr *syscall.SysProcAttr, grace time.Du
 	return o, nil
 }
 
-func listen(o Output, hear *os.File) (Output, told) {
-	var last told
+func readReport(o Output, hear *os.File) (Output, helperReport) {
+	var last helperReport
 	lines := bufio.NewScanner(hear)
 	for lines.Scan() {
-		var t told
+		var t helperReport
 		if json.Unmarshal(lines.Bytes(), &t) != nil {
 			continue
 		}

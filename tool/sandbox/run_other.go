@@ -24,7 +24,7 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if err := workdir.Check(spec.Dir, spec.info); err != nil {
 		return o, err
 	}
-	out, err := process.Run(ctx, process.Spec{Argv: argv, Dir: spec.Dir, Env: environment(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
+	out, err := process.Run(ctx, process.Spec{Argv: argv, Dir: spec.Dir, Env: commandEnv(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	o.Output = out
 	if err == nil { // its effects elsewhere cannot be undone; its output is not returned
 		if err = workdir.Check(spec.Dir, spec.info); err != nil {

@@ -177,7 +177,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	}
 	beforeStart()
 	out, err := run(ctx, spec, temp)
-	if cleared := clear(temp); err == nil {
+	if cleared := clearTemp(temp); err == nil {
 		err = cleared
 	}
 	return out, err
@@ -228,8 +228,8 @@ func (s *Spec) hiddenBelow() (list []string, err error) {
 	return list, nil
 }
 
-// clear removes the temporary directory, also where a command took rights away.
-func clear(temp string) error {
+// clearTemp removes the temporary directory, also where a command took rights away.
+func clearTemp(temp string) error {
 	if os.RemoveAll(temp) == nil {
 		return nil
 	}
@@ -247,8 +247,8 @@ func clear(temp string) error {
 
 var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ"}
 
-// environment returns the whole environment of a command.
-func environment(more []string, home string) []string {
+// commandEnv returns the whole environment of a command.
+func commandEnv(more []string, home string) []string {
 	env := []string{"TERM=dumb", "HOME=" + home, "TMPDIR=" + home}
 	for _, name := range passedOn {
 		given := slices.ContainsFunc(more, func(v string) bool { return strings.HasPrefix(v, name+"=") })

@@ -26,12 +26,12 @@ const probeVar = "SANDBOX_TEST_PROBE"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(probeVar); what != "" {
-		probe(strings.Fields(what))
+		probeSelf(strings.Fields(what))
 	}
 	os.Exit(m.Run())
 }
 
-func probe(what []string) {
+func probeSelf(what []string) {
 	err := errors.New("no such probe")
 	switch what[0] {
 	case "dial":
@@ -56,9 +56,9 @@ func probe(what []string) {
 		}
 		err = nil
 	case "call":
-		err = call(what[1])
+		err = forbiddenCall(what[1])
 	case "old":
-		err = old(what[1], what[2], what[3])
+		err = runOnOldKernel(what[1], what[2], what[3])
 	case "node": // one that waits for a command, until it is killed
 		_, err = sandbox.Run(context.Background(), sandbox.Spec{Command: what[2], Dir: what[1]})
 	}
@@ -73,51 +73,51 @@ func probe(what []string) {
 // systems are what a kernel may leave us: each is a promise of its own.
 var systems = map[string]sandbox.Less{"all": {}, "without namespaces": {Namespaces: true}, "without Landlock": {Landlock: true}}
 
-// each runs a test on all of them.
-func each(t *testing.T, test func(t *testing.T, b *box)) {
+// eachBox runs a test on all of them.
+func eachBox(t *testing.T, test func(t *testing.T, b *testBox)) {
 	for name, less := range systems {
-		t.Run(name, func(t *testing.T) { test(t, &box{t: t, less: less, dir: t.TempDir()}) })
+		t.Run(name, func(t *testing.T) { test(t, &testBox{t: t, less: less, dir: t.TempDir()}) })
 	}
 }
 
-// box is a directory to run commands in.
-type box struct {
+// testBox is a directory to run commands in.
+type testBox struct {
 	t    *testing.T
 	less sandbox.Less
 	dir  string
 	spec sandbox.Spec
 }
 
-func (b *box) run(format string, args ...any) sandbox.Output {
+func (b *testBox) runCommand(format string, args ...any) sandbox.Output {
 	b.t.Helper()
-	out, err := b.in(b.t.Context(), fmt.Sprintf(format, args...))
+	out, err := b.runIn(b.t.Context(), fmt.Sprintf(format, args...))
 	if err != nil {
 		b.t.Fatalf("%v: %s", err, out.Stdout)
 	}
 	return out
 }
 
-func (b *box) in(ctx context.Context, command string) (sandbox.Output, error) {
+func (b *testBox) runIn(ctx context.Context, command string) (sandbox.Output, error) {
 	spec := b.spec
 	spec.Command, spec.Dir, spec.Less = command, b.dir, b.less
 	return sandbox.Run(ctx, spec)
 }
 
-// probe runs this test binary in the box.
-func (b *box) probe(format string, args ...any) sandbox.Output {
+// probeInBox runs this test binary in the box.
+func (b *testBox) probeInBox(format string, args ...any) sandbox.Output {
 	b.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.spec.Read = []string{filepath.Dir(self)}
-	return b.run("%s='%s' %s", probeVar, fmt.Sprintf(format, args...), self)
+	return b.runCommand("%s='%s' %s", probeVar, fmt.Sprintf(format, args...), self)
 }
 
-// held reports whether the system keeps a promise here.
-func (b *box) held(what string) bool {
+// isEnforced reports whether the system keeps a promise here.
+func (b *testBox) isEnforced(what string) bool {
 	b.t.Helper()
-	for _, f := range b.run(":").Report {
+	for _, f := range b.runCommand(":").Report {
 		if f.What == what {
 			return f.Held
 		}
@@ -126,8 +126,8 @@ func (b *box) held(what string) bool {
 	return false
 }
 
-// secret is a file of a person, outside of the box.
-func secret(t *testing.T) string {
+// secretFile is a file of a person, outside of the box.
+func secretFile(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("canary-of-a-person"), 0o644); err != nil {
@@ -136,29 +136,29 @@ func secret(t *testing.T) string {
 	return file
 }
 
-// refuse runs commands none of which may tell the canary or end well.
-func (b *box) refuse(commands ...string) {
+// wantRefused runs commands none of which may tell the canary or end well.
+func (b *testBox) wantRefused(commands ...string) {
 	b.t.Helper()
 	for _, c := range commands {
-		if out := b.run("%s", c); out.Exit == 0 || strings.Contains(string(out.Stdout), "canary") {
+		if out := b.runCommand("%s", c); out.Exit == 0 || strings.Contains(string(out.Stdout), "canary") {
 			b.t.Errorf("%s: exit code %d: %s", c, out.Exit, out.Stdout)
 		}
 	}
 }
 
 func TestACommandRunsInItsDirectoryAndSaysHowItEnded(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
-		out := b.run("pwd; echo to-stderr >&2; echo x > f; mkdir d; mv f d/g; ln -s d l; cat l/g; rm -r d; exit 3")
+	eachBox(t, func(t *testing.T, b *testBox) {
+		out := b.runCommand("pwd; echo to-stderr >&2; echo x > f; mkdir d; mv f d/g; ln -s d l; cat l/g; rm -r d; exit 3")
 		if string(out.Stdout) != b.dir+"\nto-stderr\nx\n" || out.Exit != 3 {
 			t.Errorf("%d: %s", out.Exit, out.Stdout)
 		}
-		if out := b.run("kill -9 $$"); out.Exit != -1 || out.Signal != 9 {
+		if out := b.runCommand("kill -9 $$"); out.Exit != -1 || out.Signal != 9 {
 			t.Errorf("%+v", out)
 		}
-		if out := b.run(`echo x > "$TMPDIR/y"; echo "$HOME" | grep -c "$TMPDIR"; cat "$TMPDIR/y"; echo z > /dev/null; head -c 3 /dev/zero | wc -c; echo err > /dev/stderr`); out.Exit != 0 || string(out.Stdout) != "1\nx\n3\nerr\n" {
+		if out := b.runCommand(`echo x > "$TMPDIR/y"; echo "$HOME" | grep -c "$TMPDIR"; cat "$TMPDIR/y"; echo z > /dev/null; head -c 3 /dev/zero | wc -c; echo err > /dev/stderr`); out.Exit != 0 || string(out.Stdout) != "1\nx\n3\nerr\n" {
 			t.Errorf("%d: %s", out.Exit, out.Stdout)
 		}
-		if out := b.run("cat"); out.Exit != 0 || len(out.Stdout) > 0 {
+		if out := b.runCommand("cat"); out.Exit != 0 || len(out.Stdout) > 0 {
 			t.Errorf("it reads from somewhere: %+v", out)
 		}
 	})
@@ -176,11 +176,11 @@ func TestACommandThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestAPersonsFilesAreNeitherReadNorWritten(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
-		if !b.held(sandbox.Files) {
+	eachBox(t, func(t *testing.T, b *testBox) {
+		if !b.isEnforced(sandbox.Files) {
 			return // the report says so, which the test of reports sees
 		}
-		file := secret(t)
+		file := secretFile(t)
 		if err := os.Symlink(file, filepath.Join(b.dir, "link")); err != nil {
 			t.Fatal(err)
 		}
@@ -191,12 +191,12 @@ func TestAPersonsFilesAreNeitherReadNorWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.refuse("cat "+file, "cat "+rel, "cat link", "cat up/secret", "ls "+filepath.Dir(file), "ls ..", "ls /root", "ls /home", "cat /etc/shadow", "ls /var/log",
+		b.wantRefused("cat "+file, "cat "+rel, "cat link", "cat up/secret", "ls "+filepath.Dir(file), "ls ..", "ls /root", "ls /home", "cat /etc/shadow", "ls /var/log",
 			"ln "+file+" hard && cat hard", "cp "+file+" copy", "rm -f a; ln -s "+file+" a; cat a", "cat /proc/self/root"+file, "cat /proc/self/cwd/"+rel)
-		b.refuse("echo x > "+file, "echo x >> link", "echo x > ../new", "rm "+file, "mv "+file+" .", "echo x > /etc/new", "echo x > /usr/new",
+		b.wantRefused("echo x > "+file, "echo x >> link", "echo x > ../new", "rm "+file, "mv "+file+" .", "echo x > /etc/new", "echo x > /usr/new",
 			"echo x > /dev/shm/new", "mkdir /var/tmp/new", "echo x > /dev/tty", "echo 1 > /proc/sys/kernel/sysrq", "mkdir /sys/fs/cgroup/new")
-		if b.held(sandbox.Isolation) { // Landlock knows nothing of modes and times
-			b.refuse("chmod 600 "+file, "touch "+file)
+		if b.isEnforced(sandbox.Isolation) { // Landlock knows nothing of modes and times
+			b.wantRefused("chmod 600 "+file, "touch "+file)
 		}
 		if data, err := os.ReadFile(file); err != nil || string(data) != "canary-of-a-person" {
 			t.Errorf("%q %v", data, err)
@@ -206,9 +206,9 @@ func TestAPersonsFilesAreNeitherReadNorWritten(t *testing.T) {
 
 // TestALinkSwappedInBetweenLeadsNowhere: the command itself swaps, as often as it likes.
 func TestALinkSwappedInBetweenLeadsNowhere(t *testing.T) {
-	b := &box{t: t, dir: t.TempDir()}
-	file := secret(t)
-	out := b.run(`echo mine > real; i=0; while [ $i -lt 60 ]; do ln -sf real x; ln -sf %s x & cat x 2>/dev/null; wait; i=$((i+1)); done; :`, file)
+	b := &testBox{t: t, dir: t.TempDir()}
+	file := secretFile(t)
+	out := b.runCommand(`echo mine > real; i=0; while [ $i -lt 60 ]; do ln -sf real x; ln -sf %s x & cat x 2>/dev/null; wait; i=$((i+1)); done; :`, file)
 	if strings.Contains(string(out.Stdout), "canary") {
 		t.Error("the canary was read")
 	}
@@ -217,9 +217,9 @@ func TestALinkSwappedInBetweenLeadsNowhere(t *testing.T) {
 func TestNothingOfOurEnvironmentIsPassedOn(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "canary-key")
 	t.Setenv("LD_PRELOAD_OF_NODE", "canary-other")
-	each(t, func(t *testing.T, b *box) {
+	eachBox(t, func(t *testing.T, b *testBox) {
 		b.spec.Env = []string{"GIVEN=1"}
-		out := b.run("env; echo; cat /proc/self/environ; cat /proc/1/environ /proc/$PPID/environ; grep -la canary-key /proc/[0-9]*/environ /proc/[0-9]*/task/*/environ; cat /proc/%d/environ; :", os.Getpid())
+		out := b.runCommand("env; echo; cat /proc/self/environ; cat /proc/1/environ /proc/$PPID/environ; grep -la canary-key /proc/[0-9]*/environ /proc/[0-9]*/task/*/environ; cat /proc/%d/environ; :", os.Getpid())
 		if strings.Contains(string(out.Stdout), "canary") || !strings.Contains(string(out.Stdout), "GIVEN=1") {
 			t.Errorf("%s", out.Stdout)
 		}
@@ -234,7 +234,7 @@ func TestNothingOfOurEnvironmentIsPassedOn(t *testing.T) {
 
 // TestNoDescriptorOfOursIsInherited opens one that nobody marked to be closed.
 func TestNoDescriptorOfOursIsInherited(t *testing.T) {
-	file := secret(t)
+	file := secretFile(t)
 	fd, err := unix.Open(file, unix.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -244,14 +244,14 @@ func TestNoDescriptorOfOursIsInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd); _ = unix.Close(high) })
-	each(t, func(t *testing.T, b *box) {
-		out := b.run("for f in /proc/self/fd/*; do echo ${f##*/}; done; cat <&%d; cat /proc/self/fd/%d /dev/fd/%d; :", fd, high, high)
+	eachBox(t, func(t *testing.T, b *testBox) {
+		out := b.runCommand("for f in /proc/self/fd/*; do echo ${f##*/}; done; cat <&%d; cat /proc/self/fd/%d /dev/fd/%d; :", fd, high, high)
 		if strings.Contains(string(out.Stdout), "canary") {
 			t.Errorf("%s", out.Stdout)
 		}
-		out = b.run("ls /proc/self/fd | wc -l") // 0, 1, 2, and that of the directory
+		out = b.runCommand("ls /proc/self/fd | wc -l") // 0, 1, 2, and that of the directory
 		if n, err := strconv.Atoi(strings.TrimSpace(string(out.Stdout))); err != nil || n > 4 {
-			t.Errorf("%s descriptors: %s", out.Stdout, b.run("ls -l /proc/self/fd").Stdout)
+			t.Errorf("%s descriptors: %s", out.Stdout, b.runCommand("ls -l /proc/self/fd").Stdout)
 		}
 	})
 }
@@ -265,29 +265,29 @@ func TestNoNetworkIsReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = abstract.Close() })
-	each(t, func(t *testing.T, b *box) {
-		net, files := b.held(sandbox.Network), b.held(sandbox.Files)
-		if out := b.probe("dial tcp %s", s.Listener.Addr()); out.Exit == 0 && (net || files) {
+	eachBox(t, func(t *testing.T, b *testBox) {
+		net, files := b.isEnforced(sandbox.Network), b.isEnforced(sandbox.Files)
+		if out := b.probeInBox("dial tcp %s", s.Listener.Addr()); out.Exit == 0 && (net || files) {
 			t.Errorf("the server of the machine was reached: %s", out.Stdout)
 		}
-		if out := b.probe("dial unix %s", abstract.Addr()); out.Exit == 0 && (net || b.scoped()) {
+		if out := b.probeInBox("dial unix %s", abstract.Addr()); out.Exit == 0 && (net || b.hasScopes()) {
 			t.Errorf("an abstract socket was reached: %s", out.Stdout)
 		}
 		if !net && files {
 			t.Error("the filter of sockets and Landlock are there, and the report says that the network can be reached")
 		}
-		if out := b.probe("dial udp 192.0.2.1:53"); out.Exit == 0 && net {
+		if out := b.probeInBox("dial udp 192.0.2.1:53"); out.Exit == 0 && net {
 			t.Errorf("a packet got out: %s", out.Stdout)
 		}
-		if out := b.probe("talk"); net && (out.Exit == 0) == b.less.Namespaces {
+		if out := b.probeInBox("talk"); net && (out.Exit == 0) == b.less.Namespaces {
 			t.Errorf("it talks to itself where it has a network namespace, and only there: %s", out.Stdout)
 		}
 	})
 }
 
-// scoped: the kernel keeps abstract sockets and signals apart (Landlock 6).
-func (b *box) scoped() bool {
-	for _, f := range b.run(":").Report {
+// hasScopes: the kernel keeps abstract sockets and signals apart (Landlock 6).
+func (b *testBox) hasScopes() bool {
+	for _, f := range b.runCommand(":").Report {
 		if f.What == sandbox.Isolation && strings.Contains(f.How, "not signaled") {
 			return true
 		}
@@ -301,13 +301,13 @@ func TestNoOtherProcessIsSignaledOrSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
-	each(t, func(t *testing.T, b *box) {
-		isolated := b.held(sandbox.Isolation)
-		out := b.run("kill -9 %d; cat /proc/%d/maps /proc/%d/mem; echo end", other.Process.Pid, other.Process.Pid, other.Process.Pid)
-		if !strings.HasSuffix(string(out.Stdout), "end\n") || (isolated || b.scoped()) && other.Process.Signal(syscall.Signal(0)) != nil {
+	eachBox(t, func(t *testing.T, b *testBox) {
+		isolated := b.isEnforced(sandbox.Isolation)
+		out := b.runCommand("kill -9 %d; cat /proc/%d/maps /proc/%d/mem; echo end", other.Process.Pid, other.Process.Pid, other.Process.Pid)
+		if !strings.HasSuffix(string(out.Stdout), "end\n") || (isolated || b.hasScopes()) && other.Process.Signal(syscall.Signal(0)) != nil {
 			t.Fatalf("%s", out.Stdout)
 		}
-		if out := b.run("ls -d /proc/[0-9]* | wc -l"); isolated {
+		if out := b.runCommand("ls -d /proc/[0-9]* | wc -l"); isolated {
 			if n, err := strconv.Atoi(strings.TrimSpace(string(out.Stdout))); err != nil || n > 6 {
 				t.Errorf("%s processes are seen", out.Stdout)
 			}
@@ -316,18 +316,18 @@ func TestNoOtherProcessIsSignaledOrSeen(t *testing.T) {
 		if !isolated {
 			return // without a namespace a command that is quick enough can end it: docs/sandbox.md
 		}
-		if out := b.run("kill -9 $PPID; for t in /proc/$PPID/task/*; do kill -9 ${t##*/}; done; echo end"); string(out.Stdout[max(0, len(out.Stdout)-4):]) != "end\n" {
+		if out := b.runCommand("kill -9 $PPID; for t in /proc/$PPID/task/*; do kill -9 ${t##*/}; done; echo end"); string(out.Stdout[max(0, len(out.Stdout)-4):]) != "end\n" {
 			t.Errorf("%+v", out)
 		}
 	})
 }
 
 func TestNoRightsAreHadOrGained(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
-		if !b.held(sandbox.Privileges) {
+	eachBox(t, func(t *testing.T, b *testBox) {
+		if !b.isEnforced(sandbox.Privileges) {
 			return
 		}
-		got := string(b.run("grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs)' /proc/self/status").Stdout)
+		got := string(b.runCommand("grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs)' /proc/self/status").Stdout)
 		want := "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
 		if os.Geteuid() != 0 && b.less.Namespaces { // an ordinary user's bounding set means nothing
 			want = got
@@ -335,30 +335,30 @@ func TestNoRightsAreHadOrGained(t *testing.T) {
 		if got != want {
 			t.Errorf("%s", got)
 		}
-		if out := b.probe("mount %s", b.dir); out.Exit == 0 {
+		if out := b.probeInBox("mount %s", b.dir); out.Exit == 0 {
 			t.Error("it mounted something")
 		}
-		if out := b.probe("unshare"); out.Exit == 0 && !b.less.Namespaces {
+		if out := b.probeInBox("unshare"); out.Exit == 0 && !b.less.Namespaces {
 			t.Error("it made namespaces of its own")
 		}
 	})
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
+	eachBox(t, func(t *testing.T, b *testBox) {
 		b.spec.Memory = 1 << 30 // the race detector alone takes a good part of it
-		if out := b.probe("alloc %d", 4<<30); out.Exit == 0 || strings.Contains(string(out.Stdout), "done") {
+		if out := b.probeInBox("alloc %d", 4<<30); out.Exit == 0 || strings.Contains(string(out.Stdout), "done") {
 			t.Errorf("%d: %.300s", out.Exit, out.Stdout)
 		}
-		if out := b.probe("alloc %d", 64<<20); out.Exit != 0 {
+		if out := b.probeInBox("alloc %d", 64<<20); out.Exit != 0 {
 			t.Errorf("%d: %.300s", out.Exit, out.Stdout)
 		}
 	})
 }
 
 func TestWhatIsPrintedIsBoundedAtBothEnds(t *testing.T) {
-	b := &box{t: t, dir: t.TempDir(), spec: sandbox.Spec{Output: 4096}}
-	out := b.run("echo first; head -c 20000000 /dev/zero; echo last >&2")
+	b := &testBox{t: t, dir: t.TempDir(), spec: sandbox.Spec{Output: 4096}}
+	out := b.runCommand("echo first; head -c 20000000 /dev/zero; echo last >&2")
 	if !out.Cut || out.StdoutBytes != 20000011 || len(out.Stdout) > 4200 || !strings.HasPrefix(string(out.Stdout), "first\n") || !strings.HasSuffix(string(out.Stdout), "last\n") {
 		t.Errorf("%d of %d bytes", len(out.Stdout), out.StdoutBytes)
 	}
@@ -367,8 +367,8 @@ func TestWhatIsPrintedIsBoundedAtBothEnds(t *testing.T) {
 // TestAReportSaysWhatIsMissing: without a part of the system nothing is claimed
 // that it enforced.
 func TestAReportSaysWhatIsMissing(t *testing.T) {
-	each(t, func(t *testing.T, b *box) {
-		r := b.run(":").Report
+	eachBox(t, func(t *testing.T, b *testBox) {
+		r := b.runCommand(":").Report
 		seen := map[string]bool{}
 		for _, f := range r {
 			if seen[f.What] || f.How == "" {

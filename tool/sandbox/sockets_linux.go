@@ -15,12 +15,12 @@ var absentCalls = []uint32{unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_K
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_PIVOT_ROOT,
 	unix.SYS_SETNS, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_FANOTIFY_INIT}
 
-// sockets denies the processes that this thread starts all sockets but those of its network
+// denySockets denies the processes that this thread starts all sockets but those of its network
 // namespace. Neither the namespace nor Landlock before version 9 denies sockets with a
 // name in the file system, so the session bus and the key agents of a person would be
 // reachable; and by AF_VSOCK the host of a virtual machine. Socket pairs that cannot be
 // connected elsewhere are allowed. Without a network namespace no network socket is allowed.
-func sockets(network bool) error {
+func denySockets(network bool) error {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64}[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no filter for %s", runtime.GOARCH)

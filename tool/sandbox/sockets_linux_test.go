@@ -44,7 +44,7 @@ func TestNoSocketWithANameIsReached(t *testing.T) {
 	defer func() { _ = datagrams.Close() }()
 	for name, less := range map[string]Less{"all": {}, "without namespaces": {Namespaces: true}} {
 		inside := t.TempDir()
-		copied(t, inside)
+		copyBinary(t, inside)
 		out, err := Run(t.Context(), Spec{Dir: inside, Less: less, Env: []string{reaching + "=" + dir, alone + "=" + name}, Command: "./me -test.run '^TestReachingFromInside$' -test.v"})
 		text := string(out.Stdout)
 		if err != nil || out.Exit != 0 || !strings.Contains(text, "stream: socket: ") || strings.Count(text, "datagrams: socketpair: ") != len(paths) || !strings.Contains(text, "pairs: <nil>") {
@@ -74,7 +74,7 @@ const reaching = "TROUPE_TEST_REACHING"
 // alone tells it what the system has: "all" has a network namespace.
 const alone = "TROUPE_TEST_ALONE"
 
-func copied(t *testing.T, into string) {
+func copyBinary(t *testing.T, into string) {
 	t.Helper()
 	me, err := os.Executable()
 	if err == nil {

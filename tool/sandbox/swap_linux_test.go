@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-run/troupe/tool/sandbox"
 )
 
-// swapped is a directory to run commands in, and a link beside it to one that is somebody else's.
-func swapped(t *testing.T) (b *box, link, victim string) {
+// swappedBox is a directory to run commands in, and a link beside it to one that is somebody else's.
+func swappedBox(t *testing.T) (b *testBox, link, victim string) {
 	t.Helper()
 	above := t.TempDir()
-	b = &box{t: t, dir: filepath.Join(above, "w")}
+	b = &testBox{t: t, dir: filepath.Join(above, "w")}
 	link, victim = filepath.Join(above, "link"), filepath.Join(above, "victim")
 	for _, dir := range []string{b.dir, victim} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -33,12 +33,12 @@ func swapped(t *testing.T) (b *box, link, victim string) {
 	return b, link, victim
 }
 
-// exchange gives each of two names what the other one had.
-func exchange(one, other string) error {
+// exchangeNames gives each of two names what the other one had.
+func exchangeNames(one, other string) error {
 	return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
 }
 
-func (b *box) untouched(victim string, out sandbox.Output) {
+func (b *testBox) wantUntouched(victim string, out sandbox.Output) {
 	b.t.Helper()
 	if left, err := os.ReadDir(victim); err != nil || len(left) != 1 {
 		b.t.Errorf("it wrote elsewhere: %v %v", left, err)
@@ -53,21 +53,21 @@ func TestAttackDirectoryIsSwappedBeforeTheStart(t *testing.T) {
 	for name, less := range systems {
 		for _, with := range []string{"a link", "another directory"} {
 			t.Run(name+", "+with, func(t *testing.T) {
-				b, other, victim := swapped(t)
+				b, other, victim := swappedBox(t)
 				b.less = less
 				if with != "a link" {
 					other = victim
 				}
 				defer sandbox.BeforeStart(func() {
-					if err := exchange(b.dir, other); err != nil {
+					if err := exchangeNames(b.dir, other); err != nil {
 						t.Error(err)
 					}
 				})()
-				out, err := b.in(t.Context(), "cat secret; echo x > file")
+				out, err := b.runIn(t.Context(), "cat secret; echo x > file")
 				if with != "a link" {
 					victim = b.dir // where it is now
 				}
-				b.untouched(victim, out)
+				b.wantUntouched(victim, out)
 				if !errors.Is(err, workdir.ErrReplaced) {
 					t.Errorf("%v", err)
 				}
@@ -83,7 +83,7 @@ const swaps = 40
 func TestAttackDirectoryIsSwappedAllTheTime(t *testing.T) {
 	for name, less := range systems {
 		t.Run(name, func(t *testing.T) {
-			b, link, victim := swapped(t)
+			b, link, victim := swappedBox(t)
 			b.less = less
 			done := make(chan struct{})
 			var swapper sync.WaitGroup
@@ -93,14 +93,14 @@ func TestAttackDirectoryIsSwappedAllTheTime(t *testing.T) {
 					case <-done:
 						return
 					default:
-						_ = exchange(b.dir, link)
+						_ = exchangeNames(b.dir, link)
 					}
 				}
 			})
 			ran := 0
 			for range swaps {
-				out, err := b.in(t.Context(), "cat secret; echo x > file")
-				b.untouched(victim, out)
+				out, err := b.runIn(t.Context(), "cat secret; echo x > file")
+				b.wantUntouched(victim, out)
 				if err == nil {
 					ran++
 				}

@@ -18,7 +18,7 @@ var (
 )
 
 // rulesCommands reports whether an assignment of a variable may change which programs run.
-func rulesCommands(name string, value said) bool {
+func rulesCommands(name string, value shellWord) bool {
 	starts := func(p string) bool { return strings.HasPrefix(name, p) }
 	switch {
 	case slices.ContainsFunc(rulingEnds, func(e string) bool { return strings.HasSuffix(name, e) }):
@@ -29,29 +29,29 @@ func rulesCommands(name string, value said) bool {
 	return slices.Contains(ruling, name) || slices.ContainsFunc(rulingStarts, starts)
 }
 
-// assigns checks what a node of a command line assigns. No value may mention a
+// findAssigned checks what a node of a command line assigns. No value may mention a
 // denied command: a later export would pass it to a program.
-func (s search) assigns(n syntax.Node) Finding {
+func (s denySearch) findAssigned(n syntax.Node) Finding {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
-		return s.values(n.Assigns)
+		return s.findInValues(n.Assigns)
 	case *syntax.DeclClause:
-		return s.values(n.Args)
+		return s.findInValues(n.Args)
 	case *syntax.WordIter:
-		if rulesCommands(n.Name.Value, said{}) {
+		if rulesCommands(n.Name.Value, shellWord{}) {
 			return Unclear
 		}
 	}
 	return Clear
 }
 
-func (s search) values(list []*syntax.Assign) Finding {
+func (s denySearch) findInValues(list []*syntax.Assign) Finding {
 	for _, a := range list {
 		var name string
 		if a.Name != nil {
 			name = a.Name.Value
 		}
-		value := said{known: true}
+		value := shellWord{known: true}
 		if a.Value != nil {
 			value = sayWord(a.Value)
 		}
@@ -59,7 +59,7 @@ func (s search) values(list []*syntax.Assign) Finding {
 		case a.Naked && a.Value == nil: // export PATH: it has its value
 		case a.Naked && !value.known && !strings.HasPrefix(value.loose, "-"): // export "$X": of what, and to what, no word shows
 			return Unclear
-		case rulesCommands(name, value), s.mentioned("", []said{value}):
+		case rulesCommands(name, value), s.mentionsDenied("", []shellWord{value}):
 			return Unclear
 		}
 	}
@@ -68,26 +68,26 @@ func (s search) values(list []*syntax.Assign) Finding {
 
 // namedByArgs reports whether arguments name a variable that rules commands: those
 // of builtins that assign, and NAME=value before the command of a starter.
-func namedByArgs(name string, args []said) bool {
+func namedByArgs(name string, args []shellWord) bool {
 	builtin := slices.Contains(assigners, name)
-	return slices.ContainsFunc(args, func(w said) bool {
+	return slices.ContainsFunc(args, func(w shellWord) bool {
 		if builtin && !w.known {
 			variable, _, set := strings.Cut(w.loose, "=")
-			return !set || strings.Contains(variable, " ") || rulesCommands(variable, said{})
+			return !set || strings.Contains(variable, " ") || rulesCommands(variable, shellWord{})
 		}
 		variable, value, set := strings.Cut(w.text, "=")
-		return (builtin || set) && rulesCommands(variable, said{text: value, known: w.known})
+		return (builtin || set) && rulesCommands(variable, shellWord{text: value, known: w.known})
 	})
 }
 
 // isAssigning reports whether a builtin sets a variable that rules commands, or one
 // that no argument shows.
-func isAssigning(name string, args []said) bool {
+func isAssigning(name string, args []shellWord) bool {
 	switch name {
 	case "printf":
 		return len(args) > 0 && (!args[0].known && args[0].loose == "" || strings.HasPrefix(args[0].loose, "-v"))
 	case "mapfile", "readarray":
-		if slices.ContainsFunc(args, func(w said) bool { return strings.HasPrefix(w.loose, "-") && strings.Contains(w.loose, "C") }) {
+		if slices.ContainsFunc(args, func(w shellWord) bool { return strings.HasPrefix(w.loose, "-") && strings.Contains(w.loose, "C") }) {
 			return true
 		}
 	}

@@ -60,7 +60,7 @@ var opaque = strings.Fields(". alias bind compgen complete enable fc hash source
 // likes, within the sandbox.
 func Find(rules []string, command string) Finding {
 	left := scriptsMax
-	s := search{left: &left}
+	s := denySearch{left: &left}
 	for _, text := range rules {
 		if r := parseRule(text); strings.TrimSpace(text) == AnyCommand {
 			return Denied
@@ -72,37 +72,37 @@ func Find(rules []string, command string) Finding {
 	if len(s.rules) == 0 {
 		return Clear
 	}
-	return s.script(command, 0)
+	return s.searchScript(command, 0)
 }
 
-type search struct {
-	rules []rule
+type denySearch struct {
+	rules []commandRule
 	left  *int // command lines that may still be parsed
 	facts lineFacts
 }
 
-// said is a word; known is false if the word is known only when the command runs. loose
+// shellWord is a word; known is false if the word is known only when the command runs. loose
 // holds the literal parts of the word even then.
-type said struct {
+type shellWord struct {
 	text, loose string
 	known       bool
 }
 
-func sayWord(w *syntax.Word) said {
+func sayWord(w *syntax.Word) shellWord {
 	text, known := wordText(w, true)
 	if lit := w.Lit(); lit == "[" || lit == "[[" {
 		text, known = lit, true // no pattern that fits anything else
 	}
-	return said{text: text, loose: looseText(w), known: known}
+	return shellWord{text: text, loose: looseText(w), known: known}
 }
 
-func (s search) script(command string, depth int) Finding {
+func (s denySearch) searchScript(command string, depth int) Finding {
 	if *s.left--; depth > scriptsDeep || *s.left < 0 {
 		return Unclear
 	}
 	found := Clear
 	for _, as := range variants {
-		file, ok := parse(command, as)
+		file, ok := parseCommand(command, as)
 		if !ok {
 			found = max(found, Unclear)
 			continue
@@ -114,13 +114,13 @@ func (s search) script(command string, depth int) Finding {
 			if n == nil {
 				return true
 			}
-			found = max(found, s.assigns(n))
+			found = max(found, s.findAssigned(n))
 			if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-				words := make([]said, len(c.Args))
+				words := make([]shellWord, len(c.Args))
 				for i, w := range c.Args {
 					words[i] = sayWord(w)
 				}
-				found = max(found, s.command(words, depth))
+				found = max(found, s.searchCommand(words, depth))
 			}
 			return found < Denied
 		})
@@ -128,16 +128,16 @@ func (s search) script(command string, depth int) Finding {
 	return found
 }
 
-// mentioned reports whether the arguments of a program mention a denied command.
-func (s search) mentioned(name string, args []said) bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.mentions(name, args) })
+// mentionsDenied reports whether the arguments of a program mention a denied command.
+func (s denySearch) mentionsDenied(name string, args []shellWord) bool {
+	return slices.ContainsFunc(s.rules, func(r commandRule) bool { return r.mentionsCommand(name, args) })
 }
 
-// command looks at one simple command, and at those that it starts.
-func (s search) command(words []said, depth int) Finding {
-	found := s.at(words, depth)
+// searchCommand looks at one simple command, and at those that it starts.
+func (s denySearch) searchCommand(words []shellWord, depth int) Finding {
+	found := s.matchRules(words, depth)
 	name := path.Base(words[0].text)
-	if (s.facts.functions || !isPlain(words)) && s.mentioned(name, words[1:]) {
+	if (s.facts.functions || !isPlain(words)) && s.mentionsDenied(name, words[1:]) {
 		found = max(found, Unclear)
 	}
 	if !words[0].known || !isStarter(name) {
@@ -153,7 +153,7 @@ func (s search) command(words []said, depth int) Finding {
 		if words[i].text == "." && words[0].text != "command" && words[0].text != "builtin" {
 			continue // a directory: only a shell runs "."
 		}
-		found = max(found, s.at(words[i:], depth))
+		found = max(found, s.matchRules(words[i:], depth))
 	}
 	return found
 }
@@ -167,41 +167,41 @@ func isShell(name string) bool {
 	return slices.Contains(shells, strings.TrimRight(name, "0123456789.-"))
 }
 
-// at compares the rules with the command that begins with these words.
-func (s search) at(words []said, depth int) Finding {
+// matchRules compares the rules with the command that begins with these words.
+func (s denySearch) matchRules(words []shellWord, depth int) Finding {
 	if !words[0].known {
 		return Unclear
 	}
 	name, found := path.Base(words[0].text), Clear
 	for _, r := range s.rules {
-		found = max(found, r.fits(name, words[1:]))
+		found = max(found, r.fitsCommand(name, words[1:]))
 	}
 	switch {
 	case slices.Contains(opaque, name), isAssigning(name, words[1:]):
 		return max(found, Unclear)
 	case isShell(name):
-		return max(found, s.shell(words[1:], depth))
+		return max(found, s.searchShellArg(words[1:], depth))
 	case slices.Contains(lines, name):
-		return max(found, s.lines(words[1:], depth))
-	case name == "env" && slices.ContainsFunc(words, func(w said) bool {
+		return max(found, s.searchLines(words[1:], depth))
+	case name == "env" && slices.ContainsFunc(words, func(w shellWord) bool {
 		return strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "S") || strings.HasPrefix(w.text, "--split")
 	}):
-		return max(found, s.lines(words[1:], depth))
+		return max(found, s.searchLines(words[1:], depth))
 	}
 	return found
 }
 
-// fits compares one rule with a command.
-func (r rule) fits(name string, args []said) Finding {
+// fitsCommand compares one rule with a command.
+func (r commandRule) fitsCommand(name string, args []shellWord) Finding {
 	if len(r.words) > 1 && name == r.words[0]+"-"+r.words[1] { // git-push
-		return rule{r.words[1:], r.prefix}.fits(r.words[1], args)
+		return commandRule{r.words[1:], r.prefix}.fitsCommand(r.words[1], args)
 	}
 	if r.words[0] != name {
 		return Clear
 	}
 	rest, unknown := r.words[1:], false
 	if exact := !r.prefix && len(rest) > 0; exact && len(args) != len(rest) {
-		if !slices.ContainsFunc(args, func(w said) bool { return !w.known }) {
+		if !slices.ContainsFunc(args, func(w shellWord) bool { return !w.known }) {
 			return Clear
 		}
 		return Unclear // one word may become several, or none
@@ -224,20 +224,20 @@ func (r rule) fits(name string, args []said) Finding {
 	return Clear
 }
 
-// shell looks at the command line that a shell gets as an argument. One that it
+// searchShellArg looks at the command line that a shell gets as an argument. One that it
 // reads from a file or its input is not seen.
-func (s search) shell(args []said, depth int) Finding {
+func (s denySearch) searchShellArg(args []shellWord, depth int) Finding {
 	for i, w := range args {
 		if w.known && strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c") {
-			return s.lines(args[i+1:], depth)
+			return s.searchLines(args[i+1:], depth)
 		}
 	}
 	return Unclear
 }
 
-// lines checks arguments that are run as command lines: each alone, and each together
+// searchLines checks arguments that are run as command lines: each alone, and each together
 // with all that follow it.
-func (s search) lines(args []said, depth int) Finding {
+func (s denySearch) searchLines(args []shellWord, depth int) Finding {
 	if len(args) > wordsMax/8 {
 		return Unclear
 	}
@@ -247,7 +247,7 @@ func (s search) lines(args []said, depth int) Finding {
 			return max(found, Unclear)
 		}
 		rest = strings.TrimSpace(w.text + " " + rest)
-		found = max(found, s.script(w.text, depth+1), s.script(rest, depth+1))
+		found = max(found, s.searchScript(w.text, depth+1), s.searchScript(rest, depth+1))
 		if found == Denied {
 			break
 		}

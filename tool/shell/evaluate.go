@@ -54,7 +54,7 @@ func factsOf(file *syntax.File) (f lineFacts) {
 		case *syntax.FuncDecl:
 			f.functions = true
 		default:
-			f.evaluates = f.evaluates || evaluates(n)
+			f.evaluates = f.evaluates || evaluatesText(n)
 		}
 		return true
 	})
@@ -67,9 +67,9 @@ func holdsSubstitution(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "${") || strings.Contains(text, "`") || strings.HasSuffix(text, "$")
 }
 
-// evaluates reports whether a node of a command line evaluates texts: arithmetic,
+// evaluatesText reports whether a node of a command line evaluates texts: arithmetic,
 // subscripts, indirect names and the builtins that do.
-func evaluates(n syntax.Node) bool {
+func evaluatesText(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
 		return true

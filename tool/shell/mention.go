@@ -20,19 +20,19 @@ var plainPrograms = strings.Fields(`: [ basename cat cd cmp comm cut date df dif
 var plainPlaces = []string{".", "/bin", "/usr/bin", "/usr/local/bin"}
 
 // isPlain reports whether a program is known to run none of these arguments.
-func isPlain(words []said) bool {
+func isPlain(words []shellWord) bool {
 	name := words[0].text
-	runs := func(w said) bool { // only rg has such options
+	runs := func(w shellWord) bool { // only rg has such options
 		return !w.known || strings.HasPrefix(w.text, "--pre") || strings.HasPrefix(w.text, "--hostname-bin")
 	}
 	return slices.Contains(plainPrograms, path.Base(name)) && slices.Contains(plainPlaces, path.Dir(name)) && !strings.HasPrefix(name, "./") &&
 		(path.Base(name) != "rg" || !slices.ContainsFunc(words[1:], runs))
 }
 
-// mentions reports whether arguments mention the command of a rule: its words, in
+// mentionsCommand reports whether arguments mention the command of a rule: its words, in
 // this order, wherever in a text. For the program that the rule is about, only
 // settings count (git -c alias.x=push): a message may speak of anything.
-func (r rule) mentions(name string, args []said) bool {
+func (r commandRule) mentionsCommand(name string, args []shellWord) bool {
 	var text strings.Builder
 	for _, w := range args {
 		if setting, _, _ := strings.Cut(w.loose, " "); name != r.words[0] || strings.Contains(setting, "=") {

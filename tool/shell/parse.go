@@ -19,11 +19,11 @@ const (
 // line is understood in both.
 var variants = []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash}
 
-// parse parses a command line as one language; ok is false if it is not text, or
+// parseCommand parses a command line as one language; ok is false if it is not text, or
 // not a command line.
-func parse(command string, as syntax.LangVariant) (file *syntax.File, ok bool) {
+func parseCommand(command string, as syntax.LangVariant) (file *syntax.File, ok bool) {
 	odd := func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f }
-	if len(command) > parseBytesMax || !utf8.ValidString(command) || strings.ContainsFunc(command, odd) || deep(command) {
+	if len(command) > parseBytesMax || !utf8.ValidString(command) || strings.ContainsFunc(command, odd) || isTooDeep(command) {
 		return nil, false
 	}
 	file, err := syntax.NewParser(syntax.Variant(as), syntax.KeepComments(true)).Parse(strings.NewReader(command), "")
@@ -33,9 +33,9 @@ func parse(command string, as syntax.LangVariant) (file *syntax.File, ok bool) {
 // openingWords are the reserved words that open a compound command.
 var openingWords = strings.Fields("if while until for case select function coproc time")
 
-// deep reports whether a command line opens more than the parser, which recurses,
+// isTooDeep reports whether a command line opens more than the parser, which recurses,
 // should follow.
-func deep(command string) bool {
+func isTooDeep(command string) bool {
 	opens := 0
 	for _, open := range []string{"(", "{", "`", "!"} {
 		opens += strings.Count(command, open)
@@ -54,7 +54,7 @@ func deep(command string) bool {
 // expansions, assignments, comments, background jobs, functions, compound commands,
 // builtins that assign or evaluate what an argument names.
 func plainCommands(command string, as syntax.LangVariant) (list [][]string, ok bool) {
-	file, ok := parse(command, as)
+	file, ok := parseCommand(command, as)
 	if !ok || len(file.Last) > 0 {
 		return nil, false
 	}

@@ -8,20 +8,20 @@ import (
 // AnyCommand is the rule that fits every command line.
 const AnyCommand = "*"
 
-// rule is one rule as agent files write it in parentheses behind the tool:
+// commandRule is one rule as agent files write it in parentheses behind the tool:
 // "git log:*" is git log with any arguments, "make test" just that.
-type rule struct {
+type commandRule struct {
 	words  []string
 	prefix bool
 }
 
-func parseRule(text string) rule {
+func parseRule(text string) commandRule {
 	text = strings.TrimSpace(text)
 	words, prefix := strings.CutSuffix(text, ":*")
 	if !prefix {
 		words, prefix = strings.CutSuffix(text, " *")
 	}
-	return rule{strings.Fields(words), prefix}
+	return commandRule{strings.Fields(words), prefix}
 }
 
 // Allowed reports whether a command line may run without approval: it matches "*", or

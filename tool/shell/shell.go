@@ -37,7 +37,7 @@ type Config struct {
 // An attacker who could change that would make commands write where they may not.
 var ErrMoved = errors.New("the directory is another one now: a link or another directory has taken its place")
 
-type args struct {
+type shellArgs struct {
 	Command string `json:"command"`
 }
 
@@ -52,32 +52,32 @@ func Tool(cfg Config) (tool.Tool, error) {
 		return nil, fmt.Errorf("shell: %w", err)
 	}
 	return tool.New(Name, "Run a command with /bin/sh in the directory. It is in a sandbox: it writes only there and in $TMPDIR, has no network, and ends with all that it started.",
-		model.Effect, func(ctx context.Context, in args, c tool.Call) (string, error) {
+		model.Effect, func(ctx context.Context, in shellArgs, c tool.Call) (string, error) {
 			at, err := work.Open()
 			if err != nil {
-				return "", moved(err)
+				return "", replaceMoved(err)
 			}
 			defer func() { _ = at.Close() }()
 			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: at.Name(), At: at, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {
-				return text, moved(err)
+				return text, replaceMoved(err)
 			}
-			return text + about(text, out), nil
+			return text + resultNotes(text, out), nil
 		}, tool.Timeout(cfg.Timeout))
 }
 
-// moved replaces an error of the same meaning, which contains paths of this machine, by ErrMoved.
-func moved(err error) error {
+// replaceMoved replaces an error of the same meaning, which contains paths of this machine, by ErrMoved.
+func replaceMoved(err error) error {
 	if errors.Is(err, workdir.ErrReplaced) {
 		return ErrMoved
 	}
 	return err
 }
 
-// about are the lines that are about a result.
-func about(text string, out sandbox.Output) string {
+// resultNotes are the lines that are about a result.
+func resultNotes(text string, out sandbox.Output) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		if text != "" && !strings.HasSuffix(text, "\n") && b.Len() == 0 {

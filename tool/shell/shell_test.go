@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/tool/shell"
 )
 
-// sh runs a command in a directory.
-func sh(t *testing.T, cfg shell.Config, command string) tool.Result {
+// runShell runs a command in a directory.
+func runShell(t *testing.T, cfg shell.Config, command string) tool.Result {
 	t.Helper()
 	one, err := shell.Tool(cfg)
 	if err != nil {
@@ -43,11 +43,11 @@ func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
 		"echo $TROUPE_KEY":     "r.a.1-0\n",
 		"printf '\\377' | cat": "\uFFFD",
 	} {
-		if r := sh(t, cfg, command); r.Error || r.Text != want {
+		if r := runShell(t, cfg, command); r.Error || r.Text != want {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
-	if r := sh(t, cfg, " "); !r.Error || !strings.Contains(r.Text, "empty") {
+	if r := runShell(t, cfg, " "); !r.Error || !strings.Contains(r.Text, "empty") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -56,7 +56,7 @@ func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
 func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
-		r := sh(t, shell.Config{Dir: t.TempDir(), Timeout: limit}, "echo begun; setsid sleep 300 & sleep 300")
+		r := runShell(t, shell.Config{Dir: t.TempDir(), Timeout: limit}, "echo begun; setsid sleep 300 & sleep 300")
 		over := "shell timed out after " + limit.String()
 		if r.Error && r.Text == "begun\n"+over {
 			return
@@ -70,10 +70,10 @@ func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
 
 func TestWhatAShellPrintsIsMaskedAndClipped(t *testing.T) {
 	cfg := shell.Config{Dir: t.TempDir()}
-	if r := sh(t, cfg, `echo 'password: "Zx9Qw7Rt5Yu3"'`); r.Text != "password: \"[masked]\"\n" {
+	if r := runShell(t, cfg, `echo 'password: "Zx9Qw7Rt5Yu3"'`); r.Text != "password: \"[masked]\"\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := sh(t, cfg, "echo first; yes | head -c 20000000; echo last"); len(r.Text) > tool.OutputBytesMax || !strings.HasPrefix(r.Text, "first\n") || !strings.HasSuffix(r.Text, "last\n") {
+	if r := runShell(t, cfg, "echo first; yes | head -c 20000000; echo last"); len(r.Text) > tool.OutputBytesMax || !strings.HasPrefix(r.Text, "first\n") || !strings.HasSuffix(r.Text, "last\n") {
 		t.Errorf("%d bytes", len(r.Text))
 	}
 }
@@ -84,10 +84,10 @@ func TestAShellReadsWhatItsOperatorNamesAndCannotWriteIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := filepath.Join(lib, "tool") + "; echo x > " + filepath.Join(lib, "new") + " || echo no"
-	if r := sh(t, shell.Config{Dir: t.TempDir(), Read: []string{lib}}, command); !strings.HasPrefix(r.Text, "ran\n") || !strings.HasSuffix(r.Text, "no\n") {
+	if r := runShell(t, shell.Config{Dir: t.TempDir(), Read: []string{lib}}, command); !strings.HasPrefix(r.Text, "ran\n") || !strings.HasSuffix(r.Text, "no\n") {
 		t.Errorf("%+v", r)
 	}
-	if r := sh(t, shell.Config{Dir: t.TempDir()}, command); strings.Contains(r.Text, "ran") {
+	if r := runShell(t, shell.Config{Dir: t.TempDir()}, command); strings.Contains(r.Text, "ran") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -106,42 +106,42 @@ func Find(p Places) (found []Skill, problems []error) {
 		}
 	}
 	if !p.Mine {
-		p.local(add)
+		p.readLocal(add)
 	}
 	for _, place := range p.User {
-		scan(os.DirFS(place), func(file string) ([]byte, error) {
+		scanSkills(os.DirFS(place), func(file string) ([]byte, error) {
 			return safefile.Read(filepath.Join(place, filepath.FromSlash(file)), FileBytesMax)
 		}, ".", place, false, add)
 	}
 	if p.Mine {
-		p.local(add)
+		p.readLocal(add)
 	}
 	slices.SortFunc(found, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	return found, problems
 }
 
-// local reads the skills of the directory.
-func (p Places) local(add func(Skill, error)) {
+// readLocal reads the skills of the directory.
+func (p Places) readLocal(add func(Skill, error)) {
 	if p.Dir == "" {
 		return
 	}
 	if root, err := os.OpenRoot(p.Dir); err == nil { // no link leads out of it
 		for _, place := range localPlaces {
-			scan(root.FS(), below(root), place, place, true, add)
+			scanSkills(root.FS(), readBelow(root), place, place, true, add)
 		}
 		_ = root.Close()
 	}
 }
 
-// below reads files of an opened directory.
-func below(root *os.Root) func(string) ([]byte, error) {
+// readBelow reads files of an opened directory.
+func readBelow(root *os.Root) func(string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		return safefile.ReadIn(root, filepath.FromSlash(file), FileBytesMax)
 	}
 }
 
-// scan reads the skills of one place. A missing place has none.
-func scan(dir fs.FS, read func(string) ([]byte, error), at, shown string, local bool, add func(Skill, error)) {
+// scanSkills reads the skills of one place. A missing place has none.
+func scanSkills(dir fs.FS, read func(string) ([]byte, error), at, shown string, local bool, add func(Skill, error)) {
 	entries, err := fs.ReadDir(dir, at)
 	if err != nil {
 		return
@@ -155,7 +155,7 @@ func scan(dir fs.FS, read func(string) ([]byte, error), at, shown string, local 
 		where := filepath.Join(shown, e.Name())
 		s := Skill{Dir: where, local: local}
 		if err == nil {
-			s.Name, s.Description, _, err = parse(data)
+			s.Name, s.Description, _, err = parseSkill(data)
 		}
 		if err == nil && s.Name != e.Name() {
 			err = fmt.Errorf("its name is %.80q; it must be that of its directory", s.Name)
@@ -170,8 +170,8 @@ func scan(dir fs.FS, read func(string) ([]byte, error), at, shown string, local 
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// parse reads the front matter; the rest is the body.
-func parse(data []byte) (name, description, body string, err error) {
+// parseSkill reads the front matter; the rest is the body.
+func parseSkill(data []byte) (name, description, body string, err error) {
 	text := string(bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n")))
 	rest, ok := strings.CutPrefix(text, "---\n")
 	front, body, closed := strings.Cut("\n"+rest, "\n---\n")
@@ -213,14 +213,14 @@ func Prompt(list []Skill) string {
 	return b.String()
 }
 
-type args struct {
+type skillArgs struct {
 	Name string `json:"name"`
 }
 
 // Tool makes the tool skill. Every call searches again, so the tool offers the skills that
 // exist then.
 func Tool(p Places) (tool.Tool, error) {
-	return tool.New(Name, "Load a skill: instructions for a kind of work.", model.Read, func(_ context.Context, in args, _ tool.Call) (string, error) {
+	return tool.New(Name, "Load a skill: instructions for a kind of work.", model.Read, func(_ context.Context, in skillArgs, _ tool.Call) (string, error) {
 		found, _ := Find(p)
 		i := slices.IndexFunc(found, func(s Skill) bool { return s.Name == in.Name })
 		if i < 0 {
@@ -230,12 +230,12 @@ func Tool(p Places) (tool.Tool, error) {
 			}
 			return "", fmt.Errorf("there is no skill %.80q; the skills are: %s", in.Name, strings.Join(known, ", "))
 		}
-		return found[i].load(p)
+		return found[i].loadText(p)
 	})
 }
 
-// load is the text of a skill, and where its files are.
-func (s Skill) load(p Places) (string, error) {
+// loadText is the text of a skill, and where its files are.
+func (s Skill) loadText(p Places) (string, error) {
 	read := func(string) ([]byte, error) { return safefile.Read(filepath.Join(s.Dir, fileName), FileBytesMax) }
 	where, at := "its files lie outside of the directory and cannot be read", "."
 	if s.local {
@@ -244,14 +244,14 @@ func (s Skill) load(p Places) (string, error) {
 			return "", fmt.Errorf("skill %s: %w", s.Name, err)
 		}
 		defer func() { _ = root.Close() }()
-		read, at = below(root), filepath.ToSlash(s.Dir)
+		read, at = readBelow(root), filepath.ToSlash(s.Dir)
 		where = "its files are in " + at + ", for read_file"
 	}
 	data, err := read(path.Join(at, fileName))
 	if err != nil {
 		return "", fmt.Errorf("skill %s: %w", s.Name, err)
 	}
-	_, _, body, err := parse(data)
+	_, _, body, err := parseSkill(data)
 	if err != nil {
 		return "", fmt.Errorf("skill %s: %w", s.Name, err)
 	}

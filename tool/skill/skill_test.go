@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-run/troupe/tool/skill"
 )
 
-// put writes a SKILL.md into a place.
-func put(t *testing.T, place, name, text string) {
+// putSkill writes a SKILL.md into a place.
+func putSkill(t *testing.T, place, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(place, name), 0o755); err != nil {
 		t.Fatal(err)
@@ -23,11 +23,11 @@ func put(t *testing.T, place, name, text string) {
 	}
 }
 
-func about(name, description string) string {
+func skillText(name, description string) string {
 	return fmt.Sprintf("---\nname: %s\ndescription: %s\nlicense: MIT\nmetadata: {a: b}\n---\n\n# %s\n\nDo it.\n", name, description, name)
 }
 
-func load(t *testing.T, p skill.Places, name string) tool.Result {
+func loadSkill(t *testing.T, p skill.Places, name string) tool.Result {
 	t.Helper()
 	one, err := skill.Tool(p)
 	if err != nil {
@@ -44,10 +44,10 @@ func load(t *testing.T, p skill.Places, name string) tool.Result {
 func TestAPromptHasNamesAndDescriptionsAndTheBodyComesWhenItIsWanted(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"))}
-	put(t, filepath.Join(dir, ".claude/skills"), "review", about("review", "Reads code."))
-	put(t, filepath.Join(dir, ".troupe/skills"), "review", about("review", "Reads our code. Use it before a merge."))
-	put(t, filepath.Join(home, ".claude/skills"), "pdf", about("pdf", "Fills forms."))
-	put(t, filepath.Join(home, ".config/troupe/skills"), "review", about("review", "Another."))
+	putSkill(t, filepath.Join(dir, ".claude/skills"), "review", skillText("review", "Reads code."))
+	putSkill(t, filepath.Join(dir, ".troupe/skills"), "review", skillText("review", "Reads our code. Use it before a merge."))
+	putSkill(t, filepath.Join(home, ".claude/skills"), "pdf", skillText("pdf", "Fills forms."))
+	putSkill(t, filepath.Join(home, ".config/troupe/skills"), "review", skillText("review", "Another."))
 	found, problems := skill.Find(p)
 	if len(problems) > 0 {
 		t.Error(problems)
@@ -56,14 +56,14 @@ func TestAPromptHasNamesAndDescriptionsAndTheBodyComesWhenItIsWanted(t *testing.
 	if got := skill.Prompt(found); got != want {
 		t.Errorf("%s", got)
 	}
-	if r := load(t, p, "review"); r.Error || r.Text != "[skill review; its files are in .troupe/skills/review, for read_file]\n# review\n\nDo it." {
+	if r := loadSkill(t, p, "review"); r.Error || r.Text != "[skill review; its files are in .troupe/skills/review, for read_file]\n# review\n\nDo it." {
 		t.Errorf("%+v", r)
 	}
-	if r := load(t, p, "pdf"); r.Error || r.Text != "[skill pdf; its files lie outside of the directory and cannot be read]\n# pdf\n\nDo it." {
+	if r := loadSkill(t, p, "pdf"); r.Error || r.Text != "[skill pdf; its files lie outside of the directory and cannot be read]\n# pdf\n\nDo it." {
 		t.Errorf("%+v", r)
 	}
 	for _, name := range []string{"none", "../review", "", "review/../pdf"} {
-		if r := load(t, p, name); !r.Error || !strings.Contains(r.Text, "the skills are: pdf, review") {
+		if r := loadSkill(t, p, name); !r.Error || !strings.Contains(r.Text, "the skills are: pdf, review") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -76,12 +76,12 @@ func TestASkillThatIsWrongIsLeftOutAndSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	place := filepath.Join(dir, ".agents/skills")
 	for name, text := range map[string]string{
-		"no-front": "# text", "not-closed": "---\nname: not-closed\n", "no-yaml": "---\nname: [\n---\nx", "other": about("another", "x"), "Upper": about("Upper", "x"),
-		"no-description": "---\nname: no-description\n---\nx", "long": about("long", strings.Repeat("x", 1025)), "binary": "---\nname: binary\ndescription: \xff\n---\n",
-		"big": about("big", "x") + strings.Repeat("x", skill.FileBytesMax), "good": about("good", "x"),
+		"no-front": "# text", "not-closed": "---\nname: not-closed\n", "no-yaml": "---\nname: [\n---\nx", "other": skillText("another", "x"), "Upper": skillText("Upper", "x"),
+		"no-description": "---\nname: no-description\n---\nx", "long": skillText("long", strings.Repeat("x", 1025)), "binary": "---\nname: binary\ndescription: \xff\n---\n",
+		"big": skillText("big", "x") + strings.Repeat("x", skill.FileBytesMax), "good": skillText("good", "x"),
 		"bomb": "---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\nname: x\n---\n",
 	} {
-		put(t, place, name, text)
+		putSkill(t, place, name, text)
 	}
 	if err := os.WriteFile(filepath.Join(place, "README.md"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestASkillThatIsWrongIsLeftOutAndSaysWhy(t *testing.T) {
 
 func TestASkillOfADirectoryIsNotReadOutOfIt(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	put(t, outside, "theirs", about("theirs", "Not ours."))
+	putSkill(t, outside, "theirs", skillText("theirs", "Not ours."))
 	if err := os.MkdirAll(filepath.Join(dir, ".claude/skills"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestASkillOfADirectoryIsNotReadOutOfIt(t *testing.T) {
 	if found, _ := skill.Find(skill.Places{Dir: dir}); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
-	if r := load(t, skill.Places{Dir: dir}, "theirs"); !r.Error {
+	if r := loadSkill(t, skill.Places{Dir: dir}, "theirs"); !r.Error {
 		t.Errorf("%+v", r)
 	}
 }
@@ -118,7 +118,7 @@ func TestOnlySoManySkillsAreOffered(t *testing.T) {
 	dir := t.TempDir()
 	for i := range skill.Max + 2 {
 		name := fmt.Sprintf("s%03d", i)
-		put(t, filepath.Join(dir, ".troupe/skills"), name, about(name, "x"))
+		putSkill(t, filepath.Join(dir, ".troupe/skills"), name, skillText(name, "x"))
 	}
 	found, problems := skill.Find(skill.Places{Dir: dir})
 	if len(found) != skill.Max || len(problems) != 2 || !errors.Is(problems[0], skill.ErrMany) {
@@ -130,11 +130,11 @@ func TestOnlySoManySkillsAreOffered(t *testing.T) {
 func TestTheUsersSkillsGoFirstForTheUsersAgents(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, "")}
-	put(t, filepath.Join(dir, ".claude/skills"), "review", about("review", "Theirs."))
-	put(t, filepath.Join(dir, ".claude/skills"), "broken", about("broken", "Theirs."))
-	put(t, filepath.Join(home, ".claude/skills"), "review", about("review", "Mine."))
-	put(t, filepath.Join(home, ".agents/skills"), "review", about("review", "Mine, too."))
-	put(t, filepath.Join(home, ".claude/skills"), "broken", "# nothing")
+	putSkill(t, filepath.Join(dir, ".claude/skills"), "review", skillText("review", "Theirs."))
+	putSkill(t, filepath.Join(dir, ".claude/skills"), "broken", skillText("broken", "Theirs."))
+	putSkill(t, filepath.Join(home, ".claude/skills"), "review", skillText("review", "Mine."))
+	putSkill(t, filepath.Join(home, ".agents/skills"), "review", skillText("review", "Mine, too."))
+	putSkill(t, filepath.Join(home, ".claude/skills"), "broken", "# nothing")
 	mine, theirs := filepath.Join(home, ".agents/skills/review"), filepath.Join(".claude", "skills", "review")
 	for first, want := range map[bool]string{
 		false: "broken Theirs. (.claude/skills/broken, not ); review Theirs. (" + theirs + ", not " + mine + ")",

@@ -46,8 +46,8 @@ func parseHost(text string) (hostRule, error) {
 	return r, nil
 }
 
-// admits compares names; where they lead is another question, see control.
-func (r hostRule) admits(u *url.URL) bool {
+// admitsHost compares names; where they lead is another question, see control.
+func (r hostRule) admitsHost(u *url.URL) bool {
 	port := u.Port()
 	if (u.Scheme == "https" && port == "443") || (u.Scheme == "http" && port == "80") {
 		port = ""
@@ -62,29 +62,29 @@ func (r hostRule) admits(u *url.URL) bool {
 	return !r.below && host == r.host || r.below && strings.HasSuffix(host, "."+r.host)
 }
 
-// exception is an address that may be reached although it is not public.
-type exception struct {
+// addressException is an address that may be reached although it is not public.
+type addressException struct {
 	net  netip.Prefix
 	port uint16 // 0 is any
 }
 
-func parseException(text string) (exception, error) {
+func parseException(text string) (addressException, error) {
 	text = strings.TrimSpace(text)
 	if p, err := netip.ParsePrefix(text); err == nil {
-		return exception{net: p.Masked()}, nil
+		return addressException{net: p.Masked()}, nil
 	}
 	if a, err := netip.ParseAddr(text); err == nil {
 		a = a.Unmap()
-		return exception{net: netip.PrefixFrom(a, a.BitLen())}, nil
+		return addressException{net: netip.PrefixFrom(a, a.BitLen())}, nil
 	}
 	if ap, err := netip.ParseAddrPort(text); err == nil {
 		a := ap.Addr().Unmap()
-		return exception{net: netip.PrefixFrom(a, a.BitLen()), port: ap.Port()}, nil
+		return addressException{net: netip.PrefixFrom(a, a.BitLen()), port: ap.Port()}, nil
 	}
-	return exception{}, fmt.Errorf("%w: address %q; write 127.0.0.1:8080, 10.1.2.3 or 10.1.0.0/16", ErrRule, text)
+	return addressException{}, fmt.Errorf("%w: address %q; write 127.0.0.1:8080, 10.1.2.3 or 10.1.0.0/16", ErrRule, text)
 }
 
-func (e exception) covers(host string, port uint16) bool {
+func (e addressException) coversAddress(host string, port uint16) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && e.net.Contains(a.Unmap().WithZone("")) && (e.port == 0 || e.port == port)
 }
@@ -92,10 +92,10 @@ func (e exception) covers(host string, port uint16) bool {
 // closed are networks outside the public web that netip does not know: this network,
 // carriers' own, benchmarks, documentation, relays, and reserved ranges. Networks whose
 // addresses embed another address are refused as a whole.
-var closed = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+var closed = parsePrefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "fec0::/10")
 
-func prefixes(texts ...string) []netip.Prefix {
+func parsePrefixes(texts ...string) []netip.Prefix {
 	list := make([]netip.Prefix, len(texts))
 	for i, t := range texts {
 		list[i] = netip.MustParsePrefix(t)

@@ -17,7 +17,7 @@ import (
 // loopback, which must not be asked.
 func TestAttackPrivateAddressesAreNotRead(t *testing.T) {
 	var asked atomic.Int64
-	address, _ := site(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	address, _ := serveSite(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAttackPrivateAddressesAreNotRead(t *testing.T) {
 	for _, scheme := range []string{"http", "HTTP"} {
 		for _, form := range forms {
 			for _, port := range []string{"", ":" + u.Port(), ":0" + u.Port()} {
-				r := fetch(t, rules, scheme+"://"+form+port+"/")
+				r := fetchAddress(t, rules, scheme+"://"+form+port+"/")
 				if !r.Error {
 					t.Errorf("%s://%s%s was read: %.80s", scheme, form, port, r.Text)
 				}
@@ -51,7 +51,7 @@ func TestAttackPrivateAddressesAreNotRead(t *testing.T) {
 		}
 	}
 	for _, other := range []string{"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "//127.0.0.1/", "http:127.0.0.1", "http:///", "unix:///run/x", "data:text/plain,x", "javascript:1"} {
-		if r := fetch(t, rules, other); !r.Error {
+		if r := fetchAddress(t, rules, other); !r.Error {
 			t.Errorf("%s was read: %.80s", other, r.Text)
 		}
 	}
@@ -68,19 +68,19 @@ func TestAttackPrivateAddressesAreNotRead(t *testing.T) {
 // second look-up: the address that is dialed is what counts.
 func TestAttackPrivateAddressesBehindARedirect(t *testing.T) {
 	var inside atomic.Int64
-	hidden, _ := site(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
+	hidden, _ := serveSite(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	u, err := url.Parse(hidden)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, form := range []string{"http://127.0.0.1:%s/", "http://127.1:%s/", "http://2130706433:%s/", "http://[::ffff:127.0.0.1]:%s/", "//127.0.0.1:%s/", "http://u:p@127.0.0.1:%s/", "http://localhost:%s/"} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
-			open, rules := site(t, func(w http.ResponseWriter, _ *http.Request) {
+			open, rules := serveSite(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", fmt.Sprintf(form, u.Port()))
 				w.WriteHeader(status)
 			})
 			rules.Allow = append(rules.Allow, "*:"+u.Port())
-			if r := fetch(t, rules, open); !r.Error {
+			if r := fetchAddress(t, rules, open); !r.Error {
 				t.Errorf("%d to %s was read: %.80s", status, form, r.Text)
 			}
 		}

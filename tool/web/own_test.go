@@ -16,16 +16,16 @@ func TestAttackAPublicAddressOfThisMachineIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &getter{own: own, private: []exception{excepted}}
+	g := &pageGetter{own: own, private: []addressException{excepted}}
 	for address, refused := range map[string]bool{
 		"8.8.4.4:443": true, "[2606:4700::1]:443": true, "[::ffff:8.8.4.4]:443": true, "8.8.4.4:8080": false, "8.8.4.5:443": false, "[2606:4700::2]:443": false,
 	} {
-		if err := g.control("tcp", address, nil); errors.Is(err, ErrPrivate) != refused {
+		if err := g.checkDialed("tcp", address, nil); errors.Is(err, ErrPrivate) != refused {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 	g.own = func() ([]net.Addr, error) { return nil, errors.New("no answer") }
-	if err := g.control("tcp", "8.8.8.8:443", nil); !errors.Is(err, ErrPrivate) {
+	if err := g.checkDialed("tcp", "8.8.8.8:443", nil); !errors.Is(err, ErrPrivate) {
 		t.Errorf("without knowing its own addresses: %v", err)
 	}
 }

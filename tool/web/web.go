@@ -68,16 +68,16 @@ var (
 	errDown    = errors.New("it led from https to http")
 )
 
-type getter struct {
+type pageGetter struct {
 	hosts   []hostRule
-	private []exception
+	private []addressException
 	own     func() ([]net.Addr, error) // the addresses of this machine
 	client  *http.Client
 }
 
 // Get makes http_get.
 func Get(cfg Config) (tool.Tool, error) {
-	g := &getter{own: net.InterfaceAddrs}
+	g := &pageGetter{own: net.InterfaceAddrs}
 	for _, text := range cfg.Allow {
 		r, err := parseHost(text)
 		if err != nil {
@@ -97,18 +97,18 @@ func Get(cfg Config) (tool.Tool, error) {
 	}
 	// No proxy: it would resolve and reach addresses that the tool must not. No connection
 	// is kept, so no call reuses a connection that was made under the rules of another.
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: g.control}
-	g.client = &http.Client{CheckRedirect: g.redirect, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: g.checkDialed}
+	g.client = &http.Client{CheckRedirect: g.checkRedirect, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
 		TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: headerBytesMax, ForceAttemptHTTP2: true}}
 	return tool.New(Name, "Read a page or file of the web as text.", model.Read,
-		func(ctx context.Context, in args, _ tool.Call) (string, error) { return g.get(ctx, in.URL) }, tool.Timeout(cfg.Timeout))
+		func(ctx context.Context, in getArgs, _ tool.Call) (string, error) { return g.fetchPage(ctx, in.URL) }, tool.Timeout(cfg.Timeout))
 }
 
-type args struct {
+type getArgs struct {
 	URL string `json:"url"`
 }
 
-func (g *getter) get(ctx context.Context, text string) (string, error) {
+func (g *pageGetter) fetchPage(ctx context.Context, text string) (string, error) {
 	if len(text) > urlBytesMax {
 		return "", fmt.Errorf("the address has %d bytes, at most %d are allowed", len(text), urlBytesMax)
 	}
@@ -116,7 +116,7 @@ func (g *getter) get(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%.200q %w", text, ErrURL)
 	}
-	if err := g.admits(u); err != nil {
+	if err := g.admitsURL(u); err != nil {
 		return "", err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -127,19 +127,19 @@ func (g *getter) get(ctx context.Context, text string) (string, error) {
 	req.Header.Set("Accept", "text/html, text/plain, application/json, text/*;q=0.9, */*;q=0.1")
 	res, err := g.client.Do(req)
 	if err != nil {
-		return "", plainly(ctx, u, err)
+		return "", plainError(ctx, u, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, BodyBytesMax+1))
 	if err != nil {
-		return "", plainly(ctx, res.Request.URL, err)
+		return "", plainError(ctx, res.Request.URL, err)
 	}
 	cut := len(body) > BodyBytesMax
 	body = body[:min(len(body), BodyBytesMax)]
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return "", failure(res, body)
+		return "", responseError(res, body)
 	}
-	shown, err := readable(res, body)
+	shown, err := readableText(res, body)
 	if err != nil {
 		return "", err
 	}
@@ -149,22 +149,22 @@ func (g *getter) get(ctx context.Context, text string) (string, error) {
 	return fmt.Sprintf("[%s %s]\n%s", res.Request.URL.Redacted(), res.Header.Get("Content-Type"), shown), nil
 }
 
-// admits checks an address by its name; where the name leads is checked when it
+// admitsURL checks an address by its name; where the name leads is checked when it
 // is dialed.
-func (g *getter) admits(u *url.URL) error {
+func (g *pageGetter) admitsURL(u *url.URL) error {
 	if (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
 		return fmt.Errorf("%.200q %w", u.Redacted(), ErrURL)
 	}
 	for _, r := range g.hosts {
-		if r.admits(u) {
+		if r.admitsHost(u) {
 			return nil
 		}
 	}
 	return fmt.Errorf("%.200q %w", u.Host, ErrHost)
 }
 
-// redirect follows as far as a model itself might have asked.
-func (g *getter) redirect(req *http.Request, via []*http.Request) error {
+// checkRedirect follows as far as a model itself might have asked.
+func (g *pageGetter) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > RedirectsMax {
 		return errHops
 	}
@@ -172,12 +172,12 @@ func (g *getter) redirect(req *http.Request, via []*http.Request) error {
 		return errDown
 	}
 	req.Header.Del("Referer")
-	return g.admits(req.URL)
+	return g.admitsURL(req.URL)
 }
 
-// control sees the address that a name was looked up to, just before it is
+// checkDialed sees the address that a name was looked up to, just before it is
 // connected to: nothing can change it any more.
-func (g *getter) control(_, address string, _ syscall.RawConn) error {
+func (g *pageGetter) checkDialed(_, address string, _ syscall.RawConn) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%q %w", address, ErrPrivate)
@@ -187,7 +187,7 @@ func (g *getter) control(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("%q %w", address, ErrPrivate)
 	}
 	for _, e := range g.private {
-		if e.covers(host, uint16(n)) {
+		if e.coversAddress(host, uint16(n)) {
 			return nil
 		}
 	}
@@ -199,8 +199,8 @@ func (g *getter) control(_, address string, _ syscall.RawConn) error {
 	return fmt.Errorf("%s %w", address, ErrPrivate)
 }
 
-// plainly returns the error without the text that url.Error repeats.
-func plainly(ctx context.Context, u *url.URL, err error) error {
+// plainError returns the error without the text that url.Error repeats.
+func plainError(ctx context.Context, u *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -211,17 +211,17 @@ func plainly(ctx context.Context, u *url.URL, err error) error {
 	return fmt.Errorf("%s: %w", u.Hostname(), err)
 }
 
-// failure turns an unsuccessful response into an error. An overloaded or failing server
+// responseError turns an unsuccessful response into an error. An overloaded or failing server
 // may be asked again, but not before its Retry-After.
-func failure(res *http.Response, body []byte) error {
+func responseError(res *http.Response, body []byte) error {
 	text := fmt.Sprintf("HTTP %s from %s", res.Status, res.Request.URL.Hostname())
 	passes := res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented
 	if after, ok := retryAfter(res.Header.Get("Retry-After"), time.Now()); ok {
 		text += fmt.Sprintf("; it asks to wait %s", after)
 		passes = passes && after <= patienceMax
 	}
-	if textual(res) && len(body) > 0 {
-		if shown, err := readable(res, body); err == nil {
+	if isTextual(res) && len(body) > 0 {
+		if shown, err := readableText(res, body); err == nil {
 			text += "\n" + tool.Clip(shown, errorShown)
 		}
 	}
@@ -250,16 +250,16 @@ func mediaType(res *http.Response) string {
 	return kind
 }
 
-func textual(res *http.Response) bool {
+func isTextual(res *http.Response) bool {
 	kind := mediaType(res)
 	return kind == "" || strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
 		kind == "application/json" || kind == "application/xml" || kind == "application/javascript" || kind == "application/yaml"
 }
 
-// readable is the text of a body: a page as Markdown, other text as it is.
-func readable(res *http.Response, body []byte) (string, error) {
+// readableText is the text of a body: a page as Markdown, other text as it is.
+func readableText(res *http.Response, body []byte) (string, error) {
 	kind := mediaType(res)
-	if !textual(res) || bytes.IndexByte(body, 0) >= 0 {
+	if !isTextual(res) || bytes.IndexByte(body, 0) >= 0 {
 		return "", fmt.Errorf("%s is %d bytes of %s, which is no text", res.Request.URL.Redacted(), len(body), kind)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
@@ -270,7 +270,7 @@ func readable(res *http.Response, body []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the page cannot be read: %w", err)
 	}
-	if nesting(root, 0) > nestingMax {
+	if nestingCost(root, 0) > nestingMax {
 		return "", errors.New("the page cannot be read: its quotes or lists are nested too deeply")
 	}
 	// Without escapes: a model needs none, and deciding where they are needed takes
@@ -287,14 +287,14 @@ func readable(res *http.Response, body []byte) (string, error) {
 // anew, with a mark before each.
 const nestingMax = 20_000_000
 
-// nesting is about that work.
-func nesting(n *html.Node, depth int) (cost int) {
+// nestingCost is about that work.
+func nestingCost(n *html.Node, depth int) (cost int) {
 	if n.DataAtom == atom.Blockquote || n.DataAtom == atom.Li {
 		depth++
 	}
 	cost = depth * depth
 	for c := range n.ChildNodes() {
-		cost += nesting(c, depth)
+		cost += nestingCost(c, depth)
 	}
 	return cost
 }

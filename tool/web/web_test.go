@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-run/troupe/tool/web"
 )
 
-// fetch reads an address under rules.
-func fetch(t *testing.T, cfg web.Config, address string) tool.Result {
+// fetchAddress reads an address under rules.
+func fetchAddress(t *testing.T, cfg web.Config, address string) tool.Result {
 	t.Helper()
 	one, err := web.Get(cfg)
 	if err != nil {
@@ -31,8 +31,8 @@ func fetch(t *testing.T, cfg web.Config, address string) tool.Result {
 	return set.Call(t.Context(), "http_get", tool.Call{Args: fmt.Appendf(nil, `{"url":%q}`, address)})
 }
 
-// site serves on loopback, and gives the rules under which it can be read.
-func site(t *testing.T, h http.HandlerFunc) (address string, rules web.Config) {
+// serveSite serves on loopback, and gives the rules under which it can be read.
+func serveSite(t *testing.T, h http.HandlerFunc) (address string, rules web.Config) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -44,7 +44,7 @@ func site(t *testing.T, h http.HandlerFunc) (address string, rules web.Config) {
 }
 
 func TestAPageComesAsReadableText(t *testing.T) {
-	address, rules := site(t, func(w http.ResponseWriter, r *http.Request) {
+	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/page":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -57,33 +57,33 @@ func TestAPageComesAsReadableText(t *testing.T) {
 			_, _ = fmt.Fprint(w, "PNG")
 		}
 	})
-	if r := fetch(t, rules, address+"/page"); r.Error || r.Text != "["+address+"/page text/html; charset=utf-8]\n# Head\n\nOne [two]("+address+"/two)." {
+	if r := fetchAddress(t, rules, address+"/page"); r.Error || r.Text != "["+address+"/page text/html; charset=utf-8]\n# Head\n\nOne [two]("+address+"/two)." {
 		t.Errorf("%+v", r)
 	}
-	if r := fetch(t, rules, address+"/data"); r.Error || !strings.HasSuffix(r.Text, "\n{\"a\":1}") {
+	if r := fetchAddress(t, rules, address+"/data"); r.Error || !strings.HasSuffix(r.Text, "\n{\"a\":1}") {
 		t.Errorf("%+v", r)
 	}
-	if r := fetch(t, rules, address+"/picture"); !r.Error || !strings.HasSuffix(r.Text, "is 3 bytes of image/png, which is no text") {
+	if r := fetchAddress(t, rules, address+"/picture"); !r.Error || !strings.HasSuffix(r.Text, "is 3 bytes of image/png, which is no text") {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestOnlyHostsThatTheOperatorAllowsAreRead(t *testing.T) {
 	asked := 0
-	address, rules := site(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	address, rules := serveSite(t, func(http.ResponseWriter, *http.Request) { asked++ })
 	rules.Allow = nil
-	r := fetch(t, rules, address)
+	r := fetchAddress(t, rules, address)
 	if !r.Error || !strings.Contains(r.Text, "is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}`") || asked != 0 {
 		t.Errorf("%+v, asked %d", r, asked)
 	}
 	for _, allow := range []string{"example.com", "*.0.0.1", "127.0.0.1", "127.0.0.1:1"} {
 		rules.Allow = []string{allow}
-		if r := fetch(t, rules, address); !r.Error || asked != 0 {
+		if r := fetchAddress(t, rules, address); !r.Error || asked != 0 {
 			t.Errorf("%s: %+v", allow, r)
 		}
 	}
 	for _, bad := range []string{"ftp://example.com/", "file:///etc/passwd", "https://user:pw@example.com/", "//example.com", "example.com", "https:opaque", "http://%zz"} {
-		if r := fetch(t, web.Config{Allow: []string{"*"}}, bad); !r.Error || !strings.Contains(r.Text, "is no address that can be read") || strings.Contains(r.Text, "pw@") {
+		if r := fetchAddress(t, web.Config{Allow: []string{"*"}}, bad); !r.Error || !strings.Contains(r.Text, "is no address that can be read") || strings.Contains(r.Text, "pw@") {
 			t.Errorf("%s: %+v", bad, r)
 		}
 	}
@@ -91,21 +91,21 @@ func TestOnlyHostsThatTheOperatorAllowsAreRead(t *testing.T) {
 
 func TestALoopbackServerNeedsAnExceptionOfTheOperator(t *testing.T) {
 	asked := 0
-	address, rules := site(t, func(w http.ResponseWriter, _ *http.Request) { asked++; _, _ = fmt.Fprint(w, "inside") })
+	address, rules := serveSite(t, func(w http.ResponseWriter, _ *http.Request) { asked++; _, _ = fmt.Fprint(w, "inside") })
 	exception := rules.Private
 	rules.Private = nil
-	if r := fetch(t, rules, address); !r.Error || !strings.Contains(r.Text, "is an address of this machine or a private network, which is not read") || asked != 0 {
+	if r := fetchAddress(t, rules, address); !r.Error || !strings.Contains(r.Text, "is an address of this machine or a private network, which is not read") || asked != 0 {
 		t.Errorf("%+v, asked %d", r, asked)
 	}
 	for _, other := range []string{"127.0.0.1:1", "10.0.0.0/8", "::1"} {
 		rules.Private = []string{other}
-		if r := fetch(t, rules, address); !r.Error || asked != 0 {
+		if r := fetchAddress(t, rules, address); !r.Error || asked != 0 {
 			t.Errorf("%s: %+v", other, r)
 		}
 	}
 	for _, fits := range []string{exception[0], "127.0.0.1", "127.0.0.0/8"} {
 		rules.Private = []string{fits}
-		if r := fetch(t, rules, address); r.Error || !strings.HasSuffix(r.Text, "inside") {
+		if r := fetchAddress(t, rules, address); r.Error || !strings.HasSuffix(r.Text, "inside") {
 			t.Errorf("%s: %+v", fits, r)
 		}
 	}
@@ -115,12 +115,12 @@ func TestALoopbackServerNeedsAnExceptionOfTheOperator(t *testing.T) {
 // any other, so its address is what counts.
 func TestANameThatLeadsInsideIsRefusedWhereItIsDialed(t *testing.T) {
 	asked := 0
-	address, _ := site(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	address, _ := serveSite(t, func(http.ResponseWriter, *http.Request) { asked++ })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(address, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := fetch(t, web.Config{Allow: []string{"localhost:" + port}}, "http://localhost:"+port+"/")
+	r := fetchAddress(t, web.Config{Allow: []string{"localhost:" + port}}, "http://localhost:"+port+"/")
 	if !r.Error || !strings.Contains(r.Text, "private network") || asked != 0 {
 		t.Errorf("%+v, asked %d", r, asked)
 	}
@@ -129,7 +129,7 @@ func TestANameThatLeadsInsideIsRefusedWhereItIsDialed(t *testing.T) {
 func TestAddressesThatAreNotPublicAreRefused(t *testing.T) {
 	for _, a := range []string{"127.0.0.1", "10.0.0.1", "172.16.5.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "[::1]", "[::]", "[fe80::1]",
 		"[fd00:ec2::254]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "224.0.0.1", "255.255.255.255", "198.18.0.1"} {
-		r := fetch(t, web.Config{Allow: []string{"*"}}, "http://"+a+"/")
+		r := fetchAddress(t, web.Config{Allow: []string{"*"}}, "http://"+a+"/")
 		if !r.Error || !strings.Contains(r.Text, "private network") {
 			t.Errorf("%s: %+v", a, r)
 		}
@@ -138,10 +138,10 @@ func TestAddressesThatAreNotPublicAreRefused(t *testing.T) {
 
 func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 	var inside, outside string
-	hidden, _ := site(t, func(w http.ResponseWriter, _ *http.Request) { inside = "asked" })
+	hidden, _ := serveSite(t, func(w http.ResponseWriter, _ *http.Request) { inside = "asked" })
 	var rules web.Config
 	var address string
-	address, rules = site(t, func(w http.ResponseWriter, r *http.Request) {
+	address, rules = serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Referer") != "" || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
 			outside = "told too much"
 		}
@@ -162,17 +162,17 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 		}
 	})
 	for path, want := range map[string]string{"/in": "is not allowed", "/meta": "is not allowed", "/file": "is no address that can be read", "/loop": "it led on 5 times"} {
-		if r := fetch(t, rules, address+path); !r.Error || !strings.Contains(r.Text, want) {
+		if r := fetchAddress(t, rules, address+path); !r.Error || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
 	rules.Allow = append(rules.Allow, "*", strings.TrimPrefix(hidden, "http://"))
 	for _, path := range []string{"/in", "/meta"} {
-		if r := fetch(t, rules, address+path); !r.Error || !strings.Contains(r.Text, "private network") {
+		if r := fetchAddress(t, rules, address+path); !r.Error || !strings.Contains(r.Text, "private network") {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
-	if r := fetch(t, rules, address+"/good"); r.Error || !strings.HasSuffix(r.Text, "/end text/plain; charset=utf-8]\nthe end") {
+	if r := fetchAddress(t, rules, address+"/good"); r.Error || !strings.HasSuffix(r.Text, "/end text/plain; charset=utf-8]\nthe end") {
 		t.Errorf("%+v", r)
 	}
 	if inside != "" || outside != "" {
@@ -182,7 +182,7 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 
 //behaviour:shows C5
 func TestWhoIsBusyMayBeAskedAgainButNotSoonerThanItSays(t *testing.T) {
-	address, rules := site(t, func(w http.ResponseWriter, r *http.Request) {
+	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		status, after, _ := strings.Cut(r.URL.Path[1:], "/")
 		code, err := strconv.Atoi(status)
 		if err != nil {
@@ -193,25 +193,25 @@ func TestWhoIsBusyMayBeAskedAgainButNotSoonerThanItSays(t *testing.T) {
 	})
 	date := url.PathEscape(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 	for path, want := range map[string]bool{"/429/2": true, "/503/8": true, "/503/120": false, "/500/x": true, "/404/x": false, "/501/x": false, "/403/1": false, "/429/" + date: false} {
-		r := fetch(t, rules, address+path)
+		r := fetchAddress(t, rules, address+path)
 		if !r.Error || r.Transient != want || !strings.Contains(r.Text, "HTTP ") || !strings.Contains(r.Text, "why") {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
-	if r := fetch(t, rules, address+"/503/120"); !strings.Contains(r.Text, "it asks to wait 2m0s") {
+	if r := fetchAddress(t, rules, address+"/503/120"); !strings.Contains(r.Text, "it asks to wait 2m0s") {
 		t.Errorf("%+v", r)
 	}
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	host := strings.TrimPrefix(gone.URL, "http://")
-	if r := fetch(t, web.Config{Allow: []string{host}, Private: []string{host}}, gone.URL); !r.Error || !r.Transient {
+	if r := fetchAddress(t, web.Config{Allow: []string{host}, Private: []string{host}}, gone.URL); !r.Error || !r.Transient {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
 	hang := make(chan struct{})
-	address, rules := site(t, func(w http.ResponseWriter, r *http.Request) {
+	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/bomb":
 			w.Header().Set("Content-Encoding", "gzip")
@@ -238,25 +238,25 @@ func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { close(hang) })
-	if r := fetch(t, rules, address+"/bomb"); r.Error || len(r.Text) > tool.OutputBytesMax || len(r.Whole) > 3<<20 || !strings.Contains(r.Whole, "[only the first 2097152 bytes were read]") {
+	if r := fetchAddress(t, rules, address+"/bomb"); r.Error || len(r.Text) > tool.OutputBytesMax || len(r.Whole) > 3<<20 || !strings.Contains(r.Whole, "[only the first 2097152 bytes were read]") {
 		t.Errorf("%d bytes, %v", len(r.Text), r.Error)
 	}
-	if r := fetch(t, rules, address+"/head"); !r.Error {
+	if r := fetchAddress(t, rules, address+"/head"); !r.Error {
 		t.Errorf("%+v", r)
 	}
-	if r := fetch(t, rules, address+"/deep"); len(r.Text) > tool.OutputBytesMax {
+	if r := fetchAddress(t, rules, address+"/deep"); len(r.Text) > tool.OutputBytesMax {
 		t.Errorf("%d bytes", len(r.Text))
 	}
-	if r := fetch(t, rules, address+"/marks"); r.Error {
+	if r := fetchAddress(t, rules, address+"/marks"); r.Error {
 		t.Errorf("%.200s", r.Text)
 	}
 	for _, path := range []string{"/quotes", "/lists"} { // each level writes all lines anew
-		if r := fetch(t, rules, address+path); !r.Error || r.Transient || !strings.Contains(r.Text, "nested too deeply") {
+		if r := fetchAddress(t, rules, address+path); !r.Error || r.Transient || !strings.Contains(r.Text, "nested too deeply") {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
 	rules.Timeout = 50 * time.Millisecond
-	if r := fetch(t, rules, address+"/hang"); !r.Error || !r.Transient || r.Text != "http_get timed out after 50ms" {
+	if r := fetchAddress(t, rules, address+"/hang"); !r.Error || !r.Transient || r.Text != "http_get timed out after 50ms" {
 		t.Errorf("%+v", r)
 	}
 }
