@@ -38,15 +38,15 @@ func (g *agentPlaces) complete() error {
 	return nil
 }
 
-func (a *app) agentsCommand() *cobra.Command {
-	c := a.group("agents", "List and check the agents that a run can have",
+func (a *agentCommands) agentsCommand() *cobra.Command {
+	c := commandGroup("agents", "List and check the agents that a run can have",
 		"Agents are built in, or Markdown files: see docs and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
 	c.AddCommand(a.agentsList(), a.agentsDescribe(), a.agentsValidate(), a.agentsPrompt())
 	return c
 }
 
-// group is a command that only holds others.
-func (a *app) group(use, short, long, example string) *cobra.Command {
+// commandGroup is a command that only holds others.
+func commandGroup(use, short, long, example string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 }
@@ -164,7 +164,7 @@ func (r roster) find(name string) (agentInfo, error) {
 	return agentInfo{}, usage(hint, "there is no agent %q", name)
 }
 
-func (a *app) agentsList() *cobra.Command {
+func (a *agentCommands) agentsList() *cobra.Command {
 	var g agentPlaces
 	return g.add(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
@@ -176,11 +176,11 @@ func (a *app) agentsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if n := len(r.problems); n > 0 && !a.quiet {
-				a.say(a.errors.Yellow(fmt.Sprintf("%s in agent files: troupe agents validate shows them", countOf(n, "problem"))))
+			if n := len(r.problems); n > 0 && !a.console.quiet {
+				a.console.say(a.console.errors.Yellow(fmt.Sprintf("%s in agent files: troupe agents validate shows them", countOf(n, "problem"))))
 			}
-			if a.output != "table" {
-				return a.printData(r.agents)
+			if a.console.output != "table" {
+				return a.console.printData(r.agents)
 			}
 			var rows [][]string
 			for _, i := range r.agents {
@@ -190,7 +190,7 @@ func (a *app) agentsList() *cobra.Command {
 				}
 				rows = append(rows, []string{term.Line(i.Name), term.Line(cmp.Or(i.Model, "the run's")), term.Line(from), term.Line(i.Description)})
 			}
-			return a.table([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows)
+			return a.console.table([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows)
 		},
 	})
 }
@@ -202,7 +202,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (a *app) agentsDescribe() *cobra.Command {
+func (a *agentCommands) agentsDescribe() *cobra.Command {
 	var g agentPlaces
 	return g.add(&cobra.Command{
 		Use: "describe NAME", Args: exactly("NAME"),
@@ -223,7 +223,7 @@ func (a *app) agentsDescribe() *cobra.Command {
 	})
 }
 
-func (a *app) agentsPrompt() *cobra.Command {
+func (a *agentCommands) agentsPrompt() *cobra.Command {
 	var g agentPlaces
 	return g.add(&cobra.Command{
 		Use: "prompt NAME", Args: exactly("NAME"),
@@ -251,24 +251,20 @@ type promptDoc struct {
 	Tools   []string `json:"tools"` // null: all of its parent's
 }
 
-// preview returns the entry that would open a run of an agent here; "" is the first agent.
-func (a *app) preview(g agentPlaces, name string) (supervisor.Opened, error) {
-	o, _, err := a.previewed(mcpPlaces{agentPlaces: g}, name)
-	return o, err
-}
-
-func (a *app) previewed(g mcpPlaces, name string) (supervisor.Opened, []string, error) {
+// previewRun returns the entry that would open a run of an agent here, and the notes of the
+// node; "" is the first agent.
+func previewRun(sessions *opener, g agentPlaces, servers, name string) (supervisor.Opened, []string, error) {
 	own, err := agentfile.Share(config.UserFile())
 	if err != nil {
 		return supervisor.Opened{}, nil, &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
 	}
-	o, accepted, err := node.Preview(node.Config{StateDir: a.storeIn, Env: a.getenv, Tools: own.Tools, Servers: userServers()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
-		Dir: g.dir, Agents: g.agents, MCPConfig: g.config, Model: investigator.Name})
+	o, accepted, err := node.Preview(node.Config{StateDir: sessions.storeIn, Env: sessions.console.getenv, Tools: own.Tools, Servers: userServers()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
+		Dir: g.dir, Agents: g.agents, MCPConfig: servers, Model: investigator.Name})
 	return o, accepted.Notes, err
 }
 
-func (a *app) prompt(g agentPlaces, name string) error {
-	o, err := a.preview(g, name)
+func (a *agentCommands) prompt(g agentPlaces, name string) error {
+	o, _, err := previewRun(a.sessions, g, "", name)
 	if err != nil {
 		return err
 	}
@@ -277,14 +273,14 @@ func (a *app) prompt(g agentPlaces, name string) error {
 			continue
 		}
 		doc := promptDoc{Name: d.Name, System: d.System, Dynamic: d.LoopOptions.Merge(o.LoopOptions).Dynamic, Tools: d.Tools}
-		if a.output != "table" {
-			return a.printData(doc)
+		if a.console.output != "table" {
+			return a.console.printData(doc)
 		}
 		text := doc.System
 		if doc.Dynamic != "" {
 			text += "\n\n" + doc.Dynamic
 		}
-		return a.print(text)
+		return a.console.print(text)
 	}
 	return usage("troupe agents list shows them", "there is no agent %q", name)
 }

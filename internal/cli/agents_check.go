@@ -64,7 +64,7 @@ type agentDoc struct {
 	Notes          []remark `json:"notes"`
 }
 
-func (a *app) describeAgent(r roster, i agentInfo) error {
+func (a *agentCommands) describeAgent(r roster, i agentInfo) error {
 	doc := agentDoc{agentInfo: i, Notes: []remark{}}
 	if d := i.def; d != nil {
 		doc.PermissionMode, doc.Effort, doc.Temperature = string(d.PermissionMode), d.Effort, d.Temperature
@@ -76,10 +76,10 @@ func (a *app) describeAgent(r roster, i agentInfo) error {
 		}
 		doc.Notes = notesOf(r.notes, d.Path)
 	}
-	if a.output != "table" {
-		return a.printData(doc)
+	if a.console.output != "table" {
+		return a.console.printData(doc)
 	}
-	p := a.page()
+	p := a.console.page()
 	turns := "the default"
 	if i.MaxTurns > 0 {
 		turns = fmt.Sprint(i.MaxTurns)
@@ -98,7 +98,7 @@ func (a *app) describeAgent(r roster, i agentInfo) error {
 			p.lines = append(p.lines, term.Wrap(term.Line(n.String()), p.width)...)
 		}
 	}
-	return a.lines(p.lines)
+	return a.console.lines(p.lines)
 }
 
 // orNothing returns "" for "-", which stands for a missing text.
@@ -138,7 +138,7 @@ type checked struct {
 	Notes    []remark `json:"notes"`
 }
 
-func (a *app) agentsValidate() *cobra.Command {
+func (a *agentCommands) agentsValidate() *cobra.Command {
 	var g agentPlaces
 	return g.add(&cobra.Command{
 		Use:   "validate [FILE|DIR]...",
@@ -162,7 +162,7 @@ code is 2 if there is any; notes alone are no problem.`,
 	})
 }
 
-func (a *app) validateAgents(g agentPlaces, places []string) error {
+func (a *agentCommands) validateAgents(g agentPlaces, places []string) error {
 	defs, notes, err := agentfile.Load(places...)
 	if len(places) == 0 {
 		defs, notes, err = g.load()
@@ -187,10 +187,10 @@ func (a *app) validateAgents(g agentPlaces, places []string) error {
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
 	c.Valid = len(c.Problems) == 0
-	if a.output != "table" {
-		err = a.printData(c)
+	if a.console.output != "table" {
+		err = a.console.printData(c)
 	} else {
-		err = a.lines(a.checkedText(c))
+		err = a.console.lines(a.checkedText(c))
 	}
 	if err != nil || c.Valid {
 		return err
@@ -198,13 +198,13 @@ func (a *app) validateAgents(g agentPlaces, places []string) error {
 	return ended(exitUsage)
 }
 
-func (a *app) checkedText(c checked) []string {
+func (a *agentCommands) checkedText(c checked) []string {
 	var lines []string
 	for _, p := range c.Problems {
-		lines = append(lines, a.style.Red("error:")+" "+term.Line(p.String()))
+		lines = append(lines, a.console.style.Red("error:")+" "+term.Line(p.String()))
 	}
 	for _, n := range c.Notes {
-		lines = append(lines, a.style.Yellow("note:")+" "+term.Line(n.String()))
+		lines = append(lines, a.console.style.Yellow("note:")+" "+term.Line(n.String()))
 	}
 	return append(lines, fmt.Sprintf("%s, %s, %s", countOf(c.Agents, "agent"), countOf(len(c.Problems), "problem"), countOf(len(c.Notes), "note")))
 }

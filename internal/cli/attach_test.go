@@ -73,12 +73,12 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 	if err := os.WriteFile(play, []byte(`default: [{text: "a cat"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, s, data := &app{storeIn: state}, &seat{Client: c, ctx: t.Context()}, []byte("\x89PNG\r\n\x1a\n....")
+	s, data := &seat{Client: c, ctx: t.Context()}, []byte("\x89PNG\r\n\x1a\n....")
 	flags := func(run, route string) *runFlags {
 		return &runFlags{request: client.RunRequest{RunID: run, Prompt: "?", Model: route}, attached: []attached{{name: "a.png", mime: model.PNG, data: data}}}
 	}
 	run := client.NewID()
-	if _, err := a.begin(s, flags(run, "builtin/scout")); err == nil || !strings.Contains(err.Error(), "cannot be sent image/png") {
+	if _, err := flags(run, "builtin/scout").begin(s, state); err == nil || !strings.Contains(err.Error(), "cannot be sent image/png") {
 		t.Fatal(err)
 	}
 	sent := client.Attachment{Name: "a.png", Type: model.PNG, Size: int64(len(data)), Parts: []string{mailbox.BlobRef(data)}}
@@ -90,7 +90,7 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 		t.Errorf("it is there after the run was refused: %v", err)
 	}
 	for range 2 {
-		if _, err := a.begin(s, flags(run, "script/"+play)); err != nil {
+		if _, err := flags(run, "script/"+play).begin(s, state); err != nil {
 			t.Fatal(err)
 		}
 	}

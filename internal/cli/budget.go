@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) budgetCommand() *cobra.Command {
+func (a *controlCommands) budgetCommand() *cobra.Command {
 	var l budgetFlags
 	c := &cobra.Command{
 		Use:   "budget RUN [set|freeze]",
@@ -35,7 +35,7 @@ what it found and ends. Both need a run that is not over.`,
 			if err := l.fit(c, args); err != nil {
 				return err
 			}
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				if len(args) == 1 {
 					return a.budget(ctx, s, args[0])
 				}
@@ -118,7 +118,7 @@ type budgetDoc struct {
 	Agents []client.AgentInfo `json:"agents"`
 }
 
-func (a *app) budget(ctx context.Context, s *seat, run string) error {
+func (a *controlCommands) budget(ctx context.Context, s *seat, run string) error {
 	info, err := s.Describe(ctx, run)
 	if err != nil {
 		return err
@@ -127,10 +127,10 @@ func (a *app) budget(ctx context.Context, s *seat, run string) error {
 		return fmt.Errorf("the log of %s is gone, or not yet there", run)
 	}
 	d := info.Description
-	if a.output != "table" {
-		return a.printData(budgetDoc{run, info.State, d.Budget, d.Limits, d.Agents})
+	if a.console.output != "table" {
+		return a.console.printData(budgetDoc{run, info.State, d.Budget, d.Limits, d.Agents})
 	}
-	p := a.page()
+	p := a.console.page()
 	b := d.Budget
 	known := d.Model.Price.Known
 	rows := [][]string{
@@ -140,7 +140,7 @@ func (a *app) budget(ctx context.Context, s *seat, run string) error {
 	}
 	p.table(slices.Concat(left("RUN"), right("TOKENS", "MONEY", "CALLS")), rows)
 	if b.Frozen {
-		p.line(a.style.Yellow("frozen: only closing turns are granted; budget set lifts it"))
+		p.line(a.console.style.Yellow("frozen: only closing turns are granted; budget set lifts it"))
 	}
 	if b.Waiting > 0 {
 		p.line(fmt.Sprintf("%d agents wait for others to settle", b.Waiting))
@@ -156,7 +156,7 @@ func (a *app) budget(ctx context.Context, s *seat, run string) error {
 			term.Tokens(m.Kept.Tokens), money(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
 	}
 	p.table(slices.Concat(left("ID", "AGENT"), right("LIMIT", "USED", "RESERVED", "KEPT", "MONEY", "CALLS")), rows)
-	return a.lines(p.lines)
+	return a.console.lines(p.lines)
 }
 
 func amounts(name string, cells []string) []string { return append([]string{name}, cells...) }
@@ -187,7 +187,7 @@ func money(nano int64, known bool) string {
 }
 
 // changeBudget sends the change and shows the current budget once the change is in effect.
-func (a *app) changeBudget(ctx context.Context, s *seat, r client.BudgetRequest) error {
+func (a *controlCommands) changeBudget(ctx context.Context, s *seat, r client.BudgetRequest) error {
 	if err := s.Budget(ctx, r); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ var plain = []string{
 }
 
 func TestEveryCommandHasExamplesAndJSON(t *testing.T) {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: func(string) string { return "" }}
+	a := newApp(&console{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: func(string) string { return "" }}, 0)
 	root := a.root()
 	all := leaves(root)
 	if len(all) < 30 {
@@ -111,7 +111,8 @@ func pings(t *testing.T, handler http.HandlerFunc, timeout time.Duration) (strin
 		t.Fatal(err)
 	}
 	env := map[string]string{"OPENAI_API_KEY": "sk-a-secret", "OPENAI_BASE_URL": s.URL}
-	a := &app{out: out, err: os.Stderr, output: "table", getenv: func(k string) string { return env[k] }}
+	c := &console{out: out, err: os.Stderr, output: "table", getenv: func(k string) string { return env[k] }}
+	a := &modelCommands{console: c, sessions: &opener{console: c}}
 	err = a.ping(t.Context(), "openai/gpt-6-sol", timeout)
 	text, readErr := os.ReadFile(out.Name())
 	if err := errors.Join(readErr, out.Close()); err != nil {
@@ -210,7 +211,7 @@ func TestTranscriptMarksCompactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }() // only read
-	a := &app{out: out}
+	a := &runsCommands{console: &console{out: out}}
 	text := strings.Join(a.transcriptText(transcript{Agent: "root", Name: "lead", System: "be brief", Messages: []model.Message{
 		{Role: model.User, Text: "compare"}, {Role: model.Assistant, Text: "half a word", Tombstone: true},
 		{Role: model.Assistant, Text: "I look\x1b[2J", Calls: []model.ToolCall{{ID: "1-0", Name: "grep", Args: `{"pattern":"x"}`}}},

@@ -16,7 +16,7 @@ import (
 // shells that completion knows.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-func (a *app) completionCommand() *cobra.Command {
+func (a *completionCommands) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a script that completes commands, flags, run ids and agents in a shell",
@@ -38,10 +38,10 @@ func (a *app) completionCommand() *cobra.Command {
 			if err := script(c.Root(), args[0], &b); err != nil {
 				return fmt.Errorf("completion: %w", err)
 			}
-			if a.output != "table" {
-				return a.printData(map[string]string{"shell": args[0], "script": b.String()})
+			if a.console.output != "table" {
+				return a.console.printData(map[string]string{"shell": args[0], "script": b.String()})
 			}
-			return a.put(b.Bytes())
+			return a.console.put(b.Bytes())
 		},
 	}
 }
@@ -61,11 +61,11 @@ func script(root *cobra.Command, shell string, b *bytes.Buffer) error {
 // completeTimeout bounds how long a shell waits: an empty list does no harm.
 const completeTimeout = 1500 * time.Millisecond
 
-// completions registers with every command what its arguments can be: ids of runs where
+// register adds to every command what its arguments can be: ids of runs where
 // it takes one, agents for --agent, formats for -o.
-func (a *app) completions(c *cobra.Command) {
+func (a *completionCommands) register(c *cobra.Command) {
 	for _, sub := range c.Commands() {
-		a.completions(sub)
+		a.register(sub)
 	}
 	if c.ValidArgs == nil && c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = a.completeArgs(c)
@@ -79,7 +79,7 @@ func (a *app) completions(c *cobra.Command) {
 }
 
 // completeArgs completes the first word of a command by its name in the usage line.
-func (a *app) completeArgs(c *cobra.Command) cobra.CompletionFunc {
+func (a *completionCommands) completeArgs(c *cobra.Command) cobra.CompletionFunc {
 	words := strings.Fields(c.Use)
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(words) < 2 || len(args) > 0 {
@@ -98,7 +98,7 @@ func (a *app) completeArgs(c *cobra.Command) cobra.CompletionFunc {
 }
 
 // completeSecond completes a word behind a run: `budget RUN [set|freeze]`.
-func (a *app) completeSecond(words, args []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *completionCommands) completeSecond(words, args []string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 && len(args)+1 < len(words) && strings.Contains(words[len(args)+1], "|") {
 		var list []cobra.Completion
 		for choice := range strings.SplitSeq(strings.Trim(words[len(args)+1], "[]"), "|") {
@@ -112,7 +112,7 @@ func (a *app) completeSecond(words, args []string) ([]cobra.Completion, cobra.Sh
 }
 
 // completeAgent completes --agent: with a run its agents, else what can be run.
-func (a *app) completeAgent(c *cobra.Command) cobra.CompletionFunc {
+func (a *completionCommands) completeAgent(c *cobra.Command) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if !strings.Contains(c.Use, "RUN") || len(args) == 0 {
 			return a.agentNames(), cobra.ShellCompDirectiveNoFileComp
@@ -130,12 +130,12 @@ func (a *app) completeAgent(c *cobra.Command) cobra.CompletionFunc {
 }
 
 // ask asks a node for a completion. It drops errors, because a shell cannot show them.
-func (a *app) ask(do func(context.Context, *seat) error) {
+func (a *completionCommands) ask(do func(context.Context, *seat) error) {
 	ctx, end := context.WithTimeout(context.Background(), completeTimeout)
 	defer end()
-	a.verbose = false
-	a.conn.Options = a.conn.FromEnv(a.getenv)
-	s, err := a.sit(ctx, toLook)
+	a.console.verbose = false
+	a.sessions.conn.Options = a.sessions.conn.FromEnv(a.console.getenv)
+	s, err := a.sessions.sit(ctx, toLook)
 	if err != nil {
 		return
 	}
@@ -146,7 +146,7 @@ func (a *app) ask(do func(context.Context, *seat) error) {
 // runsCompleted is how many runs a shell offers: the newest.
 const runsCompleted = 50
 
-func (a *app) runIDs() (list []cobra.Completion) {
+func (a *completionCommands) runIDs() (list []cobra.Completion) {
 	a.ask(func(ctx context.Context, s *seat) error {
 		runs, err := s.List(ctx)
 		for i, r := range runs {
@@ -160,7 +160,7 @@ func (a *app) runIDs() (list []cobra.Completion) {
 	return list
 }
 
-func (a *app) agentNames() (list []cobra.Completion) {
+func (a *completionCommands) agentNames() (list []cobra.Completion) {
 	g := agentPlaces{dir: "."}
 	r, err := g.roster()
 	if err != nil {

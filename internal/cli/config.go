@@ -22,8 +22,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-func (a *app) configCommand() *cobra.Command {
-	c := a.group("config", "Show what is set and where, check a file of settings, print its schema",
+func (a *configCommands) configCommand() *cobra.Command {
+	c := commandGroup("config", "Show what is set and where, check a file of settings, print its schema",
 		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default. The directory's file\nmay not say where state is or what models cost, and may only lower the limit in money.",
 		"  troupe config view\n  troupe config validate troupe.yaml")
 	c.AddCommand(a.configView(), a.configValidate(), a.configSchema())
@@ -38,7 +38,7 @@ type setting struct {
 	From   string `json:"from,omitempty"`
 }
 
-func (a *app) configView() *cobra.Command {
+func (a *configCommands) configView() *cobra.Command {
 	var flags runFlags
 	c := &cobra.Command{
 		Use: "view", Args: none,
@@ -53,8 +53,8 @@ default.`,
 			if err != nil {
 				return err
 			}
-			if a.output != "table" {
-				return a.printData(list)
+			if a.console.output != "table" {
+				return a.console.printData(list)
 			}
 			var rows [][]string
 			for _, s := range list {
@@ -64,7 +64,7 @@ default.`,
 				}
 				rows = append(rows, []string{s.Key, term.Line(s.Value), term.Line(from)})
 			}
-			return a.table([]string{"SETTING", "VALUE", "FROM"}, rows)
+			return a.console.table([]string{"SETTING", "VALUE", "FROM"}, rows)
 		},
 	}
 	flags.add(c.Flags())
@@ -72,8 +72,8 @@ default.`,
 }
 
 // settings are all settings as they count for a command.
-func (a *app) settings(c *cobra.Command) ([]setting, error) {
-	found, err := config.Load(a.settingPlaces(c))
+func (a *configCommands) settings(c *cobra.Command) ([]setting, error) {
+	found, err := config.Load(settingPlaces(c, a.console.getenv))
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err, hint: "troupe config schema shows what can be set"}
 	}
@@ -96,10 +96,10 @@ func (a *app) settings(c *cobra.Command) ([]setting, error) {
 }
 
 // byDefault returns what a setting means where no file, flag or variable sets it.
-func (a *app) byDefault(ctx context.Context, key string) string {
+func (a *configCommands) byDefault(ctx context.Context, key string) string {
 	switch key {
 	case "model":
-		choice, err := a.choose(ctx, "")
+		choice, err := chooseModel(ctx, a.sessions, "")
 		if err != nil {
 			return err.Error()
 		}
@@ -146,7 +146,7 @@ type configDoc struct {
 	Notes    []remark `json:"notes"`
 }
 
-func (a *app) configValidate() *cobra.Command {
+func (a *configCommands) configValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a file of settings and show all that is wrong, with lines",
@@ -174,7 +174,7 @@ directory and the user's. The exit code is 2 if something is wrong.`,
 	}
 }
 
-func (a *app) validateConfig(files []string) error {
+func (a *configCommands) validateConfig(files []string) error {
 	c := configDoc{Files: files, Problems: []remark{}, Notes: []remark{}}
 	if files == nil {
 		c.Files = []string{}
@@ -185,10 +185,10 @@ func (a *app) validateConfig(files []string) error {
 	}
 	c.Valid = len(c.Problems) == 0
 	var err error
-	if a.output != "table" {
-		err = a.printData(c)
+	if a.console.output != "table" {
+		err = a.console.printData(c)
 	} else {
-		err = a.lines(a.configText(c))
+		err = a.console.lines(a.configText(c))
 	}
 	if err != nil || c.Valid {
 		return err
@@ -238,13 +238,13 @@ func placed(text string) remark {
 	return remark{m[1], line, m[3]}
 }
 
-func (a *app) configText(c configDoc) []string {
+func (a *configCommands) configText(c configDoc) []string {
 	var lines []string
 	for _, p := range c.Problems {
-		lines = append(lines, a.style.Red("error:")+" "+term.Line(p.String()))
+		lines = append(lines, a.console.style.Red("error:")+" "+term.Line(p.String()))
 	}
 	for _, n := range c.Notes {
-		lines = append(lines, a.style.Yellow("note:")+" "+term.Line(n.String()))
+		lines = append(lines, a.console.style.Yellow("note:")+" "+term.Line(n.String()))
 	}
 	if len(c.Files) == 0 {
 		return append(lines, "there is no "+config.FileName+" here, and none of the user: the defaults hold")
@@ -252,7 +252,7 @@ func (a *app) configText(c configDoc) []string {
 	return append(lines, term.Line(strings.Join(c.Files, ", "))+": "+countOf(len(c.Problems), "problem"))
 }
 
-func (a *app) configSchema() *cobra.Command {
+func (a *configCommands) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Args: none,
 		Short:       "Print the JSON Schema of troupe.yaml, for editors",
@@ -263,10 +263,10 @@ func (a *app) configSchema() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.output == "table" {
-				return a.put(raw)
+			if a.console.output == "table" {
+				return a.console.put(raw)
 			}
-			return a.printJSON(raw)
+			return a.console.printJSON(raw)
 		},
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) cancelCommand() *cobra.Command {
+func (a *controlCommands) cancelCommand() *cobra.Command {
 	var r client.CancelRequest
 	var wait time.Duration
 	c := &cobra.Command{
@@ -35,9 +35,9 @@ unreachable: nothing begins there once the lease of the node has ended.`,
 			// If no node is running, the command starts one: only an active run can end.
 			c := canceling{CancelRequest: r, wait: wait}
 			do := func(ctx context.Context, s *seat) error { return a.cancel(ctx, s, &c) }
-			err := a.visit(toRun, do)
+			err := a.sessions.visit(toRun, do)
 			if c.sent && client.Lost(err) { // the run ended, and the process of its node with it
-				err = a.visit(toRun, do)
+				err = a.sessions.visit(toRun, do)
 			}
 			return err
 		},
@@ -75,7 +75,7 @@ type canceling struct {
 	live  []string // agents before it
 }
 
-func (a *app) cancel(ctx context.Context, s *seat, r *canceling) error {
+func (a *controlCommands) cancel(ctx context.Context, s *seat, r *canceling) error {
 	if s.host != nil && r.wait <= 0 { // no other process ends the run
 		r.wait = cancelTimeout
 	}
@@ -227,21 +227,21 @@ func stopped(before []string, r *event.Result) []string {
 	return ids
 }
 
-func (a *app) sayCanceled(c canceled) error {
+func (a *controlCommands) sayCanceled(c canceled) error {
 	if c.Stopped == nil {
 		c.Stopped = []string{}
 	}
 	if c.Orphans == nil {
 		c.Orphans = []string{}
 	}
-	if a.output != "table" {
-		return a.printData(c)
+	if a.console.output != "table" {
+		return a.console.printData(c)
 	}
 	if c.Account != nil {
-		return a.print(term.Line(c.Account.Text))
+		return a.console.print(term.Line(c.Account.Text))
 	}
 	if c.Already {
-		return a.print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
+		return a.console.print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
 	}
 	text := fmt.Sprintf("%d of %d stopped, %d orphans", len(c.Stopped), len(c.Stopped)+len(c.Orphans), len(c.Orphans))
 	if account := c.Result; c.Agent == "" && account != nil && account.Cancel != nil {
@@ -254,10 +254,10 @@ func (a *app) sayCanceled(c canceled) error {
 			}
 		}
 	}
-	return a.print(text)
+	return a.console.print(text)
 }
 
-func (a *app) steerCommand() *cobra.Command {
+func (a *controlCommands) steerCommand() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "steer RUN TEXT", Args: exactly("RUN", "TEXT"),
@@ -265,7 +265,7 @@ func (a *app) steerCommand() *cobra.Command {
 		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				if err := s.Steer(ctx, client.SteerRequest{RunID: args[0], Agent: who, Text: args[1]}); err != nil {
 					return err
 				}
@@ -277,7 +277,7 @@ func (a *app) steerCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) answerCommand() *cobra.Command {
+func (a *controlCommands) answerCommand() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "answer RUN QUERY approve|deny|skip|TEXT", Args: exactly("RUN", "QUERY", "ANSWER"),
@@ -285,7 +285,7 @@ func (a *app) answerCommand() *cobra.Command {
 		Example:     "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				if err := s.Answer(ctx, answerRequest(args[0], who, args[1], args[2])); err != nil {
 					return err
 				}
@@ -298,36 +298,36 @@ func (a *app) answerCommand() *cobra.Command {
 }
 
 // recorded reports that a command is in the log, and whether a node acts on it.
-func (a *app) recorded(_ context.Context, s *seat, run string) error {
-	if s.host != nil && !a.quiet {
-		a.say("recorded; no node is running: troupe run --resume " + run + " continues the run")
+func (a *controlCommands) recorded(_ context.Context, s *seat, run string) error {
+	if s.host != nil && !a.console.quiet {
+		a.console.say("recorded; no node is running: troupe run --resume " + run + " continues the run")
 	}
-	if a.output == "table" {
+	if a.console.output == "table" {
 		return nil
 	}
-	return a.printData(map[string]any{"run_id": run, "recorded": true, "running": s.host == nil})
+	return a.console.printData(map[string]any{"run_id": run, "recorded": true, "running": s.host == nil})
 }
 
-func (a *app) questionsCommand() *cobra.Command {
+func (a *controlCommands) questionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "questions", Args: none,
 		Short:       "List what agents wait for a person to answer",
 		Example:     "  troupe questions\n  troupe questions -o json",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(*cobra.Command, []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				list, err := s.Questions(ctx)
 				if err != nil {
 					return err
 				}
-				if a.output != "table" {
-					return a.printData(list)
+				if a.console.output != "table" {
+					return a.console.printData(list)
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
 					rows[i] = []string{term.Line(q.RunID), term.Line(q.Agent), term.Line(q.Query), term.Line(q.Reason), term.Line(q.Question)}
 				}
-				return a.table([]string{"RUN", "AGENT", "QUERY", "WHY", "QUESTION"}, rows)
+				return a.console.table([]string{"RUN", "AGENT", "QUERY", "WHY", "QUESTION"}, rows)
 			})
 		},
 	}

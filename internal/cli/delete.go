@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) deleteCommand() *cobra.Command {
+func (a *runsCommands) deleteCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "delete RUN", Aliases: []string{"rm"}, Args: exactly("RUN"),
@@ -27,22 +26,22 @@ elsewhere --yes is needed.`,
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			run := strings.ToLower(args[0])
-			if err := a.confirm(yes, "delete the run "+run); err != nil {
+			if err := a.console.confirm(yes, "delete the run "+run, notUndone, "nothing was deleted"); err != nil {
 				return err
 			}
 			// Without a node one is needed: a run that is over may have logs to close.
-			return a.visit(toRun, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toRun, func(ctx context.Context, s *seat) error {
 				d, err := s.Delete(ctx, run)
 				if err != nil {
 					return err
 				}
-				if a.output != "table" {
-					return a.printData(d)
+				if a.console.output != "table" {
+					return a.console.printData(d)
 				}
 				if d.Already {
-					return a.print("run " + term.Line(run) + " was deleted before")
+					return a.console.print("run " + term.Line(run) + " was deleted before")
 				}
-				return a.print(fmt.Sprintf("run %s is deleted, %d agents", term.Line(run), d.Agents))
+				return a.console.print(fmt.Sprintf("run %s is deleted, %d agents", term.Line(run), d.Agents))
 			})
 		},
 	}
@@ -50,7 +49,7 @@ elsewhere --yes is needed.`,
 	return c
 }
 
-func (a *app) pruneCommand() *cobra.Command {
+func (a *runsCommands) pruneCommand() *cobra.Command {
 	var yes, dry bool
 	var older string
 	c := &cobra.Command{
@@ -66,11 +65,11 @@ at work stay, and so do those that wait for a person.`,
 				return err
 			}
 			if !dry {
-				if err := a.confirm(yes, "delete the runs that ended more than "+older+" ago"); err != nil {
+				if err := a.console.confirm(yes, "delete the runs that ended more than "+older+" ago", notUndone, "nothing was deleted"); err != nil {
 					return err
 				}
 			}
-			return a.visit(toRun, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toRun, func(ctx context.Context, s *seat) error {
 				p, err := s.Prune(ctx, client.PruneRequest{OlderThanMS: age.Milliseconds(), DryRun: dry})
 				if err != nil {
 					return err
@@ -85,9 +84,9 @@ at work stay, and so do those that wait for a person.`,
 	return c
 }
 
-func (a *app) sayPruned(p client.Pruned, dry bool) error {
-	if a.output != "table" {
-		return a.printData(p)
+func (a *runsCommands) sayPruned(p client.Pruned, dry bool) error {
+	if a.console.output != "table" {
+		return a.console.printData(p)
 	}
 	what := "deleted"
 	if dry {
@@ -100,7 +99,7 @@ func (a *app) sayPruned(p client.Pruned, dry bool) error {
 	for _, k := range p.Kept {
 		lines = append(lines, term.Line(k.RunID)+"  kept: "+term.Line(k.Why))
 	}
-	return a.print(strings.Join(append(lines, fmt.Sprintf("%d runs %s", len(p.Runs), what)), "\n"))
+	return a.console.print(strings.Join(append(lines, fmt.Sprintf("%d runs %s", len(p.Runs), what)), "\n"))
 }
 
 // ago reads how long ago something must be: a duration, or days or weeks.
@@ -122,18 +121,5 @@ func ago(text string) (time.Duration, error) {
 
 const daysMax = 10_000
 
-// confirm asks a person before something that cannot be undone.
-func (a *app) confirm(yes bool, what string) error {
-	if yes {
-		return nil
-	}
-	if !term.IsTTY(a.in) {
-		return usage("--yes says that it is meant", "to %s it must be confirmed", what)
-	}
-	_, _ = fmt.Fprint(a.err, a.errors.Yellow("? ")+what+": it cannot be undone. y/N: ") // an answer on the same line
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil && word == "" || word != "y" && word != "yes" {
-		return usage("nothing was deleted", "not confirmed")
-	}
-	return nil
-}
+// notUndone ends the question before a deletion.
+const notUndone = ": it cannot be undone."

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-func (a *app) describeCommand() *cobra.Command {
+func (a *runsCommands) describeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "describe RUN", Args: exactly("RUN"),
 		Short: "Show what a run was told to be, how it stands and how it came to it",
@@ -21,7 +21,7 @@ report of its agents, open questions and warnings.`,
 		Example:     "  troupe describe 01k9z3\n  troupe describe 01k9z3 -o json | jq '.description.model'\n  troupe describe 01k9z3 -o json | jq '.result | {model_ms, tool_ms}'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.describe(ctx, s, args[0]) })
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.describe(ctx, s, args[0]) })
 		},
 	}
 }
@@ -42,7 +42,7 @@ const warningsMax = 100
 var alarms = []string{event.KindWarningRaised, event.KindErrorRaised, event.KindLimitSoft, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLoopDetected,
 	event.KindStopVetoed, event.KindGuardrailTriggered, event.KindGuardrailEscalated, event.KindRecoveryFired, event.KindCheckpointResumeUnsafe, event.KindAgentResumed, event.KindModelFallback, event.KindToolDenied}
 
-func (a *app) describe(ctx context.Context, s *seat, run string) error {
+func (a *runsCommands) describe(ctx context.Context, s *seat, run string) error {
 	info, err := s.Describe(ctx, run)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (a *app) describe(ctx context.Context, s *seat, run string) error {
 	if err != nil {
 		return err
 	}
-	if a.output != "table" {
-		return a.printData(d)
+	if a.console.output != "table" {
+		return a.console.printData(d)
 	}
-	return a.lines(a.describeText(d))
+	return a.console.lines(a.describeText(d))
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // describeText draws a described run for people.
-func (a *app) describeText(d described) []string {
-	p := a.page()
+func (a *runsCommands) describeText(d described) []string {
+	p := a.console.page()
 	if d.Description == nil {
 		p.pairs([2]string{"run", d.RunID}, [2]string{"state", state(d)}, [2]string{"title", d.Title}, [2]string{"model", d.Model},
 			[2]string{"log", "gone, or not yet there"})

@@ -31,7 +31,7 @@ type checkup struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *doctorCommands) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: none,
 		Short: "Check what troupe needs here, and say what is proven and what is not",
@@ -52,11 +52,11 @@ The exit code is 1 if a check failed. Keys are never shown, and no model is aske
 // doctorTimeout bounds the questions to nodes and servers.
 const doctorTimeout = 10 * time.Second
 
-func (a *app) doctor(ctx context.Context) error {
+func (a *doctorCommands) doctor(ctx context.Context) error {
 	ctx, end := context.WithTimeout(ctx, doctorTimeout)
 	defer end()
 	list := []checkup{a.checkBuild(), a.checkSettings()}
-	if !a.conn.Given() {
+	if !a.sessions.conn.Given() {
 		list = append(list, a.checkState()...)
 	}
 	list = append(list, a.checkNATS(ctx)...)
@@ -69,10 +69,10 @@ func (a *app) doctor(ctx context.Context) error {
 		}
 	}
 	var err error
-	if a.output != "table" {
-		err = a.printData(list)
+	if a.console.output != "table" {
+		err = a.console.printData(list)
 	} else {
-		err = a.lines(a.checksText(list, failures))
+		err = a.console.lines(a.checksText(list, failures))
 	}
 	if err != nil || failures == 0 {
 		return err
@@ -81,8 +81,8 @@ func (a *app) doctor(ctx context.Context) error {
 }
 
 // checksText draws the checks: a mark, the name, the finding, the remedy below.
-func (a *app) checksText(list []checkup, failures int) []string {
-	width, _ := term.Size(a.out)
+func (a *doctorCommands) checksText(list []checkup, failures int) []string {
+	width, _ := term.Size(a.console.out)
 	names := 0
 	for _, c := range list {
 		names = max(names, term.Width(c.Check))
@@ -90,25 +90,25 @@ func (a *app) checksText(list []checkup, failures int) []string {
 	var lines []string
 	open := 0
 	for _, c := range list {
-		mark, style := a.style.Green("✓"), func(s string) string { return s }
+		mark, style := a.console.style.Green("✓"), func(s string) string { return s }
 		switch c.Status {
 		case unproven:
 			open++
-			mark = a.style.Yellow("?")
+			mark = a.console.style.Yellow("?")
 		case broken:
-			mark, style = a.style.Red("✗"), a.style.Red
+			mark, style = a.console.style.Red("✗"), a.console.style.Red
 		}
 		room := width - names - 4
 		for i, l := range term.Wrap(term.Line(c.Detail), room) {
 			if i == 0 {
-				lines = append(lines, mark+" "+a.style.Bold(term.Pad(c.Check, names))+"  "+style(l))
+				lines = append(lines, mark+" "+a.console.style.Bold(term.Pad(c.Check, names))+"  "+style(l))
 			} else {
 				lines = append(lines, term.Pad("", names+4)+style(l))
 			}
 		}
 		if c.Remedy != "" && c.Status != proven {
 			for _, l := range term.Wrap("→ "+term.Line(c.Remedy), room) {
-				lines = append(lines, term.Pad("", names+4)+a.style.Dim(l))
+				lines = append(lines, term.Pad("", names+4)+a.console.style.Dim(l))
 			}
 		}
 	}
@@ -116,8 +116,8 @@ func (a *app) checksText(list []checkup, failures int) []string {
 }
 
 // checkState checks the state directory, its owner and what the owner wrote.
-func (a *app) checkState() []checkup {
-	dir := statedir.StateDir(a.storeIn)
+func (a *doctorCommands) checkState() []checkup {
+	dir := statedir.StateDir(a.sessions.storeIn)
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -169,11 +169,11 @@ func checkWritable(dir string) checkup {
 }
 
 // checkDisk looks at the room that is left.
-func (a *app) checkDisk() []checkup {
-	if a.conn.Given() {
+func (a *doctorCommands) checkDisk() []checkup {
+	if a.sessions.conn.Given() {
 		return nil
 	}
-	dir := statedir.StateDir(a.storeIn)
+	dir := statedir.StateDir(a.sessions.storeIn)
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			break

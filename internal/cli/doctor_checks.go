@@ -23,7 +23,7 @@ import (
 func parent(dir string) string { return filepath.Dir(dir) }
 
 // checkBuild reports the version of this program.
-func (a *app) checkBuild() checkup {
+func (a *doctorCommands) checkBuild() checkup {
 	v := version()
 	c := checkup{"build", proven, fmt.Sprintf("troupe %s, %s, %s/%s", v["version"], v["go"], runtime.GOOS, runtime.GOARCH), ""}
 	if v["commit"] == "" {
@@ -34,8 +34,8 @@ func (a *app) checkBuild() checkup {
 	return c
 }
 
-func (a *app) checkSettings() checkup {
-	found, err := config.Load(config.Places{Dir: ".", Getenv: a.getenv})
+func (a *doctorCommands) checkSettings() checkup {
+	found, err := config.Load(config.Places{Dir: ".", Getenv: a.console.getenv})
 	if err != nil {
 		return checkup{"configuration", broken, err.Error(), "troupe config schema shows what can be set"}
 	}
@@ -43,15 +43,15 @@ func (a *app) checkSettings() checkup {
 }
 
 // checkNATS connects, or starts a server as a run would, and asks the node.
-func (a *app) checkNATS(ctx context.Context) []checkup {
+func (a *doctorCommands) checkNATS(ctx context.Context) []checkup {
 	in, clean, err := a.doctorDir()
 	if err != nil {
 		return []checkup{{"nats", broken, err.Error(), "make the state directory readable"}}
 	}
 	defer clean()
-	b := *a
-	b.storeIn = in
-	s, err := b.sit(ctx, toLook)
+	sessions := *a.sessions
+	sessions.storeIn = in
+	s, err := sessions.sit(ctx, toLook)
 	if err != nil {
 		f := explain(err)
 		return []checkup{{"nats", broken, plainError(f.err), f.hint}}
@@ -77,9 +77,9 @@ func (a *app) checkNATS(ctx context.Context) []checkup {
 
 // doctorDir is the state directory, or one for this check alone: looking must
 // not make it.
-func (a *app) doctorDir() (dir string, clean func(), err error) {
-	if _, err := os.Stat(statedir.StateDir(a.storeIn)); a.conn.Given() || !errors.Is(err, os.ErrNotExist) {
-		return a.storeIn, func() {}, nil
+func (a *doctorCommands) doctorDir() (dir string, clean func(), err error) {
+	if _, err := os.Stat(statedir.StateDir(a.sessions.storeIn)); a.sessions.conn.Given() || !errors.Is(err, os.ErrNotExist) {
+		return a.sessions.storeIn, func() {}, nil
 	}
 	dir, err = os.MkdirTemp("", "troupe-doctor-")
 	return dir, func() { _ = os.RemoveAll(dir) }, err // it is in the directory that the system cleans up
@@ -190,10 +190,10 @@ var keyNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_
 	"OLLAMA_HOST"}
 
 // checkKeys reports which keys are set, never their values.
-func (a *app) checkKeys() checkup {
+func (a *doctorCommands) checkKeys() checkup {
 	var set []string
 	for _, name := range keyNames {
-		if strings.TrimSpace(a.getenv(name)) != "" {
+		if strings.TrimSpace(a.console.getenv(name)) != "" {
 			set = append(set, name)
 		}
 	}
@@ -203,8 +203,8 @@ func (a *app) checkKeys() checkup {
 	return checkup{"keys", unproven, "set: " + strings.Join(set, ", "), "troupe models ping asks whether they work"}
 }
 
-func (a *app) checkModel(ctx context.Context) checkup {
-	choice, err := a.choose(ctx, "")
+func (a *doctorCommands) checkModel(ctx context.Context) checkup {
+	choice, err := chooseModel(ctx, a.sessions, "")
 	if err != nil {
 		return checkup{"model", broken, err.Error(), "troupe models list shows what can be named"}
 	}
@@ -247,7 +247,7 @@ func checkSandbox(ctx context.Context) checkup {
 }
 
 // checkAgents looks at the agent files that a run here would find.
-func (a *app) checkAgents() checkup {
+func (a *doctorCommands) checkAgents() checkup {
 	g := agentPlaces{dir: "."}
 	r, err := g.roster()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) evalCommand() *cobra.Command {
+func (a *evalCommands) evalCommand() *cobra.Command {
 	parallel := 0
 	c := &cobra.Command{
 		Use: "eval FILE...", Annotations: map[string]string{formats: dataFormats},
@@ -54,9 +54,9 @@ of cases. docs/evals.md shows the form of a case.`,
 }
 
 // printEvals writes a line for each case, the differences below it, and the measures.
-func (a *app) printEvals(r eval.Report) error {
-	if a.output != "table" {
-		return a.printData(r)
+func (a *evalCommands) printEvals(r eval.Report) error {
+	if a.console.output != "table" {
+		return a.console.printData(r)
 	}
 	rows := make([][]string, len(r.Verdicts))
 	for i, v := range r.Verdicts {
@@ -67,20 +67,20 @@ func (a *app) printEvals(r eval.Report) error {
 		rows[i] = []string{word, v.Case, string(v.StopReason), strconv.Itoa(v.Turns), strconv.Itoa(v.ToolRuns),
 			strconv.FormatInt(v.Tokens, 10), strconv.FormatInt(v.LatencyMS, 10) + " ms", v.File}
 	}
-	if err := a.table([]string{"", "CASE", "STOP", "TURNS", "TOOLS", "TOKENS", "TOOK", "FILE"}, rows); err != nil {
+	if err := a.console.table([]string{"", "CASE", "STOP", "TURNS", "TOOLS", "TOKENS", "TOOK", "FILE"}, rows); err != nil {
 		return err
 	}
 	for _, v := range r.Verdicts {
 		for _, d := range v.Differences {
-			if err := a.print(a.style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.Line(d)))); err != nil {
+			if err := a.console.print(a.console.style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.Line(d)))); err != nil {
 				return err
 			}
 		}
 	}
-	if err := a.print(""); err != nil {
+	if err := a.console.print(""); err != nil {
 		return err
 	}
-	return a.table([]string{"MEASURE", "VALUE", ""}, measures(r))
+	return a.console.table([]string{"MEASURE", "VALUE", ""}, measures(r))
 }
 
 // measures are the figures of all cases, as rows.

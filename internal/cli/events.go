@@ -20,7 +20,7 @@ type eventFlags struct {
 	kinds  []string
 }
 
-func (a *app) eventsCommand() *cobra.Command {
+func (a *runsCommands) eventsCommand() *cobra.Command {
 	var flags eventFlags
 	c := &cobra.Command{
 		Use: "events RUN", Args: exactly("RUN"),
@@ -32,7 +32,7 @@ holds the events and a cursor: --from CURSOR shows what came after it.`,
 		Example:     "  troupe events 01k9z3 -f\n  troupe events 01k9z3 --kind tool.started,tool.finished -o jsonl\n  troupe events 01k9z3 -o json | jq -r .cursor",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.events(ctx, s, args[0], flags) })
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.events(ctx, s, args[0], flags) })
 		},
 	}
 	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "go on until the run has ended; Ctrl-C only detaches")
@@ -47,7 +47,7 @@ func (f eventFlags) wants(kind string) bool {
 	return len(f.kinds) == 0 || slices.Contains(f.kinds, kind) || slices.Contains(f.kinds, first)
 }
 
-func (a *app) events(ctx context.Context, s *seat, run string, flags eventFlags) error {
+func (a *runsCommands) events(ctx context.Context, s *seat, run string, flags eventFlags) error {
 	from, err := decodeCursor(flags.from)
 	if err != nil {
 		return err
@@ -65,20 +65,20 @@ func (a *app) events(ctx context.Context, s *seat, run string, flags eventFlags)
 		if !seen.fresh(e) || !flags.wants(e.Kind) {
 			return nil
 		}
-		switch a.output {
+		switch a.console.output {
 		case "json", "yaml":
 			list = append(list, raw)
 		case "jsonl":
-			a.line(raw)
+			a.console.line(raw)
 		default:
-			return a.put([]byte(term.EventLine(a.style, e) + "\n"))
+			return a.console.put([]byte(term.EventLine(a.console.style, e) + "\n"))
 		}
 		return nil
 	})
 	if flags.follow {
-		err = a.detachable(err)
+		err = detachable(err)
 	}
-	if err != nil || a.output != "json" && a.output != "yaml" {
+	if err != nil || a.console.output != "json" && a.console.output != "yaml" {
 		return err
 	}
 	after := from
@@ -89,26 +89,26 @@ func (a *app) events(ctx context.Context, s *seat, run string, flags eventFlags)
 	if err != nil {
 		return fmt.Errorf("cursor: %w", err)
 	}
-	return a.printData(struct {
+	return a.console.printData(struct {
 		Events []json.RawMessage `json:"events"`
 		Cursor string            `json:"cursor"`
 	}{list, cursor})
 }
 
-func (a *app) attachCommand() *cobra.Command {
+func (a *runCommands) attachCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "attach RUN", Args: exactly("RUN"),
 		Short:       "Follow a run that a node runs, and print its result; Ctrl-C only detaches",
 		Example:     "  troupe attach 01k9z3",
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.attach(ctx, s, args[0]) })
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.attach(ctx, s, args[0]) })
 		},
 	}
 }
 
 // attach shows a run without having anything to say about it.
-func (a *app) attach(ctx context.Context, s *seat, run string) error {
+func (a *runCommands) attach(ctx context.Context, s *seat, run string) error {
 	info, err := s.Get(ctx, run)
 	if err != nil {
 		return err
@@ -117,20 +117,20 @@ func (a *app) attach(ctx context.Context, s *seat, run string) error {
 		return notRunning(run)
 	}
 	quiet := &signals{} // nothing stops the run from here
-	f := newFollower(a, run, quiet)
+	f := newFollower(a.console, run, quiet)
 	f.person = nil
 	end, err := f.watch(s)
 	if errors.Is(err, context.Canceled) && !s.gone(err) {
 		f.rest()
-		a.say("detached; the run goes on: troupe attach " + run)
+		a.console.say("detached; the run goes on: troupe attach " + run)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	f.rest()
-	a.hintParked(run, end)
-	if err := a.printResult(end.result); err != nil {
+	hintParked(a.console, run, end)
+	if err := a.console.printResult(end.result); err != nil {
 		return err
 	}
 	return ended(exitCode(end.result.Reason, false))

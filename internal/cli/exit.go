@@ -144,7 +144,7 @@ func refusalCode(code string) int {
 
 // report writes a failure to stderr: two lines, or one JSON document if JSON
 // was asked for.
-func (a *app) report(f *failure) {
+func (a *console) report(f *failure) {
 	if f.err == nil {
 		return
 	}
@@ -177,11 +177,11 @@ func plainError(err error) string {
 }
 
 // say writes a line to stderr. It ignores a failure, because there is nowhere left to report it.
-func (a *app) say(line string) { _, _ = io.WriteString(a.err, a.hide(line)+"\n") }
+func (a *console) say(line string) { _, _ = io.WriteString(a.err, a.hide(line)+"\n") }
 
 // hide redacts the secrets of this process in a line: an error may quote
 // an address, or text that was typed in the wrong place.
-func (a *app) hide(line string) string {
+func (a *console) hide(line string) string {
 	if a.hidden == nil {
 		return line
 	}
@@ -189,6 +189,6 @@ func (a *app) hide(line string) string {
 }
 
 // secrets are those that the environment and the flags hold.
-func (a *app) secrets() *redact.Masker {
-	return node.Secrets(node.Config{Env: a.getenv, Environ: os.Environ(), Bus: a.conn.Options})
+func (a *opener) secrets() *redact.Masker {
+	return node.Secrets(node.Config{Env: a.console.getenv, Environ: os.Environ(), Bus: a.conn.Options})
 }

@@ -19,7 +19,7 @@ import (
 // fmtLineMax is the longest line that is parsed as one event; a longer line is copied.
 const fmtLineMax = 1 << 20
 
-func (a *app) fmtCommand() *cobra.Command {
+func (a *runsCommands) fmtCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "fmt", Args: none,
 		Short: "Read events as JSON on stdin, write each as one line",
@@ -31,11 +31,11 @@ It is coloured unless NO_COLOR or --color never says otherwise: nats sub
 		Example: `  nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'
   troupe events 01k9z3 -o jsonl | troupe fmt`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			style := a.style
-			if a.color == "auto" {
-				style.On = a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && !regular(a.out)
+			style := a.console.style
+			if a.console.color == "auto" {
+				style.On = a.console.getenv("NO_COLOR") == "" && a.console.getenv("TERM") != "dumb" && !regular(a.console.out)
 			}
-			return format(a.in, a.out, style)
+			return format(a.console.in, a.console.out, style)
 		},
 	}
 }
@@ -80,7 +80,7 @@ func formatLine(style term.Style, line []byte) []byte {
 	return []byte(text)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *doctorCommands) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: none,
 		Short:       "Print the version",
@@ -88,14 +88,14 @@ func (a *app) versionCommand() *cobra.Command {
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
-			if a.output != "table" {
-				return a.printData(v)
+			if a.console.output != "table" {
+				return a.console.printData(v)
 			}
 			text := "troupe " + v["version"]
 			if v["commit"] != "" {
 				text += " (" + v["commit"] + ", " + v["date"] + ")"
 			}
-			return a.print(text + " " + v["go"])
+			return a.console.print(text + " " + v["go"])
 		},
 	}
 }

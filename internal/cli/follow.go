@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -29,7 +30,7 @@ type ending struct {
 
 // follower shows one run, across all nodes that run it in turn.
 type follower struct {
-	app      *app
+	console  *console
 	run      string
 	sig      *signals
 	accepted bool
@@ -52,14 +53,14 @@ type item struct {
 	raw   []byte
 }
 
-func newFollower(a *app, run string, sig *signals) *follower {
-	f := &follower{app: a, run: run, sig: sig, seen: places{}, journal: newJournalWatch(&runFlags{patience: journalPatience})}
+func newFollower(a *console, run string, sig *signals) *follower {
+	f := &follower{console: a, run: run, sig: sig, seen: places{}, journal: newJournalWatch(journalPatience, 0)}
 	tty := term.Is(a.err, a.getenv) && a.getenv("NO_COLOR") == "" && a.color != "never"
 	if tty && !a.quiet && !a.verbose && a.output != "stream-json" {
 		f.live = &term.Live{Out: a.err, Size: func() (int, int) { return term.Size(a.err) }}
 	}
 	if tty && term.IsTTY(a.in) && !a.quiet {
-		f.person = &person{app: a, answers: make(chan decision, 1)}
+		f.person = &person{console: a, answers: make(chan decision, 1)}
 	}
 	return f
 }
@@ -181,10 +182,10 @@ func (f *follower) take(it item) {
 	}
 	f.dirty = true
 	switch {
-	case f.app.output == "stream-json":
-		f.app.line(it.raw)
-	case f.live == nil && !f.app.quiet && term.Important(it.event):
-		f.app.say(term.PlainLine(f.app.errors, it.event, f.tree.Name(it.event.Agent)))
+	case f.console.output == "stream-json":
+		f.console.line(it.raw)
+	case f.live == nil && !f.console.quiet && term.Important(it.event):
+		f.console.say(term.PlainLine(f.console.errors, it.event, f.tree.Name(it.event.Agent)))
 	}
 }
 
@@ -215,26 +216,26 @@ func (f *follower) draw() {
 	}
 	f.dirty, f.drawn = false, time.Now()
 	width, height := f.live.Size()
-	if err := f.live.Draw(f.tree.Lines(f.app.errors, time.Now(), width-1, height-1)); err != nil {
+	if err := f.live.Draw(f.tree.Lines(f.console.errors, time.Now(), width-1, height-1)); err != nil {
 		f.live = nil // the terminal is gone; the run is not
 	}
 }
 
 // head prints the first lines.
 func (f *follower) head(lines []string) {
-	if f.app.quiet {
+	if f.console.quiet {
 		return
 	}
 	for _, l := range lines {
-		f.app.say(l)
+		f.console.say(l)
 	}
 }
 
 // note prints a note between events.
 func (f *follower) note(text string) {
-	text = f.app.errors.Yellow(text)
+	text = f.console.errors.Yellow(text)
 	if f.live == nil {
-		f.app.say(text)
+		f.console.say(text)
 	} else if err := f.live.Above(text); err != nil {
 		f.live = nil
 	}
@@ -259,11 +260,11 @@ func (f *follower) parkedResult(s *seat) event.Result {
 }
 
 // finish prints the only result, and leaves the node to the runs of others.
-func (f *follower) finish(s *seat, end ending) error {
+func (f *follower) finish(s *seat, end ending, recordings *tapeFlags) error {
 	f.rest()
-	f.app.hintParked(f.run, end)
-	err := f.app.printResult(end.result)
-	f.app.tapes.left(f.app, s)
+	hintParked(f.console, f.run, end)
+	err := f.console.printResult(end.result)
+	recordings.left(f.console, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	interrupted := f.sig.first
@@ -275,10 +276,24 @@ func (f *follower) finish(s *seat, end ending) error {
 		}
 	}()
 	if closing := s.leave(ctx, f.run); closing != nil {
-		f.app.say(term.Line("closing the node: " + closing.Error()))
+		f.console.say(term.Line("closing the node: " + closing.Error()))
 	}
 	if err != nil {
 		return err
 	}
 	return ended(exitCode(end.result.Reason, f.sig.terminated.Load()))
+}
+
+// hintParked says how to continue a run that waits for a person.
+func hintParked(a *console, run string, end ending) {
+	if !end.parked || a.quiet {
+		return
+	}
+	for _, m := range end.result.Agents {
+		if m.Query != nil {
+			a.say(a.errors.Yellow(fmt.Sprintf("%s asks: %s", term.Line(m.Name), term.Line(m.Query.Question))))
+			a.say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.Line(m.Query.Query)))
+		}
+	}
+	a.say("then continue: troupe run --resume " + run)
 }

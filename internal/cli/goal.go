@@ -30,7 +30,7 @@ func (r *runFlags) addGoal(f *pflag.FlagSet) {
 }
 
 // completeGoal reads the files behind the flags and the settings.
-func (r *runFlags) completeGoal(a *app) error {
+func (r *runFlags) completeGoal(origins *settingOrigins) error {
 	q := &r.request
 	for i, name := range q.Fallback {
 		route, err := absolute(name)
@@ -41,7 +41,7 @@ func (r *runFlags) completeGoal(a *app) error {
 		q.Fallback[i] = route
 	}
 	if r.goal.schema != "" {
-		text, err := readSchema(a.schemaBelow, r.goal.schema)
+		text, err := readSchema(origins.schemaBelow, r.goal.schema)
 		if err != nil {
 			return usage("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, err)
 		}

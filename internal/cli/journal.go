@@ -51,12 +51,13 @@ type journalNews struct {
 	place int
 }
 
-func newJournalWatch(flags *runFlags) *journalWatch {
+// newJournalWatch watches for a run with a soft time limit; 0 is the default.
+func newJournalWatch(patience time.Duration, softMS int64) *journalWatch {
 	hard := int64(spec.HardDefaultMS)
-	if soft := flags.request.TimeoutMS; soft > 0 {
-		hard = spec.HardLimitMS(soft)
+	if softMS > 0 {
+		hard = spec.HardLimitMS(softMS)
 	}
-	return &journalWatch{patience: flags.patience, hard: time.Duration(hard) * time.Millisecond}
+	return &journalWatch{patience: patience, hard: time.Duration(hard) * time.Millisecond}
 }
 
 // listen returns the reports of the nodes until ctx ends.

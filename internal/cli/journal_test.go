@@ -11,9 +11,7 @@ import (
 
 func down(t *testing.T, timeout, patience time.Duration) (*journalWatch, time.Time) {
 	t.Helper()
-	flags := &runFlags{patience: patience}
-	flags.request.TimeoutMS = timeout.Milliseconds()
-	j, now := newJournalWatch(flags), time.Now()
+	j, now := newJournalWatch(patience, timeout.Milliseconds()), time.Now()
 	j.accepted = now
 	text := j.take(journalNews{node: "a", info: &client.JournalInfo{Why: "the disk of /x is full", Remedy: "free some"}}, now)
 	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {

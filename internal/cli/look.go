@@ -16,7 +16,7 @@ import (
 )
 
 // visit runs a function on a node, and closes what it opened.
-func (a *app) visit(why purpose, do func(ctx context.Context, s *seat) error) error {
+func (a *opener) visit(why purpose, do func(ctx context.Context, s *seat) error) error {
 	sig := catch()
 	defer sig.stop()
 	s, err := a.sit(sig.starting, why)
@@ -30,33 +30,33 @@ func (a *app) visit(why purpose, do func(ctx context.Context, s *seat) error) er
 	return errors.Join(err, s.Close())
 }
 
-func (a *app) listCommand() *cobra.Command {
+func (a *runsCommands) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
 		Short:       "List the runs, newest first",
 		Example:     "  troupe list\n  troupe list -o json | jq -r '.[] | select(.state != \"finished\") | .run_id'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(*cobra.Command, []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				list, err := s.List(ctx)
 				if err != nil {
 					return err
 				}
-				if a.output != "table" {
-					return a.printData(list)
+				if a.console.output != "table" {
+					return a.console.printData(list)
 				}
 				rows := make([][]string, len(list))
 				for i, r := range list {
 					rows[i] = runRow(r)
 				}
 				head := []string{"RUN", "STATE", "STOP", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}
-				if width, _ := term.Size(a.out); term.IsTTY(a.out) && width < wideColumns {
+				if width, _ := term.Size(a.console.out); term.IsTTY(a.console.out) && width < wideColumns {
 					for i := range rows { // the subject of a run matters more than its cost
 						rows[i] = slices.Delete(rows[i], 3, 6)
 					}
 					head = slices.Delete(head, 3, 6)
 				}
-				return a.table(head, rows)
+				return a.console.table(head, rows)
 			})
 		},
 	}
@@ -96,7 +96,7 @@ func cost(usd float64, known bool) string {
 	return fmt.Sprintf("$%.4f", usd)
 }
 
-func (a *app) resultCommand() *cobra.Command {
+func (a *runsCommands) resultCommand() *cobra.Command {
 	var wait bool
 	c := &cobra.Command{
 		Use: "result RUN", Args: exactly("RUN"),
@@ -104,14 +104,14 @@ func (a *app) resultCommand() *cobra.Command {
 		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.result(ctx, s, args[0], wait) })
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.result(ctx, s, args[0], wait) })
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
 	return c
 }
 
-func (a *app) result(ctx context.Context, s *seat, run string, wait bool) error {
+func (a *runsCommands) result(ctx context.Context, s *seat, run string, wait bool) error {
 	info, err := s.Get(ctx, run)
 	for err == nil && wait && info.State != "finished" {
 		if s.host != nil {
@@ -129,11 +129,11 @@ func (a *app) result(ctx context.Context, s *seat, run string, wait bool) error 
 	}
 	if info.State == "live" || info.State == "queued" {
 		info.Result.Partial = true
-		if a.output == "text" {
+		if a.console.output == "text" {
 			return &failure{exitFailed, fmt.Errorf("run %s has not ended", run), "troupe result --wait waits for it"}
 		}
 	}
-	if err := a.printResult(*info.Result); err != nil {
+	if err := a.console.printResult(*info.Result); err != nil {
 		return err
 	}
 	return ended(exitCode(info.Result.Reason, false))
@@ -144,7 +144,7 @@ func notRunning(run string) error {
 	return &failure{exitNoNode, fmt.Errorf("no node runs %s", run), "troupe run --resume " + run + " continues it"}
 }
 
-func (a *app) treeCommand() *cobra.Command {
+func (a *runsCommands) treeCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
 		Use: "tree RUN", Args: exactly("RUN"),
@@ -152,9 +152,9 @@ func (a *app) treeCommand() *cobra.Command {
 		Example:     "  troupe tree 01k9z3\n  troupe tree -f 01k9z3\n  troupe tree -o json 01k9z3 | jq '.agents[] | {id, tokens}'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
-				if follow && a.output == "table" {
-					return a.detachable(a.treeLive(ctx, s, args[0]))
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
+				if follow && a.console.output == "table" {
+					return detachable(a.treeLive(ctx, s, args[0]))
 				}
 				return a.tree(ctx, s, args[0])
 			})
@@ -165,15 +165,15 @@ func (a *app) treeCommand() *cobra.Command {
 }
 
 // detachable treats Ctrl-C as the normal end of a command that only observes.
-func (a *app) detachable(err error) error {
+func detachable(err error) error {
 	if errors.Is(err, context.Canceled) && !client.Lost(err) {
 		return nil
 	}
 	return err
 }
 
-func (a *app) tree(ctx context.Context, s *seat, run string) error {
-	if a.output != "table" {
+func (a *runsCommands) tree(ctx context.Context, s *seat, run string) error {
+	if a.console.output != "table" {
 		info, err := s.Get(ctx, run)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (a *app) tree(ctx context.Context, s *seat, run string) error {
 		if info.Result == nil {
 			info.Result = &event.Result{Type: "result", Run: run}
 		}
-		return a.printData(info.Result)
+		return a.console.printData(info.Result)
 	}
 	var t term.Tree
 	err := s.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
@@ -191,19 +191,19 @@ func (a *app) tree(ctx context.Context, s *seat, run string) error {
 	if err != nil {
 		return err
 	}
-	width, _ := term.Size(a.out)
-	return a.put([]byte(strings.Join(t.Lines(a.style, time.Now(), width, allLines), "\n") + "\n"))
+	width, _ := term.Size(a.console.out)
+	return a.console.put([]byte(strings.Join(t.Lines(a.console.style, time.Now(), width, allLines), "\n") + "\n"))
 }
 
 // allLines means no limit: output that is not redrawn may be of any length.
 const allLines = 1 << 20
 
 // treeLive draws the tree until the run has ended.
-func (a *app) treeLive(ctx context.Context, s *seat, run string) error {
-	if s.host != nil || !term.Is(a.out, a.getenv) {
+func (a *runsCommands) treeLive(ctx context.Context, s *seat, run string) error {
+	if s.host != nil || !term.Is(a.console.out, a.console.getenv) {
 		return a.tree(ctx, s, run)
 	}
-	live := term.Live{Out: a.out, Size: func() (int, int) { return term.Size(a.out) }}
+	live := term.Live{Out: a.console.out, Size: func() (int, int) { return term.Size(a.console.out) }}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, done := make(chan client.Event, watchAhead), make(chan error, 1)
@@ -220,7 +220,7 @@ func (a *app) treeLive(ctx context.Context, s *seat, run string) error {
 	var t term.Tree
 	draw := func() error {
 		width, height := live.Size()
-		return live.Draw(t.Lines(a.style, time.Now(), width-1, height-1))
+		return live.Draw(t.Lines(a.console.style, time.Now(), width-1, height-1))
 	}
 	tick := time.NewTicker(drawPause)
 	defer tick.Stop()

@@ -33,8 +33,8 @@ func (g *mcpPlaces) add(c *cobra.Command) *cobra.Command {
 // userServers is the file in which the user names MCP servers.
 func userServers() string { return filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName) }
 
-func (a *app) mcpCommand() *cobra.Command {
-	c := a.group("mcp", "List, try and allow the MCP servers whose tools agents can have",
+func (a *toolCommands) mcpCommand() *cobra.Command {
+	c := commandGroup("mcp", "List, try and allow the MCP servers whose tools agents can have",
 		"MCP servers are named in .mcp.json of the directory, in the user's own mcp.json, in agent files, or in a file that --mcp-config names: docs/mcp.md.",
 		"  troupe mcp list\n  troupe mcp allow files\n  troupe mcp test files")
 	c.AddCommand(a.mcpList(), a.mcpTest(), a.mcpAllow())
@@ -82,7 +82,7 @@ func (g *mcpPlaces) completeConfig() error {
 }
 
 // find are the servers of the places.
-func (g *mcpPlaces) find(a *app) ([]node.Server, error) {
+func (g *mcpPlaces) find(a *toolCommands) ([]node.Server, error) {
 	if err := errors.Join(g.complete(), g.completeConfig()); err != nil {
 		return nil, err
 	}
@@ -96,20 +96,20 @@ func (g *mcpPlaces) find(a *app) ([]node.Server, error) {
 			return nil, usage("name one that is there", "%s: %v", path, err)
 		}
 	}
-	all, notes, err := node.Servers(node.Config{StateDir: a.storeIn, Env: a.getenv, Servers: userServers()}, real[0], real[1], real[2])
+	all, notes, err := node.Servers(node.Config{StateDir: a.sessions.storeIn, Env: a.console.getenv, Servers: userServers()}, real[0], real[1], real[2])
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range notes {
-		if !a.quiet {
-			a.say(a.errors.Yellow("note: ") + term.Line(n))
+		if !a.console.quiet {
+			a.console.say(a.console.errors.Yellow("note: ") + term.Line(n))
 		}
 	}
 	return all, nil
 }
 
 // one is the server of a name that counts.
-func (g *mcpPlaces) one(a *app, name string) (node.Server, error) {
+func (g *mcpPlaces) one(a *toolCommands, name string) (node.Server, error) {
 	all, err := g.find(a)
 	if err != nil {
 		return node.Server{}, err
@@ -143,9 +143,9 @@ func serverInfo(s node.Server, v mcp.Verdict) mcpInfo {
 	return i
 }
 
-func (a *app) lock() mcp.Lock { return mcp.OpenLock(statedir.StateDir(a.storeIn)) }
+func (a *toolCommands) lock() mcp.Lock { return mcp.OpenLock(statedir.StateDir(a.sessions.storeIn)) }
 
-func (a *app) mcpList() *cobra.Command {
+func (a *toolCommands) mcpList() *cobra.Command {
 	var g mcpPlaces
 	return g.add(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
@@ -167,14 +167,14 @@ tools are those that were pinned when a server was first used or allowed.`,
 				}
 				list = append(list, serverInfo(s, v))
 			}
-			if a.output != "table" {
-				return a.printData(list)
+			if a.console.output != "table" {
+				return a.console.printData(list)
 			}
 			var rows [][]string
 			for _, i := range list {
 				rows = append(rows, []string{term.Line(i.Name), i.state(), term.Line(g.short(i.Source)), term.Line(i.Line)})
 			}
-			return a.table([]string{"NAME", "STATE", "FROM", "USES"}, rows)
+			return a.console.table([]string{"NAME", "STATE", "FROM", "USES"}, rows)
 		},
 	})
 }
@@ -199,7 +199,7 @@ func (i mcpInfo) state() string {
 	return "on, " + countOf(len(i.Tools), "tool")
 }
 
-func (a *app) mcpTest() *cobra.Command {
+func (a *toolCommands) mcpTest() *cobra.Command {
 	var g mcpPlaces
 	return g.add(&cobra.Command{
 		Use: "test SERVER", Args: exactly("SERVER"),
@@ -229,8 +229,8 @@ func (a *app) mcpTest() *cobra.Command {
 }
 
 // askServer starts a server for as long as it takes to list its tools.
-func (a *app) askServer(ctx context.Context, s node.Server) (mcp.Listing, error) {
-	hub := mcp.New(mcp.Config{Getenv: a.getenv, Logger: a.logger()})
+func (a *toolCommands) askServer(ctx context.Context, s node.Server) (mcp.Listing, error) {
+	hub := mcp.New(mcp.Config{Getenv: a.console.getenv, Logger: a.console.logger()})
 	defer hub.Close()
 	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, node.ServerDir(s.Source))
 	if err != nil {
@@ -239,7 +239,7 @@ func (a *app) askServer(ctx context.Context, s node.Server) (mcp.Listing, error)
 	return now, nil
 }
 
-func (a *app) showServer(s node.Server, now mcp.Listing, v mcp.Verdict) error {
+func (a *toolCommands) showServer(s node.Server, now mcp.Listing, v mcp.Verdict) error {
 	i := serverInfo(s, v)
 	i.Server, i.Protocol, i.Refused = now.Server, now.Version, now.Refused
 	before, err := a.lock().Pinned(s.Server)
@@ -252,13 +252,13 @@ func (a *app) showServer(s node.Server, now mcp.Listing, v mcp.Verdict) error {
 			i.Tools[k].Was = before.Tools[was].Spec.Description
 		}
 	}
-	if a.output != "table" {
-		return a.printData(i)
+	if a.console.output != "table" {
+		return a.console.printData(i)
 	}
-	if !a.quiet {
-		a.say(term.Line(fmt.Sprintf("%s answers as %s, protocol %s", i.Name, cmp.Or(i.Server, "nobody"), i.Protocol)))
+	if !a.console.quiet {
+		a.console.say(term.Line(fmt.Sprintf("%s answers as %s, protocol %s", i.Name, cmp.Or(i.Server, "nobody"), i.Protocol)))
 		for _, why := range i.Refused {
-			a.say(a.errors.Yellow("left out: ") + term.Line(why))
+			a.console.say(a.console.errors.Yellow("left out: ") + term.Line(why))
 		}
 	}
 	var rows [][]string
@@ -273,7 +273,7 @@ func (a *app) showServer(s node.Server, now mcp.Listing, v mcp.Verdict) error {
 		}
 		rows = append(rows, []string{term.Line(t.Name), state, string(t.Class), term.Line(what)})
 	}
-	return a.table([]string{"TOOL", "STATE", "CLASS", "DESCRIPTION"}, rows)
+	return a.console.table([]string{"TOOL", "STATE", "CLASS", "DESCRIPTION"}, rows)
 }
 
 // completeServers makes the path of the file of servers absolute.

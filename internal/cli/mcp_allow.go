@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
-func (a *app) mcpAllow() *cobra.Command {
+func (a *toolCommands) mcpAllow() *cobra.Command {
 	var g mcpPlaces
 	var yes bool
 	c := g.add(&cobra.Command{
@@ -41,16 +39,16 @@ elsewhere --yes is needed.`,
 	return c
 }
 
-func (a *app) allowServer(ctx context.Context, g mcpPlaces, s node.Server, yes bool) error {
+func (a *toolCommands) allowServer(ctx context.Context, g mcpPlaces, s node.Server, yes bool) error {
 	state, err := a.lock().State(s.Server)
 	if err != nil {
 		return err
 	}
 	if state != mcp.Allowed || !s.Trusted && s.Off != "" {
 		for _, line := range consent(s) {
-			a.say(line)
+			a.console.say(line)
 		}
-		if err := a.agree(yes, "allow it to be used"); err != nil {
+		if err := a.console.confirm(yes, "allow it to be used", "?", "nothing was allowed"); err != nil {
 			return err
 		}
 	}
@@ -63,12 +61,12 @@ func (a *app) allowServer(ctx context.Context, g mcpPlaces, s node.Server, yes b
 		return err
 	}
 	if len(v.Off()) > 0 && !v.First {
-		if a.output == "table" {
+		if a.console.output == "table" {
 			if err := a.showServer(s, now, v); err != nil {
 				return err
 			}
 		}
-		if err := a.agree(yes, "allow these tools as they are now"); err != nil {
+		if err := a.console.confirm(yes, "allow these tools as they are now", "?", "nothing was allowed"); err != nil {
 			return err
 		}
 	}
@@ -123,20 +121,4 @@ func word(text string) string {
 		return text
 	}
 	return strconv.QuoteToASCII(text)
-}
-
-// agree asks a person for what can be taken back.
-func (a *app) agree(yes bool, what string) error {
-	if yes {
-		return nil
-	}
-	if !term.IsTTY(a.in) {
-		return usage("--yes says that it is meant", "to %s it must be confirmed", what)
-	}
-	_, _ = fmt.Fprint(a.err, a.errors.Yellow("? ")+what+"? y/N: ") // an answer on the same line
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil && word == "" || word != "y" && word != "yes" {
-		return usage("nothing was allowed", "not confirmed")
-	}
-	return nil
 }

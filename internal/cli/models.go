@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func (a *app) modelsCommand() *cobra.Command {
-	c := a.group("models", "List the models with their prices, or ask one whether it answers",
+func (a *modelCommands) modelsCommand() *cobra.Command {
+	c := commandGroup("models", "List the models with their prices, or ask one whether it answers",
 		"A run takes the model that --model names, or the configuration, or the keys in the\nenvironment, or a local Ollama, or else builtin/scout, which needs none.",
 		"  troupe models list\n  troupe models ping anthropic/claude-sonnet-5-5")
 	c.AddCommand(a.modelsList(), a.modelsPing())
@@ -78,17 +78,17 @@ func infoOf(name string, f catalog.Facts, bound provider.Bound) modelInfo {
 	return i
 }
 
-// choose is the choice that a node on this machine makes.
-func (a *app) choose(ctx context.Context, named string) (provider.Choice, error) {
-	prices, err := a.prices()
+// chooseModel is the choice that a node on this machine makes.
+func chooseModel(ctx context.Context, sessions *opener, named string) (provider.Choice, error) {
+	prices, err := sessions.prices()
 	if err != nil {
 		return provider.Choice{}, err
 	}
-	return provider.Choose(ctx, provider.Config{Model: named, Setting: a.model, Env: a.getenv, Scout: investigator.New(), Prices: prices})
+	return provider.Choose(ctx, provider.Config{Model: named, Setting: sessions.model, Env: sessions.console.getenv, Scout: investigator.New(), Prices: prices})
 }
 
 // prices are those of --pricing-file.
-func (a *app) prices() (catalog.Table, error) {
+func (a *opener) prices() (catalog.Table, error) {
 	t, err := catalog.Load(a.pricing)
 	if err != nil {
 		return t, &failure{exitUsage, err, "--pricing-file names the file; see docs/prices.md"}
@@ -96,7 +96,7 @@ func (a *app) prices() (catalog.Table, error) {
 	return t, nil
 }
 
-func (a *app) modelsList() *cobra.Command {
+func (a *modelCommands) modelsList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
 		Short: "List the models whose price is known, and which one a run would take and why",
@@ -106,7 +106,7 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 		Example:     "  troupe models list\n  troupe models list -o json | jq -r '.models[] | select(.usd_per_million_output < 3) | .name'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(c *cobra.Command, _ []string) error {
-			over, err := a.prices()
+			over, err := a.sessions.prices()
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 				doc.Models = append(doc.Models, infoOf(l.Provider+"/"+l.Model, l.Facts, l.Bound))
 			}
 			doc.Models = append(doc.Models, infoOf(investigator.Name, catalog.Facts{Price: budget.Price{Known: true}}, provider.Exact))
-			choice, err := a.choose(c.Context(), "")
+			choice, err := chooseModel(c.Context(), a.sessions, "")
 			if err != nil {
 				doc.Why = err.Error()
 			} else {
@@ -130,15 +130,15 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 				}
 				doc.Models[i].Chosen = true
 			}
-			if a.output != "table" {
-				return a.printData(doc)
+			if a.console.output != "table" {
+				return a.console.printData(doc)
 			}
 			return a.modelsText(doc)
 		},
 	}
 }
 
-func (a *app) modelsText(doc modelsDoc) error {
+func (a *modelCommands) modelsText(doc modelsDoc) error {
 	head := slices.Concat(left("MODEL"), right("WINDOW", "OUTPUT", "IN", "OUT", "CACHED", "WRITTEN"), left("BOUND"))
 	var rows [][]string
 	for _, m := range doc.Models {
@@ -152,7 +152,7 @@ func (a *app) modelsText(doc modelsDoc) error {
 		}
 		rows = append(rows, append(row, string(m.Bound)))
 	}
-	if err := a.tableOf(head, rows); err != nil {
+	if err := a.console.tableOf(head, rows); err != nil {
 		return err
 	}
 	text := "* " + term.Line(doc.Chosen) + ": " + term.Line(doc.Why)
@@ -163,7 +163,7 @@ func (a *app) modelsText(doc modelsDoc) error {
 	if doc.PricesFrom != "" {
 		lines[1] += ", and before those the prices of " + term.Line(doc.PricesFrom) + ", written on " + doc.PricesFileAsOf
 	}
-	return a.lines(append(lines, "BOUND: what is held for a call covers it by its own count (exact) or by what its provider publishes (documented)", text))
+	return a.console.lines(append(lines, "BOUND: what is held for a call covers it by its own count (exact) or by what its provider publishes (documented)", text))
 }
 
 func size(tokens int64) string {
@@ -198,7 +198,7 @@ type pong struct {
 	CostUSD    *float64    `json:"cost_usd"` // null: unknown
 }
 
-func (a *app) modelsPing() *cobra.Command {
+func (a *modelCommands) modelsPing() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "ping [PROVIDER/MODEL]",
@@ -231,10 +231,10 @@ billed as one.`, askOutput),
 	return c
 }
 
-func (a *app) ping(ctx context.Context, named string, timeout time.Duration) error {
+func (a *modelCommands) ping(ctx context.Context, named string, timeout time.Duration) error {
 	ctx, end := context.WithTimeout(ctx, timeout)
 	defer end()
-	choice, err := a.choose(ctx, named)
+	choice, err := chooseModel(ctx, a.sessions, named)
 	if err != nil {
 		return &failure{exitUsage, err, "troupe models list shows what can be named"}
 	}
@@ -254,14 +254,14 @@ func (a *app) ping(ctx context.Context, named string, timeout time.Duration) err
 			text = "free"
 		}
 	}
-	if a.output != "table" {
-		return a.printData(p)
+	if a.console.output != "table" {
+		return a.console.printData(p)
 	}
-	g := a.page()
+	g := a.console.page()
 	g.pairs([2]string{"model", p.Model + " (" + p.Why + ")"}, [2]string{"served by", p.Served}, [2]string{"took", took(max(1, p.TookMS))},
 		[2]string{"tokens", fmt.Sprintf("%d in, %d out", p.Usage.Prompt(), p.Usage.Output)}, [2]string{"cost", text},
 		[2]string{"answer", term.Cut(term.Line(p.Text), g.width)})
-	return a.lines(g.lines)
+	return a.console.lines(g.lines)
 }
 
 // keysOf are the variables that say how to reach a provider.

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) nodesCommand() *cobra.Command {
+func (a *nodeCommands) nodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "nodes", Args: unknownCommand,
 		Short:   "List the nodes, and let them leave or stay",
@@ -25,14 +25,14 @@ func (a *app) nodesCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) nodesListCommand() *cobra.Command {
+func (a *nodeCommands) nodesListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
 		Short:       "List the live nodes and how many shards each holds",
 		Example:     "  troupe nodes list\n  troupe nodes list -o json | jq -r '.[] | select(.state == \"leaving\") | .name'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(*cobra.Command, []string) error {
-			return a.visit(toJoin, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toJoin, func(ctx context.Context, s *seat) error {
 				list, err := s.Nodes(ctx)
 				if err != nil {
 					return err
@@ -43,9 +43,9 @@ func (a *app) nodesListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) printNodes(list []client.NodeInfo) error {
-	if a.output != "table" {
-		return a.printData(list)
+func (a *nodeCommands) printNodes(list []client.NodeInfo) error {
+	if a.console.output != "table" {
+		return a.console.printData(list)
 	}
 	rows := make([][]string, len(list))
 	for i, n := range list {
@@ -64,10 +64,10 @@ func (a *app) printNodes(list []client.NodeInfo) error {
 		}
 		rows[i] = []string{term.Line(n.Name), term.Line(n.State), term.Line(strings.Join(slices.Sorted(maps.Keys(n.Pools)), ",")), fmt.Sprint(n.Held()), fmt.Sprint(n.Live), fmt.Sprint(n.Busy), fmt.Sprint(n.Resting), term.Line(n.Host), fmt.Sprint(n.PID), age(n.Started), age(n.Heard), term.Line(n.Version), term.Line(n.ID), term.Line(profile)}
 	}
-	return a.table([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
+	return a.console.table([]string{"NODE", "STATE", "POOLS", "SHARDS", "LIVE", "BUSY", "RESTING", "HOST", "PID", "AGE", "HEARD", "VERSION", "ID", "PROFILE"}, rows)
 }
 
-func (a *app) drainCommand() *cobra.Command {
+func (a *nodeCommands) drainCommand() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "drain NODE", Args: exactly("NODE"),
@@ -78,7 +78,7 @@ nothing is under way in it, so nothing is lost or done twice.`,
 		Example:     "  troupe nodes drain rack7\n  troupe nodes drain rack7 --wait 5m && systemctl stop troupe-node",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toJoin, func(ctx context.Context, s *seat) error { return a.drain(ctx, s, args[0], wait) })
+			return a.sessions.visit(toJoin, func(ctx context.Context, s *seat) error { return a.drain(ctx, s, args[0], wait) })
 		},
 	}
 	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for the node to hold nothing any more")
@@ -86,14 +86,14 @@ nothing is under way in it, so nothing is lost or done twice.`,
 }
 
 // drain requests a drain, and waits until no node of that name holds a shard.
-func (a *app) drain(ctx context.Context, s *seat, name string, wait time.Duration) error {
+func (a *nodeCommands) drain(ctx context.Context, s *seat, name string, wait time.Duration) error {
 	named, err := s.Drain(ctx, client.DrainRequest{Node: name})
 	if err != nil {
 		return err
 	}
 	for _, n := range named {
 		if n.Warning != "" {
-			a.say(term.Line("warning: " + n.Name + ": " + n.Warning))
+			a.console.say(term.Line("warning: " + n.Name + ": " + n.Warning))
 		}
 	}
 	for until := time.Now().Add(wait); ; {
@@ -141,14 +141,14 @@ func holdings(list []client.NodeInfo) string {
 	return fmt.Sprintf("%s%s; %d calls are under way", strings.Join(names, ", "), more, busy)
 }
 
-func (a *app) stayCommand() *cobra.Command {
+func (a *nodeCommands) stayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume NODE", Args: exactly("NODE"),
 		Short:       "Let a node that was drained take shards again",
 		Example:     "  troupe nodes resume rack7",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toJoin, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toJoin, func(ctx context.Context, s *seat) error {
 				named, err := s.Drain(ctx, client.DrainRequest{Node: args[0], Undo: true})
 				if err != nil {
 					return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 )
 
 // print writes text to stdout: as it is to a pipe, made harmless to a terminal.
-func (a *app) print(text string) error {
+func (a *console) print(text string) error {
 	if term.IsTTY(a.out) {
 		text = term.Clean(text)
 	}
@@ -22,7 +23,7 @@ func (a *app) print(text string) error {
 }
 
 // put writes bytes that are fit for where they go.
-func (a *app) put(data []byte) error {
+func (a *console) put(data []byte) error {
 	if _, err := a.out.Write(data); err != nil {
 		return fmt.Errorf("write to stdout: %w", err)
 	}
@@ -31,7 +32,7 @@ func (a *app) put(data []byte) error {
 
 // line writes a JSON document as one line. If stdout is closed, that
 // shows when the result is written.
-func (a *app) line(raw []byte) {
+func (a *console) line(raw []byte) {
 	if term.IsTTY(a.out) {
 		raw = term.CleanJSON(raw)
 	}
@@ -39,7 +40,7 @@ func (a *app) line(raw []byte) {
 }
 
 // printData writes a document in the output that was chosen.
-func (a *app) printData(v any) error {
+func (a *console) printData(v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
@@ -48,7 +49,7 @@ func (a *app) printData(v any) error {
 }
 
 // printJSON writes a JSON document: a list one per line with jsonl.
-func (a *app) printJSON(raw []byte) error {
+func (a *console) printJSON(raw []byte) error {
 	var b bytes.Buffer
 	switch a.output {
 	case "yaml":
@@ -100,7 +101,7 @@ func block(n *yaml.Node) {
 }
 
 // printResult writes the one result of a run.
-func (a *app) printResult(r event.Result) error {
+func (a *console) printResult(r event.Result) error {
 	switch a.output {
 	case "json", "stream-json", "jsonl":
 		raw, err := json.Marshal(r)
@@ -127,27 +128,13 @@ func (a *app) printResult(r event.Result) error {
 	return a.print(r.Text)
 }
 
-// hintParked says how to continue a run that waits for a person.
-func (a *app) hintParked(run string, end ending) {
-	if !end.parked || a.quiet {
-		return
-	}
-	for _, m := range end.result.Agents {
-		if m.Query != nil {
-			a.say(a.errors.Yellow(fmt.Sprintf("%s asks: %s", term.Line(m.Name), term.Line(m.Query.Question))))
-			a.say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.Line(m.Query.Query)))
-		}
-	}
-	a.say("then continue: troupe run --resume " + run)
-}
-
 // table writes rows under headings, in columns as wide as they need. A terminal
 // breaks no line of it; a pipe gets all of it.
-func (a *app) table(head []string, rows [][]string) error {
+func (a *console) table(head []string, rows [][]string) error {
 	return a.tableOf(left(head...), rows)
 }
 
-func (a *app) tableOf(head []column, rows [][]string) error {
+func (a *console) tableOf(head []column, rows [][]string) error {
 	width := 1 << 20
 	if term.IsTTY(a.out) {
 		width, _ = term.Size(a.out)
@@ -162,4 +149,21 @@ func age(stamp string) string {
 		return "-"
 	}
 	return term.Age(time.Since(at))
+}
+
+// confirm asks the user on a terminal whether to do something, unless yes says so. end follows
+// what is to be done in the question; refused is the hint of the error if the answer is no.
+func (a *console) confirm(yes bool, what, end, refused string) error {
+	if yes {
+		return nil
+	}
+	if !term.IsTTY(a.in) {
+		return usage("--yes says that it is meant", "to %s it must be confirmed", what)
+	}
+	_, _ = fmt.Fprint(a.err, a.errors.Yellow("? ")+what+end+" y/N: ") // an answer on the same line
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil && word == "" || word != "y" && word != "yes" {
+		return usage(refused, "not confirmed")
+	}
+	return nil
 }

@@ -13,13 +13,13 @@ type page struct {
 	lines []string
 }
 
-func (a *app) page() *page {
+func (a *console) page() *page {
 	width, _ := term.Size(a.out)
 	return &page{style: a.style, width: width}
 }
 
 // lines writes lines to stdout. They are clean.
-func (a *app) lines(lines []string) error {
+func (a *console) lines(lines []string) error {
 	return a.put([]byte(strings.Join(lines, "\n") + "\n"))
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func (a *runsCommands) exportCommand() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "export RUN[@TURN]", Args: exactly("RUN"),
@@ -41,12 +41,12 @@ what only the provider understands. "run --history FILE" begins a run with it.`,
 			if turn < 0 {
 				after = nil
 			}
-			return a.visit(toLook, func(ctx context.Context, s *seat) error {
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error {
 				doc, err := s.Export(ctx, run, who, after)
 				if err != nil {
 					return err
 				}
-				return a.printJSON(doc)
+				return a.console.printJSON(doc)
 			})
 		},
 	}
@@ -131,7 +131,7 @@ func (r *runFlags) past() (err error) {
 }
 
 // begin requests a run, after it has sent the history that the run begins with.
-func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
+func (flags *runFlags) begin(s *seat, stateDir string) (client.RunAccepted, error) {
 	r := flags.request
 	if flags.recalled != nil {
 		h, err := s.Recall(s.ctx, r.RunID, *flags.recalled)
@@ -143,18 +143,18 @@ func (a *app) begin(s *seat, flags *runFlags) (client.RunAccepted, error) {
 	for _, f := range flags.attached {
 		sent, err := s.Attach(s.ctx, r.RunID, f.name, f.mime, f.data)
 		if err != nil {
-			return client.RunAccepted{}, a.withdrawn(s, r.RunID, err)
+			return client.RunAccepted{}, withdrawn(s, r.RunID, err)
 		}
 		r.Attach = append(r.Attach, sent)
 	}
 	// The user has named these files explicitly: a node of the same state directory
 	// may use their current content.
-	if err := node.Approve(node.Config{StateDir: a.storeIn}, r); err != nil {
+	if err := node.Approve(node.Config{StateDir: stateDir}, r); err != nil {
 		return client.RunAccepted{}, err
 	}
 	accepted, err := s.Run(s.ctx, r)
 	if sent := flags.recalled != nil || len(r.Attach) > 0; sent && refused(err) {
-		err = a.withdrawn(s, r.RunID, err)
+		err = withdrawn(s, r.RunID, err)
 	}
 	return accepted, err
 }
@@ -170,7 +170,7 @@ const withdrawTime = 10 * time.Second
 
 // withdrawn withdraws the history that was sent before a run that is not created. A run that
 // exists keeps its history.
-func (a *app) withdrawn(s *seat, run string, why error) error {
+func withdrawn(s *seat, run string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), withdrawTime)
 	defer cancel()
 	err := s.Withdraw(ctx, run)

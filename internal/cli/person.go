@@ -11,7 +11,7 @@ import (
 
 // person is the user at the terminal, to whom the command can put questions.
 type person struct {
-	app     *app
+	console *console
 	in      *bufio.Reader
 	answers chan decision
 	open    *client.Question
@@ -56,12 +56,12 @@ func (p *person) ask(s *seat, f *follower) error {
 
 func (p *person) put(q client.Question, name string) {
 	if p.in == nil {
-		p.in, p.settled = bufio.NewReader(p.app.in), map[string]bool{}
+		p.in, p.settled = bufio.NewReader(p.console.in), map[string]bool{}
 	}
 	p.open = &q
-	p.app.say(p.app.errors.Yellow("? "+term.Line(name)+" asks: ") + term.Clean(q.Question))
+	p.console.say(p.console.errors.Yellow("? "+term.Line(name)+" asks: ") + term.Clean(q.Question))
 	// The prompt is on the line of the answer.
-	_, _ = fmt.Fprint(p.app.err, p.app.errors.Dim("  approve, deny, skip, or text: "))
+	_, _ = fmt.Fprint(p.console.err, p.console.errors.Dim("  approve, deny, skip, or text: "))
 	go func() {
 		text, err := p.in.ReadString('\n')
 		p.answers <- decision{q, strings.TrimSpace(text), err}
@@ -75,7 +75,7 @@ func (p *person) take(s *seat, d decision) error {
 	switch {
 	case d.err != nil && d.text == "":
 		p.away = true
-		p.app.say("")
+		p.console.say("")
 		return nil
 	case d.text == "":
 		return nil

@@ -35,6 +35,7 @@ type runFlags struct {
 	history     string
 	recalled    *history.Transcript // of the file history
 	detach      bool
+	maxLive     int // runs of a node in this process
 	attach      []string
 	attached    []attached // the files attach
 }
@@ -72,7 +73,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 }
 
 // complete makes the request that the flags and arguments ask for.
-func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
+func (r *runFlags) complete(a *console, origins *settingOrigins, c *cobra.Command, args []string) error {
 	q := &r.request
 	if err := r.past(); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	if q.Model, err = absolute(q.Model); err != nil {
 		return err
 	}
-	if err := r.completeGoal(a); err != nil {
+	if err := r.completeGoal(origins); err != nil {
 		return err
 	}
 	if r.attached, err = attachments(r.attach); err != nil {
@@ -121,18 +122,18 @@ func (r *runFlags) complete(a *app, c *cobra.Command, args []string) error {
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
 		return usage("use low, medium or high", "--effort %q", q.Effort)
 	}
-	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), a.raised
+	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.tokensByDirectory
 	q.Caller, q.Trace = "cli", a.getenv("TRACEPARENT")
-	return r.positive(a)
+	return r.positive()
 }
 
 const scriptPrefix = "script/"
 
-func (r *runFlags) positive(a *app) error {
+func (r *runFlags) positive() error {
 	q := r.request
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "journal-patience": int64(r.patience), "max-live-runs": int64(a.maxLive), "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "journal-patience": int64(r.patience), "max-live-runs": int64(r.maxLive), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return usage("leave it out for the default", "--%s must not be negative", name)
 		}
@@ -144,7 +145,7 @@ func (r *runFlags) positive(a *app) error {
 }
 
 // ask finds the prompt: the argument, or stdin.
-func (r *runFlags) ask(a *app, args []string) error {
+func (r *runFlags) ask(a *console, args []string) error {
 	switch {
 	case len(args) > 1:
 		return usage("put the prompt in quotes", "one prompt is expected, not %d arguments", len(args))

@@ -32,7 +32,7 @@ func TestAResumedRunTakesItsTimeFromTheFlagAlone(t *testing.T) {
 		if err := command.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
 		}
-		if err := flags.complete(&app{getenv: func(string) string { return "" }}, command, nil); err != nil {
+		if err := flags.complete(&console{getenv: func(string) string { return "" }}, &settingOrigins{}, command, nil); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if got := time.Duration(flags.request.TimeoutMS) * time.Millisecond; got != c.want || !flags.request.Resume {

@@ -45,29 +45,40 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: a.prepare,
 	}
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetOut(a.console.out)
+	root.SetErr(a.console.err)
 	a.globals(root.PersistentFlags())
 	root.SetGlobalNormalizationFunc(spelling)
-	root.SetFlagErrorFunc(a.badFlag)
-	root.AddCommand(a.runCommand(), a.startCommand(), a.attachCommand(), a.resultCommand(), a.listCommand(), a.treeCommand(),
-		a.eventsCommand(), a.cancelCommand(), a.steerCommand(), a.answerCommand(), a.questionsCommand(), a.transcriptCommand(),
-		a.exportCommand(), a.deleteCommand(), a.pruneCommand(), a.nodesCommand(), a.upCommand(), a.evalCommand(), a.fmtCommand(), a.versionCommand())
-	root.AddCommand(a.describeCommand(), a.timelineCommand(), a.budgetCommand(), a.agentsCommand(), a.modelsCommand(), a.toolsCommand(), a.mcpCommand(),
-		a.doctorCommand(), a.configCommand(), a.completionCommand())
-	a.completions(root)
+	root.SetFlagErrorFunc(badFlag)
+	run := &runCommands{a.console, a.sessions, a.origins}
+	runs := &runsCommands{a.console, a.sessions}
+	control := &controlCommands{a.console, a.sessions}
+	agents := &agentCommands{a.console, a.sessions}
+	models := &modelCommands{a.console, a.sessions}
+	tools := &toolCommands{a.console, a.sessions}
+	nodes := &nodeCommands{a.console, a.sessions}
+	evals := &evalCommands{a.console}
+	doctor := &doctorCommands{a.console, a.sessions}
+	configs := &configCommands{a.console, a.sessions}
+	completions := &completionCommands{a.console, a.sessions}
+	root.AddCommand(run.runCommand(), run.startCommand(), run.attachCommand(), runs.resultCommand(), runs.listCommand(), runs.treeCommand(),
+		runs.eventsCommand(), control.cancelCommand(), control.steerCommand(), control.answerCommand(), control.questionsCommand(), runs.transcriptCommand(),
+		runs.exportCommand(), runs.deleteCommand(), runs.pruneCommand(), nodes.nodesCommand(), nodes.upCommand(), evals.evalCommand(), runs.fmtCommand(), doctor.versionCommand())
+	root.AddCommand(runs.describeCommand(), runs.timelineCommand(), control.budgetCommand(), agents.agentsCommand(), models.modelsCommand(), tools.toolsCommand(), tools.mcpCommand(),
+		doctor.doctorCommand(), configs.configCommand(), completions.completionCommand())
+	completions.register(root)
 	return root
 }
 
 func (a *app) globals(f *pflag.FlagSet) {
-	a.conn.add(f)
-	f.StringVar(&a.storeIn, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&a.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
-	f.StringVarP(&a.output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
-	f.BoolVar(&a.asJSON, "json", false, "the same as -o json")
-	f.StringVar(&a.color, "color", "auto", "colour: auto, always, never")
-	f.BoolVarP(&a.quiet, "quiet", "q", false, "no progress on stderr")
-	f.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does on stderr")
+	a.sessions.conn.add(f)
+	f.StringVar(&a.sessions.storeIn, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.StringVar(&a.sessions.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
+	f.StringVarP(&a.console.output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
+	f.BoolVar(&a.console.asJSON, "json", false, "the same as -o json")
+	f.StringVar(&a.console.color, "color", "auto", "colour: auto, always, never")
+	f.BoolVarP(&a.console.quiet, "quiet", "q", false, "no progress on stderr")
+	f.BoolVarP(&a.console.verbose, "verbose", "v", false, "log what the node does on stderr")
 }
 
 // connFlags are the flags of the nats CLI.
@@ -128,7 +139,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 }
 
 // badFlag describes the problem with a flag, and suggests what was probably meant.
-func (a *app) badFlag(c *cobra.Command, err error) error {
+func badFlag(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("%s --help lists the flags", c.CommandPath())
 	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
 		var names []string
@@ -149,28 +160,28 @@ func (a *app) prepare(c *cobra.Command, _ []string) error {
 				return err
 			}
 		}
-		if err := a.chooseOutput(can); err != nil {
+		if err := a.console.chooseOutput(can); err != nil {
 			return err
 		}
 	}
-	on, err := term.Color(a.color, term.IsTTY(a.out), a.getenv)
+	on, err := term.Color(a.console.color, term.IsTTY(a.console.out), a.console.getenv)
 	if err != nil {
-		return usage("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.color)
+		return usage("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.color)
 	}
-	a.style.On = on
-	a.errors.On, _ = term.Color(a.color, term.IsTTY(a.err), a.getenv) // the same word again
-	a.conn.Options = a.conn.FromEnv(a.getenv)
+	a.console.style.On = on
+	a.console.errors.On, _ = term.Color(a.console.color, term.IsTTY(a.console.err), a.console.getenv) // the same word again
+	a.sessions.conn.Options = a.sessions.conn.FromEnv(a.console.getenv)
 	return nil
 }
 
 // settingPlaces returns the places of the settings of a command. A setting is not read if a
 // flag replaces it or if the command does not use it.
-func (a *app) settingPlaces(c *cobra.Command) config.Places {
+func settingPlaces(c *cobra.Command, getenv func(string) string) config.Places {
 	dir := "."
 	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
 		dir = f.Value.String()
 	}
-	return config.Places{Dir: dir, Getenv: a.getenv, Settled: func(flag string) bool {
+	return config.Places{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
 		f := c.Flags().Lookup(flag)
 		return f == nil || f.Changed
 	}}
@@ -178,7 +189,7 @@ func (a *app) settingPlaces(c *cobra.Command) config.Places {
 
 // apply sets the flags that were not given from the settings.
 func (a *app) apply(c *cobra.Command, can []string) error {
-	found, err := config.Load(a.settingPlaces(c))
+	found, err := config.Load(settingPlaces(c, a.console.getenv))
 	if err != nil {
 		return &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
 	}
@@ -190,13 +201,13 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 		case s.Key == "output" && !slices.Contains(can, s.Value):
 			continue // the setting is for other commands
 		case s.Key == "model":
-			a.model = s.Value // not as a flag: the node reports where the model was named
+			a.sessions.model = s.Value // not as a flag: the node reports where the model was named
 			continue
 		}
 		if s.Key == "json_schema" {
-			a.schemaBelow = s.Below
+			a.origins.schemaBelow = s.Below
 		}
-		a.raised = a.raised || s.Key == "max_tokens" && s.Raised
+		a.origins.tokensByDirectory = a.origins.tokensByDirectory || s.Key == "max_tokens" && s.Raised
 		if err := f.Value.Set(s.Value); err != nil {
 			return &failure{code: exitUsage, err: s.Error(err.Error())}
 		}
@@ -204,7 +215,7 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 	return nil
 }
 
-func (a *app) chooseOutput(can []string) error {
+func (a *console) chooseOutput(can []string) error {
 	if a.asJSON {
 		if a.output != "" && a.output != "json" {
 			return usage("leave one of them out", "--json and -o %s contradict each other", a.output)

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func (a *runCommands) runCommand() *cobra.Command {
 	var flags runFlags
 	c := &cobra.Command{
 		Use:   "run [PROMPT|-]",
@@ -37,10 +37,11 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
   troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := flags.complete(a, c, args); err != nil {
+			if err := flags.complete(a.console, a.origins, c, args); err != nil {
 				return err
 			}
-			if err := a.tapes.check(flags.request.Dir, a.conn.Given(), flags.detach); err != nil {
+			a.sessions.maxLive = flags.maxLive
+			if err := a.sessions.tapes.check(flags.request.Dir, a.sessions.conn.Given(), flags.detach); err != nil {
 				return err
 			}
 			if flags.detach {
@@ -51,14 +52,14 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 	}
 	flags.add(c.Flags())
 	c.Flags().StringVar(&flags.resume, "resume", "", "continue this unfinished run; with --timeout its agents have that much time from now on")
-	a.tapes.add(c.Flags())
+	a.sessions.tapes.add(c.Flags())
 	c.Flags().DurationVar(&flags.patience, "journal-patience", journalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
-	c.Flags().IntVar(&a.maxLive, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
+	c.Flags().IntVar(&flags.maxLive, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
 	c.Flags().BoolVar(&flags.detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
 
-func (a *app) startCommand() *cobra.Command {
+func (a *runCommands) startCommand() *cobra.Command {
 	var flags runFlags
 	c := &cobra.Command{
 		Use:         "start [PROMPT|-]",
@@ -66,7 +67,7 @@ func (a *app) startCommand() *cobra.Command {
 		Example:     "  run=$(troupe start --dir . \"Investigate this repository\")\n  troupe result --wait $run",
 		Annotations: map[string]string{formats: runFormats},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := flags.complete(a, c, args); err != nil {
+			if err := flags.complete(a.console, a.origins, c, args); err != nil {
 				return err
 			}
 			return a.start(c.Context(), &flags)
@@ -77,30 +78,30 @@ func (a *app) startCommand() *cobra.Command {
 }
 
 // start asks a node that will be there after us.
-func (a *app) start(ctx context.Context, flags *runFlags) (err error) {
-	s, err := a.sit(ctx, toJoin)
+func (a *runCommands) start(ctx context.Context, flags *runFlags) (err error) {
+	s, err := a.sessions.sit(ctx, toJoin)
 	if err != nil {
 		return err
 	}
 	defer s.Client.Close()
 	a.settle(&flags.request, s)
-	accepted, err := a.begin(s, flags)
+	accepted, err := flags.begin(s, a.sessions.storeIn)
 	if err != nil {
 		return err
 	}
-	if !a.quiet {
-		a.say(a.header(s, accepted)[0])
+	if !a.console.quiet {
+		a.console.say(a.header(s, accepted)[0])
 	}
-	if a.output == "text" {
-		return a.print(accepted.RunID)
+	if a.console.output == "text" {
+		return a.console.print(accepted.RunID)
 	}
-	return a.printData(accepted)
+	return a.console.printData(accepted)
 }
 
 // settle names the model of the settings, which a node elsewhere does not know.
-func (a *app) settle(q *client.RunRequest, s *seat) {
+func (a *runCommands) settle(q *client.RunRequest, s *seat) {
 	if q.Model == "" && s.host == nil {
-		q.Model = a.model
+		q.Model = a.sessions.model
 	}
 }
 
@@ -111,21 +112,21 @@ const (
 
 // follow runs to the one result. The node may go away meanwhile: then the same
 // request goes to the next one, or this process becomes it.
-func (a *app) follow(flags *runFlags) error {
+func (a *runCommands) follow(flags *runFlags) error {
 	sig := catch()
 	defer sig.stop()
-	f := newFollower(a, flags.request.RunID, sig)
-	f.journal = newJournalWatch(flags)
+	f := newFollower(a.console, flags.request.RunID, sig)
+	f.journal = newJournalWatch(flags.patience, flags.request.TimeoutMS)
 	var s *seat
 	for {
 		if s == nil {
 			var err error
-			if s, err = a.sit(sig.starting, toRun, flags.roots()...); err != nil {
+			if s, err = a.sessions.sit(sig.starting, toRun, flags.roots()...); err != nil {
 				return err
 			}
 			leave := func() { _ = s.Close() } // there is no time to tell anybody
 			sig.last.Store(&leave)
-			if err := a.tapes.here(s); err != nil {
+			if err := a.sessions.tapes.here(s); err != nil {
 				return errors.Join(err, s.Close())
 			}
 		}
@@ -134,7 +135,7 @@ func (a *app) follow(flags *runFlags) error {
 			select {} // whatever it is, it comes from the end of the process
 		}
 		if err == nil {
-			return f.finish(s, end)
+			return f.finish(s, end, &a.sessions.tapes)
 		}
 		f.rest()
 		if err := f.journal.over(f.run, time.Now()); err != nil {
@@ -160,13 +161,13 @@ func (a *app) follow(flags *runFlags) error {
 }
 
 // attend asks for the run and follows it.
-func (a *app) attend(s *seat, f *follower, flags *runFlags) (ending, error) {
+func (a *runCommands) attend(s *seat, f *follower, flags *runFlags) (ending, error) {
 	a.settle(&flags.request, s)
 	if !f.accepted {
 		a.tellUnfinished(s, flags.request.RunID)
 	}
 	f.sig.begun.Store(true)
-	accepted, err := a.begin(s, flags)
+	accepted, err := flags.begin(s, a.sessions.storeIn)
 	if err != nil {
 		return ending{}, err
 	}
@@ -181,8 +182,8 @@ func (a *app) attend(s *seat, f *follower, flags *runFlags) (ending, error) {
 }
 
 // tellUnfinished names the runs that a node in this process does not continue.
-func (a *app) tellUnfinished(s *seat, own string) {
-	if s.host == nil || a.quiet {
+func (a *runCommands) tellUnfinished(s *seat, own string) {
+	if s.host == nil || a.console.quiet {
 		return
 	}
 	open, err := s.host.Unfinished(s.ctx)
@@ -200,23 +201,23 @@ func (a *app) tellUnfinished(s *seat, own string) {
 	}
 	switch {
 	case n == 1:
-		a.say(a.errors.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.Line(newest))))
+		a.console.say(a.console.errors.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.Line(newest))))
 	case n > 1:
-		a.say(a.errors.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.Line(newest))))
+		a.console.say(a.console.errors.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.Line(newest))))
 	}
 }
 
 // header returns the lines shown before a run: the model and why, where to watch, and
 // what the run may spend.
-func (a *app) header(s *seat, r client.RunAccepted) []string {
-	st := a.errors
+func (a *runCommands) header(s *seat, r client.RunAccepted) []string {
+	st := a.console.errors
 	nats := st.Dim("nats   ") + term.Line(s.url)
 	if s.joined > 0 {
 		nats += fmt.Sprintf(" (node of process %d)", s.joined)
 	}
 	watch := cmp.Or(s.watch, "nats -s "+s.url)
-	if a.conn.Context != "" && a.conn.Servers == "" {
-		watch = "nats --context " + a.conn.Context
+	if a.sessions.conn.Context != "" && a.sessions.conn.Servers == "" {
+		watch = "nats --context " + a.sessions.conn.Context
 	}
 	lines := []string{
 		st.Dim("model  ") + st.Bold(term.Line(r.Model)) + " (" + term.Line(r.Why) + ")",

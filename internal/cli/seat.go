@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -64,7 +63,7 @@ type seat struct {
 }
 
 // sit connects to a node, or starts one.
-func (a *app) sit(ctx context.Context, why purpose, roots ...string) (*seat, error) {
+func (a *opener) sit(ctx context.Context, why purpose, roots ...string) (*seat, error) {
 	if a.conn.Given() {
 		c, err := client.Dial(a.conn.Options, "")
 		if err != nil {
@@ -111,7 +110,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // join connects to the owner of the state directory, if it answers.
-func (a *app) join(ctx context.Context) (*seat, error) {
+func (a *opener) join(ctx context.Context) (*seat, error) {
 	dir := statedir.StateDir(a.storeIn)
 	file, err := statedir.ReadNodeFile(dir)
 	if err != nil {
@@ -134,7 +133,7 @@ func (a *app) join(ctx context.Context) (*seat, error) {
 }
 
 // own starts a node in this process.
-func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, error) {
+func (a *opener) own(ctx context.Context, why purpose, roots []string) (*seat, error) {
 	hooks, err := a.hooks()
 	if err != nil && why == toRun { // without its hooks, a run could do what they would prevent
 		return nil, err
@@ -147,8 +146,8 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 	if err != nil {
 		return nil, err
 	}
-	h, err := node.Start(ctx, node.Config{StateDir: a.storeIn, NoPort: why == toLook, ConfigHome: embedded.ConfigHome(a.getenv), Roots: roots, Upward: true, Env: a.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, MaxLiveRuns: a.maxLive, Logger: a.logger()})
+	h, err := node.Start(ctx, node.Config{StateDir: a.storeIn, NoPort: why == toLook, ConfigHome: embedded.ConfigHome(a.console.getenv), Roots: roots, Upward: true, Env: a.console.getenv, Environ: os.Environ(), Model: a.model, Prices: prices, Hooks: hooks,
+		Tools: own.Tools, Servers: userServers(), Record: a.tapes.record, Replay: a.tapes.replay, Still: why == toLook, MaxLiveRuns: a.maxLive, Logger: a.console.logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -163,22 +162,15 @@ func (a *app) own(ctx context.Context, why purpose, roots []string) (*seat, erro
 }
 
 // hooks are the user's own.
-func (a *app) hooks() ([]spec.Hook, error) {
+func (a *opener) hooks() ([]spec.Hook, error) {
 	hooks, notes, err := agentfile.Hooks(config.UserFile())
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err, hint: "mend its hooks, or take them out; see docs/hooks.md"}
 	}
 	for _, n := range notes {
-		a.logger().Warn("a setting is not as it seems", "note", n.String())
+		a.console.logger().Warn("a setting is not as it seems", "note", n.String())
 	}
 	return hooks, nil
-}
-
-func (a *app) logger() *slog.Logger {
-	if !a.verbose {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // heard records which runs are live because a client has started or resumed them.

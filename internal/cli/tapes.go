@@ -52,7 +52,7 @@ func (t *tapeFlags) here(s *seat) error {
 }
 
 // left reports how many recorded exchanges were never requested.
-func (t *tapeFlags) left(a *app, s *seat) {
+func (t *tapeFlags) left(a *console, s *seat) {
 	if t.replay == "" || s.host == nil || a.quiet {
 		return
 	}

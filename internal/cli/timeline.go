@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-func (a *app) timelineCommand() *cobra.Command {
+func (a *runsCommands) timelineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "timeline RUN", Args: exactly("RUN"),
 		Short: "Show what each agent did when",
@@ -22,12 +22,12 @@ its beginning and end in milliseconds since the beginning of the run.`,
 		Example:     "  troupe timeline 01k9z3\n  troupe timeline 01k9z3 -o json | jq '[.[] | select(.kind == \"model\") | .end_ms - .start_ms] | add'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.timeline(ctx, s, args[0]) })
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.timeline(ctx, s, args[0]) })
 		},
 	}
 }
 
-func (a *app) timeline(ctx context.Context, s *seat, run string) error {
+func (a *runsCommands) timeline(ctx context.Context, s *seat, run string) error {
 	var t term.Timeline
 	err := s.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
 		t.Take(e)
@@ -36,9 +36,9 @@ func (a *app) timeline(ctx context.Context, s *seat, run string) error {
 	if err != nil {
 		return err
 	}
-	if a.output != "table" {
-		return a.printData(t.Spans(time.Now()))
+	if a.console.output != "table" {
+		return a.console.printData(t.Spans(time.Now()))
 	}
-	width, _ := term.Size(a.out)
-	return a.lines(t.Lines(a.style, time.Now(), width))
+	width, _ := term.Size(a.console.out)
+	return a.console.lines(t.Lines(a.console.style, time.Now(), width))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func (a *app) toolsCommand() *cobra.Command {
-	c := a.group("tools", "List the tools that agents can have",
+func (a *toolCommands) toolsCommand() *cobra.Command {
+	c := commandGroup("tools", "List the tools that agents can have",
 		"Tools are built in, or commands of agent files in a directory that --agents names.", "  troupe tools list\n  troupe tools list --agents ./team")
 	c.AddCommand(a.toolsList())
 	return c
@@ -31,7 +31,7 @@ type toolInfo struct {
 	Named bool `json:"named_only,omitempty"`
 }
 
-func (a *app) toolsList() *cobra.Command {
+func (a *toolCommands) toolsList() *cobra.Command {
 	var g mcpPlaces
 	return g.add(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: none,
@@ -48,8 +48,8 @@ what docs/sandbox.md says.`,
 			if err != nil {
 				return err
 			}
-			if a.output != "table" {
-				return a.printData(list)
+			if a.console.output != "table" {
+				return a.console.printData(list)
 			}
 			var rows [][]string
 			for _, t := range list {
@@ -59,14 +59,14 @@ what docs/sandbox.md says.`,
 				}
 				rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(from), term.Line(t.Description)})
 			}
-			return a.table([]string{"NAME", "CLASS", "FROM", "DESCRIPTION"}, rows)
+			return a.console.table([]string{"NAME", "CLASS", "FROM", "DESCRIPTION"}, rows)
 		},
 	})
 }
 
 // toolsOf are the tools that a run would be opened with, as far as this machine
 // can say.
-func (a *app) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
+func (a *toolCommands) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
 	r, err := g.roster()
 	if err != nil {
 		return nil, err
@@ -74,13 +74,13 @@ func (a *app) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
 	if err := g.completeConfig(); err != nil {
 		return nil, err
 	}
-	o, notes, err := a.previewed(*g, "")
+	o, notes, err := previewRun(a.sessions, g.agentPlaces, g.config, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range notes {
-		if !a.quiet {
-			a.say(a.errors.Yellow("note: ") + term.Line(n))
+		if !a.console.quiet {
+			a.console.say(a.console.errors.Yellow("note: ") + term.Line(n))
 		}
 	}
 	list := []toolInfo{}
@@ -103,12 +103,12 @@ func (a *app) toolsOf(g *mcpPlaces) ([]toolInfo, error) {
 
 // withNamed marks the tools that a run has only if its agent names them, and
 // adds those that no agent here names.
-func (a *app) withNamed(list []toolInfo) ([]toolInfo, error) {
+func (a *toolCommands) withNamed(list []toolInfo) ([]toolInfo, error) {
 	own, err := agentfile.Share(config.UserFile())
 	if err != nil {
 		return nil, err
 	}
-	specs, err := node.ByName(node.Config{Env: a.getenv, Tools: own.Tools})
+	specs, err := node.ByName(node.Config{Env: a.console.getenv, Tools: own.Tools})
 	if err != nil {
 		return nil, err
 	}

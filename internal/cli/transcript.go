@@ -20,7 +20,7 @@ type transcriptFlags struct {
 	usage bool
 }
 
-func (a *app) transcriptCommand() *cobra.Command {
+func (a *runsCommands) transcriptCommand() *cobra.Command {
 	var flags transcriptFlags
 	c := &cobra.Command{
 		Use: "transcript RUN", Args: exactly("RUN"),
@@ -33,8 +33,8 @@ With -o json the messages are whole, as far as they fit a reply of the node.`,
 		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json | jq -r '.messages[] | select(.role == \"assistant\") | .text'",
 		Annotations: map[string]string{formats: dataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			flags.usage, a.verbose = a.verbose, false // here -v does not mean the log of the node
-			return a.visit(toLook, func(ctx context.Context, s *seat) error { return a.transcript(ctx, s, args[0], flags) })
+			flags.usage, a.console.verbose = a.console.verbose, false // here -v does not mean the log of the node
+			return a.sessions.visit(toLook, func(ctx context.Context, s *seat) error { return a.transcript(ctx, s, args[0], flags) })
 		},
 	}
 	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if only one has it (default root)")
@@ -49,7 +49,7 @@ type transcript struct {
 	Folds               []client.Fold
 }
 
-func (a *app) transcript(ctx context.Context, s *seat, run string, flags transcriptFlags) error {
+func (a *runsCommands) transcript(ctx context.Context, s *seat, run string, flags transcriptFlags) error {
 	who, err := a.agentOf(ctx, s, run, flags.agent)
 	if err != nil {
 		return err
@@ -58,18 +58,18 @@ func (a *app) transcript(ctx context.Context, s *seat, run string, flags transcr
 	if err != nil {
 		return err
 	}
-	if a.output != "table" {
-		return a.printJSON(raw)
+	if a.console.output != "table" {
+		return a.console.printJSON(raw)
 	}
 	var t transcript
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return fmt.Errorf("transcript: %w", err)
 	}
-	return a.lines(a.transcriptText(t, flags))
+	return a.console.lines(a.transcriptText(t, flags))
 }
 
 // agentOf finds an agent by its id, or by a name that only one has.
-func (a *app) agentOf(ctx context.Context, s *seat, run, word string) (string, error) {
+func (a *runsCommands) agentOf(ctx context.Context, s *seat, run, word string) (string, error) {
 	if word == "" {
 		return "", nil
 	}
@@ -102,11 +102,11 @@ const (
 )
 
 // transcriptText draws a transcript.
-func (a *app) transcriptText(t transcript, flags transcriptFlags) []string {
-	p := a.page()
-	p.line(a.style.Bold(term.Line(t.Name)) + " " + a.style.Dim("("+term.Line(t.Agent)+")"))
+func (a *runsCommands) transcriptText(t transcript, flags transcriptFlags) []string {
+	p := a.console.page()
+	p.line(a.console.style.Bold(term.Line(t.Name)) + " " + a.console.style.Dim("("+term.Line(t.Agent)+")"))
 	for _, l := range term.Wrap(cleanText(t.System), p.width) {
-		p.line(a.style.Dim(l))
+		p.line(a.console.style.Dim(l))
 	}
 	folds := map[int]client.Fold{}
 	for _, f := range t.Folds {
@@ -129,7 +129,7 @@ func (a *app) transcriptText(t transcript, flags transcriptFlags) []string {
 }
 
 // fold marks where a compaction replaced the messages above by a summary.
-func (a *app) fold(p *page, f client.Fold) {
+func (a *runsCommands) fold(p *page, f client.Fold) {
 	word := "compacted"
 	if f.Deep {
 		word = "pruned deep"
@@ -139,16 +139,16 @@ func (a *app) fold(p *page, f client.Fold) {
 		what = "an excerpt"
 	}
 	p.line("")
-	p.line(a.style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes stands for the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
+	p.line(a.console.style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes stands for the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
 }
 
-func (a *app) message(p *page, m model.Message, calls map[string]string, flags transcriptFlags) {
-	who := a.style.Cyan(string(m.Role))
+func (a *runsCommands) message(p *page, m model.Message, calls map[string]string, flags transcriptFlags) {
+	who := a.console.style.Cyan(string(m.Role))
 	if m.Tombstone {
-		who += a.style.Yellow(" (struck: not sent any more)")
+		who += a.console.style.Yellow(" (struck: not sent any more)")
 	}
 	if u := m.Usage; u != nil && flags.usage {
-		who += a.style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.Tokens(u.Prompt()), term.Tokens(u.Output), term.Tokens(u.CacheRead)))
+		who += a.console.style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.Tokens(u.Prompt()), term.Tokens(u.Output), term.Tokens(u.CacheRead)))
 	}
 	p.line("")
 	p.line(who)
@@ -167,7 +167,7 @@ func (a *app) message(p *page, m model.Message, calls map[string]string, flags t
 			if i > 0 {
 				l = indent + l
 			} else {
-				l = strings.Replace(l, term.Line(c.Name), a.style.Bold(term.Line(c.Name)), 1)
+				l = strings.Replace(l, term.Line(c.Name), a.console.style.Bold(term.Line(c.Name)), 1)
 			}
 			p.line(l)
 		}
@@ -178,17 +178,17 @@ func (a *app) message(p *page, m model.Message, calls map[string]string, flags t
 }
 
 // callResult draws the answer to a call: its first lines, and how much is left out.
-func (a *app) callResult(p *page, r model.ToolResult, tool string, all bool) {
+func (a *runsCommands) callResult(p *page, r model.ToolResult, tool string, all bool) {
 	mark := "←"
 	if r.Error {
-		mark = a.style.Red("✗")
+		mark = a.console.style.Red("✗")
 	}
 	lines := term.Wrap(cleanText(r.Text), p.width-len(indent))
 	left := 0
 	if !all && len(lines) > resultLines {
 		left, lines = len(lines)-resultLines, lines[:resultLines]
 	}
-	head := mark + " " + term.Line(r.Call) + " " + a.style.Dim(term.Line(tool))
+	head := mark + " " + term.Line(r.Call) + " " + a.console.style.Dim(term.Line(tool))
 	if len(lines) == 1 && term.Width(head)+1+term.Width(lines[0]) <= p.width {
 		p.line(head + " " + lines[0])
 		return
@@ -198,6 +198,6 @@ func (a *app) callResult(p *page, r model.ToolResult, tool string, all bool) {
 		p.line(indent + l)
 	}
 	if left > 0 {
-		p.line(indent + a.style.Dim(fmt.Sprintf("… %d more lines, %d bytes in all: --all shows them", left, len(r.Text))))
+		p.line(indent + a.console.style.Dim(fmt.Sprintf("… %d more lines, %d bytes in all: --all shows them", left, len(r.Text))))
 	}
 }

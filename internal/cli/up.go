@@ -46,7 +46,7 @@ type up struct {
 	queued int
 }
 
-func (a *app) upCommand() *cobra.Command {
+func (a *nodeCommands) upCommand() *cobra.Command {
 	var u up
 	c := &cobra.Command{
 		Use: "up", Args: none,
@@ -77,7 +77,7 @@ The nodes are the troupe-node program: beside this one, in PATH, or --node-binar
 // access is what connections without a credential may do.
 type access struct{ watch, control bool }
 
-func (a *app) up(u up) error {
+func (a *nodeCommands) up(u up) error {
 	if u.nodes < 1 || u.nodes > upNodesMax {
 		return usage(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
 	}
@@ -95,7 +95,7 @@ func (a *app) up(u up) error {
 	defer cancel()
 	var wait sync.WaitGroup
 	errs := make([]error, u.nodes)
-	lines := &lineWriter{to: a.err}
+	lines := &lineWriter{to: a.console.err}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
 		args := []string{"--name", name}
@@ -126,21 +126,21 @@ func (a *app) up(u up) error {
 
 // upServer starts a server for the nodes, unless one is given, and returns the
 // environment by which they find it and the flags by which they prove it.
-func (a *app) upServer(u up) (env, flags []string, done func() error, err error) {
+func (a *nodeCommands) upServer(u up) (env, flags []string, done func() error, err error) {
 	if u.lazy {
 		flags = []string{"--durability", "lazy"}
 	}
-	if a.conn.Given() {
-		return a.conn.environment(), flags, func() error { return nil }, nil
+	if a.sessions.conn.Given() {
+		return a.sessions.conn.environment(), flags, func() error { return nil }, nil
 	}
-	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(a.storeIn), Port: u.port, Lazy: u.lazy, ConfigHome: embedded.ConfigHome(a.getenv),
-		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: a.logger()})
+	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(a.sessions.storeIn), Port: u.port, Lazy: u.lazy, ConfigHome: embedded.ConfigHome(a.console.getenv),
+		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: a.console.logger()})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a.say(term.Line("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'"))
+	a.console.say(term.Line("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'"))
 	if line := embedded.OpenWarning(u.open.watch, u.open.control); line != "" {
-		a.say(a.errors.Yellow("warning: " + line))
+		a.console.say(a.console.errors.Yellow("warning: " + line))
 	}
 	return nodeVariables(e), flags, e.Close, nil
 }
