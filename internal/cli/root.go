@@ -1,33 +1,30 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/cli/agents"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/completion"
+	"github.com/troupe-run/troupe/internal/cli/config"
+	"github.com/troupe-run/troupe/internal/cli/control"
+	"github.com/troupe-run/troupe/internal/cli/doctor"
+	"github.com/troupe-run/troupe/internal/cli/evals"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/models"
+	"github.com/troupe-run/troupe/internal/cli/nodes"
+	"github.com/troupe-run/troupe/internal/cli/run"
+	"github.com/troupe-run/troupe/internal/cli/runs"
+	"github.com/troupe-run/troupe/internal/cli/tools"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// formats is the annotation of a command: which outputs it can write, the
-// default first.
-const formats = "formats"
-
-// withoutSettings is the annotation of a command that must work whatever the
-// files of settings say.
-const withoutSettings = "without settings"
-
-const (
-	dataFormats = "table json jsonl yaml"
-	runFormats  = "text json stream-json yaml"
-)
-
-func (a *app) root() *cobra.Command {
+// newRoot makes the root command.
+func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "troupe",
 		Short: "Run a tree of agents, and watch what they say to each other",
@@ -41,157 +38,96 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
   nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Args:              unknownCommand,
+		Args:              command.RejectUnknown,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: a.prepare,
+		PersistentPreRunE: a.prepareCommand,
 	}
-	root.SetOut(a.console.out)
-	root.SetErr(a.console.err)
-	a.globals(root.PersistentFlags())
-	root.SetGlobalNormalizationFunc(spelling)
-	root.SetFlagErrorFunc(badFlag)
-	run := &runCommands{a.console, a.sessions, a.origins}
-	runs := &runsCommands{a.console, a.sessions}
-	control := &controlCommands{a.console, a.sessions}
-	agents := &agentCommands{a.console, a.sessions}
-	models := &modelCommands{a.console, a.sessions}
-	tools := &toolCommands{a.console, a.sessions}
-	nodes := &nodeCommands{a.console, a.sessions}
-	evals := &evalCommands{a.console}
-	doctor := &doctorCommands{a.console, a.sessions}
-	configs := &configCommands{a.console, a.sessions}
-	completions := &completionCommands{a.console, a.sessions}
-	root.AddCommand(run.runCommand(), run.startCommand(), run.attachCommand(), runs.resultCommand(), runs.listCommand(), runs.treeCommand(),
-		runs.eventsCommand(), control.cancelCommand(), control.steerCommand(), control.answerCommand(), control.questionsCommand(), runs.transcriptCommand(),
-		runs.exportCommand(), runs.deleteCommand(), runs.pruneCommand(), nodes.nodesCommand(), nodes.upCommand(), evals.evalCommand(), runs.fmtCommand(), doctor.versionCommand())
-	root.AddCommand(runs.describeCommand(), runs.timelineCommand(), control.budgetCommand(), agents.agentsCommand(), models.modelsCommand(), tools.toolsCommand(), tools.mcpCommand(),
-		doctor.doctorCommand(), configs.configCommand(), completions.completionCommand())
-	completions.register(root)
+	root.SetOut(a.console.Out)
+	root.SetErr(a.console.Err)
+	a.addGlobalFlags(root.PersistentFlags())
+	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
+	root.SetFlagErrorFunc(command.ExplainFlagError)
+	a.addCommands(root)
 	return root
 }
 
-func (a *app) globals(f *pflag.FlagSet) {
-	a.sessions.conn.add(f)
-	f.StringVar(&a.sessions.storeIn, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&a.sessions.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
-	f.StringVarP(&a.console.output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
-	f.BoolVar(&a.console.asJSON, "json", false, "the same as -o json")
-	f.StringVar(&a.console.color, "color", "auto", "colour: auto, always, never")
-	f.BoolVarP(&a.console.quiet, "quiet", "q", false, "no progress on stderr")
-	f.BoolVarP(&a.console.verbose, "verbose", "v", false, "log what the node does on stderr")
+// addCommands adds the commands in the groups in which the help lists them.
+func (a *app) addCommands(root *cobra.Command) {
+	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
+	show := runs.Commands{Console: a.console, Sessions: a.sessions}
+	steer := control.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Attach(), show.Result())
+	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Budget(), steer.Cancel())
+	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Transcript(),
+		show.Export(), show.Delete(), show.Prune(), show.Format())
+
+	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
+	routes := models.Commands{Console: a.console, Sessions: a.sessions}
+	toolset := tools.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP())
+
+	fleet := nodes.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Nodes", fleet.Nodes(), fleet.Up())
+
+	cases := evals.Commands{Console: a.console}
+	checks := doctor.Commands{Console: a.console, Sessions: a.sessions}
+	settings := config.Commands{Console: a.console, Sessions: a.sessions}
+	words := completion.Commands{Console: a.console, Sessions: a.sessions}
+	const last = "Configure and verify"
+	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), words.Completion(), checks.Version())
+	root.SetHelpCommandGroupID(last)
+	words.Register(root)
 }
 
-// connFlags are the flags of the nats CLI.
-type connFlags struct{ bus.Options }
-
-func (c *connFlags) add(f *pflag.FlagSet) {
-	f.StringVarP(&c.Servers, "server", "s", "", "NATS server URLs (NATS_URL)")
-	f.StringVar(&c.Context, "context", "", "nats CLI context (NATS_CONTEXT)")
-	f.StringVar(&c.Creds, "creds", "", "user credentials file (NATS_CREDS)")
-	f.StringVar(&c.NKey, "nkey", "", "user nkey seed file (NATS_NKEY)")
-	f.StringVar(&c.User, "user", "", "user name, or token without --password (NATS_USER)")
-	f.StringVar(&c.Password, "password", "", "password (NATS_PASSWORD)")
-	f.StringVar(&c.Token, "token", "", "token (NATS_TOKEN)")
-	f.StringVar(&c.TLSCert, "tlscert", "", "TLS certificate (NATS_CERT)")
-	f.StringVar(&c.TLSKey, "tlskey", "", "TLS private key (NATS_KEY)")
-	f.StringVar(&c.TLSCA, "tlsca", "", "TLS certificate authority (NATS_CA)")
+// addGroup adds commands under a title of the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
-// environment returns the given options as environment variables for a child process.
-func (c *connFlags) environment() []string {
-	return []string{"NATS_URL=" + c.Servers, "NATS_CONTEXT=" + c.Context, "NATS_CREDS=" + c.Creds, "NATS_NKEY=" + c.NKey, "NATS_USER=" + c.User,
-		"NATS_PASSWORD=" + c.Password, "NATS_TOKEN=" + c.Token, "NATS_CERT=" + c.TLSCert, "NATS_KEY=" + c.TLSKey, "NATS_CA=" + c.TLSCA}
+// addGlobalFlags adds the flags of every command.
+func (a *app) addGlobalFlags(f *pflag.FlagSet) {
+	a.sessions.Conn.AddFlags(f)
+	f.StringVar(&a.sessions.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.StringVar(&a.sessions.PricingFile, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
+	f.StringVarP(&a.console.Output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
+	f.BoolVar(&a.console.JSON, "json", false, "the same as -o json")
+	f.StringVar(&a.console.Color, "color", "auto", "colour: auto, always, never")
+	f.BoolVarP(&a.console.Quiet, "quiet", "q", false, "no progress on stderr")
+	f.BoolVarP(&a.console.Verbose, "verbose", "v", false, "log what the node does on stderr")
 }
 
-// spelling accepts the names that other agent CLIs use: --allowedTools is
-// --allowed-tools, --output-format is --output.
-func spelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	var b strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
-			b.WriteByte('-')
-			r = unicode.ToLower(r)
-		}
-		if r == '_' {
-			r = '-'
-		}
-		b.WriteRune(r)
-	}
-	if b.String() == "output-format" {
-		return "output"
-	}
-	return pflag.NormalizedName(b.String())
-}
-
-func unknownCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "troupe --help lists the commands"
-	var names []string
-	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
-	}
-	if near := config.Near(args[0], names); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	return usage(hint, "unknown command %q", args[0])
-}
-
-// badFlag describes the problem with a flag, and suggests what was probably meant.
-func badFlag(c *cobra.Command, err error) error {
-	hint := fmt.Sprintf("%s --help lists the flags", c.CommandPath())
-	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := config.Near(word, names); near != "" {
-			hint = "did you mean --" + near + "?"
-		}
-	}
-	return usage(hint, "%s", err)
-}
-
-// prepare reads the settings and decides on output and colour.
-func (a *app) prepare(c *cobra.Command, _ []string) error {
-	can := strings.Fields(c.Annotations[formats])
+// prepareCommand reads the settings and decides on output and colour.
+func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
+	can := strings.Fields(c.Annotations[command.Formats])
 	if len(can) > 0 {
-		if c.Annotations[withoutSettings] == "" {
-			if err := a.apply(c, can); err != nil {
+		if c.Annotations[command.WithoutSettings] == "" {
+			if err := a.applySettings(c, can); err != nil {
 				return err
 			}
 		}
-		if err := a.console.chooseOutput(can); err != nil {
+		if err := a.console.ChooseOutput(can); err != nil {
 			return err
 		}
 	}
-	on, err := term.Color(a.console.color, term.IsTTY(a.console.out), a.console.getenv)
+	on, err := term.Color(a.console.Color, term.IsTTY(a.console.Out), a.console.Getenv)
 	if err != nil {
-		return usage("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.color)
+		return exit.UsageError("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.Color)
 	}
-	a.console.style.On = on
-	a.console.errors.On, _ = term.Color(a.console.color, term.IsTTY(a.console.err), a.console.getenv) // the same word again
-	a.sessions.conn.Options = a.sessions.conn.FromEnv(a.console.getenv)
+	a.console.Style.On = on
+	a.console.ErrStyle.On, _ = term.Color(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv) // the same word again
+	a.sessions.Conn.Options = a.sessions.Conn.FromEnv(a.console.Getenv)
 	return nil
 }
 
-// settingPlaces returns the places of the settings of a command. A setting is not read if a
-// flag replaces it or if the command does not use it.
-func settingPlaces(c *cobra.Command, getenv func(string) string) config.Places {
-	dir := "."
-	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
-		dir = f.Value.String()
-	}
-	return config.Places{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
-		f := c.Flags().Lookup(flag)
-		return f == nil || f.Changed
-	}}
-}
-
-// apply sets the flags that were not given from the settings.
-func (a *app) apply(c *cobra.Command, can []string) error {
-	found, err := config.Load(settingPlaces(c, a.console.getenv))
+// applySettings sets the flags that were not given from the settings.
+func (a *app) applySettings(c *cobra.Command, can []string) error {
+	found, err := command.LoadSettings(c, a.console.Getenv)
 	if err != nil {
-		return &failure{code: exitUsage, err: err, hint: "troupe config validate shows all that is wrong"}
+		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
 	for _, s := range found {
 		f := c.Flags().Lookup(s.Flag())
@@ -201,54 +137,16 @@ func (a *app) apply(c *cobra.Command, can []string) error {
 		case s.Key == "output" && !slices.Contains(can, s.Value):
 			continue // the setting is for other commands
 		case s.Key == "model":
-			a.sessions.model = s.Value // not as a flag: the node reports where the model was named
+			a.sessions.Model = s.Value // not as a flag: the node reports where the model was named
 			continue
 		}
 		if s.Key == "json_schema" {
-			a.origins.schemaBelow = s.Below
+			a.origins.SchemaBelow = s.Below
 		}
-		a.origins.tokensByDirectory = a.origins.tokensByDirectory || s.Key == "max_tokens" && s.Raised
+		a.origins.TokensByDirectory = a.origins.TokensByDirectory || s.Key == "max_tokens" && s.Raised
 		if err := f.Value.Set(s.Value); err != nil {
-			return &failure{code: exitUsage, err: s.Error(err.Error())}
+			return &exit.Failure{Code: exit.Usage, Err: s.Error(err.Error())}
 		}
 	}
 	return nil
-}
-
-func (a *console) chooseOutput(can []string) error {
-	if a.asJSON {
-		if a.output != "" && a.output != "json" {
-			return usage("leave one of them out", "--json and -o %s contradict each other", a.output)
-		}
-		a.output = "json"
-	}
-	if a.output == "jsonl" && slices.Contains(can, "stream-json") {
-		a.output = "stream-json"
-	}
-	if a.output == "" {
-		a.output = can[0]
-	}
-	if !slices.Contains(can, a.output) {
-		bad := a.output
-		a.output = ""
-		return usage("use one of "+strings.Join(can, ", "), "this command cannot write %q", bad)
-	}
-	return nil
-}
-
-// exactly is how many arguments a command takes, with a message that names them.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == len(names) {
-			return nil
-		}
-		return usage(c.CommandPath()+" --help shows an example", "%s takes %s, not %d arguments", c.Name(), strings.Join(names, " "), len(args))
-	}
-}
-
-func none(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage(c.CommandPath()+" --help shows an example", "%s takes no arguments, not %q", c.Name(), args[0])
 }

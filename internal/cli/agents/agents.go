@@ -1,0 +1,43 @@
+package agents
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+func (cs *Commands) listCommand() *cobra.Command {
+	var g Sources
+	return g.AddFlags(&cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
+		Short:       "List the agents, built in and of files, with where they come from",
+		Example:     "  troupe agents list\n  troupe agents list --agents ./team -o json | jq -r '.[].name'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			r, err := g.ReadRoster()
+			if err != nil {
+				return err
+			}
+			if n := len(r.Problems); n > 0 && !cs.Console.Quiet {
+				cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%s in agent files: troupe agents validate shows them", console.CountOf(n, "problem"))))
+			}
+			if cs.Console.Output != "table" {
+				return cs.Console.PrintData(r.Agents)
+			}
+			var rows [][]string
+			for _, i := range r.Agents {
+				from := g.ShortPath(i.From)
+				if i.Hidden != "" {
+					from += " (hidden)"
+				}
+				rows = append(rows, []string{term.Line(i.Name), term.Line(cmp.Or(i.Model, "the run's")), term.Line(from), term.Line(i.Description)})
+			}
+			return cs.Console.PrintTable([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows)
+		},
+	})
+}

@@ -1,0 +1,22 @@
+package agents
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Agents() *cobra.Command {
+	c := command.Group("agents", "List and check the agents that a run can have",
+		"Agents are built in, or Markdown files: see docs and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
+	c.AddCommand(cs.listCommand(), cs.describeCommand(), cs.validateCommand(), cs.promptCommand())
+	return c
+}
+
+// Commands are about agent files.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}

@@ -1,0 +1,53 @@
+// Package agents holds the commands about agent files, and the roster of agents that a run
+// here can have.
+package agents
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+)
+
+// Sources say where agents are looked for.
+type Sources struct{ Agents, Dir string }
+
+func (g *Sources) AddFlags(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVar(&g.Agents, "agents", "", "directory of agent files that goes before the others")
+	c.Flags().StringVar(&g.Dir, "dir", ".", "directory whose agents are looked at")
+	return c
+}
+
+// Complete checks the directories and makes them absolute.
+func (g *Sources) Complete() error {
+	for _, p := range []*string{&g.Agents, &g.Dir} {
+		if err := request.AbsoluteDir(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ShortPath returns a path as a person in the directory would write it.
+func (g *Sources) ShortPath(path string) string {
+	if rel, err := filepath.Rel(g.Dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join("~", rel)
+		}
+	}
+	return path
+}
+
+// loadFiles reads all agent files of the places.
+func (g *Sources) loadFiles() ([]agentfile.Definition, []agentfile.Note, error) {
+	if g.Agents != "" {
+		return agentfile.Find(g.Dir, g.Agents)
+	}
+	return agentfile.Find(g.Dir)
+}

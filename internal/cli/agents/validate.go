@@ -1,0 +1,153 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+func RemarksOf(list []agentfile.Note, path string) []console.Remark {
+	remarks := []console.Remark{}
+	for _, n := range list {
+		if path == "" || n.Path == path {
+			remarks = append(remarks, console.Remark{Path: n.Path, Line: n.Line, Text: n.Text})
+		}
+	}
+	return remarks
+}
+
+// validation is what validate prints as JSON.
+type validation struct {
+	Valid    bool             `json:"valid"`
+	Agents   int              `json:"agents"`
+	Problems []console.Remark `json:"problems"`
+	Notes    []console.Remark `json:"notes"`
+}
+
+func (cs *Commands) validateCommand() *cobra.Command {
+	var g Sources
+	return g.AddFlags(&cobra.Command{
+		Use:   "validate [FILE|DIR]...",
+		Short: "Check agent files and show all that is wrong, with lines",
+		Long: `Check agent files: those that are named, or else all that a run here would find.
+Every problem is shown with its file and line and what was probably meant. The exit
+code is 2 if there is any; notes alone are no problem.`,
+		Example:     "  troupe agents validate\n  troupe agents validate .claude/agents/reviewer.md -o json | jq '.problems'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := g.Complete(); err != nil {
+				return err
+			}
+			for _, path := range args {
+				if _, err := os.Stat(path); err != nil {
+					return exit.UsageError("name files and directories that are there", "%w", err)
+				}
+			}
+			return cs.validateAgents(g, args)
+		},
+	})
+}
+
+func (cs *Commands) validateAgents(g Sources, places []string) error {
+	defs, notes, err := agentfile.Load(places...)
+	if len(places) == 0 {
+		defs, notes, err = g.loadFiles()
+	}
+	c := validation{Agents: len(defs), Problems: []console.Remark{}, Notes: RemarksOf(notes, "")}
+	for _, p := range agentfile.Problems(err) {
+		c.Problems = append(c.Problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
+	}
+	all, err := g.ReadRoster()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, i := range all.Agents {
+		known[i.Name] = true
+	}
+	for _, d := range defs {
+		known[d.Name] = true
+	}
+	for _, d := range defs {
+		problems, notes := checkReferences(d, known)
+		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
+	}
+	c.Valid = len(c.Problems) == 0
+	if cs.Console.Output != "table" {
+		err = cs.Console.PrintData(c)
+	} else {
+		err = cs.Console.PrintLines(cs.validationLines(c))
+	}
+	if err != nil || c.Valid {
+		return err
+	}
+	return exit.WithCode(exit.Usage)
+}
+
+func (cs *Commands) validationLines(c validation) []string {
+	var lines []string
+	for _, p := range c.Problems {
+		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.Line(p.String()))
+	}
+	for _, n := range c.Notes {
+		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.Line(n.String()))
+	}
+	return append(lines, fmt.Sprintf("%s, %s, %s", console.CountOf(c.Agents, "agent"), console.CountOf(len(c.Problems), "problem"), console.CountOf(len(c.Notes), "note")))
+}
+
+// checkReferences checks what depends on other agents, or on other packages.
+func checkReferences(d agentfile.Definition, known map[string]bool) (problems, notes []console.Remark) {
+	for _, name := range d.Delegates {
+		if known[name] {
+			continue
+		}
+		text := fmt.Sprintf("it may call %q, and there is no such agent", name)
+		if near := config.Near(name, sortedNames(known)); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		notes = append(notes, console.Remark{Path: d.Path, Line: d.Line("x-troupe", "tools", "permission"), Text: text})
+	}
+	for i, m := range append([]string{d.Model}, d.Fallback...) {
+		if _, ok := provider.Meant(m, anthropic.Provider); m == "" || ok {
+			continue
+		}
+		text, key := fmt.Sprintf("model %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; the run's model is taken", m), "model"
+		if i > 0 {
+			text, key = fmt.Sprintf("x-troupe.fallback: %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; it is left out", m), "x-troupe"
+		}
+		notes = append(notes, console.Remark{Path: d.Path, Line: d.Line(key), Text: text})
+	}
+	if d.Policy != "" {
+		var p supervisor.Policy
+		err := json.Unmarshal([]byte(d.Policy), &p)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil {
+			problems = append(problems, console.Remark{Path: d.Path, Line: d.Line("x-troupe"), Text: fmt.Sprintf("x-troupe.policy: %v", err)})
+		}
+	}
+	return problems, notes
+}
+
+func sortedNames(set map[string]bool) []string {
+	var list []string
+	for name := range set {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,112 @@
+// Package command holds what the commands have in common: the checks of arguments, the names
+// of formats and the spelling of flags.
+package command
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config"
+)
+
+// Group is a command that only holds others.
+func Group(use, short, long, example string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: RejectUnknown,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+}
+
+// Formats is the annotation of a command: which outputs it can write, the
+// default first.
+const Formats = "formats"
+
+// WithoutSettings is the annotation of a command that must work whatever the
+// files of settings say.
+const WithoutSettings = "without settings"
+
+const (
+	DataFormats = "table json jsonl yaml"
+	RunFormats  = "text json stream-json yaml"
+)
+
+// NormalizeFlag accepts the names that other agent CLIs use: --allowedTools is
+// --allowed-tools, --output-format is --output.
+func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('-')
+			r = unicode.ToLower(r)
+		}
+		if r == '_' {
+			r = '-'
+		}
+		b.WriteRune(r)
+	}
+	if b.String() == "output-format" {
+		return "output"
+	}
+	return pflag.NormalizedName(b.String())
+}
+
+func RejectUnknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "troupe --help lists the commands"
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := config.Near(args[0], names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return exit.UsageError(hint, "unknown command %q", args[0])
+}
+
+// ExplainFlagError describes the problem with a flag, and suggests what was probably meant.
+func ExplainFlagError(c *cobra.Command, err error) error {
+	hint := fmt.Sprintf("%s --help lists the flags", c.CommandPath())
+	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := config.Near(word, names); near != "" {
+			hint = "did you mean --" + near + "?"
+		}
+	}
+	return exit.UsageError(hint, "%s", err)
+}
+
+// LoadSettings reads the settings of a command. A setting is not read if a flag replaces it or
+// if the command does not use it.
+func LoadSettings(c *cobra.Command, getenv func(string) string) (map[string]config.Setting, error) {
+	dir := "."
+	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
+		dir = f.Value.String()
+	}
+	return config.Load(config.Places{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}})
+}
+
+// Exactly is how many arguments a command takes, with a message that names them.
+func Exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes %s, not %d arguments", c.Name(), strings.Join(names, " "), len(args))
+	}
+}
+
+func NoArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes no arguments, not %q", c.Name(), args[0])
+}

@@ -1,0 +1,165 @@
+// Package config holds the commands that show and check the settings.
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/follow"
+	"github.com/troupe-run/troupe/internal/cli/models"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Commands show and check the settings.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}
+
+func (cs *Commands) Config() *cobra.Command {
+	c := command.Group("config", "Show what is set and where, check a file of settings, print its schema",
+		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default. The directory's file\nmay not say where state is or what models cost, and may only lower the limit in money.",
+		"  troupe config view\n  troupe config validate troupe.yaml")
+	c.AddCommand(cs.viewCommand(), cs.validateCommand(), cs.schemaCommand())
+	return c
+}
+
+// setting is one setting as it counts.
+type setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // flag, env, file, default
+	From   string `json:"from,omitempty"`
+}
+
+func (cs *Commands) viewCommand() *cobra.Command {
+	var flags request.Flags
+	c := &cobra.Command{
+		Use: "view", Args: command.NoArguments,
+		Short: "Show every setting as it counts for a run, and where its value comes from",
+		Long: `Show every setting as it counts for a run with the same flags: its value, and
+whether that comes from a flag, the environment, a file (with its line) or is the
+default.`,
+		Example:     "  troupe config view\n  TROUPE_MAX_TURNS=5 troupe config view --dir ./project --max-tokens 10000 -o json | jq '.[] | select(.source != \"default\")'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := cs.effectiveSettings(c)
+			if err != nil {
+				return err
+			}
+			if cs.Console.Output != "table" {
+				return cs.Console.PrintData(list)
+			}
+			var rows [][]string
+			for _, s := range list {
+				from := s.Source
+				if s.From != "" {
+					from += " " + s.From
+				}
+				rows = append(rows, []string{s.Key, term.Line(s.Value), term.Line(from)})
+			}
+			return cs.Console.PrintTable([]string{"SETTING", "VALUE", "FROM"}, rows)
+		},
+	}
+	flags.AddFlags(c.Flags())
+	return c
+}
+
+// effectiveSettings are all settings as they count for a command.
+func (cs *Commands) effectiveSettings(c *cobra.Command) ([]setting, error) {
+	found, err := command.LoadSettings(c, cs.Console.Getenv)
+	if err != nil {
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config schema shows what can be set"}
+	}
+	var list []setting
+	for _, key := range config.Keys() {
+		f := c.Flags().Lookup(config.Setting{Key: key}.Flag())
+		s, set := found[key]
+		switch {
+		case f != nil && f.Changed:
+			list = append(list, setting{key, f.Value.String(), "flag", "--" + f.Name})
+		case set && strings.HasPrefix(s.From, "TROUPE_"):
+			list = append(list, setting{key, s.Value, "env", s.From})
+		case set:
+			list = append(list, setting{key, s.Value, "file", s.From})
+		default:
+			list = append(list, setting{Key: key, Value: cs.defaultText(c.Context(), key), Source: "default"})
+		}
+	}
+	return list, nil
+}
+
+// defaultText returns what a setting means where no file, flag or variable sets it.
+func (cs *Commands) defaultText(ctx context.Context, key string) string {
+	switch key {
+	case "model":
+		choice, err := models.Choose(ctx, cs.Sessions, "")
+		if err != nil {
+			return err.Error()
+		}
+		return choice.Name() + " (" + choice.Why + ")"
+	case "store_dir":
+		return statedir.StateDir("")
+	case "color":
+		return "auto"
+	case "output":
+		return "table, or text for run, start, attach and result"
+	case "max_turns":
+		return fmt.Sprint(spec.TurnsRoot)
+	case "max_tokens":
+		return fmt.Sprintf("%d for builtin/scout, else %d", node.ScoutTokens, node.ModelTokens)
+	case "max_tool_calls":
+		return fmt.Sprint(supervisor.CallsMax)
+	case "max_depth":
+		return fmt.Sprint(supervisor.DepthMax)
+	case "max_children":
+		return fmt.Sprint(supervisor.ChildrenMax)
+	case "max_messages":
+		return fmt.Sprint(supervisor.MessagesMax)
+	case "max_agents":
+		return fmt.Sprint(supervisor.AgentsMax)
+	case "max_budget_usd":
+		return fmt.Sprintf("%g with a paid key and no --max-tokens of yours, else none", float64(node.PaidNano)/console.NanoUSD)
+	case "use_tokens":
+		return "0: an agent stops when it believes that it is done"
+	case "timeout":
+		return console.Took(spec.SoftDefaultMS)
+	case "max_live_runs":
+		return fmt.Sprint(node.MaxLiveRuns)
+	case "journal_patience":
+		return follow.JournalPatience.String()
+	}
+	return "none"
+}
+
+func (cs *Commands) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Args: command.NoArguments,
+		Short:       "Print the JSON Schema of troupe.yaml, for editors",
+		Example:     "  troupe config schema > troupe.schema.json\n  echo '# yaml-language-server: $schema=troupe.schema.json' >> troupe.yaml",
+		Annotations: map[string]string{command.Formats: "json jsonl yaml table", command.WithoutSettings: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			raw, err := config.SchemaJSON()
+			if err != nil {
+				return err
+			}
+			if cs.Console.Output == "table" {
+				return cs.Console.Write(raw)
+			}
+			return cs.Console.PrintJSON(raw)
+		},
+	}
+}

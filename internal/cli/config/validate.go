@@ -1,0 +1,135 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/internal/cli/agents"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// validation is what validate prints as JSON.
+type validation struct {
+	Valid    bool             `json:"valid"`
+	Files    []string         `json:"files"`
+	Problems []console.Remark `json:"problems"`
+	Notes    []console.Remark `json:"notes"`
+}
+
+func (cs *Commands) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a file of settings and show all that is wrong, with lines",
+		Long: `Check a file of settings: the one that is named, or else troupe.yaml of this
+directory and the user's. The exit code is 2 if something is wrong.`,
+		Example: "  troupe config validate\n  troupe config validate ./troupe.yaml -o json | jq .problems",
+		// A broken file must not keep this command from saying so.
+		Annotations: map[string]string{command.Formats: command.DataFormats, command.WithoutSettings: "yes"},
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) <= 1 {
+				return nil
+			}
+			return command.Exactly("FILE")(c, args)
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, file := range []string{config.FileName, config.UserFile()} {
+					if _, err := os.Stat(file); err == nil {
+						args = append(args, file)
+					}
+				}
+			}
+			return cs.validateFiles(args)
+		},
+	}
+}
+
+func (cs *Commands) validateFiles(files []string) error {
+	c := validation{Files: files, Problems: []console.Remark{}, Notes: []console.Remark{}}
+	if files == nil {
+		c.Files = []string{}
+	}
+	for _, file := range files {
+		problems, notes := fileProblems(file)
+		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
+	}
+	c.Valid = len(c.Problems) == 0
+	var err error
+	if cs.Console.Output != "table" {
+		err = cs.Console.PrintData(c)
+	} else {
+		err = cs.Console.PrintLines(cs.validationLines(c))
+	}
+	if err != nil || c.Valid {
+		return err
+	}
+	return exit.WithCode(exit.Usage)
+}
+
+// fileProblems returns all problems of a file, including those that other packages find.
+func fileProblems(file string) (problems, notes []console.Remark) {
+	for _, p := range config.Validate(file) {
+		problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), config.ErrSetting.Error()+" ")))
+	}
+	if len(problems) > 0 && !isYAML(file) {
+		return problems, nil
+	}
+	_, hookNotes, err := agentfile.Hooks(file)
+	_, shareErr := agentfile.Share(file)
+	for _, p := range agentfile.Problems(errors.Join(err, shareErr)) {
+		if p.Path == "" {
+			problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), "agentfile: ")))
+			continue
+		}
+		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
+	}
+	return problems, agents.RemarksOf(hookNotes, "")
+}
+
+// isYAML reports whether the file exists and is YAML; it does not check the keys.
+func isYAML(file string) bool {
+	data, err := safefile.Read(file, config.FileBytesMax)
+	var doc map[string]any
+	return err == nil && yaml.Unmarshal(data, &doc) == nil
+}
+
+var placePattern = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
+
+// splitPlace takes apart a message that begins with a file and a line.
+func splitPlace(text string) console.Remark {
+	m := placePattern.FindStringSubmatch(text)
+	if m == nil {
+		return console.Remark{Text: text}
+	}
+	line, err := strconv.Atoi(m[2])
+	if err != nil {
+		return console.Remark{Text: text}
+	}
+	return console.Remark{Path: m[1], Line: line, Text: m[3]}
+}
+
+func (cs *Commands) validationLines(c validation) []string {
+	var lines []string
+	for _, p := range c.Problems {
+		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.Line(p.String()))
+	}
+	for _, n := range c.Notes {
+		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.Line(n.String()))
+	}
+	if len(c.Files) == 0 {
+		return append(lines, "there is no "+config.FileName+" here, and none of the user: the defaults hold")
+	}
+	return append(lines, term.Line(strings.Join(c.Files, ", "))+": "+console.CountOf(len(c.Problems), "problem"))
+}

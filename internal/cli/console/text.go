@@ -1,0 +1,85 @@
+// Package console writes what commands say: data to stdout in the chosen format, progress and
+// errors to stderr.
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+func CountOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Remark is a note or a problem with its place.
+type Remark struct {
+	Path string `json:"path,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+}
+
+func (r Remark) String() string {
+	switch {
+	case r.Path == "":
+		return r.Text
+	case r.Line == 0:
+		return r.Path + ": " + r.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", r.Path, r.Line, r.Text)
+}
+
+const NanoUSD = 1e9
+
+// DollarsPerMillion turns billionths of a dollar a token into dollars a million, with two
+// decimals at least.
+func DollarsPerMillion(nano int64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.3f", float64(nano)/1e3), "0")
+}
+
+func USD(nano int64) string { return fmt.Sprintf("$%.4f", float64(nano)/1e9) }
+
+func Took(ms int64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return term.Took(time.Duration(ms) * time.Millisecond)
+}
+
+// WordsOr returns the words, or the meaning of a missing list.
+func WordsOr(list []string, without string) string {
+	switch {
+	case list == nil:
+		return without
+	case len(list) == 0:
+		return "none"
+	}
+	return term.Line(strings.Join(list, " "))
+}
+
+func CostText(usd float64, known bool) string {
+	switch {
+	case !known:
+		return "unknown"
+	case usd == 0:
+		return "-"
+	}
+	return fmt.Sprintf("$%.4f", usd)
+}
+
+// Age is how long ago a stamp was.
+func Age(stamp string) string {
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return "-"
+	}
+	return term.Age(time.Since(at))
+}
+
+// CleanText keeps the lines of a text and nothing else that a terminal acts on.
+func CleanText(text string) string { return strings.Trim(term.Clean(text), "\n") }

@@ -1,0 +1,197 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+func (cs *Commands) Budget() *cobra.Command {
+	var l budgetFlags
+	c := &cobra.Command{
+		Use:   "budget RUN [set|freeze]",
+		Short: "Show what a run may spend and has spent; change it while it lives",
+		Long: `Show the limits of a run, what was used of them, what is reserved for model calls
+under way and kept back for closing turns, for the run and for each agent.
+
+set changes the limits that are named; the others stay, and a freeze is lifted.
+freeze leaves the limits and grants nothing but closing turns: every agent sums up
+what it found and ends. Both need a run that is not over.`,
+		Example: `  troupe budget 01k9z3
+  troupe budget 01k9z3 -o json | jq .budget.used.tokens
+  troupe budget 01k9z3 set --max-tokens 200000 --max-budget-usd 2
+  troupe budget 01k9z3 freeze`,
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		Args:        checkBudgetArguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := l.checkArguments(c, args); err != nil {
+				return err
+			}
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+				if len(args) == 1 {
+					return cs.printBudget(ctx, s, args[0])
+				}
+				r := client.BudgetRequest{RunID: args[0], Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c)}
+				return cs.changeBudget(ctx, s, r)
+			})
+		},
+	}
+	l.addFlags(c)
+	return c
+}
+
+// budgetFlags are the limits that set can change.
+type budgetFlags struct {
+	tokens, calls int64
+	usd           float64
+}
+
+func (l *budgetFlags) addFlags(c *cobra.Command) {
+	c.Flags().Int64Var(&l.tokens, "max-tokens", 0, "with set: most tokens of the whole tree")
+	c.Flags().Float64Var(&l.usd, "max-budget-usd", 0, "with set: most US dollars of the whole tree")
+	c.Flags().Int64Var(&l.calls, "max-tool-calls", 0, "with set: most tool calls of the whole tree")
+}
+
+// givenLimits returns the limits that were given as flags: settings apply to new runs only.
+func (l *budgetFlags) givenLimits(c *cobra.Command) (given spec.RunLimits) {
+	if c.Flags().Changed("max-tokens") {
+		given.Tokens = l.tokens
+	}
+	if c.Flags().Changed("max-budget-usd") {
+		given.Nano = int64(math.Round(l.usd * console.NanoUSD))
+	}
+	if c.Flags().Changed("max-tool-calls") {
+		given.Calls = l.calls
+	}
+	return given
+}
+
+// checkArguments checks that the flags match the arguments.
+func (l *budgetFlags) checkArguments(c *cobra.Command, args []string) error {
+	given := c.Flags().Changed("max-tokens") || c.Flags().Changed("max-budget-usd") || c.Flags().Changed("max-tool-calls")
+	hint := "troupe budget " + args[0] + " set --max-tokens N"
+	switch set := len(args) == 2 && args[1] == "set"; {
+	case set && !given:
+		return exit.UsageError(hint, "set names no limit")
+	case !set && given:
+		return exit.UsageError(hint, "a limit is changed with set")
+	case set && !l.areValid(c):
+		return exit.UsageError("troupe budget "+args[0]+" freeze stops all but closing turns", "a limit must be more than 0")
+	}
+	return nil
+}
+
+const usdMost = 1e6
+
+// areValid reports whether every given limit is valid.
+func (l *budgetFlags) areValid(c *cobra.Command) bool {
+	return (!c.Flags().Changed("max-tokens") || l.tokens > 0) && (!c.Flags().Changed("max-tool-calls") || l.calls > 0) &&
+		(!c.Flags().Changed("max-budget-usd") || l.usd > 0 && l.usd <= usdMost)
+}
+
+func checkBudgetArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 1, len(args) == 2 && (args[1] == "set" || args[1] == "freeze"):
+		return nil
+	case len(args) == 2:
+		return exit.UsageError("use set or freeze, or neither", "budget can set and freeze, not %q", args[1])
+	}
+	return command.Exactly("RUN")(c, args)
+}
+
+// budgetDoc is what budget prints as JSON.
+type budgetDoc struct {
+	Run    string             `json:"run_id"`
+	State  string             `json:"state"`
+	Budget client.BudgetInfo  `json:"budget"`
+	Limits spec.RunLimits     `json:"limits"`
+	Agents []client.AgentInfo `json:"agents"`
+}
+
+func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run string) error {
+	info, err := s.Describe(ctx, run)
+	if err != nil {
+		return err
+	}
+	if info.Description == nil {
+		return fmt.Errorf("the log of %s is gone, or not yet there", run)
+	}
+	d := info.Description
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(budgetDoc{run, info.State, d.Budget, d.Limits, d.Agents})
+	}
+	p := cs.Console.NewPage()
+	b := d.Budget
+	known := d.Model.Price.Known
+	rows := [][]string{
+		amountRow("limit", limitCells(b.Limit, known)),
+		amountRow("used", amountCells(b.Used, known)), amountRow("reserved", amountCells(b.Reserved, known)), amountRow("kept", amountCells(b.Kept, known)),
+		amountRow("charged_unknown", amountCells(b.Unknown, known)), amountRow("overrun", amountCells(b.Overrun, known)),
+	}
+	p.AddTable(slices.Concat(console.Left("RUN"), console.Right("TOKENS", "MONEY", "CALLS")), rows)
+	if b.Frozen {
+		p.AddLine(cs.Console.Style.Yellow("frozen: only closing turns are granted; budget set lifts it"))
+	}
+	if b.Waiting > 0 {
+		p.AddLine(fmt.Sprintf("%d agents wait for others to settle", b.Waiting))
+	}
+	p.Lines = append(p.Lines, "")
+	rows = nil
+	for _, m := range d.Agents {
+		own := "the run's"
+		if m.Limit.Tokens > 0 {
+			own = term.Tokens(m.Limit.Tokens)
+		}
+		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), own, term.Tokens(m.Used.Tokens), term.Tokens(m.Reserved.Tokens),
+			term.Tokens(m.Kept.Tokens), moneyText(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
+	}
+	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("LIMIT", "USED", "RESERVED", "KEPT", "MONEY", "CALLS")), rows)
+	return cs.Console.PrintLines(p.Lines)
+}
+
+func amountRow(name string, cells []string) []string { return append([]string{name}, cells...) }
+
+func amountCells(v budget.Amount, known bool) []string {
+	return []string{fmt.Sprint(v.Tokens), moneyText(v.Nano, known), fmt.Sprint(v.Calls)}
+}
+
+func limitCells(l budget.Limit, known bool) []string {
+	cells := amountCells(budget.Amount(l), true)
+	for i, v := range []int64{l.Tokens, l.Nano, l.Calls} {
+		if v == 0 {
+			cells[i] = "none"
+		}
+	}
+	return cells
+}
+
+// moneyText renders an amount; without a price the amount is unknown.
+func moneyText(nano int64, known bool) string {
+	switch {
+	case !known:
+		return "unknown"
+	case nano == 0:
+		return "-"
+	}
+	return console.USD(nano)
+}
+
+// changeBudget sends the change and shows the current budget once the change is in effect.
+func (cs *Commands) changeBudget(ctx context.Context, s *session.Session, r client.BudgetRequest) error {
+	if err := s.Budget(ctx, r); err != nil {
+		return err
+	}
+	return cs.printRecorded(ctx, s, r.RunID)
+}

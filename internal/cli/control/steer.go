@@ -1,0 +1,31 @@
+package control
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Steer() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "steer RUN TEXT", Args: command.Exactly("RUN", "TEXT"),
+		Short:       "Say something to an agent at work; it hears it at its next turn",
+		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+				if err := s.Steer(ctx, client.SteerRequest{RunID: args[0], Agent: who, Text: args[1]}); err != nil {
+					return err
+				}
+				return cs.printRecorded(ctx, s, args[0])
+			})
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	return c
+}

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+)
+
+// checkState checks the state directory, its owner and what the owner wrote.
+func (cs *Commands) checkState() []checkup {
+	dir := statedir.StateDir(cs.Sessions.StateDir)
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return []checkup{{"state directory", unproven, dir + " is not there yet", "the first run makes it"}}
+	case err != nil:
+		return []checkup{{"state directory", broken, err.Error(), "name another with --store-dir"}}
+	case !info.IsDir():
+		return []checkup{{"state directory", broken, dir + " is not a directory", "name another with --store-dir"}}
+	}
+	c := checkup{"state directory", proven, fmt.Sprintf("%s, mode %#o", dir, info.Mode().Perm()), ""}
+	if info.Mode().Perm()&0o077 != 0 {
+		c.Status, c.Detail, c.Remedy = unproven, c.Detail+": other users of this machine may look into it", "chmod 700 "+dir
+	}
+	list := []checkup{c, checkWritable(dir)}
+	owned, err := statedir.Owned(dir)
+	switch {
+	case err != nil:
+		list = append(list, checkup{"owner", broken, err.Error(), "make the directory yours"})
+	case owned:
+		list = append(list, checkOwner(dir))
+	default:
+		list = append(list, checkup{"owner", proven, "nobody owns it now: the next command may", ""})
+	}
+	return list
+}
+
+// checkOwner checks what the owner of a directory reports about itself.
+func checkOwner(dir string) checkup {
+	file, err := statedir.ReadNodeFile(dir)
+	if errors.Is(err, statedir.ErrStateDir) {
+		return checkup{"owner", broken, exit.PlainText(err), "chmod 700 " + dir + ", if nobody else can have written in it"}
+	}
+	if errors.Is(err, statedir.ErrNodeFile) {
+		return checkup{"owner", broken, exit.PlainText(err), "if it is of a node of yours, chmod 600 " + statedir.NodeFilePath(dir) + "; else end the process that has the directory, and remove it"}
+	}
+	if err != nil {
+		return checkup{"owner", broken, "a process has the directory, and " + err.Error(), "it may be starting or hang: end it, then try again"}
+	}
+	return checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, cmp.Or(file.Address, file.Socket)), ""}
+}
+
+// checkWritable writes a small file to the disk and removes it.
+func checkWritable(dir string) checkup {
+	began := time.Now()
+	if err := statedir.ProbeDisk(dir); err != nil {
+		return checkup{"writing", broken, exit.PlainText(err), statedir.DiskRemedy(dir, err) + ", or name another with --store-dir"}
+	}
+	return checkup{"writing", proven, "a file was written and synced in " + time.Since(began).Round(10*time.Microsecond).String(), ""}
+}
+
+// checkDisk looks at the room that is left.
+func (cs *Commands) checkDisk() []checkup {
+	if cs.Sessions.Conn.Given() {
+		return nil
+	}
+	dir := statedir.StateDir(cs.Sessions.StateDir)
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		dir = parentDir(dir)
+	}
+	free, err := statedir.DiskFree(dir)
+	switch {
+	case err != nil:
+		return []checkup{{"disk", unproven, err.Error(), "look with df"}}
+	case free < 2*embedded.StoreMin:
+		return []checkup{{"disk", broken, fmt.Sprintf("%d MiB are free, %d are needed", free>>20, 2*embedded.StoreMin>>20), "free some, or name another --store-dir"}}
+	case free < 2*embedded.DiskMargin:
+		return []checkup{{"disk", unproven, fmt.Sprintf("%d MiB are free: enough for a while", free>>20), "free some: troupe keeps away from the last GiB"}}
+	}
+	return []checkup{{"disk", proven, fmt.Sprintf("%.1f GiB are free", float64(free)/(1<<30)), ""}}
+}
+
+func parentDir(dir string) string { return filepath.Dir(dir) }

@@ -1,0 +1,121 @@
+// Package evals holds the command that runs eval cases.
+package evals
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/eval"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// Commands run eval cases.
+type Commands struct {
+	Console *console.Console
+}
+
+func (cs *Commands) Eval() *cobra.Command {
+	parallel := 0
+	c := &cobra.Command{
+		Use: "eval FILE...", Annotations: map[string]string{command.Formats: command.DataFormats},
+		Short: "Run eval cases: mocked tools, a scripted model, and what must come of it",
+		Long: `Run the cases of files, and of directories in which each .yaml, .yml and .json file
+holds cases. A case is a real run: the same loop, supervisor and logs, in memory;
+only the model is scripted and the tools are mocked. Its logs are replayed
+afterwards and must give the same end. No key and no network are needed.
+
+The exit code is 0 if all cases pass, 1 if one does not, 2 if a file is not one
+of cases. docs/evals.md shows the form of a case.`,
+		Example: `  troupe eval test/evals
+  troupe eval test/evals/refund test/evals/endings/max_turns.yaml
+  troupe eval test/evals -o json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.UsageError("name files of cases, or directories of them", "eval takes at least one FILE")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cases, err := eval.Load(args...)
+			if bad := (*eval.BadFile)(nil); errors.As(err, &bad) {
+				return exit.UsageError(bad.Remedy, "%s", bad.Error())
+			} else if err != nil {
+				return err
+			}
+			r := eval.Run(c.Context(), cases, parallel)
+			if err := cs.printReport(r); err != nil {
+				return err
+			}
+			if !r.Pass {
+				return exit.WithCode(exit.Failed)
+			}
+			return nil
+		},
+	}
+	c.Flags().IntVar(&parallel, "parallel", eval.ParallelDefault, "cases that run at once")
+	return c
+}
+
+// printReport writes a line for each case, the differences below it, and the measures.
+func (cs *Commands) printReport(r eval.Report) error {
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(r)
+	}
+	rows := make([][]string, len(r.Verdicts))
+	for i, v := range r.Verdicts {
+		word := "pass"
+		if !v.Pass {
+			word = "FAIL"
+		}
+		rows[i] = []string{word, v.Case, string(v.StopReason), strconv.Itoa(v.Turns), strconv.Itoa(v.ToolRuns),
+			strconv.FormatInt(v.Tokens, 10), strconv.FormatInt(v.LatencyMS, 10) + " ms", v.File}
+	}
+	if err := cs.Console.PrintTable([]string{"", "CASE", "STOP", "TURNS", "TOOLS", "TOKENS", "TOOK", "FILE"}, rows); err != nil {
+		return err
+	}
+	for _, v := range r.Verdicts {
+		for _, d := range v.Differences {
+			if err := cs.Console.Print(cs.Console.Style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.Line(d)))); err != nil {
+				return err
+			}
+		}
+	}
+	if err := cs.Console.Print(""); err != nil {
+		return err
+	}
+	return cs.Console.PrintTable([]string{"MEASURE", "VALUE", ""}, measureRows(r))
+}
+
+// measureRows are the figures of all cases, as rows.
+func measureRows(r eval.Report) [][]string {
+	rate := func(name string, of eval.Rate, what string) []string {
+		if of.Of == 0 {
+			return []string{name, "-", "nothing to measure"}
+		}
+		return []string{name, fmt.Sprintf("%.1f %%", of.Percent()), fmt.Sprintf("%d of %d %s", of.Hits, of.Of, what)}
+	}
+	cost := "no case has a price"
+	for _, v := range r.Verdicts {
+		if v.CostKnown {
+			cost = fmt.Sprintf("$%.6f in the cases with a price", r.CostUSD)
+		}
+	}
+	return [][]string{
+		rate("cases", r.Cases, "pass"),
+		rate("completion", r.Completion, "that should complete do"),
+		rate("right stop reason", r.StopReason, "cases"),
+		rate("invalid actions", r.Invalid, "proposals"),
+		rate("repeated actions", r.Repeated, "proposals"),
+		rate("escalation accuracy", r.Escalation, "turn to a person, or do not, as they should"),
+		rate("replay success", r.Replay, "replay from their logs to the same end"),
+		{"tokens", strconv.FormatInt(r.Tokens, 10), cost},
+		{"tool runs", strconv.Itoa(r.ToolRuns), ""},
+		{"latency", fmt.Sprintf("%d ms", r.P50MS), fmt.Sprintf("median; %d ms at most; %d ms in all", r.MaxMS, r.TookMS)},
+	}
+}

@@ -1,0 +1,340 @@
+// Package follow shows one run until its end, asks the person at the terminal, and stops the
+// run after a signal.
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+const (
+	RedrawInterval = 100 * time.Millisecond
+	cancelWait     = 5 * time.Second  // from a stop at the boundary to a stop now
+	endWait        = 15 * time.Second // from a stop now to giving up on a result
+	EventsAhead    = 256
+	// takeoverTimeout is how long a node elsewhere may be gone in the middle of a run.
+	takeoverTimeout = 60 * time.Second
+)
+
+// errNoResult means that a stopped run did not publish its end in time.
+var errNoResult = errors.New("the run did not end in time")
+
+// Ending is how following a run ended.
+type Ending struct {
+	Result event.Result
+	parked bool // it waits for a person, and is not over
+}
+
+// Follower shows one run, across all nodes that run it in turn.
+type Follower struct {
+	console  *console.Console
+	run      string
+	sig      *interrupt.Signals
+	accepted bool
+	lost     time.Time // when the node was lost, zero once it is back
+
+	tree      term.Tree
+	live      *term.Live // nil: plain lines
+	positions session.Positions
+	dirty     bool
+	drawn     time.Time
+	asked     time.Time     // last look at whether the run is parked
+	person    *terminalUser // nil: no person can be asked
+
+	journal *journalWatch
+}
+
+// eventItem is one event on its way to the screen.
+type eventItem struct {
+	event client.Event
+	raw   []byte
+}
+
+// New makes a follower of a run whose log may be unwritable for patience, with the
+// soft time limit of the run; 0 is the default.
+func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
+	f := &Follower{console: a, run: run, sig: sig, positions: session.Positions{}, journal: newJournalWatch(patience, softMS)}
+	tty := term.Is(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
+	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
+		f.live = &term.Live{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
+	}
+	if tty && term.IsTTY(a.In) && !a.Quiet {
+		f.person = &terminalUser{console: a, answers: make(chan typedAnswer, 1)}
+	}
+	return f
+}
+
+// NewObserver makes a follower that neither stops the run nor asks anybody.
+func NewObserver(a *console.Console, run string) *Follower {
+	f := New(a, run, &interrupt.Signals{}, JournalPatience, 0)
+	f.person = nil
+	return f
+}
+
+// IsAccepted reports whether a node has accepted the run.
+func (f *Follower) IsAccepted() bool { return f.accepted }
+
+// AllowCancel makes a signal cancel the run, instead of the start.
+func (f *Follower) AllowCancel() { f.sig.RunBegun.Store(true) }
+
+// Accept records that a node has accepted the run, and prints the lines before it once.
+func (f *Follower) Accept(header []string) {
+	if !f.accepted {
+		f.PrintHeader(header)
+		f.journal.accepted = time.Now()
+	}
+	f.accepted, f.lost = true, time.Time{}
+}
+
+// Overdue fails once the run has been unable to write its log for too long.
+func (f *Follower) Overdue() error { return f.journal.overdue(f.run, time.Now()) }
+
+// NoteNodeGone tells the user that the follower waits for the next node.
+func (f *Follower) NoteNodeGone() {
+	if f.accepted && f.journal.down == nil {
+		f.note("the node is gone; waiting for the next one")
+	}
+}
+
+// MayWait reports whether to continue after the node was lost.
+func (f *Follower) MayWait(s *session.Session) bool {
+	if f.lost.IsZero() {
+		f.lost = time.Now()
+	}
+	if s.OwnerPID > 0 {
+		return true // the command connects to the next owner, or becomes it, at once
+	}
+	if s.Node != nil && !f.accepted {
+		return time.Since(f.lost) < session.JoinTimeout // its server is restarting
+	}
+	return f.accepted && (f.journal.down != nil || time.Since(f.lost) < takeoverTimeout)
+}
+
+// Watch follows the run on one node until its end.
+func (f *Follower) Watch(s *session.Session) (Ending, error) {
+	ctx, cancel := context.WithCancel(s.Context)
+	defer cancel()
+	events, done := make(chan eventItem, EventsAhead), make(chan error, 1)
+	go func() {
+		done <- s.Events(ctx, f.run, f.positions.Cursor(), true, func(e client.Event, raw []byte) error {
+			select {
+			case events <- eventItem{e, raw}:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	news, err := f.journal.listen(ctx, s, f.run)
+	if err != nil {
+		return Ending{}, err
+	}
+	stop := newStopper(f, s)
+	defer stop.close()
+	tick := time.NewTicker(RedrawInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case it := <-events:
+			f.showEvent(it)
+		case err := <-done:
+			for len(events) > 0 {
+				f.showEvent(<-events)
+			}
+			if err != nil {
+				return Ending{}, err
+			}
+			return f.finalResult(s)
+		case n := <-news:
+			if text := f.journal.process(n, time.Now()); text != "" {
+				f.note(text)
+			}
+		case <-tick.C:
+			if err := f.journal.overdue(f.run, time.Now()); err != nil {
+				return Ending{}, err
+			}
+			if parked, err := f.checkParked(s); parked || err != nil {
+				return Ending{f.parkedResult(s), true}, err
+			}
+		case <-stop.signal:
+			if f.journal.down != nil {
+				return Ending{}, f.journal.interruptedError(f.run, f.sig.ExitCode())
+			}
+			if err := stop.escalate(); err != nil {
+				return Ending{}, f.journal.stopError(f.run, f.sig.ExitCode(), err)
+			}
+		case <-stop.timer:
+			if err := stop.escalate(); err != nil {
+				return f.abandonedResult(s, err)
+			}
+		case d := <-f.person.pendingAnswers():
+			if err := f.person.sendAnswer(s, d); err != nil {
+				return Ending{}, err
+			}
+		}
+	}
+}
+
+// finalResult returns the result that the run published at its end, or the one that the node reports.
+func (f *Follower) finalResult(s *session.Session) (Ending, error) {
+	if f.tree.Result != nil && f.tree.Result.Type != "" {
+		return Ending{Result: *f.tree.Result}, nil
+	}
+	info, err := s.Get(s.Context, f.run)
+	if err != nil || info.Result == nil {
+		return Ending{}, errors.Join(err, errNoResult)
+	}
+	return Ending{Result: *info.Result}, nil
+}
+
+// abandonedResult returns the result of a run that did not end although it was canceled.
+func (f *Follower) abandonedResult(s *session.Session, cause error) (Ending, error) {
+	info, err := s.Get(s.Context, f.run)
+	if err != nil || info.Result == nil {
+		return Ending{}, errors.Join(cause, err)
+	}
+	r := *info.Result
+	r.Reason, r.Partial, r.IsError = "canceled", true, true
+	r.Subtype, r.Detail = event.Subtype(r.Reason), cause.Error()
+	return Ending{Result: r}, nil
+}
+
+// showEvent shows one event.
+func (f *Follower) showEvent(it eventItem) {
+	if !f.positions.Advance(it.event) {
+		return
+	}
+	f.tree.Take(it.event)
+	if it.event.Seq > 0 {
+		f.journal.recordEvent(it.event, time.Now())
+	}
+	if text := f.journal.queueNotice(it.event); text != "" {
+		f.note(text)
+	}
+	f.dirty = true
+	switch {
+	case f.console.Output == "stream-json":
+		f.console.PrintJSONLine(it.raw)
+	case f.live == nil && !f.console.Quiet && term.Important(it.event):
+		f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.Name(it.event.Agent)))
+	}
+}
+
+// checkParked draws the tree, and asks the person on behalf of agents that wait for an answer. It
+// reports whether the run is parked and no person can be asked here.
+func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
+	if f.tree.Asking() > 0 && !f.tree.Busy() && time.Since(f.asked) >= session.AskPause {
+		f.asked = time.Now()
+		if f.person != nil && !f.person.away {
+			return false, f.person.askNext(s, f)
+		}
+		info, err := s.Get(s.Context, f.run)
+		if err != nil {
+			return false, err
+		}
+		if info.State == "parked" {
+			return true, nil
+		}
+	}
+	f.redraw()
+	return false, nil
+}
+
+// redraw redraws the tree if something happened, and each second for the clock.
+func (f *Follower) redraw() {
+	if f.live == nil || f.person.isAsking() || !f.dirty && time.Since(f.drawn) < time.Second {
+		return
+	}
+	f.dirty, f.drawn = false, time.Now()
+	width, height := f.live.Size()
+	if err := f.live.Draw(f.tree.Lines(f.console.ErrStyle, time.Now(), width-1, height-1)); err != nil {
+		f.live = nil // the terminal is gone; the run is not
+	}
+}
+
+// PrintHeader prints the first lines.
+func (f *Follower) PrintHeader(lines []string) {
+	if f.console.Quiet {
+		return
+	}
+	for _, l := range lines {
+		f.console.Say(l)
+	}
+}
+
+// note prints a note between events.
+func (f *Follower) note(text string) {
+	text = f.console.ErrStyle.Yellow(text)
+	if f.live == nil {
+		f.console.Say(text)
+	} else if err := f.live.Above(text); err != nil {
+		f.live = nil
+	}
+}
+
+// Settle lets the tree stand as it is.
+func (f *Follower) Settle() {
+	f.dirty = true
+	f.redraw()
+	if f.live != nil {
+		f.live.Leave()
+	}
+}
+
+// parkedResult is how the run stands.
+func (f *Follower) parkedResult(s *session.Session) event.Result {
+	info, err := s.Get(s.Context, f.run)
+	if err != nil || info.Result == nil {
+		return event.Result{Type: "result", Run: f.run, Reason: "needs_human", Subtype: "error_needs_human", IsError: true, Partial: true}
+	}
+	return *info.Result
+}
+
+// Finish prints the only result, and leaves the node to the runs of others.
+func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
+	f.Settle()
+	PrintAnswerHint(f.console, f.run, end)
+	err := f.console.PrintResult(end.Result)
+	recordings.ReportUnplayed(f.console, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	interrupted := f.sig.First
+	go func() {
+		select {
+		case <-interrupted:
+			cancel() // an interrupted command does not stay for the runs of others
+		case <-ctx.Done():
+		}
+	}()
+	if closing := s.Leave(ctx, f.run); closing != nil {
+		f.console.Say(term.Line("closing the node: " + closing.Error()))
+	}
+	if err != nil {
+		return err
+	}
+	return exit.WithCode(exit.ForReason(end.Result.Reason, f.sig.Terminated.Load()))
+}
+
+// PrintAnswerHint says how to continue a run that waits for a person.
+func PrintAnswerHint(a *console.Console, run string, end Ending) {
+	if !end.parked || a.Quiet {
+		return
+	}
+	for _, m := range end.Result.Agents {
+		if m.Query != nil {
+			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.Line(m.Name), term.Line(m.Query.Question))))
+			a.Say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.Line(m.Query.Query)))
+		}
+	}
+	a.Say("then continue: troupe run --resume " + run)
+}

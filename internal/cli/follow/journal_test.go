@@ -1,0 +1,72 @@
+package follow
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+)
+
+func downWatch(t *testing.T, timeout, patience time.Duration) (*journalWatch, time.Time) {
+	t.Helper()
+	j, now := newJournalWatch(patience, timeout.Milliseconds()), time.Now()
+	j.accepted = now
+	text := j.process(journalReport{node: "a", info: &client.JournalInfo{Why: "the disk of /x is full", Remedy: "free some"}}, now)
+	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {
+		t.Errorf("it is told as %q", text)
+	}
+	return j, now
+}
+
+// TestRunThatCannotWriteEndsAtItsTimeLimit: nothing in a log that cannot be written ends
+// a run, so the command keeps the limit.
+func TestRunThatCannotWriteEndsAtItsTimeLimit(t *testing.T) {
+	j, now := downWatch(t, 3*time.Second, time.Hour)
+	if err := j.overdue("r", now.Add(30*time.Second)); err != nil {
+		t.Errorf("it has its grace: %v", err)
+	}
+	err := j.overdue("r", now.Add(64*time.Second))
+	if f := exit.Explain(err); f.Code != exit.NoNode || !errors.Is(err, errJournal) || !strings.Contains(f.Err.Error(), "the disk of /x is full") {
+		t.Errorf("it ends with %d: %v", f.Code, f.Err)
+	}
+}
+
+// TestPatienceWithAJournalIsBounded: and it begins anew when the journal was well.
+func TestPatienceWithAJournalIsBounded(t *testing.T) {
+	j, now := downWatch(t, 0, 10*time.Second)
+	if err := j.overdue("r", now.Add(9*time.Second)); err != nil {
+		t.Errorf("too early: %v", err)
+	}
+	if err := j.overdue("r", now.Add(10*time.Second)); err == nil {
+		t.Error("it waits for ever")
+	}
+	if text := j.process(journalReport{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
+		t.Errorf("the end is told as %q", text)
+	}
+	if err := j.overdue("r", now.Add(time.Hour)); err != nil {
+		t.Errorf("it can write again: %v", err)
+	}
+}
+
+// TestAnotherNodesJournalEndsNoRun: a run whose entries come has no part in what
+// another node cannot write; and what that node says is ended only by its own word.
+func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
+	j, now := downWatch(t, 0, 10*time.Second)
+	j.process(journalReport{node: "b", info: nil}, now.Add(time.Second))
+	if j.down == nil {
+		t.Error("another node's word ended it")
+	}
+	j.recordEvent(rootEvent(), now.Add(5*time.Second))
+	if err := j.overdue("r", now.Add(time.Hour)); err != nil {
+		t.Errorf("the run goes on: %v", err)
+	}
+}
+
+// rootEvent is something that the root of a run says.
+func rootEvent() (e client.Event) {
+	e.Agent = "root"
+	return e
+}

@@ -1,0 +1,52 @@
+package follow
+
+import (
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+// stopper stops a run step by step after the first Ctrl-C: at its boundary,
+// then now, then it is given up.
+type stopper struct {
+	f       *Follower
+	session *session.Session
+	signal  <-chan struct{} // nil once it was taken
+	timer   <-chan time.Time
+	clock   *time.Timer
+	steps   int
+}
+
+func newStopper(f *Follower, s *session.Session) *stopper {
+	return &stopper{f: f, session: s, signal: f.sig.First}
+}
+
+func (st *stopper) escalate() error {
+	st.signal = nil
+	st.steps++
+	why := "interrupted"
+	if st.f.sig.Terminated.Load() {
+		why = "terminated"
+	}
+	switch st.steps {
+	case 1:
+		st.f.note("stopping at the next safe boundary; again to kill")
+		st.clock = time.NewTimer(cancelWait)
+		st.timer = st.clock.C
+		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
+		return err
+	case 2:
+		st.f.note("stopping now")
+		st.clock.Reset(endWait)
+		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, Now: true, WaitMS: -1})
+		return err
+	}
+	return errNoResult
+}
+
+func (st *stopper) close() {
+	if st.clock != nil {
+		st.clock.Stop()
+	}
+}

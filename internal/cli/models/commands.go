@@ -1,0 +1,25 @@
+// Package models holds the commands about models, and chooses the model of a run on this
+// machine.
+package models
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+// Commands are about models.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}
+
+func (cs *Commands) Models() *cobra.Command {
+	c := command.Group("models", "List the models with their prices, or ask one whether it answers",
+		"A run takes the model that --model names, or the configuration, or the keys in the\nenvironment, or a local Ollama, or else builtin/scout, which needs none.",
+		"  troupe models list\n  troupe models ping anthropic/claude-sonnet-5-5")
+	c.AddCommand(cs.listCommand(), cs.pingCommand())
+	return c
+}

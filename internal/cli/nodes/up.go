@@ -1,0 +1,144 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+const (
+	upNodesMax  = 16
+	upStopGrace = 30 * time.Second // for a node to stop in order
+	upLineMax   = 64 << 10
+)
+
+const trustUsage = "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated"
+
+// upFlags is the flags of the command.
+type upFlags struct {
+	nodes int
+	root  []string
+	trust []string
+	bin   string
+	lazy  bool
+	port  int
+	open  access
+	live  int
+	// queued is how many runs each node queues.
+	queued int
+}
+
+func (cs *Commands) Up() *cobra.Command {
+	var u upFlags
+	c := &cobra.Command{
+		Use: "up", Args: command.NoArguments,
+		Short: "Start several node processes that share the work, on this machine",
+		Long: `Start a NATS server and N node processes that share its shards, each as a process of
+its own, their output prefixed by the node. With -s, --context or NATS_URL the nodes
+use that server. Kill a node and watch the others take over. Ctrl-C stops them all.
+
+The nodes are the troupe-node program: beside this one, in PATH, or --node-binary.`,
+		Example:     "  troupe up --nodes 3 --root ~/src\n  troupe up --nodes 3 &\n  troupe nodes list\n  troupe run \"Say hello\"",
+		Annotations: map[string]string{command.Formats: "text"},
+		RunE:        func(*cobra.Command, []string) error { return cs.startNodes(u) },
+	}
+	f := c.Flags()
+	f.IntVar(&u.nodes, "nodes", 3, "how many nodes")
+	f.StringSliceVar(&u.root, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringSliceVar(&u.trust, "trust", nil, trustUsage)
+	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
+	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
+	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
+	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
+	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
+	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
+	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
+	return c
+}
+
+// access is what connections without a credential may do.
+type access struct{ watch, control bool }
+
+func (cs *Commands) startNodes(u upFlags) error {
+	if u.nodes < 1 || u.nodes > upNodesMax {
+		return exit.UsageError(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
+	}
+	bin, err := findNodeBinary(u.bin)
+	if err != nil {
+		return err
+	}
+	sig := interrupt.Catch()
+	defer sig.Stop()
+	env, flags, done, err := cs.startServer(u)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(sig.Starting)
+	defer cancel()
+	var wait sync.WaitGroup
+	errs := make([]error, u.nodes)
+	lines := &lineWriter{to: cs.Console.Err}
+	for i := range u.nodes {
+		name := fmt.Sprintf("node-%d", i+1)
+		args := []string{"--name", name}
+		if u.live != 0 {
+			args = append(args, "--max-live-runs", fmt.Sprint(u.live))
+		}
+		if u.queued != 0 {
+			args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
+		}
+		for _, r := range u.root {
+			args = append(args, "--root", r)
+		}
+		for _, t := range u.trust {
+			args = append(args, "--trust", t)
+		}
+		cmd := exec.CommandContext(ctx, bin, append(args, flags...)...)
+		cmd.Env = append(os.Environ(), env...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = upStopGrace
+		wait.Go(func() { errs[i] = runNode(cmd, name, lines) })
+	}
+	wait.Wait()
+	if ctx.Err() != nil {
+		errs = nil // they were stopped on purpose
+	}
+	return errors.Join(append(errs, done())...)
+}
+
+// startServer starts a server for the nodes, unless one is given, and returns the
+// environment by which they find it and the flags by which they prove it.
+func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() error, err error) {
+	if u.lazy {
+		flags = []string{"--durability", "lazy"}
+	}
+	if cs.Sessions.Conn.Given() {
+		return cs.Sessions.Conn.Environment(), flags, func() error { return nil }, nil
+	}
+	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: embedded.ConfigHome(cs.Console.Getenv),
+		OpenWatch: u.open.watch, OpenControl: u.open.control, Logger: cs.Console.Logger()})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cs.Console.Say(term.Line("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'"))
+	if line := embedded.OpenWarning(u.open.watch, u.open.control); line != "" {
+		cs.Console.Say(cs.Console.ErrStyle.Yellow("warning: " + line))
+	}
+	return serverVariables(e), flags, e.Close, nil
+}

@@ -1,0 +1,89 @@
+package nodes
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// serverVariables are how the nodes reach the server: by the socket of its state
+// directory, which proves it. They say nothing of another server.
+func serverVariables(e *embedded.Server) []string {
+	node, service := e.Options(bus.RoleNode), e.Options(bus.RoleService)
+	return []string{"NATS_URL=", "NATS_CONTEXT=", bus.OwnerVariable + "=" + node.Owner, "NATS_USER=" + node.User, "NATS_PASSWORD=" + node.Password,
+		"TROUPE_SERVICE_USER=" + service.User, "TROUPE_SERVICE_PASSWORD=" + service.Password}
+}
+
+var errNodeBinary = errors.New("there is no troupe-node program")
+
+// findNodeBinary finds troupe-node: at the given path, next to this program, or in PATH.
+func findNodeBinary(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	self, err := os.Executable()
+	if err == nil {
+		if beside := filepath.Join(filepath.Dir(self), "troupe-node"); isRegularFile(beside) {
+			return beside, nil
+		}
+	}
+	if found, err := exec.LookPath("troupe-node"); err == nil {
+		return found, nil
+	}
+	return "", &exit.Failure{Code: exit.Usage, Err: errNodeBinary, Hint: "go build -o troupe-node ./cmd/node, then --node-binary ./troupe-node"}
+}
+
+func isRegularFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// runNode runs one node and prints its output, line by line, behind its name.
+func runNode(cmd *exec.Cmd, name string, to *lineWriter) error {
+	runtime.LockOSThread() // see detach
+	defer runtime.UnlockOSThread()
+	detachProcess(cmd)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	var read sync.WaitGroup
+	read.Go(func() {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, upLineMax)
+		for s.Scan() {
+			to.writeLine(name + " | " + s.Text())
+		}
+		_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the node
+	})
+	err := cmd.Run()
+	_ = in.Close() // of a pipe in memory: it cannot fail
+	read.Wait()
+	to.writeLine(fmt.Sprintf("%s | ended: %v", name, cmd.ProcessState))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// lineWriter writes whole lines from several nodes. It cleans each line, because a node may
+// quote text that no terminal should receive as it is.
+type lineWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lineWriter) writeLine(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = io.WriteString(w.to, term.Clean(text)+"\n") // there is nowhere to report a failure
+}

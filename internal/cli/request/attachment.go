@@ -1,0 +1,72 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model"
+)
+
+// attachment is a file of --attach.
+type attachment struct {
+	name, mime string
+	data       []byte
+}
+
+// readAttachments reads the files of --attach.
+func readAttachments(files []string) ([]attachment, error) {
+	if len(files) > model.MediaMax {
+		return nil, exit.UsageError("put what is longer into the directory", "%d files are attached, at most %d can be", len(files), model.MediaMax)
+	}
+	var list []attachment
+	total := 0
+	for _, file := range files {
+		a, err := readAttachment(file)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(a.data); total > node.AttachedBytesMax {
+			return nil, exit.UsageError("make them smaller, or put some into the directory", "the attachments have more than %d bytes together", node.AttachedBytesMax)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func readAttachment(file string) (a attachment, err error) {
+	bad := func(hint, format string, args ...any) (attachment, error) {
+		return a, exit.UsageError(hint, "--attach %s: %s", file, fmt.Sprintf(format, args...))
+	}
+	a.data, err = safefile.Read(file, model.MediaBytesMax)
+	if err != nil && !errors.Is(err, safefile.ErrTooLarge) {
+		return bad("name a file that can be read", "%s", safefile.Reason(err))
+	}
+	if err != nil || len(a.data) == 0 {
+		return bad("make it smaller, or put it into the directory", "it must have 1 to %d bytes", model.MediaBytesMax)
+	}
+	a.name, a.mime = filepath.Base(file), mediaType(file, a.data)
+	if model.KindOf(a.mime) == "" {
+		return bad("attach PNG, JPEG, GIF, WebP, PDF or text", "it is %s", a.mime)
+	}
+	return a, nil
+}
+
+// mediaType returns the media type of a file by its bytes; for text, by its name.
+func mediaType(file string, data []byte) string {
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	if strings.HasPrefix(found, "text/") || found == "application/octet-stream" && utf8.Valid(data) {
+		found = "text/plain"
+		if named, _, _ := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(file))); strings.HasPrefix(named, "text/") {
+			found = named
+		}
+	}
+	return found
+}

@@ -1,0 +1,98 @@
+package request
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model"
+)
+
+// goalFlags are the flags of run and start about the goal: requirements of the answer,
+// the budget to use up, and the fallback models.
+type goalFlags struct{ schema string }
+
+func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
+	q := &r.Request
+	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models that take over when the one before has failed, at most %d", spec.FallbacksMax))
+	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "result that the answer needs, NAME or NAME=TEXT in it; may be repeated")
+	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
+	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens to use up before the first agent may stop")
+}
+
+// completeGoal reads the files behind the flags and the settings.
+func (r *Flags) completeGoal(origins *Origins) error {
+	q := &r.Request
+	for i, name := range q.Fallback {
+		route, err := absoluteModel(name)
+		if err != nil {
+			return err
+		}
+		q.Fallback = slices.Clone(q.Fallback)
+		q.Fallback[i] = route
+	}
+	if r.goal.schema != "" {
+		text, err := readSchema(origins.SchemaBelow, r.goal.schema)
+		if err != nil {
+			return exit.UsageError("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, err)
+		}
+		q.JSONSchema = text
+	}
+	m, err := readLoopOptions(q.Dir)
+	if err != nil {
+		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/manners.md"}
+	}
+	if !reflect.ValueOf(m).IsZero() {
+		q.LoopOptions = &m
+	}
+	return nil
+}
+
+// readLoopOptions returns the loop options of the settings: the file of the directory
+// takes precedence over the user's.
+func readLoopOptions(dir string) (spec.LoopOptions, error) {
+	user, err := agentfile.Share(config.UserFile())
+	if err != nil {
+		return user.LoopOptions, err
+	}
+	local, err := agentfile.ShareOf(cmp.Or(dir, "."), config.FileName)
+	return local.LoopOptions.Merge(user.LoopOptions), err
+}
+
+// readSchema reads a file, below a directory if a file of that directory names it.
+func readSchema(below, path string) ([]byte, error) {
+	var text []byte
+	var err error
+	if below == "" {
+		text, err = safefile.Read(path, model.SchemaBytesMax)
+	} else {
+		text, err = safefile.ReadBelow(below, path, model.SchemaBytesMax)
+	}
+	if err != nil {
+		return nil, safefile.Reason(err)
+	}
+	return text, spec.Require{Schema: string(text)}.Validate()
+}
+
+// absoluteModel makes the path of a script one: the node may have another directory.
+func absoluteModel(route string) (string, error) {
+	path, ok := strings.CutPrefix(route, scriptPrefix)
+	if !ok || path == "" {
+		return route, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("model %s: %w", route, err)
+	}
+	return scriptPrefix + abs, nil
+}

@@ -1,0 +1,226 @@
+// Package request makes the request for a run from flags, settings and files, and sends it to
+// a node.
+package request
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Origins records of settings who set them, where that decides what they may do.
+type Origins struct {
+	TokensByDirectory bool // the file of a directory has raised the limit on tokens
+	// SchemaBelow is the directory that names the file of --json-schema; "": the user does.
+	SchemaBelow string
+}
+
+// promptMax bounds the bytes that are read as a prompt: more than a node accepts,
+// so that the node reports a prompt that is too long.
+const promptMax = 256 << 10
+
+// Flags are the flags of run and start.
+type Flags struct {
+	Request         client.RunRequest
+	goal            goalFlags
+	timeout         time.Duration
+	JournalPatience time.Duration // with a log that cannot be written
+	temperature     float64
+	Resume          string
+	history         string
+	imported        *history.Transcript // of the file history
+	Detach          bool
+	MaxLiveRuns     int // runs of a node in this process
+	attachPaths     []string
+	attachments     []attachment // the files attach
+}
+
+func (r *Flags) AddFlags(f *pflag.FlagSet) {
+	q := &r.Request
+	f.StringVar(&q.Agent, "agent", "", "agent that gets the task (default coordinator)")
+	f.StringVar(&q.Agents, "agents", "", "directory of agent files")
+	f.StringVar(&q.Dir, "dir", "", "directory that the agents work in (default none)")
+	f.StringVar(&q.MCPConfig, "mcp-config", "", "file of MCP servers that goes before the others")
+	f.StringVarP(&q.Model, "model", "m", "", "model, PROVIDER/MODEL (default: by the keys in the environment)")
+	f.IntVar(&q.MaxTurns, "max-turns", 0, "most turns of the first agent (default 20)")
+	f.Int64Var(&q.MaxTokens, "max-tokens", 0, "most tokens of the whole tree (default 60,000 for builtin/scout, else 1,000,000)")
+	f.Float64Var(&q.MaxBudgetUSD, "max-budget-usd", 0, "most US dollars of the whole tree (default 1 with a paid key)")
+	f.StringArrayVar(&r.attachPaths, "attach", nil, fmt.Sprintf("image, PDF or text file that comes with the prompt, at most %d of %d bytes each; may be repeated", model.MediaMax, model.MediaBytesMax))
+	f.StringSliceVar(&q.AllowUnbounded, "allow-unbounded", nil, "models that may be sent attachments whose greatest cost nobody has published, PROVIDER/MODEL")
+	f.StringSliceVar(&q.AllowUnpriced, "allow-unpriced", nil, "models that may be called under --max-budget-usd though their price is unknown, PROVIDER/MODEL")
+	f.Int64Var(&q.MaxToolCalls, "max-tool-calls", 0, "most tool calls of the whole tree (default 200)")
+	f.IntVar(&q.MaxDepth, "max-depth", 0, "how deep agents may delegate (default 3)")
+	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
+	f.IntVar(&q.MaxChildren, "max-children", 0, "most live children of one agent (default 8)")
+	f.IntVar(&q.MaxAgents, "max-agents", 0, "most agents of the whole tree (default 128)")
+	f.DurationVar(&r.timeout, "timeout", 0, "time at work after which an agent sums up (default 15m); with --resume from now on")
+	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
+	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
+	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "only these tools, separated by commas")
+	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "not these tools, separated by commas; 'shell(rm:*)': the shell, but not such commands")
+	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "leave the directory's AGENTS.md out of the prompts")
+	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
+	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")
+	r.addGoalFlags(f)
+	f.StringVar(&q.Fork, "fork", "", "begin with the history of a run: RUN as it stands, or RUN@TURN after a turn")
+	f.StringVar(&r.history, "history", "", "begin with the history in this file, which troupe export has written")
+	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; asking again with it finds the same run")
+}
+
+// Complete makes the request that the flags and arguments ask for.
+func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command, args []string) error {
+	q := &r.Request
+	if err := r.completeHistory(); err != nil {
+		return err
+	}
+	if r.Resume != "" {
+		if len(args) > 0 {
+			return exit.UsageError("troupe steer "+r.Resume+" TEXT says something to a run", "a run that is resumed has its prompt already")
+		}
+		q.RunID, q.Resume = strings.ToLower(r.Resume), true
+		if !c.Flags().Changed("timeout") { // the setting is for new runs
+			r.timeout = 0
+		}
+	} else if err := r.readPrompt(a, args); err != nil {
+		return err
+	}
+	if q.RunID == "" {
+		q.RunID = client.NewID()
+	}
+	if err := names.Token(q.RunID); err != nil {
+		return exit.UsageError("use a lower-case ULID, or leave --run-id out", "--run-id %q: it must be made of a-z, 0-9, - and _", q.RunID)
+	}
+	for _, p := range []*string{&q.Dir, &q.Agents} {
+		if err := AbsoluteDir(p); err != nil {
+			return err
+		}
+	}
+	if err := r.checkAgentFiles(); err != nil {
+		return err
+	}
+	if err := r.completeServerFile(); err != nil {
+		return err
+	}
+	var err error
+	if q.Model, err = absoluteModel(q.Model); err != nil {
+		return err
+	}
+	if err := r.completeGoal(origins); err != nil {
+		return err
+	}
+	if r.attachments, err = readAttachments(r.attachPaths); err != nil {
+		return err
+	}
+	if c.Flags().Changed("temperature") {
+		q.Temperature = &r.temperature
+	}
+	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
+		return exit.UsageError("use low, medium or high", "--effort %q", q.Effort)
+	}
+	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
+	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
+	return r.checkNotNegative()
+}
+
+const scriptPrefix = "script/"
+
+func (r *Flags) checkNotNegative() error {
+	q := r.Request
+	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
+		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
+		"timeout": q.TimeoutMS, "journal-patience": int64(r.JournalPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
+		if v < 0 {
+			return exit.UsageError("leave it out for the default", "--%s must not be negative", name)
+		}
+	}
+	if q.MaxBudgetUSD < 0 {
+		return exit.UsageError("leave it out for the default", "--max-budget-usd must not be negative")
+	}
+	return nil
+}
+
+// readPrompt finds the prompt: the argument, or stdin.
+func (r *Flags) readPrompt(a *console.Console, args []string) error {
+	switch {
+	case len(args) > 1:
+		return exit.UsageError("put the prompt in quotes", "one prompt is expected, not %d arguments", len(args))
+	case len(args) == 1 && args[0] != "-":
+		r.Request.Prompt = args[0]
+	case len(args) == 0 && term.IsTTY(a.In):
+		return exit.UsageError(`troupe run "what to do"; or - to read it from stdin`, "there is no prompt")
+	default:
+		data, err := io.ReadAll(io.LimitReader(a.In, promptMax+1))
+		if err != nil {
+			return fmt.Errorf("read the prompt: %w", err)
+		}
+		if len(data) > promptMax {
+			return exit.UsageError("put long material into a file of the directory", "the prompt has more than %d bytes", promptMax)
+		}
+		r.Request.Prompt = strings.TrimSpace(string(data))
+	}
+	if strings.TrimSpace(r.Request.Prompt) == "" {
+		return exit.UsageError(`troupe run "what to do"`, "the prompt is empty")
+	}
+	return nil
+}
+
+// AbsoluteDir makes a path absolute: the node may have another directory.
+func AbsoluteDir(p *string) error {
+	if *p == "" {
+		return nil
+	}
+	abs, err := filepath.Abs(*p)
+	if err != nil {
+		return fmt.Errorf("directory %s: %w", *p, err)
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return exit.UsageError("name a directory that is there", "there is no directory %s", abs)
+	case err != nil:
+		return exit.UsageError("name a directory that can be read", "%s", err)
+	case !info.IsDir():
+		return exit.UsageError("name a directory", "%s is a file", abs)
+	}
+	*p = abs
+	return nil
+}
+
+// checkAgentFiles reports all problems of the files of --agents: a node reports only
+// the files.
+func (r *Flags) checkAgentFiles() error {
+	if r.Request.Agents == "" {
+		return nil
+	}
+	if _, _, err := agentfile.Load(r.Request.Agents); err != nil {
+		return exit.UsageError("`troupe agents validate` shows all that is wrong", "%v", err)
+	}
+	return nil
+}
+
+// Roots are the directories that a node in this process lets clients name.
+func (r *Flags) Roots() []string {
+	var roots []string
+	for _, dir := range []string{r.Request.Dir, r.Request.Agents, r.Request.MCPConfig} {
+		if dir != "" {
+			roots = append(roots, dir)
+		}
+	}
+	return roots
+}

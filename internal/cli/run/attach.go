@@ -1,0 +1,52 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/follow"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Attach() *cobra.Command {
+	return &cobra.Command{
+		Use: "attach RUN", Args: command.Exactly("RUN"),
+		Short:       "Follow a run that a node runs, and print its result; Ctrl-C only detaches",
+		Example:     "  troupe attach 01k9z3",
+		Annotations: map[string]string{command.Formats: command.RunFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.attachTo(ctx, s, args[0]) })
+		},
+	}
+}
+
+// attachTo shows a run without having anything to say about it.
+func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string) error {
+	info, err := s.Get(ctx, run)
+	if err != nil {
+		return err
+	}
+	if info.State != "finished" && s.Node != nil {
+		return session.NotRunningError(run)
+	}
+	f := follow.NewObserver(cs.Console, run)
+	end, err := f.Watch(s)
+	if errors.Is(err, context.Canceled) && !s.IsGone(err) {
+		f.Settle()
+		cs.Console.Say("detached; the run goes on: troupe attach " + run)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.Settle()
+	follow.PrintAnswerHint(cs.Console, run, end)
+	if err := cs.Console.PrintResult(end.Result); err != nil {
+		return err
+	}
+	return exit.WithCode(exit.ForReason(end.Result.Reason, false))
+}

@@ -1,0 +1,15 @@
+// Package run holds the commands that start and follow a run: run, start and attach.
+package run
+
+import (
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+// Commands start and follow a run.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+	Origins  *request.Origins
+}

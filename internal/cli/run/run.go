@@ -1,0 +1,188 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/follow"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+func (cs *Commands) Run() *cobra.Command {
+	var flags request.Flags
+	c := &cobra.Command{
+		Use:   "run [PROMPT|-]",
+		Short: "Start a run, follow it, and print its result",
+		Long: `Start a run and follow it to its end. Progress goes to stderr, the result to stdout.
+
+Without a server (-s, --context, NATS_URL) the run goes to the node that owns the
+state directory; if there is none, to a node in this process.
+
+Ctrl-C stops the run at its next safe boundary, and prints the result; again
+kills. Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or
+time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
+143 interrupted.`,
+		Example: `  troupe run --dir . "Investigate this repository and write report.md"
+  echo "Summarize" | troupe run -m anthropic/claude-sonnet-5-5 --max-budget-usd 0.50 -
+  troupe run -o json "..." | jq -r .result
+  troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
+  troupe run --resume 01k9z3 --timeout 2h
+  troupe run --fork 01k9z3@4 "Try it the other way"
+  troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
+		Annotations: map[string]string{command.Formats: command.RunFormats},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
+				return err
+			}
+			cs.Sessions.MaxLiveRuns = flags.MaxLiveRuns
+			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.Given(), flags.Detach); err != nil {
+				return err
+			}
+			if flags.Detach {
+				return cs.startRun(c.Context(), &flags)
+			}
+			return cs.followRun(&flags)
+		},
+	}
+	flags.AddFlags(c.Flags())
+	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; with --timeout its agents have that much time from now on")
+	cs.Sessions.Recordings.AddFlags(c.Flags())
+	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
+	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
+	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
+	return c
+}
+
+// applyModelSetting names the model of the settings, which a node elsewhere does not know.
+func (cs *Commands) applyModelSetting(q *client.RunRequest, s *session.Session) {
+	if q.Model == "" && s.Node == nil {
+		q.Model = cs.Sessions.Model
+	}
+}
+
+const takeoverPause = 500 * time.Millisecond
+
+// followRun runs to the one result. The node may go away meanwhile: then the same
+// request goes to the next one, or this process becomes it.
+func (cs *Commands) followRun(flags *request.Flags) error {
+	sig := interrupt.Catch()
+	defer sig.Stop()
+	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.JournalPatience, flags.Request.TimeoutMS)
+	var s *session.Session
+	for {
+		if s == nil {
+			var err error
+			if s, err = cs.Sessions.Open(sig.Starting, session.ToRun, flags.Roots()...); err != nil {
+				return err
+			}
+			leave := func() { _ = s.Close() } // there is no time to tell anybody
+			sig.LastAct.Store(&leave)
+			if err := cs.Sessions.Recordings.RequireOwnNode(s); err != nil {
+				return errors.Join(err, s.Close())
+			}
+		}
+		end, err := cs.requestAndWatch(s, f, flags)
+		if sig.Ending.Load() {
+			select {} // whatever it is, it comes from the end of the process
+		}
+		if err == nil {
+			return f.Finish(s, end, &cs.Sessions.Recordings)
+		}
+		f.Settle()
+		if err := f.Overdue(); err != nil {
+			return errors.Join(err, s.Close())
+		}
+		if !s.IsGone(err) || !f.MayWait(s) {
+			return errors.Join(err, s.Close())
+		}
+		f.NoteNodeGone()
+		if s.OwnerPID == 0 {
+			if err := session.Pause(sig.Starting, takeoverPause); err != nil {
+				return err
+			}
+			continue // the connection is restored automatically
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+		s = nil
+	}
+}
+
+// requestAndWatch asks for the run and follows it.
+func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags) (follow.Ending, error) {
+	cs.applyModelSetting(&flags.Request, s)
+	if !f.IsAccepted() {
+		cs.reportUnfinished(s, flags.Request.RunID)
+	}
+	f.AllowCancel()
+	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	if err != nil {
+		return follow.Ending{}, err
+	}
+	f.Accept(cs.headerLines(s, accepted))
+	return f.Watch(s)
+}
+
+// reportUnfinished names the runs that a node in this process does not continue.
+func (cs *Commands) reportUnfinished(s *session.Session, own string) {
+	if s.Node == nil || cs.Console.Quiet {
+		return
+	}
+	open, err := s.Node.Unfinished(s.Context)
+	if err != nil {
+		return // a hint only
+	}
+	n, newest := 0, ""
+	for _, i := range open {
+		if i.RunID != own {
+			n++
+			if newest == "" {
+				newest = i.RunID
+			}
+		}
+	}
+	switch {
+	case n == 1:
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.Line(newest))))
+	case n > 1:
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.Line(newest))))
+	}
+}
+
+// headerLines returns the lines shown before a run: the model and why, where to watch, and
+// what the run may spend.
+func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []string {
+	st := cs.Console.ErrStyle
+	nats := st.Dim("nats   ") + term.Line(s.Address)
+	if s.OwnerPID > 0 {
+		nats += fmt.Sprintf(" (node of process %d)", s.OwnerPID)
+	}
+	watch := cmp.Or(s.WatchCommand, "nats -s "+s.Address)
+	if cs.Sessions.Conn.Context != "" && cs.Sessions.Conn.Servers == "" {
+		watch = "nats --context " + cs.Sessions.Conn.Context
+	}
+	lines := []string{
+		st.Dim("model  ") + st.Bold(term.Line(r.Model)) + " (" + term.Line(r.Why) + ")",
+		nats + st.Dim("   watch: ") + term.Line(watch) + " sub '" + s.Names().Events() + "'",
+	}
+	budget := st.Dim("run    ") + term.Line(r.RunID)
+	if r.Limit > 0 {
+		budget += st.Dim("   budget ") + term.Tokens(r.Limit) + " tokens"
+	}
+	lines = append(lines, budget)
+	for _, n := range r.Notes {
+		lines = append(lines, st.Dim("note   ")+term.Line(n))
+	}
+	return lines
+}

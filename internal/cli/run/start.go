@@ -1,0 +1,50 @@
+package run
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Start() *cobra.Command {
+	var flags request.Flags
+	c := &cobra.Command{
+		Use:         "start [PROMPT|-]",
+		Short:       "Start a run on a node that is running, and return",
+		Example:     "  run=$(troupe start --dir . \"Investigate this repository\")\n  troupe result --wait $run",
+		Annotations: map[string]string{command.Formats: command.RunFormats},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
+				return err
+			}
+			return cs.startRun(c.Context(), &flags)
+		},
+	}
+	flags.AddFlags(c.Flags())
+	return c
+}
+
+// startRun asks a node that will be there after us.
+func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err error) {
+	s, err := cs.Sessions.Open(ctx, session.ToJoin)
+	if err != nil {
+		return err
+	}
+	defer s.Client.Close()
+	cs.applyModelSetting(&flags.Request, s)
+	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	if err != nil {
+		return err
+	}
+	if !cs.Console.Quiet {
+		cs.Console.Say(cs.headerLines(s, accepted)[0])
+	}
+	if cs.Console.Output == "text" {
+		return cs.Console.Print(accepted.RunID)
+	}
+	return cs.Console.PrintData(accepted)
+}

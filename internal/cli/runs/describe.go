@@ -1,0 +1,75 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Describe() *cobra.Command {
+	return &cobra.Command{
+		Use: "describe RUN", Args: command.Exactly("RUN"),
+		Short: "Show what a run was told to be, how it stands and how it came to it",
+		Long: `Show everything that was decided about a run when it was opened (goal, caller,
+model and why, limits, policy, agents and their tools, how the loop behaves), the
+report of its agents, open questions and warnings.`,
+		Example:     "  troupe describe 01k9z3\n  troupe describe 01k9z3 -o json | jq '.description.model'\n  troupe describe 01k9z3 -o json | jq '.result | {model_ms, tool_ms}'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.describeRun(ctx, s, args[0]) })
+		},
+	}
+}
+
+// description is what describe prints as JSON.
+type description struct {
+	client.RunInfo
+	Questions []client.Question `json:"questions"`
+	Warnings  []json.RawMessage `json:"warnings"` // events, the newest last
+
+	events []client.Event // of the warnings
+}
+
+// warningsMax bounds the warnings that are kept: the newest of them.
+const warningsMax = 100
+
+// alarmKinds are the kinds of events that a person should look at.
+var alarmKinds = []string{event.KindWarningRaised, event.KindErrorRaised, event.KindLimitSoft, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLoopDetected,
+	event.KindStopVetoed, event.KindGuardrailTriggered, event.KindGuardrailEscalated, event.KindRecoveryFired, event.KindCheckpointResumeUnsafe, event.KindAgentResumed, event.KindModelFallback, event.KindToolDenied}
+
+func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run string) error {
+	info, err := s.Describe(ctx, run)
+	if err != nil {
+		return err
+	}
+	d := description{RunInfo: info, Questions: []client.Question{}, Warnings: []json.RawMessage{}}
+	for _, m := range session.AgentResults(info.Result) {
+		if q := m.Query; q != nil {
+			d.Questions = append(d.Questions, client.Question{RunID: run, Agent: string(m.ID), Query: q.Query, Question: q.Question,
+				Reason: string(q.Reason), Call: q.Call})
+		}
+	}
+	err = s.Events(ctx, run, nil, false, func(e client.Event, raw []byte) error {
+		if slices.Contains(alarmKinds, e.Kind) {
+			d.Warnings, d.events = append(d.Warnings, raw), append(d.events, e)
+		}
+		if n := len(d.Warnings) - warningsMax; n > 0 {
+			d.Warnings, d.events = d.Warnings[n:], d.events[n:]
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(d)
+	}
+	return cs.Console.PrintLines(cs.drawDescription(d))
+}

@@ -1,0 +1,215 @@
+package runs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// drawDescription draws a described run for people.
+func (cs *Commands) drawDescription(d description) []string {
+	p := cs.Console.NewPage()
+	if d.Description == nil {
+		p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"title", d.Title}, [2]string{"model", d.Model},
+			[2]string{"log", "gone, or not yet there"})
+		return p.Lines
+	}
+	addOpening(p, d)
+	p.AddHeading("Behaviour")
+	p.AddPairs(loopOptionPairs(d.Description.LoopOptions)...)
+	for _, def := range d.Description.Definitions {
+		if own := ownLoopOptionPairs(def.LoopOptions); len(own) > 0 {
+			p.AddHeading("Behaviour of " + term.Line(def.Name) + ", over that")
+			p.AddPairs(own...)
+		}
+	}
+	p.AddHeading("Agents it may have")
+	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO"), definitionRows(d.Description))
+	p.AddHeading("Tools")
+	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(d.Description.Tools))
+	p.AddHeading("Report")
+	addReport(p, d)
+	if len(d.Questions) > 0 {
+		p.AddHeading("Open questions")
+		for _, q := range d.Questions {
+			p.AddPairs([2]string{term.Line(q.Agent), q.Question + "\ntroupe answer " + d.RunID + " " + q.Query + " approve|deny|skip|TEXT"})
+		}
+	}
+	addWarnings(p, d)
+	if hasFailed(d) && len(d.Description.Journal) > 0 {
+		p.AddHeading("Journal")
+		p.AddPairs(journalPairs(d.Description.Journal)...)
+	}
+	return p.Lines
+}
+
+// hasFailed reports whether the run failed: then a user wants to know how far it came.
+func hasFailed(d description) bool { return d.Result != nil && d.Result.IsError }
+
+func describedState(d description) string {
+	text := stateText(d.RunInfo)
+	if r := d.Result; r != nil && r.Reason != "" {
+		text += ": " + string(r.Reason)
+		if r.Partial {
+			text += ", partial"
+		}
+		if r.Detail != "" {
+			text += " (" + term.Line(r.Detail) + ")"
+		}
+	}
+	if d.Started != "" {
+		text += fmt.Sprintf(", started %s ago", console.Age(d.Started))
+	}
+	return text
+}
+
+// addOpening renders the configuration that the run was opened with.
+func addOpening(p *console.Page, d description) {
+	o := d.Description
+	m := o.Model.Name
+	if o.Model.Why != "" {
+		m += " (" + o.Model.Why + ")"
+	}
+	conversation := ""
+	if d.Result != nil {
+		conversation = d.Result.Conversation
+	}
+	p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"goal", o.Goal}, [2]string{"caller", o.Caller}, [2]string{"conversation", conversation}, [2]string{"trace", o.Trace},
+		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")},
+		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
+		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
+		[2]string{"first agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
+		[2]string{"limits", limitsText(o.Limits, o.AgentLimits)},
+		[2]string{"policy", policyText(o.Policy)})
+}
+
+func windowText(tokens int64) string {
+	if tokens == 0 {
+		return "unknown"
+	}
+	return term.Tokens(tokens) + " tokens"
+}
+
+// priceText is a price in dollars per million tokens.
+func priceText(p budget.Price) string {
+	switch {
+	case p.Allowed:
+		return "unknown, and allowed: the limit in money does not hold for it"
+	case !p.Known:
+		return "unknown"
+	case p == (budget.Price{Known: true}):
+		return "free"
+	}
+	text := fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", console.DollarsPerMillion(p.Input), console.DollarsPerMillion(p.Output),
+		console.DollarsPerMillion(p.CacheRead), console.DollarsPerMillion(p.CacheWrite))
+	if p.Long.Above > 0 {
+		text += fmt.Sprintf("; $%s in, $%s out where a prompt has more than %s", console.DollarsPerMillion(p.Long.Input), console.DollarsPerMillion(p.Long.Output), term.Tokens(p.Long.Above))
+	}
+	return text
+}
+
+func limitsText(l spec.RunLimits, each spec.Limits) string {
+	parts := []string{"no limit of tokens"}
+	if l.Tokens > 0 {
+		parts[0] = term.Tokens(l.Tokens) + " tokens"
+	}
+	if l.Nano > 0 {
+		parts = append(parts, console.USD(l.Nano))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("%d deep", l.Depth), fmt.Sprintf("%d children each", l.Children),
+		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens a call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard"), ", ")
+}
+
+func policyText(p supervisor.Policy) string {
+	if len(p.Rules) == 0 {
+		return fmt.Sprintf("version %d, no rules", p.Version)
+	}
+	names := make([]string, len(p.Rules))
+	for i, r := range p.Rules {
+		names[i] = r.Name + " (on " + r.On + ")"
+	}
+	return fmt.Sprintf("version %d: %s", p.Version, strings.Join(names, ", "))
+}
+
+// definitionRows are the definitions of a run as rows.
+func definitionRows(o *client.Description) [][]string {
+	var rows [][]string
+	for _, d := range o.Definitions {
+		rows = append(rows, []string{term.Line(d.Name), term.Line(cmp.Or(d.Model, "the run's")), console.WordsOr(d.Tools, "all of its parent's"),
+			console.WordsOr(d.Delegates, "any")})
+	}
+	return rows
+}
+
+func toolRows(tools []client.ToolInfo) [][]string {
+	var rows [][]string
+	for _, t := range tools {
+		text := t.Description
+		if t.Command != "" {
+			text = "`" + t.Command + "`: " + text
+		}
+		rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(text)})
+	}
+	return rows
+}
+
+// addReport is the run report: each agent, and the tree.
+func addReport(p *console.Page, d description) {
+	r := d.Result
+	known := d.Description.Model.Price.Known
+	var rows [][]string
+	calls := 0
+	for _, m := range r.Agents {
+		calls += m.Calls
+		end := string(m.Reason)
+		if m.Phase != "done" {
+			end = m.Phase
+		}
+		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.Tokens(m.Tokens),
+			console.CostText(m.CostUSD, known), console.Took(m.ModelMS), console.Took(m.ToolMS), term.Line(end)})
+	}
+	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
+		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.Line(string(r.Reason))})
+	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
+	p.AddLine(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", console.Took(r.DurationMS), term.Tokens(r.Usage.Input),
+		term.Tokens(r.Usage.Output), term.Tokens(r.Usage.CacheRead), term.Tokens(r.Usage.CacheCreation)))
+}
+
+// warningsShown is how many lines a description has for them.
+const warningsShown = 12
+
+func addWarnings(p *console.Page, d description) {
+	if len(d.events) == 0 {
+		return
+	}
+	p.AddHeading("Warnings")
+	list := d.events
+	if n := len(list) - warningsShown; n > 0 {
+		list = list[n:]
+		p.AddLine(p.Style.Dim(fmt.Sprintf("… %d before: troupe events %s --kind %s", n, d.RunID, d.events[0].Kind)))
+	}
+	for _, e := range list {
+		p.AddLine(term.PlainLine(p.Style, e, e.Agent))
+	}
+}
+
+// journalPairs is a run journal as names and what they say.
+func journalPairs(raw json.RawMessage) [][2]string {
+	var j agent.Journal
+	if json.Unmarshal(raw, &j) != nil {
+		return [][2]string{{"journal", string(raw)}}
+	}
+	lines := func(list []string) string { return strings.Join(list, "\n") }
+	return [][2]string{{"objective", j.Objective}, {"state", j.CurrentState}, {"findings", lines(j.Findings)}, {"decisions", lines(j.Decisions)},
+		{"artifacts", lines(j.Artifacts)}, {"open questions", lines(j.OpenQuestions)}, {"blockers", lines(j.Blockers)}, {"next", j.NextAction}}
+}

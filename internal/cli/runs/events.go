@@ -1,0 +1,97 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+type eventFlags struct {
+	follow bool
+	from   string
+	kinds  []string
+}
+
+func (cs *Commands) Events() *cobra.Command {
+	var flags eventFlags
+	c := &cobra.Command{
+		Use: "events RUN", Args: command.Exactly("RUN"),
+		Short: "Show what happened in a run",
+		Long: `Show the events of a run, from its logs: nothing is missing, also after a crash.
+
+With -o jsonl each line is one event as it is on NATS. With -o json the document
+holds the events and a cursor: --from CURSOR shows what came after it.`,
+		Example:     "  troupe events 01k9z3 -f\n  troupe events 01k9z3 --kind tool.started,tool.finished -o jsonl\n  troupe events 01k9z3 -o json | jq -r .cursor",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printEvents(ctx, s, args[0], flags) })
+		},
+	}
+	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "go on until the run has ended; Ctrl-C only detaches")
+	c.Flags().StringVar(&flags.from, "from", "", "only what came after this cursor")
+	c.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these kinds, or their first words (tool, turn.started)")
+	return c
+}
+
+// includes reports whether a kind was asked for.
+func (f eventFlags) includes(kind string) bool {
+	first, _, _ := strings.Cut(kind, ".")
+	return len(f.kinds) == 0 || slices.Contains(f.kinds, kind) || slices.Contains(f.kinds, first)
+}
+
+func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run string, flags eventFlags) error {
+	from, err := session.DecodeCursor(flags.from)
+	if err != nil {
+		return err
+	}
+	if flags.follow && s.Node != nil {
+		if info, err := s.Get(ctx, run); err != nil {
+			return err
+		} else if info.State != "finished" {
+			return session.NotRunningError(run)
+		}
+		flags.follow = false
+	}
+	seen, list := session.Positions{}, []json.RawMessage{}
+	err = s.Events(ctx, run, from, flags.follow, func(e client.Event, raw []byte) error {
+		if !seen.Advance(e) || !flags.includes(e.Kind) {
+			return nil
+		}
+		switch cs.Console.Output {
+		case "json", "yaml":
+			list = append(list, raw)
+		case "jsonl":
+			cs.Console.PrintJSONLine(raw)
+		default:
+			return cs.Console.Write([]byte(term.EventLine(cs.Console.Style, e) + "\n"))
+		}
+		return nil
+	})
+	if flags.follow {
+		err = ignoreDetach(err)
+	}
+	if err != nil || cs.Console.Output != "json" && cs.Console.Output != "yaml" {
+		return err
+	}
+	after := from
+	for at, n := range seen.CursorAfter() {
+		after[at] = n
+	}
+	cursor, err := session.EncodeCursor(after)
+	if err != nil {
+		return fmt.Errorf("cursor: %w", err)
+	}
+	return cs.Console.PrintData(struct {
+		Events []json.RawMessage `json:"events"`
+		Cursor string            `json:"cursor"`
+	}{list, cursor})
+}

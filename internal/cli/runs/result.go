@@ -1,0 +1,56 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+)
+
+func (cs *Commands) Result() *cobra.Command {
+	var wait bool
+	c := &cobra.Command{
+		Use: "result RUN", Args: command.Exactly("RUN"),
+		Short:       "Print the result of a run; the exit code is that of the run",
+		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
+		Annotations: map[string]string{command.Formats: command.RunFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printResult(ctx, s, args[0], wait) })
+		},
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
+	return c
+}
+
+func (cs *Commands) printResult(ctx context.Context, s *session.Session, run string, wait bool) error {
+	info, err := s.Get(ctx, run)
+	for err == nil && wait && info.State != "finished" {
+		if s.Node != nil {
+			return session.NotRunningError(run)
+		}
+		if info, err = s.Wait(ctx, run); err == nil && info.State == "parked" {
+			err = session.Pause(ctx, session.AskPause) // it continues once a person has answered
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if info.Result == nil {
+		return errors.New("the run has no result yet")
+	}
+	if info.State == "live" || info.State == "queued" {
+		info.Result.Partial = true
+		if cs.Console.Output == "text" {
+			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}
+		}
+	}
+	if err := cs.Console.PrintResult(*info.Result); err != nil {
+		return err
+	}
+	return exit.WithCode(exit.ForReason(info.Result.Reason, false))
+}

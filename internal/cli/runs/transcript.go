@@ -1,0 +1,207 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/model"
+)
+
+// transcriptFlags select the parts of a transcript to show.
+type transcriptFlags struct {
+	agent string
+	all   bool // struck messages too, and nothing clipped
+	usage bool
+}
+
+func (cs *Commands) Transcript() *cobra.Command {
+	var flags transcriptFlags
+	c := &cobra.Command{
+		Use: "transcript RUN", Args: command.Exactly("RUN"),
+		Short: "Show what an agent was told, what it said and called",
+		Long: `Show what an agent was told, what it said, and the calls of its tools with their
+results; with -v what each reply of the model used. Long ones are clipped; messages that were struck from the prompt are left
+out: --all shows them. Where the beginning was folded into a summary, a line says so.
+
+With -o json the messages are whole, as far as they fit a reply of the node.`,
+		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json | jq -r '.messages[] | select(.role == \"assistant\") | .text'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			flags.usage, cs.Console.Verbose = cs.Console.Verbose, false // here -v does not mean the log of the node
+			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printTranscript(ctx, s, args[0], flags) })
+		},
+	}
+	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if only one has it (default root)")
+	c.Flags().BoolVar(&flags.all, "all", false, "also what was struck, and nothing clipped")
+	return c
+}
+
+// transcriptDoc is the node's answer.
+type transcriptDoc struct {
+	Agent, Name, System string
+	Messages            []model.Message
+	Folds               []client.Fold
+}
+
+func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run string, flags transcriptFlags) error {
+	who, err := cs.resolveAgent(ctx, s, run, flags.agent)
+	if err != nil {
+		return err
+	}
+	raw, err := s.Transcript(ctx, run, who)
+	if err != nil {
+		return err
+	}
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintJSON(raw)
+	}
+	var t transcriptDoc
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return fmt.Errorf("transcript: %w", err)
+	}
+	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
+}
+
+// resolveAgent finds an agent by its id, or by a name that only one has.
+func (cs *Commands) resolveAgent(ctx context.Context, s *session.Session, run, word string) (string, error) {
+	if word == "" {
+		return "", nil
+	}
+	info, err := s.Get(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, m := range session.AgentResults(info.Result) {
+		if string(m.ID) == word {
+			return word, nil
+		}
+		if m.Name == word {
+			ids = append(ids, string(m.ID))
+		}
+	}
+	switch len(ids) {
+	case 1:
+		return ids[0], nil
+	case 0:
+		return "", exit.UsageError("troupe tree "+run+" shows the agents", "run %s has no agent %q", run, word)
+	}
+	return "", exit.UsageError("name one by its id: "+strings.Join(ids, ", "), "run %s has %d agents %q", run, len(ids), word)
+}
+
+const (
+	argsBytes   = 200 // of a call that is shown
+	resultLines = 8   // of a result that is shown
+	indent      = "  "
+)
+
+// drawTranscript draws a transcript.
+func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []string {
+	p := cs.Console.NewPage()
+	p.AddLine(cs.Console.Style.Bold(term.Line(t.Name)) + " " + cs.Console.Style.Dim("("+term.Line(t.Agent)+")"))
+	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
+		p.AddLine(cs.Console.Style.Dim(l))
+	}
+	folds := map[int]client.Fold{}
+	for _, f := range t.Folds {
+		folds[f.Upto] = f
+	}
+	calls := map[string]string{} // names of the calls that are open
+	for i, m := range t.Messages {
+		if f, ok := folds[i]; ok {
+			cs.drawCompaction(p, f)
+		}
+		if m.Tombstone && !flags.all {
+			continue
+		}
+		cs.drawMessage(p, m, calls, flags)
+	}
+	if f, ok := folds[len(t.Messages)]; ok {
+		cs.drawCompaction(p, f)
+	}
+	return p.Lines
+}
+
+// drawCompaction marks where a compaction replaced the messages above by a summary.
+func (cs *Commands) drawCompaction(p *console.Page, f client.Fold) {
+	word := "compacted"
+	if f.Deep {
+		word = "pruned deep"
+	}
+	what := "a summary"
+	if f.Plain {
+		what = "an excerpt"
+	}
+	p.AddLine("")
+	p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes stands for the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
+}
+
+func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[string]string, flags transcriptFlags) {
+	who := cs.Console.Style.Cyan(string(m.Role))
+	if m.Tombstone {
+		who += cs.Console.Style.Yellow(" (struck: not sent any more)")
+	}
+	if u := m.Usage; u != nil && flags.usage {
+		who += cs.Console.Style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.Tokens(u.Prompt()), term.Tokens(u.Output), term.Tokens(u.CacheRead)))
+	}
+	p.AddLine("")
+	p.AddLine(who)
+	for _, l := range term.Wrap(console.CleanText(m.Text), p.Width) {
+		if m.Text != "" {
+			p.AddLine(l)
+		}
+	}
+	for _, c := range m.Calls {
+		calls[c.ID] = c.Name
+		args := term.Line(c.Args)
+		if !flags.all {
+			args = term.Cut(args, argsBytes)
+		}
+		for i, l := range term.Wrap("→ "+term.Line(c.ID)+" "+term.Line(c.Name)+" "+args, p.Width-len(indent)) {
+			if i > 0 {
+				l = indent + l
+			} else {
+				l = strings.Replace(l, term.Line(c.Name), cs.Console.Style.Bold(term.Line(c.Name)), 1)
+			}
+			p.AddLine(l)
+		}
+	}
+	for _, r := range m.Results {
+		cs.drawCallResult(p, r, calls[r.Call], flags.all)
+	}
+}
+
+// drawCallResult draws the answer to a call: its first lines, and how much is left out.
+func (cs *Commands) drawCallResult(p *console.Page, r model.ToolResult, tool string, all bool) {
+	mark := "←"
+	if r.Error {
+		mark = cs.Console.Style.Red("✗")
+	}
+	lines := term.Wrap(console.CleanText(r.Text), p.Width-len(indent))
+	left := 0
+	if !all && len(lines) > resultLines {
+		left, lines = len(lines)-resultLines, lines[:resultLines]
+	}
+	head := mark + " " + term.Line(r.Call) + " " + cs.Console.Style.Dim(term.Line(tool))
+	if len(lines) == 1 && term.Width(head)+1+term.Width(lines[0]) <= p.Width {
+		p.AddLine(head + " " + lines[0])
+		return
+	}
+	p.AddLine(head)
+	for _, l := range lines {
+		p.AddLine(indent + l)
+	}
+	if left > 0 {
+		p.AddLine(indent + cs.Console.Style.Dim(fmt.Sprintf("… %d more lines, %d bytes in all: --all shows them", left, len(r.Text))))
+	}
+}

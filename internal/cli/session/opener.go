@@ -1,0 +1,191 @@
+// Package session connects a command to a node: a server elsewhere, the owner of the state
+// directory, or a node that it starts in this process.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/internal/redact"
+)
+
+// Opener connects commands to a node, or starts one in this process. Its fields are the
+// global flags about the server, the state directory and the models.
+type Opener struct {
+	Console     *console.Console
+	Conn        ConnFlags
+	StateDir    string        // --store-dir
+	PricingFile string        // --pricing-file
+	Model       string        // of the settings; a flag goes before it
+	MaxLiveRuns int           // runs of a node in this process
+	JoinTimeout time.Duration // with an owner of the state directory that does not answer
+	Recordings  Recordings
+}
+
+// Secrets are those that the environment and the flags hold.
+func (o *Opener) Secrets() *redact.Masker {
+	return node.Secrets(node.Config{Env: o.Console.Getenv, Environ: os.Environ(), Bus: o.Conn.Options})
+}
+
+// Visit runs a function on a node, and closes what it opened.
+func (o *Opener) Visit(why purpose, do func(ctx context.Context, s *Session) error) error {
+	sig := interrupt.Catch()
+	defer sig.Stop()
+	s, err := o.Open(sig.Starting, why)
+	if err != nil {
+		return err
+	}
+	err = do(s.Context, s)
+	if errors.Is(context.Cause(s.Context), errNodeGone) && (client.Lost(err) || errors.Is(err, context.Canceled)) {
+		err = errors.Join(client.ErrUnavailable, err)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Prices are those of --pricing-file.
+func (o *Opener) Prices() (catalog.Table, error) {
+	t, err := catalog.Load(o.PricingFile)
+	if err != nil {
+		return t, &exit.Failure{Code: exit.Usage, Err: err, Hint: "--pricing-file names the file; see docs/prices.md"}
+	}
+	return t, nil
+}
+
+const (
+	// JoinTimeout limits the time in which a process that owns the state directory must
+	// answer, on an ordinary machine.
+	JoinTimeout = 15 * time.Second
+	joinPause   = 50 * time.Millisecond
+	pingTimeout = 2 * time.Second
+	// lingerTimeout is how long an owner that has its own result stays for the
+	// runs of others; the next owner continues the runs that are left.
+	lingerTimeout = 5 * time.Second
+	lingerPause   = 100 * time.Millisecond
+)
+
+// errNodeGone is the cause of a session's context once its node is gone.
+var errNodeGone = errors.New("the node is gone")
+
+// purpose is what a command needs a node for. It decides what the command starts if no
+// process owns the state directory.
+type purpose int
+
+const (
+	ToRun     purpose = iota // a node that runs agents
+	ToInspect                // a node that only reads logs and takes commands
+	ToJoin                   // none: a node must be running
+)
+
+// Open connects to a node, or starts one.
+func (o *Opener) Open(ctx context.Context, why purpose, roots ...string) (*Session, error) {
+	if o.Conn.Given() {
+		c, err := client.Dial(o.Conn.Options, "")
+		if err != nil {
+			return nil, err
+		}
+		return &Session{Client: c, Context: ctx, Address: c.URL()}, nil
+	}
+	deadline := time.Now().Add(o.JoinTimeout)
+	for {
+		s, err := o.joinOwner(ctx)
+		if errors.Is(err, statedir.ErrNodeFile) {
+			return nil, err // never replace a bad node file: a person must check it
+		}
+		if err != nil && why != ToJoin {
+			s, err = o.startNode(ctx, why, roots)
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case why == ToJoin && !client.Lost(err):
+			return nil, errNoNode
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !errors.Is(err, node.ErrOwned) && !client.Lost(err), time.Now().After(deadline):
+			return nil, err
+		}
+		if err := Pause(ctx, joinPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+var errNoNode = &exit.Failure{Code: exit.NoNode, Err: errors.New("no troupe node is running"), Hint: "start troupe-node; or troupe run, which needs none"}
+
+// joinOwner connects to the owner of the state directory, if it answers.
+func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
+	dir := statedir.StateDir(o.StateDir)
+	file, err := statedir.ReadNodeFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	alive, end := context.WithCancelCause(ctx)
+	c, err := client.Join(dir, func() { end(errNodeGone) })
+	if err != nil {
+		end(nil)
+		return nil, err
+	}
+	s := &Session{Client: c, Context: alive, Address: file.Address, WatchCommand: file.Watch, OwnerPID: file.PID}
+	ping, cancel := context.WithTimeout(alive, pingTimeout)
+	defer cancel()
+	if _, err := c.Get(ping, client.NewID()); s.IsGone(err) {
+		s.Client.Close()
+		return nil, fmt.Errorf("%w: pid %d", client.ErrUnavailable, file.PID)
+	}
+	return s, nil
+}
+
+// startNode starts a node in this process.
+func (o *Opener) startNode(ctx context.Context, why purpose, roots []string) (*Session, error) {
+	hooks, err := o.loadHooks()
+	if err != nil && why == ToRun { // without its hooks, a run could do what they would prevent
+		return nil, err
+	}
+	own, err := agentfile.Share(config.UserFile())
+	if err != nil && why == ToRun { // the same holds for the declared effects of tools
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/manners.md"}
+	}
+	prices, err := o.Prices()
+	if err != nil {
+		return nil, err
+	}
+	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, Upward: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, Still: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.Watch(), Node: h, roots: roots, live: map[string]bool{}}
+	if s.Client, err = h.Client(); err == nil && why == ToRun {
+		s.stop, err = s.Watch(s.trackLiveRuns)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return s, nil
+}
+
+// loadHooks are the user's own.
+func (o *Opener) loadHooks() ([]spec.Hook, error) {
+	hooks, notes, err := agentfile.Hooks(config.UserFile())
+	if err != nil {
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "mend its hooks, or take them out; see docs/hooks.md"}
+	}
+	for _, n := range notes {
+		o.Console.Logger().Warn("a setting is not as it seems", "note", n.String())
+	}
+	return hooks, nil
+}

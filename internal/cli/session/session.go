@@ -1,0 +1,114 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/node"
+)
+
+func AgentResults(r *event.Result) []event.AgentResult {
+	if r == nil {
+		return nil
+	}
+	return r.Agents
+}
+
+// NotRunningError is the error for a run to wait for that no node continues.
+func NotRunningError(run string) error {
+	return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("no node runs %s", run), Hint: "troupe run --resume " + run + " continues it"}
+}
+
+// Session is the node that receives the commands: a server elsewhere, the owner of the state
+// directory, or a node in this process.
+type Session struct {
+	*client.Client
+	Context      context.Context // ends with the node
+	Address      string
+	WatchCommand string     // the command that observes the server, without its arguments
+	OwnerPID     int        // pid of the owner that this process connected to
+	Node         *node.Node // a node of our own
+	roots        []string
+
+	mu   sync.Mutex
+	live map[string]bool // runs with events since this process owns the directory
+	stop func()
+
+	closing sync.Once
+	closed  error
+}
+
+// trackLiveRuns records which runs are live because a client has started or resumed them.
+func (s *Session) trackLiveRuns(e client.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Kind {
+	case event.KindShardTaken, event.KindShardReleased, event.KindShardUnreadable, event.KindShardReadable, event.KindJournalUnavailable, event.KindJournalAvailable, event.KindJournalLow: // of no run
+	case event.KindRunFinished:
+		delete(s.live, e.Run)
+	default:
+		s.live[e.Run] = true
+	}
+}
+
+// IsGone reports whether an error means that the node no longer exists.
+func (s *Session) IsGone(err error) bool {
+	return err != nil && (client.Lost(err) || errors.Is(context.Cause(s.Context), errNodeGone))
+}
+
+// IsElsewhere reports whether the node is behind a server that is not ours.
+func (s *Session) IsElsewhere() bool { return s.Node == nil && s.OwnerPID == 0 }
+
+// Close releases the session at once.
+func (s *Session) Close() error {
+	s.closing.Do(func() {
+		if s.Node == nil {
+			s.Client.Close()
+			return
+		}
+		if s.stop != nil {
+			s.stop()
+		}
+		s.closed = s.Node.Close()
+	})
+	return s.closed
+}
+
+// Leave gives the session up, but first lets the runs of others that live here
+// come to their end, for a while.
+func (s *Session) Leave(ctx context.Context, own string) error {
+	deadline := time.Now().Add(lingerTimeout)
+	for s.Node != nil && time.Now().Before(deadline) && s.hostsOthers(ctx, own) {
+		if Pause(ctx, lingerPause) != nil {
+			break
+		}
+	}
+	return s.Close()
+}
+
+// hostsOthers reports whether runs other than own are live here, and not only
+// waiting for a person.
+func (s *Session) hostsOthers(ctx context.Context, own string) bool {
+	open, err := s.Node.Unfinished(ctx)
+	if err != nil {
+		return false
+	}
+	for _, i := range open {
+		s.mu.Lock()
+		live := s.live[i.RunID]
+		s.mu.Unlock()
+		if i.RunID == own || !live {
+			continue
+		}
+		if info, err := s.Get(ctx, i.RunID); err == nil && (info.State == "live" || info.State == "queued") {
+			return true
+		}
+	}
+	return false
+}

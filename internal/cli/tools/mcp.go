@@ -1,0 +1,21 @@
+package tools
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+func (cs *Commands) MCP() *cobra.Command {
+	c := command.Group("mcp", "List, try and allow the MCP servers whose tools agents can have",
+		"MCP servers are named in .mcp.json of the directory, in the user's own mcp.json, in agent files, or in a file that --mcp-config names: docs/mcp.md.",
+		"  troupe mcp list\n  troupe mcp allow files\n  troupe mcp test files")
+	c.AddCommand(cs.listServersCommand(), cs.testServerCommand(), cs.allowServerCommand())
+	return c
+}
+
+func (cs *Commands) serverLock() mcp.Lock {
+	return mcp.OpenLock(statedir.StateDir(cs.Sessions.StateDir))
+}

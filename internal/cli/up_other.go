@@ -1,8 +1,0 @@
-//go:build !unix
-
-package cli
-
-import "os/exec"
-
-// detach does nothing: this system has no process groups.
-func detach(*exec.Cmd) {}
