@@ -110,7 +110,7 @@ var layers = [][]string{
 	{"internal/cli/command", "internal/cli/console", "internal/cli/interrupt"},
 	{"internal/cli/session"},
 	{"internal/cli/request"},
-	{"internal/cli/agents", "internal/cli/control", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes"},
+	{"internal/cli/agents", "internal/cli/control", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes", "internal/cli/serve"},
 	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},

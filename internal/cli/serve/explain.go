@@ -1,0 +1,48 @@
+package serve
+
+import (
+	"errors"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cluster/shard"
+	"github.com/troupe-run/troupe/internal/config"
+)
+
+// explainError gives an error its code and a remedy.
+func explainError(err error) (code int, hint string) {
+	switch {
+	case errors.Is(err, statedir.ErrOwned):
+		return exit.NoNode, "another node or a troupe run has the state directory; use another --store-dir"
+	case errors.Is(err, statedir.ErrNewer):
+		return exit.NoNode, "install the newer troupe; this one has touched nothing"
+	case errors.Is(err, bus.ErrNoLeader):
+		return exit.NoNode, "start the other servers: a leader needs more than half of them; --server-wait waits longer"
+	case errors.Is(err, shard.ErrTTL):
+		return exit.Usage, "give a longer --lease-ttl, or a faster disk to the servers"
+	case errors.Is(err, bus.ErrNoJetStream):
+		return exit.NoNode, "enable JetStream on the server (nats-server -js) or for this account"
+	case errors.Is(err, bus.ErrUnfit):
+		return exit.NoNode, "docs/profiles.md says what each profile needs; --durability lazy promises less"
+	case errors.Is(err, bus.ErrCredentials):
+		return exit.NoNode, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
+	case errors.Is(err, statedir.ErrNoServer):
+		return exit.NoNode, "start it, name another with -s, or leave -s out for a server in process"
+	case errors.Is(err, statedir.ErrUntrusted):
+		return exit.NoNode, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"
+	case errors.Is(err, statedir.ErrStateDir):
+		return exit.NoNode, "close it to others with chmod 700, or use another --store-dir"
+	case errors.Is(err, embedded.ErrStart):
+		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows what the server says"
+	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration):
+		return exit.Usage, "troupe-node --help lists the flags"
+	case errors.Is(err, errNode):
+		return exit.Failed, ""
+	}
+	return exit.Usage, "troupe-node --help lists the flags"
+}
+
+// errNode marks errors that occur while the node runs.
+var errNode = errors.New("node")

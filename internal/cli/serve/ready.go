@@ -1,0 +1,46 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/node"
+)
+
+// printReady reports on stdout that the node answers requests, and at which address.
+func (n *program) printReady(h *node.Node) error {
+	url, where := h.URL(), ""
+	if url == "" {
+		url = cmp.Or(n.cfg.Bus.Servers, n.cfg.Bus.Owner, "context "+n.cfg.Bus.Context)
+	} else {
+		where = statedir.StateDir(n.cfg.StateDir)
+	}
+	if watch := h.Watch(); watch != "" {
+		writeLine("watch with: " + watch + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'")
+	}
+	if line := embedded.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
+		writeLine("warning: " + line)
+	}
+	line := "ready " + url
+	if where != "" {
+		line += " store " + where
+	}
+	line += " profile " + h.Proof().String()
+	if n.output == "json" {
+		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.Watch(), "pid": os.Getpid(),
+			"roots": n.cfg.Roots, "durability": n.durability, "proof": h.Proof()})
+		if err != nil {
+			return fmt.Errorf("ready: %w", err)
+		}
+		line = string(raw)
+	}
+	if _, err := fmt.Println(line); err != nil {
+		return fmt.Errorf("ready: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Package serve is the program troupe-node: a node that serves run requests and resumes the
+// unfinished runs of its state directory until it receives a stop signal.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// Run runs troupe-node and returns the exit code of the process. younger raises its rules
+// version above the version in the source.
+func Run(args []string, younger int) int {
+	n := &program{cfg: node.Config{ResumeAll: true, Rules: spec.Rules + younger}}
+	c := n.command()
+	c.SetArgs(args)
+	err := c.Execute()
+	if err == nil {
+		return 0
+	}
+	code, hint := explainError(err)
+	writeLine("error: " + node.Secrets(n.cfg).Values(err.Error()))
+	if hint != "" {
+		writeLine("hint: " + hint)
+	}
+	return code
+}
+
+// writeLine writes one line to stderr and escapes control characters in it. It ignores a write
+// error, because there is no other place to report one.
+func writeLine(text string) { _, _ = io.WriteString(os.Stderr, term.Line(text)+"\n") }
+
+// program holds the flags of the command.
+type program struct {
+	cfg        node.Config
+	durability string
+	pricing    string
+	output     string
+	verbose    bool
+	drain      time.Duration
+	setup      bool
+	replicas   int
+}
+
+// serveUntilSignal runs the node until a signal.
+func (n *program) serveUntilSignal() error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopping := make(chan struct{})
+	go func() {
+		first := <-signals
+		cancel() // of a start in progress
+		close(stopping)
+		<-signals
+		os.Exit(signalCode(first))
+	}()
+	if n.setup {
+		if err := node.Setup(ctx, n.cfg, n.replicas); err != nil {
+			return fmt.Errorf("%w: setup: %w", errNode, err)
+		}
+		return nil
+	}
+	h, err := node.Start(ctx, n.cfg)
+	if err != nil && ctx.Err() != nil {
+		return nil // it received the signal before it had started
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNode, err)
+	}
+	if err := n.printReady(h); err != nil {
+		return fmt.Errorf("%w: %w", errNode, errors.Join(err, h.Close()))
+	}
+	<-stopping
+	n.cfg.Logger.Info("stopping: what is under way comes to its end, and others go on with the rest", "within", n.drain)
+	patience, enough := context.WithTimeout(context.Background(), n.drain)
+	defer enough()
+	if err := h.Drain(patience); err != nil {
+		n.cfg.Logger.Warn("something is still under way; what nobody can know of it goes to a person", "error", err)
+	}
+	if err := h.Close(); err != nil {
+		return fmt.Errorf("%w: %w", errNode, err)
+	}
+	return nil
+}
+
+// signalCode is the exit code of a process that a signal killed.
+func signalCode(s os.Signal) int {
+	if s == syscall.SIGTERM {
+		return 128 + int(syscall.SIGTERM)
+	}
+	return 128 + int(syscall.SIGINT)
+}

@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/tool/mcp"
+)
+
+// errConfiguration marks errors in the configuration that the operator must fix.
+var errConfiguration = errors.New("configuration")
+
+// isSettled reports whether a flag was given, or this program has no flag of that name.
+func isSettled(c *cobra.Command) func(string) bool {
+	return func(flag string) bool {
+		f := c.Flags().Lookup(flag)
+		return f == nil || f.Changed
+	}
+}
+
+// applySettings applies the settings and checks the arguments.
+func (n *program) applySettings(c *cobra.Command) error {
+	found, err := config.Load(config.Places{Dir: ".", Settled: isSettled(c)})
+	if err != nil {
+		return err
+	}
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "pricing_file": &n.pricing} {
+		s, ok := found[key]
+		if ok && !c.Flags().Changed(s.Flag()) {
+			*target = s.Value
+		}
+	}
+	if err := n.applyRunSettings(c, found); err != nil {
+		return err
+	}
+	if n.cfg.Prices, err = catalog.Load(n.pricing); err != nil {
+		return fmt.Errorf("%w: --pricing-file: %w", errConfiguration, err)
+	}
+	hooks, notes, err := agentfile.Hooks(config.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfiguration, err)
+	}
+	for _, note := range notes {
+		writeLine("note: " + note.String())
+	}
+	own, err := agentfile.Share(config.UserFile())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfiguration, err)
+	}
+	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
+	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName)
+	if err := n.checkDurability(); err != nil {
+		return err
+	}
+	if n.output != "text" && n.output != "json" {
+		return fmt.Errorf("%w: -o is text or json, not %q", errConfiguration, n.output)
+	}
+	if n.cfg.Port < embedded.FreePort || n.cfg.Port > 1<<16-1 {
+		return fmt.Errorf("%w: --nats-port %d is no port", errConfiguration, n.cfg.Port)
+	}
+	for flag, dirs := range map[string][]string{"--root": n.cfg.Roots, "--trust": n.cfg.Trust} {
+		if err := makeAbsolute(flag, dirs); err != nil {
+			return err
+		}
+	}
+	n.cfg.Bus = n.cfg.Bus.FromEnv(os.Getenv)
+	if err := n.checkAccess(); err != nil {
+		return err
+	}
+	if err := n.checkPools(); err != nil {
+		return err
+	}
+	for prefix, o := range map[string]*bus.Options{"TROUPE_SERVICE_": &n.cfg.Doors, "TROUPE_SYSTEM_": &n.cfg.System} {
+		for name, field := range map[string]*string{"CREDS": &o.Creds, "NKEY": &o.NKey, "USER": &o.User, "PASSWORD": &o.Password} {
+			*field = cmp.Or(*field, os.Getenv(prefix+name))
+		}
+	}
+	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.Profiles(), p) {
+		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfiguration, profileNames(), p)
+	}
+	n.cfg.Logger = n.logger()
+	if n.setup && !n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfiguration)
+	}
+	return nil
+}
+
+func (n *program) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if n.verbose {
+		options.Level = slog.LevelDebug
+	}
+	if n.output == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+func (n *program) checkDurability() error {
+	switch n.durability {
+	case "sync":
+	case "lazy":
+		n.cfg.Lazy = true
+	default:
+		return fmt.Errorf("%w: --durability is sync or lazy, not %q", errConfiguration, n.durability)
+	}
+	return nil
+}
+
+func (n *program) checkAccess() error {
+	n.cfg.ConfigHome = embedded.ConfigHome(os.Getenv)
+	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfiguration)
+	}
+	return nil
+}
+
+func (n *program) checkPools() error {
+	for _, pool := range n.cfg.Pools {
+		if err := names.Token(pool); err != nil {
+			return fmt.Errorf("%w: --pools: %w", errConfiguration, err)
+		}
+	}
+	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.Given() {
+		return fmt.Errorf("%w: --pools needs a server that nodes share: -s or --context; a node with a server of its own runs every agent", errConfiguration)
+	}
+	if n.cfg.PoolPatience < 0 {
+		return fmt.Errorf("%w: --pool-patience %s", errConfiguration, n.cfg.PoolPatience)
+	}
+	return nil
+}
+
+// makeAbsolute makes directories of a flag absolute.
+func makeAbsolute(flag string, dirs []string) error {
+	for i, dir := range dirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errConfiguration, flag, err)
+		}
+		if info, err := os.Stat(abs); err != nil {
+			return fmt.Errorf("%w: %s: %w", errConfiguration, flag, err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("%w: %s %s is a file", errConfiguration, flag, dir)
+		}
+		dirs[i] = abs
+	}
+	return nil
+}
+
+// applyRunSettings applies the settings about runs.
+func (n *program) applyRunSettings(c *cobra.Command, found map[string]config.Setting) (err error) {
+	if s, ok := found["max_live_runs"]; ok && !c.Flags().Changed(s.Flag()) {
+		if n.cfg.MaxLiveRuns, err = strconv.Atoi(s.Value); err != nil {
+			return s.Error(err.Error())
+		}
+	}
+	if n.cfg.MaxLiveRuns < 0 || n.cfg.MaxQueuedRuns < 0 {
+		return fmt.Errorf("%w: --max-live-runs and --max-queued-runs must not be negative: 0 is the default", errConfiguration)
+	}
+	return nil
+}
