@@ -16,21 +16,13 @@ type Failing struct {
 
 const failingMax = 32 // targets that are remembered
 
-// forbids reports whether the run has the tool but this agent may not use it.
-func (s State) forbids(tool string) bool { return slices.Contains(s.Task.Forbidden, tool) }
-
-// forbiddenAt returns the index of the first call of a forbidden tool, or -1.
-func (s State) forbiddenAt(calls []Call) int {
-	return slices.IndexFunc(calls, func(c Call) bool { return s.forbids(c.Name) })
-}
-
 // tally counts consecutive useless replies, and consecutive replies that propose
 // forbidden tools. A reply counts once, however many calls it proposes: the model
 // makes all of them before it can read the first answer. A forbidden proposal
 // alone makes a reply neither useful nor useless.
 func (s State) tally(calls []Call) (useless, forbidden int) {
-	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.check.specs[c.Name]; return ok && !s.forbids(c.Name) })
-	barred := s.forbiddenAt(calls) >= 0
+	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.tools.specs[c.Name]; return ok && !s.tools.forbids(c.Name) })
+	barred := s.tools.firstForbidden(calls) >= 0
 	switch {
 	case barred && known:
 		return 0, s.Habits.Forbidden + 1
@@ -78,7 +70,7 @@ func (s State) hold(calls []Call) []Call {
 // be asked.
 func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
 	b := s.Task.LoopOptions.Breaker
-	if i := s.forbiddenAt(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
+	if i := s.tools.firstForbidden(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
 		next, fx = finish(s, spec.Outcome{Reason: spec.Refused, Text: s.found(), Partial: true,
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
 		return next, fx, true

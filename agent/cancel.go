@@ -2,7 +2,6 @@ package agent
 
 import (
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/model"
 )
 
 // canceled makes the loop end, at its next safe boundary or at once. Either way
@@ -112,11 +111,7 @@ func neverStarted(s State, calls []Call) (State, []Effect) {
 // turn have run, the cancel aborted streaming, after that tools, whatever messages
 // the agent has received since.
 func finishCanceled(s State) (State, []Effect) {
-	n := len(s.History)
-	for n > s.Recalled && s.History[n-1].Role == model.User {
-		n--
-	}
-	if n > s.Recalled && s.History[n-1].Role == model.ToolRole {
+	if s.ranTools() {
 		return finish(s, s.aborted(spec.AbortedTools))
 	}
 	return finish(s, s.aborted(spec.AbortedStreaming))

@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,14 +12,16 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// checker holds the compiled schemas of a task's tools. It derives from the task,
-// never changes, and is shared by all States of one agent.
-type checker struct {
-	specs   map[string]model.ToolSpec
-	schemas map[string]*schema.Schema
-	names   string
-	answer  *schema.Schema   // of the final answer; nil: there is none, or it cannot be used
-	hooks   []*regexp.Regexp // the tool pattern of each hook; nil matches all tools
+// toolRules says what a task allows its agent to call, with which arguments. It derives from
+// the task, never changes, and is shared by all States of one agent.
+type toolRules struct {
+	specs     map[string]model.ToolSpec
+	schemas   map[string]*schema.Schema
+	names     string
+	answer    *schema.Schema // of the final answer; nil: there is none, or it cannot be used
+	forbidden []string
+	journal   bool // the loop answers the journal's tools
+	peers     bool // agents of the run send messages to each other
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -34,8 +35,11 @@ type delegateArgs struct {
 	Schema      json.RawMessage // of the answer
 }
 
-func compile(specs []model.ToolSpec) *checker {
-	c := &checker{specs: map[string]model.ToolSpec{}, schemas: map[string]*schema.Schema{}}
+// compileTools compiles the rules of a task; specs are the tools that its agent may read of.
+func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
+	c := permissions(t)
+	c.specs, c.schemas = map[string]model.ToolSpec{}, map[string]*schema.Schema{}
+	c.answer = schemaOf(t.LoopOptions.Require.Schema)
 	names := make([]string, 0, len(specs))
 	for _, toolSpec := range specs {
 		c.specs[toolSpec.Name] = toolSpec
@@ -49,16 +53,44 @@ func compile(specs []model.ToolSpec) *checker {
 	return c
 }
 
+// permissions returns the rules of a task that need no schema.
+func permissions(t spec.Task) *toolRules {
+	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, peers: t.LoopOptions.Kin}
+}
+
+// forbids reports whether the run has the tool but this agent may not use it.
+func (c *toolRules) forbids(tool string) bool { return slices.Contains(c.forbidden, tool) }
+
+// firstForbidden returns the index of the first call of a forbidden tool, or -1.
+func (c *toolRules) firstForbidden(calls []Call) int {
+	return slices.IndexFunc(calls, func(call Call) bool { return c.forbids(call.Name) })
+}
+
+// isJournal reports whether the loop itself answers calls of that name.
+func (c *toolRules) isJournal(name string) bool {
+	return c.journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
+}
+
+// isMessage reports whether a call of this name is a message to another agent.
+func (c *toolRules) isMessage(name string) bool { return c.peers && name == sendTool }
+
+// onlyConfirms reports whether the result of a call only confirms that something was passed on.
+func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
+	var args delegateArgs
+	decode(call.Args, &args)
+	return c.isMessage(call.Name) || c.peers && call.Name == delegateTool && args.Background
+}
+
 // validate checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.
 func (s State) validate(t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
-	if s.forbids(t.Name) { //mutant:forbidden-tool
-		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.check.names))
+	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
+		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.tools.names))
 	}
-	toolSpec, known := s.check.specs[t.Name]
+	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
-		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.check.names))
+		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
@@ -67,7 +99,7 @@ func (s State) validate(t model.ToolCall, index int) Call {
 	if strings.TrimSpace(c.Args) == "" {
 		c.Args = "{}"
 	}
-	if what, so := s.misfit(t.Name, c.Args); what != "" {
+	if what, so := s.tools.argumentError(t.Name, c.Args); what != "" {
 		return c.fail(what + "; " + so)
 	}
 	switch t.Name {
@@ -78,7 +110,7 @@ func (s State) validate(t model.ToolCall, index int) Call {
 			return c.fail(nobodyToAsk)
 		}
 	case sendTool:
-		if c.Sends = s.sends(t.Name); c.Sends {
+		if c.Sends = s.tools.isMessage(t.Name); c.Sends {
 			c.Class = model.Read
 		}
 	case delegateTool:
@@ -88,15 +120,15 @@ func (s State) validate(t model.ToolCall, index int) Call {
 	return c
 }
 
-// misfit validates arguments, whether a model or a hook supplied them. what is the
+// argumentError validates arguments, whether a model or a hook supplied them. what is the
 // error, and so is its consequence for the call; what is "" if the arguments are valid.
-func (s State) misfit(tool, args string) (what, so string) {
+func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	so = "the tool did not run"
 	var decoded any
 	if err := json.Unmarshal([]byte(args), &decoded); err != nil {
 		return fmt.Sprintf("the arguments are not valid JSON (%v)", err), so
 	}
-	if fits := s.check.schemas[tool]; fits != nil {
+	if fits := c.schemas[tool]; fits != nil {
 		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
 			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, history.Clip(err.Error(), errorShown)), so
 		}
@@ -105,16 +137,16 @@ func (s State) misfit(tool, args string) (what, so string) {
 	case askTool:
 		return misasked(args), "nobody was asked"
 	case delegateTool:
-		return s.misdelegated(args), "it was not delegated"
+		return c.delegationError(args), "it was not delegated"
 	}
-	if s.sends(tool) {
+	if c.isMessage(tool) {
 		return missent(args), "it was not sent"
 	}
 	return "", ""
 }
 
-// misdelegated returns the error in the arguments of delegate, or "" if they are valid.
-func (s State) misdelegated(args string) string {
+// delegationError returns the error in the arguments of delegate, or "" if they are valid.
+func (c *toolRules) delegationError(args string) string {
 	var asked delegateArgs
 	decode(args, &asked) // arguments that do not decode have no task
 	switch {
@@ -122,7 +154,7 @@ func (s State) misdelegated(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), GoalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
-	case s.Task.LoopOptions.Kin:
+	case c.peers:
 		return asked.misshaped()
 	}
 	return ""

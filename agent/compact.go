@@ -75,7 +75,7 @@ func compact(s State, why spec.Transition) (next State, fx []Effect, busy bool) 
 // unchecked reports whether a summary would use messages that the hooks have not seen.
 // Hooks decide which messages a provider receives, so no model may write that summary.
 func (s State) unchecked(upto int) bool {
-	if len(s.hooksAt(spec.HookContext, "")) == 0 && len(s.hooksAt(spec.HookInput, "")) == 0 {
+	if len(s.hooks.at(spec.HookContext, "")) == 0 && len(s.hooks.at(spec.HookInput, "")) == 0 {
 		return false
 	}
 	seen := len(s.History) // no message after the newest reply was sent yet
@@ -141,7 +141,7 @@ func (s State) cut(tails []int, room int64, as spec.Transition) (upto int, ok bo
 	now, ratio := s.guess(s.Prompt()), s.sense().Ratio
 	fits := s.Estimate() <= room
 	for _, n := range tails {
-		at := s.tailAt(n)
+		at := s.tailAt(s.Fold.Upto, n)
 		bare := s.withFold(s.newFold(at, as, "", true))
 		size := bare.guess(bare.Prompt())
 		if at > s.Fold.Upto && size < now {
@@ -155,34 +155,6 @@ func (s State) cut(tails []int, room int64, as spec.Transition) (upto int, ok bo
 		}
 	}
 	return upto, ok
-}
-
-// tailAt returns the index at which the last n messages begin. It keeps calls together
-// with their results, and always keeps the user messages after the newest result.
-func (s State) tailAt(n int) int {
-	i := len(s.History)
-	for i > s.Fold.Upto && s.History[i-1].Role == model.User {
-		i, n = i-1, n-1
-	}
-	for i > s.Fold.Upto && n > 0 {
-		i--
-		if !s.History[i].Tombstone {
-			n--
-		}
-	}
-	for i > s.Fold.Upto && s.answered(i) { //mutant:fold-splits-a-pair
-		i--
-	}
-	return i
-}
-
-// answered reports whether message i, or the first message after it that is sent,
-// answers calls before it: tombstones may separate the two.
-func (s State) answered(i int) bool {
-	for i < len(s.History) && s.History[i].Tombstone {
-		i++
-	}
-	return i < len(s.History) && s.History[i].Role == model.ToolRole
 }
 
 // withFold returns the state with a new fold. The size that the provider reported

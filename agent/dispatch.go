@@ -78,7 +78,7 @@ func (s State) begin(i int) (State, Effect) {
 	c := s.Calls[i]
 	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
 	switch {
-	case s.journalTool(c.Name):
+	case s.tools.isJournal(c.Name):
 		s, c = s.journaled(c)
 		return s.with(i, c), nil
 	case c.Name == askTool:

@@ -39,7 +39,7 @@ func (s State) newFold(upto int, as spec.Transition, summary string, plain bool)
 	if f.Deep {
 		b.WriteString("\n[deep pruned: only the very last messages are kept]")
 	}
-	if goal := firstMessage(s.Task).Text; s.saidBefore(goal, upto) {
+	if goal := firstMessage(s.Task).Text; s.hasText(goal, upto) {
 		section(&b, "The task, verbatim", goal) //mutant:fold-forgets-the-task
 	}
 	for _, c := range s.Task.Constraints {
@@ -47,7 +47,7 @@ func (s State) newFold(upto int, as spec.Transition, summary string, plain bool)
 			section(&b, "A constraint, verbatim", c)
 		}
 	}
-	section(&b, "What people said since, verbatim", s.voices(upto))
+	section(&b, "What people said since, verbatim", s.directions(upto))
 	section(&b, "What happened so far", unheaded(summary))
 	for _, p := range s.pins(upto) {
 		section(&b, p.head, unheaded(p.text))
@@ -68,44 +68,9 @@ func unheaded(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n#", "\n #"), "\n")
 }
 
-func (s State) sentBefore(upto int) int {
-	n := 0
-	for _, m := range s.History[:upto] {
-		if !m.Tombstone {
-			n++
-		}
-	}
-	return n
-}
-
-func (s State) saidBefore(text string, upto int) bool {
-	return slices.ContainsFunc(s.History[:upto], func(m model.Message) bool { return m.Role == model.User && m.Text == text })
-}
-
 // noted is the text from which the next fold starts. A recalled fold has only its
 // Text.
 func (f Fold) noted() string { return cmp.Or(f.Summary, f.Text) }
-
-// voices returns the folded messages that people sent after the task; if they are
-// too long, only the newest.
-func (s State) voices(upto int) string {
-	var said []string
-	room := voicesBytesMax
-	for _, i := range slices.Backward(s.Heard) {
-		if i >= upto {
-			continue
-		}
-		text := history.ClipEnds(s.History[i].Text, room)
-		if len(said) > 0 && len(text) < len(s.History[i].Text) && room < voiceBytesMin {
-			break
-		}
-		if said, room = append(said, text), room-len(text); room <= 0 {
-			break
-		}
-	}
-	slices.Reverse(said)
-	return strings.Join(said, "\n")
-}
 
 // pin is a result that a fold keeps as text. As a tool result it would answer a
 // call that is no longer sent.
@@ -131,7 +96,7 @@ func (s State) pins(upto int) []pin {
 		}
 		for _, r := range m.Results {
 			name := calls[r.Call].Name
-			if r.Error || s.journalTool(name) {
+			if r.Error || s.tools.isJournal(name) {
 				continue
 			}
 			newest[name] = found{i, r}

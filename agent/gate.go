@@ -15,7 +15,7 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func (s State) enter(i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.letThrough(c) || len(s.hooksAt(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
+	if s.letThrough(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
 		return s.begin(i)
 	}
 	if c.Passed { // on another node
@@ -28,7 +28,7 @@ func (s State) enter(i int) (State, Effect) {
 // landed handles the result of a call that ran. After a failure it asks the tool_error
 // hooks, unless the loop is about to end; otherwise it only notifies hooks.
 func (s State) landed(i int, c Call) (State, []Effect) {
-	if c.Result.Error && s.Cancel == nil && len(s.hooksAt(spec.HookToolError, c.Name)) > 0 {
+	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate = Gated, spec.HookToolError
 		return s.with(i, c), []Effect{s.atCall(c)}
 	}
@@ -51,7 +51,7 @@ func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 // atCall asks the hooks at the gate of a call. The request follows from the state
 // alone, so that a later activation can repeat it.
 func (s State) atCall(c Call) RunHooks {
-	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooksAt(c.Gate, c.Name), Input: c.told()}
+	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.at(c.Gate, c.Name), Input: c.told()}
 }
 
 // gated returns the index of the call at whose gate an answer arrived, or -1.
@@ -67,7 +67,7 @@ func (s State) gated(f Hooked) int {
 // callHooked continues after the gate of a call.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
-	v := s.weigh(c.Gate, c, f.Answers)
+	v := s.hooks.weigh(c.Gate, c, f.Answers)
 	s = s.publishCallGate(f, c, v)
 	s = s.remark(v.remarks)
 	if c.Gate == spec.HookToolError {

@@ -46,14 +46,14 @@ func pursue(s State) (next State, fx []Effect, busy bool) {
 // that fits the schema.
 func (s State) lacks(r spec.Require) (fitting string, missing []string) {
 	for _, e := range r.Evidence {
-		if !s.shown(e) {
+		if !s.hasEvidence(e) {
 			missing = append(missing, evidenceText(e))
 		}
 	}
 	if r.Schema == "" {
 		return "", missing
 	}
-	fitting, err := s.check.fit(s.said())
+	fitting, err := s.tools.fitAnswer(s.joinedText())
 	switch {
 	case err == nil:
 	case s.Goal.Kept != "": // the continuation has no better answer
@@ -62,22 +62,6 @@ func (s State) lacks(r spec.Require) (fitting string, missing []string) {
 		missing = append(missing, "a final answer that fits its schema: "+history.Clip(err.Error(), errorShown))
 	}
 	return fitting, missing
-}
-
-// shown reports whether the record has a successful result that is the evidence.
-func (s State) shown(e spec.Evidence) bool {
-	names := map[string]string{}
-	for _, m := range s.History {
-		for _, c := range m.Calls {
-			names[c.ID] = c.Name
-		}
-		for _, r := range m.Results {
-			if !r.Error && !m.Tombstone && names[r.Call] == e.Tool && strings.Contains(r.Text, e.Contains) { //mutant:failure-is-evidence
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // evidenceText names a result that the task requires.
@@ -169,7 +153,7 @@ func (s State) reopened() State {
 
 // answer is the final text.
 func (s State) answer() string {
-	text := s.said()
+	text := s.joinedText()
 	switch {
 	case s.Goal.Kept == "":
 	case s.Task.LoopOptions.Require.Schema != "":
@@ -186,9 +170,9 @@ var (
 	errNoAnswers = errors.New("the schema itself cannot be used")
 )
 
-// fit extracts the JSON of an answer if it fits the schema: the whole text, or its
+// fitAnswer extracts the JSON of an answer if it fits the schema: the whole text, or its
 // last fenced block that is JSON.
-func (c *checker) fit(text string) (string, error) {
+func (c *toolRules) fitAnswer(text string) (string, error) {
 	if c.answer == nil {
 		return "", errNoAnswers
 	}

@@ -95,8 +95,8 @@ func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
 // withhold keeps the newest message out of results: the output guardrails have not
 // passed this reply.
 func (s State) withhold() State {
-	if len(s.hooksAt(spec.HookOutput, "")) > 0 {
-		s.Rounds.Withheld = append(slices.Clip(s.Rounds.Withheld), len(s.History)-1)
+	if len(s.hooks.at(spec.HookOutput, "")) > 0 {
+		s.Withheld = append(slices.Clip(s.Withheld), len(s.History)-1)
 	}
 	return s
 }

@@ -29,7 +29,7 @@ func (c *stepEvents) publishHookFailure(turn int, hook, why string) {
 func (s State) publishRemarks(f Hooked) State {
 	for _, a := range f.Answers {
 		s.events.publishIn(hookEvents, s.Turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: history.Clip(a.Text, spec.HookTextMax),
-			Failed: history.Clip(a.Failed, errorShown), Report: s.reports(a.Hook), TookMS: a.TookMS})
+			Failed: history.Clip(a.Failed, errorShown), Report: s.hooks.reports(a.Hook), TookMS: a.TookMS})
 		s.events.publishHookFailure(s.Turn, a.Hook, a.Failed)
 	}
 	return s
@@ -42,7 +42,7 @@ func (s State) publishGate(f Hooked, v verdict) State {
 	if f.Point == spec.HookContext || f.Point == spec.HookInput {
 		turn++
 	}
-	list := s.judge(f.Point, Call{}, f.Answers)
+	list := s.hooks.judge(f.Point, Call{}, f.Answers)
 	s.events.publishAnswers(f, turn, Call{}, list)
 	switch f.Point {
 	case spec.HookInput, spec.HookOutput:
@@ -98,7 +98,7 @@ func (s State) transformation(list []judged, v verdict) event.ContextTransformed
 
 // publishCallGate publishes the answers at the gate of a call, and what they decide about it.
 func (s State) publishCallGate(f Hooked, c Call, v verdict) State {
-	s.events.publishAnswers(f, s.Turn, c, s.judge(f.Point, c, f.Answers))
+	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
 	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.Ask || v.decision == spec.HookPass && v.args == "" {
 		return s
 	}

@@ -21,12 +21,11 @@ type Gate struct {
 
 // Rounds holds the effects of hooks so far.
 type Rounds struct {
-	Told     []string // ids of running hooks that the loop does not wait for
-	Blocks   int      // stops that hooks have sent back, in a row
-	Block    string   // the text of the last of them
-	Input    int      // prompts that guardrails did not pass, in a row
-	Output   int      // replies that guardrails did not pass, in a row
-	Withheld []int    // messages of History that no result may show
+	Told   []string // ids of running hooks that the loop does not wait for
+	Blocks int      // stops that hooks have sent back, in a row
+	Block  string   // the text of the last of them
+	Input  int      // prompts that guardrails did not pass, in a row
+	Output int      // replies that guardrails did not pass, in a row
 	// Sent replaces the prompt this turn; nil: the prompt is sent.
 	Sent []model.Message
 }
@@ -37,25 +36,36 @@ const (
 	RemarksMax = 16 // that enter at one turn boundary; only observers see further ones
 )
 
-// patterns compiles the tool patterns of hooks, in their order. A broken pattern
-// matches every tool: a gate that cannot be read stays closed.
-func patterns(hooks []spec.Hook) []*regexp.Regexp {
-	list := make([]*regexp.Regexp, len(hooks))
-	for i, h := range hooks {
-		if re, err := spec.ToolPattern(h.Tools); err == nil {
-			list[i] = re
-		}
-	}
-	return list
+// hookRules says which hooks a task has at which points, and what their answers mean. It derives
+// from the task, never changes, and is shared by all States of one agent.
+type hookRules struct {
+	list     []spec.Hook
+	patterns []*regexp.Regexp // the tools of each hook; nil matches all tools
+	root     bool             // the agent is the root of its run
+	media    []model.Media    // of the task
+	tools    *toolRules
 }
 
-// hooksAt returns the hooks of a point, in order. tool is "" if the point does not
+// compileHooks compiles the tool patterns of hooks, in their order. A broken pattern
+// matches every tool: a gate that cannot be read stays closed.
+func compileHooks(t spec.Task, tools *toolRules) *hookRules {
+	hooks := t.LoopOptions.Hooks
+	r := &hookRules{list: hooks, patterns: make([]*regexp.Regexp, len(hooks)), root: t.Depth == 0, media: t.Media, tools: tools}
+	for i, h := range hooks {
+		if re, err := spec.ToolPattern(h.Tools); err == nil {
+			r.patterns[i] = re
+		}
+	}
+	return r
+}
+
+// at returns the hooks of a point, in order. tool is "" if the point does not
 // concern a tool.
-func (s State) hooksAt(p spec.HookPoint, tool string) []spec.Hook {
+func (r *hookRules) at(p spec.HookPoint, tool string) []spec.Hook {
 	var at []spec.Hook
-	for i, h := range s.Task.LoopOptions.Hooks {
-		mine := h.Of == "" || (h.Of == spec.OfRoot) == (s.Task.Depth == 0)
-		if h.Point == p && mine && (tool == "" || s.check.hooks[i] == nil || s.check.hooks[i].MatchString(tool)) {
+	for i, h := range r.list {
+		mine := h.Of == "" || (h.Of == spec.OfRoot) == r.root
+		if h.Point == p && mine && (tool == "" || r.patterns[i] == nil || r.patterns[i].MatchString(tool)) {
 			at = append(at, h)
 		}
 	}
@@ -64,7 +74,7 @@ func (s State) hooksAt(p spec.HookPoint, tool string) []spec.Hook {
 
 // gate opens a gate outside of calls; busy is false if the point has no hooks.
 func (s State) gate(p spec.HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
-	if len(s.hooksAt(p, "")) == 0 {
+	if len(s.hooks.at(p, "")) == 0 {
 		return s, nil, false
 	}
 	g.Point = p
@@ -75,7 +85,7 @@ func (s State) gate(p spec.HookPoint, phase Phase, g Gate) (next State, fx []Eff
 // atGate asks the hooks of the open gate. The request follows from the state
 // alone, so that a later activation can repeat it.
 func (s State) atGate() RunHooks {
-	e := RunHooks{ID: s.Gate.ID, Point: s.Gate.Point, Turn: s.Turn, Hooks: s.hooksAt(s.Gate.Point, "")}
+	e := RunHooks{ID: s.Gate.ID, Point: s.Gate.Point, Turn: s.Turn, Hooks: s.hooks.at(s.Gate.Point, "")}
 	switch s.Gate.Point {
 	case spec.HookContext, spec.HookInput:
 		e.Turn, e.Input.Messages = s.Turn+1, s.sent()
@@ -95,7 +105,7 @@ func reply(s State) spec.HookData {
 
 // tell runs hooks that the loop does not wait for.
 func (s State) tell(p spec.HookPoint, key, tool string, d spec.HookData) (State, []Effect) {
-	at := s.hooksAt(p, tool)
+	at := s.hooks.at(p, tool)
 	if len(at) == 0 || s.Cancel != nil { //mutant:hooks-after-the-cancel
 		return s, nil
 	}
@@ -108,7 +118,7 @@ func (s State) tell(p spec.HookPoint, key, tool string, d spec.HookData) (State,
 // remark for the next turn. Any other answer is late and has no effect.
 func hooked(s State, f Hooked) (State, []Effect) {
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
-		v := s.weigh(f.Point, Call{}, f.Answers)
+		v := s.hooks.weigh(f.Point, Call{}, f.Answers)
 		if s = s.publishGate(f, v); s.halted() {
 			return s, nil // the gate asks again when the loop continues
 		}
@@ -147,7 +157,7 @@ func passed(s State, v verdict) (State, []Effect) {
 // remark keeps the texts of hooks that decide nothing, for the next turn boundary.
 func (s State) remark(answers []spec.HookAnswer) State {
 	for _, a := range answers {
-		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.reports(a.Hook) && len(s.Remarks) < RemarksMax {
+		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.hooks.reports(a.Hook) && len(s.Remarks) < RemarksMax {
 			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, history.Clip(text, spec.HookTextMax)))
 		}
 	}
@@ -155,8 +165,8 @@ func (s State) remark(answers []spec.HookAnswer) State {
 }
 
 // reports tells whether the hook only reports: its answer has no effect.
-func (s State) reports(name string) bool {
-	return slices.ContainsFunc(s.Task.LoopOptions.Hooks, func(h spec.Hook) bool { return h.Name == name && h.Report })
+func (r *hookRules) reports(name string) bool {
+	return slices.ContainsFunc(r.list, func(h spec.Hook) bool { return h.Name == name && h.Report })
 }
 
 // abortGates aborts the hooks whose answers the loop no longer awaits: those at

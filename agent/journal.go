@@ -185,7 +185,7 @@ func (s State) recollected() State {
 			calls[c.ID] = c
 		}
 		for _, r := range m.Results {
-			if c := calls[r.Call]; !r.Error && s.journalTool(c.Name) {
+			if c := calls[r.Call]; !r.Error && s.tools.isJournal(c.Name) {
 				j, _ := s.Journal.call(c.Name, c.Args)
 				s = s.editJournal(j)
 			}

@@ -55,11 +55,6 @@ func objectSchema(properties map[string]any, required ...string) string {
 	return string(raw)
 }
 
-// journalTool reports whether the loop itself answers calls of that name.
-func (s State) journalTool(name string) bool {
-	return s.Task.LoopOptions.Journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
-}
-
 // journaled answers a call of a journal tool.
 func (s State) journaled(c Call) (State, Call) {
 	j, err := s.Journal.call(c.Name, c.Args)

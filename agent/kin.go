@@ -88,9 +88,6 @@ func SendSpec() model.ToolSpec {
 
 type sendArgs struct{ To, Text string }
 
-// sends reports whether a call of this name is a message to another agent.
-func (s State) sends(name string) bool { return s.Task.LoopOptions.Kin && name == sendTool }
-
 // missent returns the error in the arguments of send_message, or "" if they are valid.
 func missent(args string) string {
 	var a sendArgs
@@ -215,13 +212,6 @@ const answerHead = "[Answer of agent "
 
 // quote begins each line of a text with a mark, whatever ends the line before.
 var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\f", "\n> ", "\u0085", "\n> ", "\u2028", "\n> ", "\u2029", "\n> ")
-
-// acknowledged reports whether the result of a call only confirms that something was passed on.
-func (s State) acknowledged(c model.ToolCall) bool {
-	var args delegateArgs
-	decode(c.Args, &args)
-	return s.sends(c.Name) || s.Task.LoopOptions.Kin && c.Name == delegateTool && args.Background
-}
 
 // lingers reports whether there is a reason not to stop yet, which the model may not know.
 func (s State) lingers() bool { return len(s.Mail) > 0 || len(s.Away) > 0 }

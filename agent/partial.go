@@ -28,7 +28,7 @@ func (s State) found() string {
 		}
 		for _, r := range s.History[i].Results {
 			c := calls[r.Call]
-			if r.Error || room <= 0 || s.journalTool(c.Name) || s.acknowledged(c) {
+			if r.Error || room <= 0 || s.tools.isJournal(c.Name) || s.tools.onlyConfirms(c) {
 				continue
 			}
 			text := history.Clip(r.Text, min(room, foundResultMax))

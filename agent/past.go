@@ -50,8 +50,8 @@ func (s State) adopt() State {
 	if fold != nil {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
 	}
-	s.History, s.tape = mended, nil
-	s.Recalled, s.Recall, s.Task = len(mended), Recall{}, offerKnownTools(s.Task, mended)
+	s.transcript = transcript{History: mended, Recalled: len(mended)}
+	s.Recall, s.Task = Recall{}, offerKnownTools(s.Task, mended)
 	return s
 }
 
@@ -126,7 +126,9 @@ func (s State) Turned(n int) bool {
 // handed returns the messages with which a child begins that inherits its parent's
 // history: those that the model had read when it requested the child.
 func (s State) handed() []model.Message {
-	s.History = s.History[:s.asked()]
+	if len(s.Calls) > 0 {
+		s.History = s.History[:s.newestReply()]
+	}
 	return history.WithoutMedia(s.Prompt())
 }
 
@@ -148,17 +150,4 @@ func (s State) delegation(c Call) (e Delegate, why string) {
 			"Delegate without fork, and put what matters into the task", len(e.Past), w.Bytes, history.PartBytesMax)
 	}
 	return e, why
-}
-
-// asked is the number of messages before the open calls.
-func (s State) asked() int {
-	if len(s.Calls) == 0 {
-		return len(s.History)
-	}
-	for i := len(s.History) - 1; i > 0; i-- {
-		if m := s.History[i]; m.Role == model.Assistant && !m.Tombstone {
-			return i
-		}
-	}
-	return len(s.History)
 }

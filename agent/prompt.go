@@ -38,15 +38,7 @@ func (s State) Prompt() []model.Message {
 
 // plain reports whether the transcript can be sent as it is.
 func (s State) plain() bool {
-	if s.Fold.Upto > 0 || s.Journal.Shown.Text != "" {
-		return false
-	}
-	for i, m := range s.History {
-		if m.Tombstone || i > 0 && m.Role == model.User && s.History[i-1].Role == model.User { //mutant:plain-tombstones
-			return false
-		}
-	}
-	return true
+	return s.Fold.Upto == 0 && s.Journal.Shown.Text == "" && s.sentAsIs()
 }
 
 // anchored reports whether the provider of the model in use has reported the size

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/history"
@@ -14,7 +12,7 @@ import (
 // useless handles a reply without content: the reply stays in the record as a
 // tombstone, costs a turn, and the loop explains the error to the model.
 func useless(s State, what string) (State, []Effect) {
-	s = s.tombstoneNewest().say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.check.names + "."})
+	s = s.strikeNewest().say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
@@ -35,28 +33,6 @@ func cut(s State) (State, []Effect) {
 	s.Turn--
 	s = s.say(model.Message{Role: model.User, Text: continuePrompt})
 	return nextTurn(s, spec.OutputRecovery)
-}
-
-// said is the newest text of the model, joined from the pieces of a reply that was
-// cut. Messages of the loop or a hook between two pieces do not separate them; a
-// message of a person does.
-func (s State) said() string {
-	var pieces []string
-	goesOn := true // what comes next began a piece that was cut
-	for i := len(s.History) - 1; i >= s.Recalled; i-- {
-		m := s.History[i]
-		switch {
-		case m.Tombstone:
-		case m.Role == model.Assistant && goesOn && len(m.Calls) == 0:
-			pieces, goesOn = append(pieces, m.Text), false
-		case m.Role != model.User || slices.Contains(s.Heard, i):
-			i = 0
-		case m.Text == continuePrompt:
-			goesOn = true
-		}
-	}
-	slices.Reverse(pieces)
-	return strings.Join(pieces, "")
 }
 
 // failed handles an attempt that the model did not answer.
@@ -88,8 +64,8 @@ func unanswered(s State, f Failed) (State, []Effect) {
 	}
 	anchor, waits := s.Anchor, s.waits(f)
 	s, _ = s.keep(f.Reply)
-	if n := len(s.History) - 1; s.History[n].Role == model.Assistant && !s.History[n].Tombstone { //mutant:failed-partial-is-kept
-		s = s.tombstoneNewest()
+	if m := s.newest(); m.Role == model.Assistant && !m.Tombstone { //mutant:failed-partial-is-kept
+		s = s.strikeNewest()
 	}
 	s, fx := s.settle(f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt
@@ -134,7 +110,7 @@ func (s State) keep(r model.Reply) (State, []Call) {
 
 // tombstoned makes sure that the newest message is a tombstone of the assistant.
 func (s State) tombstoned() State {
-	if s.History[len(s.History)-1].Tombstone {
+	if s.newest().Tombstone {
 		return s
 	}
 	return s.say(model.Message{Role: model.Assistant, Tombstone: true})

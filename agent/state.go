@@ -33,11 +33,9 @@ type State struct {
 	Began int64  // stamp of Submitted, moved on by the time that is not work: see worktime.go
 	Stood int64  // since when the clock stands, while Stands
 
-	Recall   Recall // of an earlier history, until the task comes
-	Recalled int    // messages of History that are of an earlier one
+	Recall Recall // of an earlier history, until the task comes
 
-	// History is the transcript: exactly what was appended, in order.
-	History    []model.Message
+	transcript
 	Transition spec.Transition // why the last turn was taken
 	Turn       int             // turns taken, the closing turn not counted
 	Usage      model.Usage
@@ -80,7 +78,6 @@ type State struct {
 	Sense   Sense // measurements of how the model in use counts tokens
 	Fold    Fold  // the summary that replaces the beginning of History in prompts
 	Folding Folding
-	Heard   []int  // messages of History that people said after the task
 	Ladder  Ladder // how often the loop has recovered from losing context
 	Journal Journal
 	Habits  Habits   // the repetition that the loop detects in itself
@@ -103,8 +100,8 @@ type State struct {
 	Sent     int // asks to the supervisor
 	Received int // messages of the supervisor
 
-	check  *checker   // compiled schemas of Task.Tools, derived from them
-	tape   *tape      // of History
+	tools  *toolRules // of Task, compiled from it
+	hooks  *hookRules // of Task, compiled from it
 	events stepEvents // of the step under way
 }
 
@@ -168,30 +165,10 @@ func (c Call) safe() bool { return c.Class == model.Read }
 // recorded reports whether the log holds the beginning of the call before the call begins.
 func (c Call) recorded() bool { return c.Class != model.Read }
 
-// say appends to the transcript without affecting other States. States share a
-// backing array, and each index of it is written once: the first State to reach an
-// index claims it, another future copies.
+// say appends a message to the transcript.
 func (s State) say(m model.Message) State {
-	n := len(s.History)
-	if s.tape == nil || s.tape.taken != n || cap(s.History) == n { //mutant:no-clip
-		grown := make([]model.Message, n, 2*n+tapeStart)
-		copy(grown, s.History)
-		s.History, s.tape = grown, &tape{taken: n}
-	}
-	s.tape.taken++
-	s.events.publishMessage(n, m)
-	s.History = append(s.History, m)
-	return s
-}
-
-// tombstoneNewest makes the newest message a tombstone.
-func (s State) tombstoneNewest() State {
-	n := len(s.History) - 1
-	if !s.History[n].Tombstone {
-		s.events.publishTombstone(n, s.History[n])
-	}
-	s.History = slices.Clone(s.History)
-	s.History[n].Tombstone = true
+	s.events.publishMessage(len(s.History), m)
+	s.transcript = s.extend(m)
 	return s
 }
 
@@ -201,11 +178,14 @@ func (s State) heard(text string) State {
 	return s.say(model.Message{Role: model.User, Text: text})
 }
 
-// tape says how much of a backing array of transcripts is in use. It is not part
-// of a State's meaning: without it, say copies.
-type tape struct{ taken int }
-
-const tapeStart = 8
+// strikeNewest makes the newest message a tombstone.
+func (s State) strikeNewest() State {
+	if m := s.newest(); !m.Tombstone {
+		s.events.publishTombstone(len(s.History)-1, m)
+	}
+	s.transcript = s.withTombstone()
+	return s
+}
 
 // call returns the index of an open call, or -1.
 func (s State) call(id string) int {
@@ -218,14 +198,4 @@ func (s State) with(i int, c Call) State {
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	s.Calls[i] = c
 	return s
-}
-
-// LastText is the newest assistant text of the agent's own.
-func (s State) LastText() string {
-	for i, m := range slices.Backward(s.History) {
-		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(s.Rounds.Withheld, i) && i >= s.Recalled {
-			return m.Text
-		}
-	}
-	return ""
 }

@@ -113,7 +113,7 @@ func climb(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
 		return s.say(user("You " + loop.what() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. Use another tool, and another way to what you need.")), spec.LoopNudge, nil, false
 	}
-	if _, offered := s.check.specs[askTool]; !s.Task.LoopOptions.Ask || !offered {
+	if _, offered := s.tools.specs[askTool]; !s.Task.LoopOptions.Ask || !offered {
 		next, fx = unasked(s, "")
 		return next, spec.LoopNudge, fx, true
 	}
@@ -218,8 +218,8 @@ func (s *State) remember(w spec.Watch, calls []Call) int {
 	h.Last, h.Seen = slices.Clone(h.Last), slices.Clone(h.Seen)
 	kept := 0
 	for _, c := range calls {
-		toolSpec, known := s.check.specs[c.Name]
-		if !known || s.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
+		toolSpec, known := s.tools.specs[c.Name]
+		if !known || s.tools.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
 			continue
 		}
 		kept++

@@ -20,11 +20,11 @@ func submitted(s State, f Submitted) (State, []Effect) {
 	}
 	s.Task = f.Task
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
-	s.check = compile(s.Task.Tools)
-	s.check.hooks = patterns(s.Task.LoopOptions.Hooks)
-	s.check.answer = schemaOf(s.Task.LoopOptions.Require.Schema)
 	s.Began = s.Now
-	s = s.adopt().recollected()
+	s = s.adopt()
+	s.tools = compileTools(s.Task, f.Task.Tools)
+	s.hooks = compileHooks(s.Task, s.tools)
+	s = s.recollected()
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.say(firstMessage(f.Task))
@@ -121,8 +121,9 @@ func (s State) ask() budget.Ask {
 // begins: the supervisor admits a child by it.
 func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t, Recall: Recall{Messages: past}}.adopt().recollected().say(firstMessage(t))
-	return s.ask()
+	s := State{Task: t, Recall: Recall{Messages: past}}.adopt()
+	s.tools = permissions(s.Task)
+	return s.recollected().say(firstMessage(t)).ask()
 }
 
 // granted begins an attempt. A grant of only the closing turn ends the loop after
@@ -150,7 +151,7 @@ func granted(s State, f Granted) (State, []Effect) {
 	}
 	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Lease: f.Lease, MaxOutput: f.Output})
 	s.publishModelStarted()
-	if text := closingText(s.Ending); s.Ending != "" && s.History[len(s.History)-1].Text != text {
+	if text := closingText(s.Ending); s.Ending != "" && s.newest().Text != text {
 		s = s.sayToo(text)
 	}
 	return s, []Effect{s.callModel()}
@@ -240,7 +241,7 @@ func replied(s State, f Replied) (State, []Effect) {
 		return then(fx)(useless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
 	s = s.noteDropped(f.Dropped)
-	if s.History[len(s.History)-1].Tombstone { // it says nothing
+	if s.newest().Tombstone { // it says nothing
 		return then(fx)(act(s, f.Reply.Stop))
 	}
 	s, told := s.tell(spec.HookSampled, fmt.Sprint(s.Lease), "", reply(s))
@@ -249,7 +250,7 @@ func replied(s State, f Replied) (State, []Effect) {
 
 // act executes a reply: its calls, which wait in s.Calls, or its end.
 func act(s State, stop model.Stop) (State, []Effect) {
-	calls, text := s.Calls, s.History[len(s.History)-1].Text
+	calls, text := s.Calls, s.newest().Text
 	s.Calls = nil
 	switch {
 	case s.Ending != "": //mutant:closing-turn

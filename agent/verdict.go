@@ -30,14 +30,14 @@ type judged struct {
 
 // judge examines each answer of a point. An invalid answer counts as a failure of
 // its hook, and so does a missing one.
-func (s State) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judged {
-	hooks := s.hooksAt(p, c.Name)
+func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judged {
+	hooks := r.at(p, c.Name)
 	list := make([]judged, len(hooks))
 	for i, h := range hooks {
 		j := judged{hook: h, answer: spec.HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
 		if i < len(answers) && answers[i].Hook == h.Name {
 			j.answer = answers[i]
-			j.failed = s.nonsense(p, c, j.answer) //mutant:nonsense-of-hooks-counts
+			j.failed = r.answerError(p, c, j.answer) //mutant:nonsense-of-hooks-counts
 		}
 		j.answer.Text = history.Clip(strings.TrimSpace(j.answer.Text), spec.HookTextMax)
 		list[i] = j
@@ -58,8 +58,8 @@ func (s State) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judg
 	return list
 }
 
-// nonsense returns the error in an answer, or "" if the answer is valid.
-func (s State) nonsense(p spec.HookPoint, c Call, a spec.HookAnswer) string {
+// answerError returns the error in an answer, or "" if the answer is valid.
+func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) string {
 	switch {
 	case a.Failed != "":
 		return a.Failed
@@ -70,12 +70,12 @@ func (s State) nonsense(p spec.HookPoint, c Call, a spec.HookAnswer) string {
 			return err.Error()
 		}
 		for _, m := range a.Messages { // otherwise the hook alone would say what they cost
-			if m.Media != nil && (m.Role != model.User || !slices.EqualFunc(m.Media, s.Task.Media, sameMedia)) {
+			if m.Media != nil && (m.Role != model.User || !slices.EqualFunc(m.Media, r.media, sameMedia)) {
 				return "it would send media that are not those of the task"
 			}
 		}
 	case a.Args != "" && p == spec.HookPreTool:
-		if what, _ := s.misfit(c.Name, a.Args); what != "" {
+		if what, _ := r.tools.argumentError(c.Name, a.Args); what != "" {
 			return "of what it gave instead, " + what
 		}
 	}
@@ -87,9 +87,9 @@ func sameMedia(a, b model.Media) bool {
 }
 
 // weigh combines all answers into one verdict: the strictest answer counts, whichever hook gave it.
-func (s State) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) verdict {
+func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) verdict {
 	var v verdict
-	list := s.judge(p, c, answers)
+	list := r.judge(p, c, answers)
 	rank := len(p.Decisions())
 	for _, j := range list {
 		at := slices.Index(p.Decisions(), j.answer.Decision)

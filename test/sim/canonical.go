@@ -54,17 +54,22 @@ func yes(b []byte, v ...bool) []byte {
 // here: the transcript, because it is long, and the task, which never changes.
 var byHand = []string{"Task", "History"}
 
-// byRule are all other fields of a state that can be seen from outside: a new one counts
+// byRule are the paths of all other fields of a state that can be seen from outside: a new one counts
 // by itself, and so does each field of an embedded struct.
-var byRule = func() (list []int) {
-	t := reflect.TypeFor[agent.State]()
+var byRule = visiblePaths(reflect.TypeFor[agent.State](), nil)
+
+func visiblePaths(t reflect.Type, path []int) (list [][]int) {
 	for i := range t.NumField() {
-		if f := t.Field(i); (f.IsExported() || f.Anonymous) && !slices.Contains(byHand, f.Name) {
-			list = append(list, i)
+		f, at := t.Field(i), append(slices.Clone(path), i)
+		switch {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			list = append(list, visiblePaths(f.Type, at)...)
+		case f.IsExported() && !slices.Contains(byHand, f.Name):
+			list = append(list, at)
 		}
 	}
 	return list
-}()
+}
 
 func canonAgent(b []byte, s *agent.State) []byte {
 	t := &s.Task
@@ -75,8 +80,8 @@ func canonAgent(b []byte, s *agent.State) []byte {
 		b = canonMessage(b, &s.History[i])
 	}
 	v := reflect.ValueOf(s).Elem()
-	for _, i := range byRule {
-		b = canonValue(b, v.Field(i))
+	for _, at := range byRule {
+		b = canonValue(b, v.FieldByIndex(at))
 	}
 	return b
 }

@@ -35,7 +35,7 @@ var ofManners = []Mutant{
 	{"reply-not-passed-is-shown", "E1: what a guardrail did not pass is in no result", own(Drop)},
 
 	{"forbidden-tool-runs", "A14: a forbidden tool never runs",
-		[]Edit{{"forbidden-tool", Never}, {"unknown-tool", AndAlso(`!s.forbids(t.Name)`)}}},
+		[]Edit{{"forbidden-tool", Never}, {"unknown-tool", AndAlso(`!s.tools.forbids(t.Name)`)}}},
 	{"forbidden-proposals-for-ever", "A28: forbidden proposals in a row end the loop", own(Raise("3"))},
 	{"failures-for-ever", "A28: a tool that fails again and again on one target escalates", own(Raise("1"))},
 	{"halted-tool-runs", "A24: a tool whose calls were not to run does not", own(Drop)},
