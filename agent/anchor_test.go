@@ -23,7 +23,7 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 	if s.form() != "" {
 		t.Fatal("the schema is sent with a continuation")
 	}
-	s, _ = s.settle(model.Reply{UsageKnown: true, Usage: model.Usage{Input: 3000, Output: 10}}, 0)
+	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 3000, Output: 10}}, 0)
 	s.Cuts = 0
 	s = s.say(model.Message{Role: model.User, Text: "result"})
 	if need := 3010 + budget.Text(schema); s.InputBound() < need {
@@ -50,7 +50,7 @@ func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
 	}
 	s := State{Task: task}.adopt().say(firstMessage(task))
 	s.Phase, s.Lease, s.Open = Thinking, 1, true
-	s, _ = s.settle(model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
+	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
 	if got := s.InputBound(); got >= 710+1024 {
 		t.Errorf("after a report of 700 tokens the prompt is bound by %d", got)
 	}

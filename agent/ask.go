@@ -33,12 +33,12 @@ func put(s State, question string, reason, without spec.Reason, then spec.Transi
 	}
 	s.Asks++
 	s.Transition = then
-	s, e := s.park(Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)})
+	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)})
 	return s, []Effect{e}
 }
 
-// park makes the loop wait for a person.
-func (s State) park(q Park) (State, Effect) {
+// parkFor makes the loop wait for a person.
+func parkFor(s State, q Park) (State, Effect) {
 	if s.Query.Query == "" {
 		s.Parked = s.Now
 	}
@@ -79,7 +79,7 @@ func escalate(s State, what string, without spec.Reason, then spec.Transition) (
 func told(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
-	s, fx := s.unpark()
+	s, fx := endQuestion(s)
 	s.Force, s.Habits = "", s.Habits.afresh()
 	if f.Decision == "deny" { //mutant:denial-goes-on
 		s, more := finish(s, spec.Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})

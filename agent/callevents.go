@@ -85,36 +85,3 @@ func callKind(child spec.ID, tool, delegation event.Kind) event.Kind {
 func isEnd(kind event.Kind) bool {
 	return kind == event.KindToolFinished || kind == event.KindDelegationFinished
 }
-
-// overtaken reports whether the step itself has overtaken an event of a call: a call
-// that begins and ends in one step has only its end.
-func (s State) overtaken(e stepEvent) bool {
-	d, ok := e.Data.(event.ToolCall)
-	if !ok || e.group != callEvents || isEnd(e.Kind) {
-		return false
-	}
-	i := s.call(d.Call)
-	if e.Kind == event.KindToolValidated {
-		return i < 0 || s.Calls[i].Stage == Ended
-	}
-	return i < 0 || s.Calls[i].Stage != Running
-}
-
-// settleCall completes the end of a call by the result that the step read.
-func (s State) settleCall(c stepEvents, e *stepEvent, d event.ToolCall) {
-	if !isEnd(e.Kind) {
-		return
-	}
-	f := c.returned
-	d.TookMS = f.TookMS
-	switch {
-	case c.replied && len(s.Calls) == 0: // the calls of a reply of which none runs
-		e.Kind, d.Child = event.KindToolFinished, ""
-	case f.Live && d.Call == f.Call && d.Child != "": // its answer is still to come
-		e.Kind = event.KindDelegationBackground
-	}
-	if e.Kind == event.KindToolFinished && f.Size != 0 && d.Call == f.Call {
-		d.Ref, d.Size = f.Ref, f.Size
-	}
-	e.Data = d
-}

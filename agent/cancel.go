@@ -38,7 +38,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 	}
 	var fx []Effect
 	if s.Phase == Waiting && len(s.Calls) > 0 {
-		s, fx = s.abortGates()
+		s, fx = abortHooks(s)
 		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}

@@ -207,14 +207,3 @@ func (s State) noteDropped(n int) State {
 }
 
 const notRunLimit = "not run: the limit of tool calls is reached"
-
-// runnable counts the calls that will run.
-func runnable(calls []Call) int {
-	n := 0
-	for _, c := range calls {
-		if c.Stage != Ended {
-			n++
-		}
-	}
-	return n
-}

@@ -207,7 +207,7 @@ func (s State) callSummary() CallModel {
 // summarized completes a compaction with the summary that a model wrote. The
 // summary is not part of the transcript and costs no turn.
 func summarized(s State, r model.Reply) (State, []Effect) {
-	s, fx := s.settleSummary(r)
+	s, fx := settleSummary(s, r)
 	text := strings.TrimSpace(r.Message.Text)
 	bad := text == "" || len(r.Message.Calls) > 0 || r.Stop == model.StopMaxOutput || r.Stop == model.StopRefusal
 	switch {
@@ -226,10 +226,10 @@ func unsummarized(s State, f Failed) (State, []Effect) {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
 	}
 	if s.Cancel == nil && s.waits(f) {
-		s, fx := s.unused()
+		s, fx := releaseReservation(s)
 		return then(fx)(refused(s, f))
 	}
-	s, fx := s.settleSummary(f.Reply)
+	s, fx := settleSummary(s, f.Reply)
 	switch {
 	case s.Cancel != nil:
 		return then(fx)(finishCanceled(s))
@@ -258,7 +258,7 @@ func lostSummary(s State) (State, []Effect) {
 }
 
 // settleSummary closes the reservation of a summary.
-func (s State) settleSummary(r model.Reply) (State, []Effect) {
+func settleSummary(s State, r model.Reply) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
 	if r.UsageKnown {
 		e.Used = s.summarizer().Price.Cost(r.Usage)

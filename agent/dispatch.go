@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -13,7 +12,7 @@ import (
 // dispatch runs the calls of a reply that may run, in batches.
 func dispatch(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
-	s.ToolCalls += runnable(calls)
+	s.ToolCalls += callList(calls).runnable()
 	s.Useless, s.Habits.Forbidden = s.tally(calls)
 	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 	return advance(s)
@@ -24,57 +23,27 @@ func dispatch(s State, calls []Call) (State, []Effect) {
 func advance(s State) (State, []Effect) {
 	var fx []Effect
 	for i := range s.Calls {
-		if !s.mayBegin(i) {
+		if !s.Calls.mayBegin(i, &s.Task.Limits) || s.Cancel != nil { //mutant:begins-unless-canceled
 			continue
 		}
 		var e Effect
-		s, e = s.enter(i)
+		s, e = enterCall(s, i)
 		if e != nil {
 			fx = append(fx, e)
 		}
 	}
-	if s, e := s.putCall(); e != nil {
+	if s, e := askAboutCall(s); e != nil {
 		return s, append(fx, e)
 	}
-	if !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.Stage != Ended }) {
+	if s.Calls.ended() {
 		return then(fx)(endBatch(s))
 	}
 	return s, fx
 }
 
-// mayBegin reports whether a call may begin now. Consecutive safe calls form a batch, and a
-// bounded number of them runs in parallel; any other call runs alone, after all calls before it.
-func (s State) mayBegin(i int) bool {
-	c := s.Calls[i]
-	if c.Stage != Pending || s.Cancel != nil { //mutant:begins-unless-canceled
-		return false
-	}
-	tools, children := 0, 0
-	for j, d := range s.Calls {
-		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
-		switch {
-		case j < i && d.Stage != Ended && !(c.safe() && s.oneBatch(j, i)):
-			return false //mutant:effect-beside-others
-		case open && d.delegate():
-			children++
-		case open:
-			tools++
-		}
-	}
-	if c.delegate() {
-		return children < s.Task.Limits.Children
-	}
-	return tools < s.Task.Limits.Parallel
-}
-
-// oneBatch reports whether all calls from j to i are safe.
-func (s State) oneBatch(j, i int) bool {
-	return !slices.ContainsFunc(s.Calls[j:i+1], func(c Call) bool { return !c.safe() && c.Stage != Ended })
-}
-
-// begin starts one call: a child through the supervisor, a read at once, any other
+// beginCall starts one call: a child through the supervisor, a read at once, any other
 // call after its Started entry.
-func (s State) begin(i int) (State, Effect) {
+func beginCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
 	switch {
@@ -83,7 +52,7 @@ func (s State) begin(i int) (State, Effect) {
 		return s.with(i, c), nil
 	case c.Name == askTool:
 		c.Stage = Running
-		return s.with(i, c).park(s.question(c))
+		return parkFor(s.with(i, c), s.question(c))
 	case c.delegate():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.clock()
 		e, why := s.delegation(c)
@@ -96,7 +65,7 @@ func (s State) begin(i int) (State, Effect) {
 		return s.with(i, c), s.sending(c)
 	case c.recorded(): //mutant:begins-from-the-reply
 		c.Stage = Starting
-		return s.with(i, c).beginRecorded(i)
+		return recordBeginning(s.with(i, c), i)
 	}
 	c.Stage = Running
 	return s.with(i, c), s.callTool(c)
@@ -112,7 +81,7 @@ func (s State) callTool(c Call) CallTool {
 // started handles the Started entry that a shell appends before a side effect: if
 // the loop reads it under the current epoch, the call begins, once.
 func started(s State, f Started) (State, []Effect) {
-	i := s.call(f.Call)
+	i := s.Calls.find(f.Call)
 	if i < 0 || s.Phase != Acting || f.Life != s.Life { //mutant:started-in-its-life
 		return s, nil
 	}
@@ -127,7 +96,7 @@ func started(s State, f Started) (State, []Effect) {
 // returned handles a result: a tool's by its attempt, a child's from the
 // supervisor. A late result resolves a call that waits for a person.
 func returned(s State, f Returned) (State, []Effect) {
-	i := s.call(f.Call)
+	i := s.Calls.find(f.Call)
 	if s.events.returned = f; i >= 0 && f.Size != 0 && f.Ref == "" && s.Calls[i].Stage == Running {
 		s.events.publish(resultEvents, event.KindWarningRaised, event.Warning{What: "a whole result of " + s.Calls[i].Name + " was not kept", Call: f.Call})
 	}
@@ -155,21 +124,17 @@ func returned(s State, f Returned) (State, []Effect) {
 	c.Tokens = f.Tokens
 	var fx []Effect
 	if s.Phase == Waiting {
-		s, fx = s.unpark()
+		s, fx = endQuestion(s)
 	}
-	s, more := s.landed(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
+	s, more := finishAttempt(s, i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
 	return then(append(fx, more...))(advance(s))
 }
 
 // endBatch appends the results to the transcript in the order of the calls and
 // proceeds to the turn boundary.
 func endBatch(s State) (State, []Effect) {
-	results, counted := make([]model.ToolResult, len(s.Calls)), int64(0)
-	for i, c := range s.Calls {
-		results[i] = c.Result //mutant:results-out-of-order
-		counted += c.tokens()
-	}
 	calls := s.Calls
+	results, counted := calls.results()
 	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {

@@ -67,9 +67,9 @@ func (s State) isGrave(key, found string) bool {
 // halted reports whether the agent waits for a person because of a difference.
 func (s State) halted() bool { return s.Drift.Query != "" && s.Query.Query == s.Drift.Query }
 
-// differs handles a node's report of its differences; ok is false if the report
+// compareNode handles a node's report of its differences; ok is false if the report
 // does not change whether the agent continues.
-func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool) {
+func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bool) {
 	if f.Looked {
 		s = s.publishDrift(f.Found)
 		s.Drift.Found = f.Found
@@ -77,10 +77,10 @@ func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool)
 	grave := s.grave()
 	switch {
 	case s.halted() && (len(grave) == 0 || s.Cancel != nil): // this node matches the record
-		s, fx = s.relieved()
+		s, fx = continueAsRecorded(s)
 		return s, fx, true
 	case s.halted() && f.Looked:
-		s, fx = s.halt(s.Drift.From)
+		s, fx = askAboutDrift(s, s.Drift.From)
 		return s, fx, true
 	case s.halted():
 		return s, nil, true
@@ -104,17 +104,17 @@ func (s State) differs(f Resumed, whole bool) (next State, fx []Effect, ok bool)
 	default: // the loop is about to end; it asks before it uses a reservation
 		return s, nil, false
 	}
-	s, more := s.halt(s.Phase)
+	s, more := askAboutDrift(s, s.Phase)
 	return s, append(fx, more...), true
 }
 
-// halt asks a person whether the agent may continue as recorded.
-func (s State) halt(from Phase) (State, []Effect) {
+// askAboutDrift asks a person whether the agent may continue as recorded.
+func askAboutDrift(s State, from Phase) (State, []Effect) {
 	s.Asks++
 	s.Drift.From = from
 	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks)
 	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.drifted(), DetailBytesMax)}
-	s, e := s.park(q)
+	s, e := parkFor(s, q)
 	return s, []Effect{e}
 }
 
@@ -152,15 +152,15 @@ func orNone(hash string) string {
 	return hash
 }
 
-// relieved continues the loop in the phase in which the question was asked.
-func (s State) relieved() (State, []Effect) {
+// continueAsRecorded continues the loop in the phase in which the question was asked.
+func continueAsRecorded(s State) (State, []Effect) {
 	d := s.Drift
-	s, fx := s.unpark()
+	s, fx := endQuestion(s)
 	s.Drift = Drift{Found: d.Found, Agreed: d.Agreed}
 	s.Phase = d.From
 	switch {
 	case d.Held.Query != "":
-		return then(fx)(s.askedAgain(d.Held))
+		return then(fx)(askQueuedQuestion(s, d.Held))
 	case d.From == Thinking, d.From == Leasing && d.Spare:
 		return then(fx)(anotherAttempt(s))
 	case d.From == Acting:
@@ -173,12 +173,12 @@ func (s State) relieved() (State, []Effect) {
 	return s, fx // the reservation that the loop waits for is still to come
 }
 
-// spare returns a reservation that was granted although a person must be asked first.
-func (s State) spare() (State, []Effect) {
+// returnReservation returns a reservation that was granted although a person must be asked first.
+func returnReservation(s State) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Turn: s.Turn}}
 	if !s.halted() {
 		var more []Effect
-		s, more = s.halt(Leasing)
+		s, more = askAboutDrift(s, Leasing)
 		fx = append(fx, more...)
 	}
 	s.Drift.Spare = true //mutant:spared-lease-kept
@@ -193,14 +193,14 @@ func (s State) anew() State {
 	return s
 }
 
-// askedAgain asks the question that was queued behind this one; the call's own
+// askQueuedQuestion asks the question that was queued behind this one; the call's own
 // result may have answered it meanwhile.
-func (s State) askedAgain(q Park) (State, []Effect) {
-	if i := s.call(q.Call); i >= 0 && s.Calls[i].Stage == Ended {
+func askQueuedQuestion(s State, q Park) (State, []Effect) {
+	if i := s.Calls.find(q.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		s.Phase = Acting
 		return advance(s)
 	}
-	s, e := s.park(q)
+	s, e := parkFor(s, q)
 	return s, []Effect{e}
 }
 
@@ -213,7 +213,7 @@ func agreed(s State, f Answered) (State, []Effect) {
 	if text := strings.TrimSpace(f.Text); text != "" {
 		s.Steers = append(slices.Clip(s.Steers), text)
 	}
-	return s.relieved()
+	return continueAsRecorded(s)
 }
 
 // whileHalted records a result that arrives while a person is asked; the result

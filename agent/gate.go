@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/history"
@@ -11,12 +10,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// enter begins a call, or asks the hooks before it. The gate precedes the record
+// enterCall begins a call, or asks the hooks before it. The gate precedes the record
 // of a side effect: a call that the hooks reject leaves no Started.
-func (s State) enter(i int) (State, Effect) {
+func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	if s.letThrough(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
-		return s.begin(i)
+		return beginCall(s, i)
 	}
 	if c.Passed { // on another node
 		c.Passed, c.Again = false, c.Again+1
@@ -25,19 +24,19 @@ func (s State) enter(i int) (State, Effect) {
 	return s.with(i, c), s.atCall(c)
 }
 
-// landed handles the result of a call that ran. After a failure it asks the tool_error
+// finishAttempt handles the result of a call that ran. After a failure it asks the tool_error
 // hooks, unless the loop is about to end; otherwise it only notifies hooks.
-func (s State) landed(i int, c Call) (State, []Effect) {
+func finishAttempt(s State, i int, c Call) (State, []Effect) {
 	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate = Gated, spec.HookToolError
 		return s.with(i, c), []Effect{s.atCall(c)}
 	}
-	return s.ended(i, c)
+	return recordResult(s, i, c)
 }
 
-// ended notifies hooks of a result.
-func (s State) ended(i int, c Call) (State, []Effect) {
-	return s.with(i, c).tell(spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.told())
+// recordResult notifies hooks of a result.
+func recordResult(s State, i int, c Call) (State, []Effect) {
+	return notifyHooks(s.with(i, c), spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.told())
 }
 
 // told returns the data of a call that hooks receive.
@@ -52,16 +51,6 @@ func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 // alone, so that a later activation can repeat it.
 func (s State) atCall(c Call) RunHooks {
 	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.at(c.Gate, c.Name), Input: c.told()}
-}
-
-// gated returns the index of the call at whose gate an answer arrived, or -1.
-func (s State) gated(f Hooked) int {
-	if s.Phase != Acting {
-		return -1
-	}
-	return slices.IndexFunc(s.Calls, func(c Call) bool {
-		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID //mutant:answer-of-another-call's-gate
-	})
 }
 
 // callHooked continues after the gate of a call.
@@ -117,7 +106,7 @@ func errorHooked(s State, i int, v verdict) (State, []Effect) {
 		c.Tokens = 0 // the count belongs to the other result
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool, which failed")})
 	}
-	s, fx := s.ended(i, c)
+	s, fx := recordResult(s, i, c)
 	return then(fx)(advance(s))
 }
 
@@ -137,22 +126,13 @@ func (c Call) ask(v verdict, may bool) Call {
 	return c
 }
 
-// putCall asks a person about the first call that waits for one, as soon as no
+// askAboutCall asks a person about the first call that waits for one, as soon as no
 // other call is in progress.
-func (s State) putCall() (State, Effect) {
+func askAboutCall(s State) (State, Effect) {
 	if s.Phase != Acting || s.Cancel != nil {
 		return s, nil
 	}
-	first := -1
-	for i, c := range s.Calls {
-		switch {
-		case c.Stage == Ended || c.Stage == Pending:
-		case c.Person == "":
-			return s, nil
-		case first < 0:
-			first = i
-		}
-	}
+	first := s.Calls.forPerson()
 	if first < 0 {
 		return s, nil
 	}
@@ -163,7 +143,7 @@ func (s State) putCall() (State, Effect) {
 	if c.lost() {
 		q.Question = history.Clip(q.Question, DetailBytesMax-len(lostNote)) + lostNote
 	}
-	return s.park(q)
+	return parkFor(s, q)
 }
 
 const approvalShown = 1500

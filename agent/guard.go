@@ -19,7 +19,7 @@ const (
 // beforeModel asks the hooks before a model call: context, then input.
 func beforeModel(s State, why spec.Transition) (State, []Effect) {
 	s.Rounds.Sent, s.Transition = nil, why
-	if next, fx, busy := s.gate(spec.HookContext, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookContext, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
 	return checkInput(s, why)
@@ -36,7 +36,7 @@ func transformed(s State, why spec.Transition, v verdict) (State, []Effect) {
 }
 
 func checkInput(s State, why spec.Transition) (State, []Effect) {
-	if next, fx, busy := s.gate(spec.HookInput, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookInput, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
 	return reserve(s, why)
@@ -63,7 +63,7 @@ func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
 	g := Gate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
 	s.Calls = calls
 	s = s.publishNewCalls()
-	if next, fx, busy := s.gate(spec.HookOutput, Hooking, g); busy {
+	if next, fx, busy := openGate(s, spec.HookOutput, Hooking, g); busy {
 		return next, fx
 	}
 	return act(s, stop)

@@ -63,21 +63,6 @@ func (s State) publishGate(f Hooked, v verdict) State {
 	return s
 }
 
-// escalation fills in how far a guardrail has escalated.
-func (s State) escalation(d event.GuardrailFired) event.GuardrailFired {
-	d.Level, d.Times = "note", s.Rounds.Input
-	if d.Point == spec.HookOutput {
-		d.Times = s.Rounds.Output
-	}
-	switch {
-	case s.Phase == Done:
-		d.Level = "end"
-	case d.Times >= GuardrailDirective:
-		d.Level = "directive"
-	}
-	return d
-}
-
 // transformation compares the prompt with the messages that replace it.
 func (s State) transformation(list []judged, v verdict) event.ContextTransformed {
 	prompt := s.Prompt()

@@ -72,8 +72,8 @@ func (r *hookRules) at(p spec.HookPoint, tool string) []spec.Hook {
 	return at
 }
 
-// gate opens a gate outside of calls; busy is false if the point has no hooks.
-func (s State) gate(p spec.HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
+// openGate opens a gate outside of calls; busy is false if the point has no hooks.
+func openGate(s State, p spec.HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
 	if len(s.hooks.at(p, "")) == 0 {
 		return s, nil, false
 	}
@@ -103,8 +103,8 @@ func reply(s State) spec.HookData {
 	return spec.HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
 }
 
-// tell runs hooks that the loop does not wait for.
-func (s State) tell(p spec.HookPoint, key, tool string, d spec.HookData) (State, []Effect) {
+// notifyHooks runs hooks that the loop does not wait for.
+func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (State, []Effect) {
 	at := s.hooks.at(p, tool)
 	if len(at) == 0 || s.Cancel != nil { //mutant:hooks-after-the-cancel
 		return s, nil
@@ -124,7 +124,7 @@ func hooked(s State, f Hooked) (State, []Effect) {
 		}
 		return passed(s, v)
 	}
-	if i := s.gated(f); i >= 0 {
+	if i := s.Calls.gatedBy(f); s.Phase == Acting && i >= 0 {
 		return callHooked(s, i, f)
 	}
 	if i := slices.Index(s.Rounds.Told, f.ID); i >= 0 && !f.Point.Gate() {
@@ -169,9 +169,9 @@ func (r *hookRules) reports(name string) bool {
 	return slices.ContainsFunc(r.list, func(h spec.Hook) bool { return h.Name == name && h.Report })
 }
 
-// abortGates aborts the hooks whose answers the loop no longer awaits: those at
+// abortHooks aborts the hooks whose answers the loop no longer awaits: those at
 // gates, and all hooks of a canceled run.
-func (s State) abortGates() (State, []Effect) {
+func abortHooks(s State) (State, []Effect) {
 	var fx []Effect
 	if s.Gate.ID != "" {
 		fx = append(fx, AbortHooks{s.Gate.ID})

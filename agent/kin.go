@@ -165,11 +165,11 @@ func messaged(s State, f Messaged) (State, []Effect) {
 		s.events.publish(peerEvents, event.KindMessageAgent, event.AgentSaid{From: f.From, Name: f.Name, Text: f.Text, Bytes: len(f.Text)})
 	}
 	s.Mail = append(slices.Clip(s.Mail), f) //mutant:background-result-unread
-	return s.stirred()                      //mutant:idle-not-woken
+	return wakeIdle(s)                      //mutant:idle-not-woken
 }
 
-// stirred lets an idle agent continue, because there is something to continue with.
-func (s State) stirred() (State, []Effect) {
+// wakeIdle lets an idle agent continue, because there is something to continue with.
+func wakeIdle(s State) (State, []Effect) {
 	if !s.Idle {
 		return s, nil
 	}

@@ -110,15 +110,15 @@ func barred(s State, f Barred) (State, []Effect) {
 	if s.patience() == 0 && s.Cancel == nil {
 		return unanswered(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}
-	s, fx := s.unused()
+	s, fx := releaseReservation(s)
 	if s.Cancel != nil {
 		return then(fx)(finishCanceled(s))
 	}
 	return then(fx)(atGate(s, why, f.AfterMS))
 }
 
-// unused returns the reservation: nothing was billed under it.
-func (s State) unused() (State, []Effect) {
+// releaseReservation returns the reservation: nothing was billed under it.
+func releaseReservation(s State) (State, []Effect) {
 	s.Open = false
 	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}} //mutant:unused-lease
 }

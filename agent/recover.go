@@ -58,21 +58,21 @@ func unanswered(s State, f Failed) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		f.Reply.Message.Interrupted = f.Class == model.Aborted
-		s, calls := s.keep(f.Reply)
-		s, fx := s.settle(f.Reply, 0)
+		s, calls := keepPartialReply(s, f.Reply)
+		s, fx := settleReservation(s, f.Reply, 0)
 		return then(fx)(neverStarted(s, calls))
 	}
 	anchor, waits := s.Anchor, s.waits(f)
-	s, _ = s.keep(f.Reply)
+	s, _ = keepPartialReply(s, f.Reply)
 	if m := s.newest(); m.Role == model.Assistant && !m.Tombstone { //mutant:failed-partial-is-kept
 		s = s.strikeNewest()
 	}
-	s, fx := s.settle(f.Reply, 0)
+	s, fx := settleReservation(s, f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt
 	if waits {
-		s, fx = s.unused()
+		s, fx = releaseReservation(s)
 	}
-	s, told := s.tell(spec.HookStopFailure, fmt.Sprint(s.Lease), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
+	s, told := notifyHooks(s, spec.HookStopFailure, fmt.Sprint(s.Lease), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
 	case f.Class.Retryable() && s.pastClock(f.AfterMS):
@@ -100,12 +100,12 @@ func unanswered(s State, f Failed) (State, []Effect) {
 		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
 }
 
-// keep records the part of a reply that has arrived, if any.
-func (s State) keep(r model.Reply) (State, []Call) {
+// keepPartialReply records the part of a reply that has arrived, if any.
+func keepPartialReply(s State, r model.Reply) (State, []Call) {
 	if r.Message.Text == "" && len(r.Message.Calls) == 0 {
 		return s, nil
 	}
-	return s.take(r)
+	return takeReply(s, r)
 }
 
 // tombstoned makes sure that the newest message is a tombstone of the assistant.

@@ -65,7 +65,7 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		fx = append(fx, s.clocks()...) //mutant:late-timers-are-not-due
 	}
 	s.Rounds.Told = nil // they ended with the activation that ran them
-	s, more, decided := s.differs(f, whole)
+	s, more, decided := compareNode(s, f, whole)
 	fx = append(fx, more...)
 	if decided {
 		return s, fx
@@ -158,12 +158,12 @@ func lostCalls(s State) (State, []Effect) {
 			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
-			s, e = s.with(i, c).enter(i)
+			s, e = enterCall(s.with(i, c), i)
 		case s.countsWork() && c.Attempt >= CallAttemptsMax:
 			s = s.with(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
-			s, e = s.enter(i)
+			s, e = enterCall(s, i)
 		default:
 			s, e = unknownOutcome(s, c)
 		}
@@ -191,15 +191,15 @@ func (s State) neverBegun() State {
 // unknownOutcome asks a person: a side effect began, and the log does not show
 // whether it completed. A late result resolves the question.
 func unknownOutcome(s State, c Call) (State, Effect) {
-	return s.park(Park{ //mutant:parked-without-a-question
+	return parkFor(s, Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
 			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
 	})
 }
 
-// unpark continues after the wait for a person, which does not count as the agent's time.
-func (s State) unpark() (State, []Effect) {
+// endQuestion continues after the wait for a person, which does not count as the agent's time.
+func endQuestion(s State) (State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Query.Query}}
 	s.Began += s.Now - s.Parked //mutant:people's-time-counts
 	s.Phase, s.Query, s.Parked = Acting, Park{}, 0
@@ -218,9 +218,9 @@ func answered(s State, f Answered) (State, []Effect) {
 	if s.Query.Call == "" {
 		return told(s, f)
 	}
-	i := s.call(s.Query.Call)
+	i := s.Calls.find(s.Query.Call)
 	c := s.Calls[i]
-	s, fx := s.unpark()
+	s, fx := endQuestion(s)
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		s.events.publishApproval(c, f)
@@ -232,7 +232,7 @@ func answered(s State, f Answered) (State, []Effect) {
 	switch f.Decision {
 	case "approve":
 		var e Effect
-		if s, e = s.enter(i); e != nil {
+		if s, e = enterCall(s, i); e != nil {
 			fx = append(fx, e)
 		}
 		return s, fx
@@ -261,10 +261,7 @@ func endCanceled(s State) State {
 	if len(s.Calls) == 0 {
 		return s
 	}
-	results := make([]model.ToolResult, len(s.Calls))
-	for i, c := range s.Calls {
-		results[i] = c.Result
-	}
+	results, _ := s.Calls.results()
 	s = s.say(model.Message{Role: model.ToolRole, Results: results})
 	s.Calls = nil
 	return s

@@ -37,7 +37,7 @@ func again(s State, i int, f Returned) (State, []Effect) {
 // attempt that is not a mere read begins with a new Started.
 func retryCall(s State, timer string) (State, []Effect) {
 	id, ok := strings.CutPrefix(timer, callTimer)
-	i := s.call(id)
+	i := s.Calls.find(id)
 	if !ok || i < 0 || s.Phase != Acting || s.Calls[i].Stage != Retrying {
 		return s, nil
 	}

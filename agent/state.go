@@ -46,9 +46,9 @@ type State struct {
 	Grant  Granted
 	Anchor Anchor
 
-	Calls     []Call // of the last reply, in the order asked
-	ToolCalls int    // tool calls run in all
-	CallsOut  bool   // the agent's own limit of calls is used up: the next turn is the closing one
+	Calls     callList // of the last reply
+	ToolCalls int      // tool calls run in all
+	CallsOut  bool     // the agent's own limit of calls is used up: the next turn is the closing one
 
 	Proposal int   // number of the newest proposed stop
 	Vetoes   int   // in a row
@@ -185,11 +185,6 @@ func (s State) strikeNewest() State {
 	}
 	s.transcript = s.withTombstone()
 	return s
-}
-
-// call returns the index of an open call, or -1.
-func (s State) call(id string) int {
-	return slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == id })
 }
 
 // with replaces one call, and publishes its progress.

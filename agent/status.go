@@ -70,8 +70,8 @@ func (s State) lastWord() Finish {
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.worked()}
 }
 
-// numbered counts the asks among effects, and writes the count into those that carry it.
-func (s State) numbered(fx []Effect) (State, []Effect) {
+// countAsks counts the asks among effects, and writes the count into those that carry it.
+func countAsks(s State, fx []Effect) (State, []Effect) {
 	for i, e := range fx {
 		if _, ok := e.(Ask); !ok {
 			continue

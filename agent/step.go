@@ -16,12 +16,12 @@ func Step(s State, e Event) (State, Output) {
 		s = s.overslept(e.Fact, last)
 	}
 	s, fx := step(s, e)
-	s, fx = s.stand(fx)
-	s, fx = s.numbered(fx)
+	s, fx = updateClock(s, fx)
+	s, fx = countAsks(s, fx)
 	if s.Phase != "" && !s.countsWork() { // older rules have none of these
 		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
 	}
-	s, events := s.publishedEvents(before)
+	s, events := takeEvents(before, s)
 	return s, Output{Effects: fx, Events: events}
 }
 

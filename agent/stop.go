@@ -20,7 +20,7 @@ func propose(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	if next, fx, busy := s.gate(spec.HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
+	if next, fx, busy := openGate(s, spec.HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
 		return next, fx
 	}
 	return proposeStop(s)

@@ -19,7 +19,7 @@ func woke(s State, f Woke) (State, []Effect) {
 			s.events.publish(entryEvents, event.KindLimitSoft, event.LimitReached{What: "wall clock"})
 		}
 		s.Soft = true
-		return s.stirred()
+		return wakeIdle(s)
 	case hardTimer:
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due { //mutant:early-timer-ends
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}

@@ -130,7 +130,7 @@ func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 // that turn, for the reason that the supervisor names.
 func granted(s State, f Granted) (State, []Effect) {
 	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
-		return s.spare()
+		return returnReservation(s)
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease { //mutant:stale-grant
 		return s, nil
@@ -139,7 +139,7 @@ func granted(s State, f Granted) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if len(s.grave()) > 0 { //mutant:lease-used-before-the-answer
-		return s.spare()
+		return returnReservation(s)
 	}
 	if s.Purpose == ForSummary {
 		return summaryGranted(s, f)
@@ -185,7 +185,7 @@ func (s State) form() string {
 // denied ends the loop without another call: the loop itself reports the findings so far.
 func denied(s State, f Denied) (State, []Effect) {
 	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
-		s, fx := s.unpark()
+		s, fx := endQuestion(s)
 		s.Phase, s.Drift.Query = Leasing, ""
 		return then(fx)(denied(s, f))
 	}
@@ -223,12 +223,12 @@ func replied(s State, f Replied) (State, []Effect) {
 	}
 	s = s.calibrated(f.Reply)
 	f.Reply.Message.Tokens = f.Tokens
-	s, calls := s.take(f.Reply)
-	will := runnable(calls)
+	s, calls := takeReply(s, f.Reply)
+	will := callList(calls).runnable()
 	if s.Cancel != nil || s.Ending != "" {
 		will = 0
 	}
-	s, fx := s.settle(f.Reply, will)
+	s, fx := settleReservation(s, f.Reply, will)
 	s.Retries = 0
 	if s.Ending == "" {
 		s.Turn++
@@ -244,7 +244,7 @@ func replied(s State, f Replied) (State, []Effect) {
 	if s.newest().Tombstone { // it says nothing
 		return then(fx)(act(s, f.Reply.Stop))
 	}
-	s, told := s.tell(spec.HookSampled, fmt.Sprint(s.Lease), "", reply(s))
+	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", reply(s))
 	return then(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
@@ -269,9 +269,9 @@ func act(s State, stop model.Stop) (State, []Effect) {
 	return propose(s)
 }
 
-// take records a reply in the transcript. It numbers the calls by turn and
+// takeReply records a reply in the transcript. It numbers the calls by turn and
 // index (the provider's own ids never reach a log) and validates each.
-func (s State) take(r model.Reply) (State, []Call) {
+func takeReply(s State, r model.Reply) (State, []Call) {
 	m := r.Message
 	m.Role, m.Results = model.Assistant, nil // a model has no results to report //mutant:results-of-a-model
 	m.Media = nil                            // and no media
@@ -292,8 +292,8 @@ func (s State) take(r model.Reply) (State, []Call) {
 	return s, s.hold(s.limit(calls))
 }
 
-// settle closes the reservation with the usage that the provider reported, or in full.
-func (s State) settle(r model.Reply, calls int) (State, []Effect) {
+// settleReservation closes the reservation with the usage that the provider reported, or in full.
+func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
 		e.Used = s.route().Price.Cost(r.Usage)
@@ -328,7 +328,7 @@ func finish(s State, o spec.Outcome) (State, []Effect) {
 		return s, nil
 	}
 	s.Worked = s.clock()
-	s, fx := s.abortGates() //mutant:hooks-left-running
+	s, fx := abortHooks(s) //mutant:hooks-left-running
 	if s.Open || s.Phase == Leasing {
 		// A reservation that is open or requested is closed for good.
 		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
@@ -371,5 +371,5 @@ func steered(s State, f Steered) (State, []Effect) {
 		return s, nil
 	}
 	s.Steers = append(s.Steers[:len(s.Steers):len(s.Steers)], f.Text) //mutant:steers-not-clipped
-	return s.stirred()
+	return wakeIdle(s)
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "github.com/troupe-run/troupe/agent/event"
+import (
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+)
 
 // publishModelStarted publishes that the granted attempt begins.
 func (s *State) publishModelStarted() {
@@ -19,4 +22,26 @@ func (s *State) publishAttempt(kind event.Kind, d event.ModelFinished) {
 func (s *State) publishUnanswered(f Failed) {
 	s.publishAttempt(event.KindErrorRaised, event.ModelFinished{Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 		TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
+}
+
+// calling is the model that the reservation is for.
+func (s State) calling() string {
+	if s.Purpose == ForSummary {
+		return s.summarizer().Name
+	}
+	return s.route().Name
+}
+
+// atWork reports whether a turn is in progress, from its model call to the end of
+// its calls, including the time in which a person is asked about one of them.
+func (s State) atWork() bool {
+	switch s.Phase {
+	case Thinking:
+		return s.Purpose == ForTurn
+	case Hooking:
+		return s.Gate.Point == spec.HookOutput
+	case Waiting:
+		return len(s.Calls) > 0
+	}
+	return s.Phase == Acting
 }

@@ -26,9 +26,9 @@ func (Vouched) Kind() string { return "vouched" }
 
 func (Vouch) effect() {}
 
-// beginRecorded records the beginning of a call, once the log of the current
+// recordBeginning records the beginning of a call, once the log of the current
 // activation is verified. Effect is nil if verification was requested already.
-func (s State) beginRecorded(i int) (State, Effect) {
+func recordBeginning(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
 	case !s.Task.LoopOptions.Vouch || s.Vouch.Answered == s.Life: //mutant:begins-when-vouched

@@ -53,22 +53,12 @@ func (s State) awaitsChildren() bool {
 	case s.Phase != Acting:
 		return false
 	}
-	children := 0
-	for _, c := range s.Calls {
-		switch {
-		case c.Stage == Running && c.delegate():
-			children++
-		case c.Stage == Gated && c.Person != "": // its question is asked when the batch has ended
-		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
-			return false
-		}
-	}
-	return children > 0
+	return s.Calls.onlyChildrenRun()
 }
 
-// stand stops the clock when the agent begins to wait for children, and restarts
+// updateClock stops the clock when the agent begins to wait for children, and restarts
 // it when the wait is over.
-func (s State) stand(fx []Effect) (State, []Effect) {
+func updateClock(s State, fx []Effect) (State, []Effect) {
 	waits := s.awaitsChildren()
 	switch {
 	case !s.countsWork() || s.Phase == "" || s.Phase == Done:

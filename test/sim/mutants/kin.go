@@ -5,7 +5,7 @@ package main
 var ofKin = []Mutant{
 	{"background-result-lost", "H1: a child in the background reports to its parent", own(AndAlso(`!m.Background`))},
 	{"background-result-unread", "H1: what it reports is read",
-		own(InsertBefore("if f.Call != \"\" {\nreturn s.stirred()\n}"))},
+		own(InsertBefore("if f.Call != \"\" {\nreturn wakeIdle(s)\n}"))},
 	{"background-child-outlives-its-parent", "B5: children in the background end with their parent",
 		own(ReplaceTerm(1, 1, `member.Done || member.Background`))},
 	{"ends-before-its-children", "H1: who says it is done waits for its children",

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
+)
+
+// callList holds the calls of one reply, in the order asked.
+type callList []Call
+
+// find returns the index of a call, or -1.
+func (l callList) find(id string) int {
+	return slices.IndexFunc(l, func(c Call) bool { return c.ID == id })
+}
+
+// ended reports whether every call has its result.
+func (l callList) ended() bool {
+	return !slices.ContainsFunc(l, func(c Call) bool { return c.Stage != Ended })
+}
+
+// results returns the results in the order of the calls, and their size in tokens.
+func (l callList) results() (results []model.ToolResult, tokens int64) {
+	results = make([]model.ToolResult, len(l))
+	for i, c := range l {
+		results[i] = c.Result //mutant:results-out-of-order
+		tokens += c.tokens()
+	}
+	return results, tokens
+}
+
+// onlyChildrenRun reports whether children run, and nothing else is in progress.
+func (l callList) onlyChildrenRun() bool {
+	children := 0
+	for _, c := range l {
+		switch {
+		case c.Stage == Running && c.delegate():
+			children++
+		case c.Stage == Gated && c.Person != "": // its question is asked when the batch has ended
+		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
+			return false
+		}
+	}
+	return children > 0
+}
+
+// forPerson returns the index of the first call about which a person decides; -1 if
+// there is none, or another call is still in progress.
+func (l callList) forPerson() int {
+	first := -1
+	for i, c := range l {
+		switch {
+		case c.Stage == Ended || c.Stage == Pending:
+		case c.Person == "":
+			return -1
+		case first < 0:
+			first = i
+		}
+	}
+	return first
+}
+
+// mayBegin reports whether a call may begin now. Consecutive safe calls form a batch, and a
+// bounded number of them runs in parallel; any other call runs alone, after all calls before it.
+func (l callList) mayBegin(i int, limits *spec.Limits) bool {
+	c := l[i]
+	if c.Stage != Pending {
+		return false
+	}
+	tools, children := 0, 0
+	for j, d := range l {
+		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
+		switch {
+		case j < i && d.Stage != Ended && !(c.safe() && l.oneBatch(j, i)):
+			return false //mutant:effect-beside-others
+		case open && d.delegate():
+			children++
+		case open:
+			tools++
+		}
+	}
+	if c.delegate() {
+		return children < limits.Children
+	}
+	return tools < limits.Parallel
+}
+
+// oneBatch reports whether all calls from j to i are safe.
+func (l callList) oneBatch(j, i int) bool {
+	return !slices.ContainsFunc(l[j:i+1], func(c Call) bool { return !c.safe() && c.Stage != Ended })
+}
+
+// gatedBy returns the index of the call at whose gate an answer arrived, or -1.
+func (l callList) gatedBy(f Hooked) int {
+	return slices.IndexFunc(l, func(c Call) bool {
+		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID //mutant:answer-of-another-call's-gate
+	})
+}
+
+// runnable counts the calls that will run.
+func (l callList) runnable() int {
+	n := 0
+	for _, c := range l {
+		if c.Stage != Ended {
+			n++
+		}
+	}
+	return n
+}
