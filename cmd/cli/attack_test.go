@@ -14,8 +14,8 @@ import (
 // heldMax is how long a command may take that should refuse at once.
 const heldMax = 30 * time.Second
 
-// refuses runs a command that must end with code 2 and say these words.
-func (s stage) refuses(t *testing.T, args []string, words ...string) {
+// checkRefusal runs a command that must end with code 2 and say these words.
+func (s testHome) checkRefusal(t *testing.T, args []string, words ...string) {
 	t.Helper()
 	cmd := s.command(args...)
 	var said strings.Builder
@@ -44,7 +44,7 @@ func (s stage) refuses(t *testing.T, args []string, words ...string) {
 
 // A repository names what only its user may: a scripted model, a file elsewhere.
 func TestAttackADirectoryCannotGiveItselfTrust(t *testing.T) {
-	s := newStage(t, map[string]string{"play.yaml": "default: [{text: hi}]\n", "secret.json": `{"auths":{"x":{"auth":"hunter2"}}}`,
+	s := newTestHome(t, map[string]string{"play.yaml": "default: [{text: hi}]\n", "secret.json": `{"auths":{"x":{"auth":"hunter2"}}}`,
 		"schema/troupe.yaml": "json_schema: ../secret.json\n", "link/troupe.yaml": "json_schema: inside.json\n", "script/troupe.yaml": "color: never\nmodel: script/../play.yaml\n",
 		"chain/troupe.yaml": "fallback: [builtin/scout, script/../play.yaml]\n", "context/troupe.yaml": "context: {model: script/../play.yaml}\n"})
 	at := func(name ...string) string { return filepath.Join(append([]string{s.home}, name...)...) }
@@ -68,16 +68,16 @@ func TestAttackADirectoryCannotGiveItselfTrust(t *testing.T) {
 		"schema": {"troupe.yaml:1: json_schema", "--json-schema"}, "link": {"troupe.yaml:1: json_schema"}, "absolute": {"troupe.yaml:1: json_schema"},
 		"script": {"troupe.yaml:2: model", "TROUPE_MODEL"}, "chain": {"troupe.yaml:1: fallback"}, "context": {"troupe.yaml", "context.model"}, "whole": {"troupe.yaml", "leads out"},
 	} {
-		s.refuses(t, []string{"run", "--dir", at(dir), "hello"}, words...)
+		s.checkRefusal(t, []string{"run", "--dir", at(dir), "hello"}, words...)
 	}
 	for _, c := range [][]string{{"config", "validate", at("script", "troupe.yaml")}, {"config", "view", "--dir", at("link")}} {
-		s.refuses(t, c, "troupe.yaml")
+		s.checkRefusal(t, c, "troupe.yaml")
 	}
 }
 
 // What is no file holds no command up, wherever it is named.
 func TestAttackPipesAndDevicesHoldNoCommandUp(t *testing.T) {
-	s := newStage(t, map[string]string{"pipes/x": "", "zero/x": ""})
+	s := newTestHome(t, map[string]string{"pipes/x": "", "zero/x": ""})
 	at := func(name ...string) string { return filepath.Join(append([]string{s.home}, name...)...) }
 	for _, name := range []string{"pipe", "pipes/troupe.yaml", "agent.md"} {
 		if err := syscall.Mkfifo(at(name), 0o600); err != nil {
@@ -89,14 +89,14 @@ func TestAttackPipesAndDevicesHoldNoCommandUp(t *testing.T) {
 	}
 	for _, odd := range []string{at("pipe"), "/dev/zero"} {
 		for _, args := range [][]string{{"--json-schema", odd}, {"--attach", odd}, {"--history", odd}, {"--mcp-config", odd}, {"-m", "script/" + odd}, {"--pricing-file", odd}} {
-			s.refuses(t, append([]string{"run", "hello"}, args...), "not a regular file")
+			s.checkRefusal(t, append([]string{"run", "hello"}, args...), "not a regular file")
 		}
-		s.refuses(t, []string{"eval", odd}, "not a regular file")
-		s.refuses(t, []string{"agents", "validate", odd}, "not a regular file")
-		s.refuses(t, []string{"config", "validate", odd}, "not a regular file")
+		s.checkRefusal(t, []string{"eval", odd}, "not a regular file")
+		s.checkRefusal(t, []string{"agents", "validate", odd}, "not a regular file")
+		s.checkRefusal(t, []string{"config", "validate", odd}, "not a regular file")
 	}
 	for _, dir := range []string{"pipes", "zero"} {
-		s.refuses(t, []string{"run", "--dir", at(dir), "hello"}, "troupe.yaml")
+		s.checkRefusal(t, []string{"run", "--dir", at(dir), "hello"}, "troupe.yaml")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestAttackPipesAndDevicesHoldNoCommandUp(t *testing.T) {
 // (internal/node has what requests of others may name).
 func TestTheUsersOwnCommandLineMayBringCommands(t *testing.T) {
 	const file = "---\nname: clerk\ndescription: d\nx-troupe: {tools: [{name: look, description: d, command: \"echo seen\", effect: read}]}\n---\nx\n"
-	s := newStage(t, map[string]string{"team/clerk.md": file, "play.yaml": "default: [{calls: [{name: look, args: {}}]}, {text: \"{{last}}\"}]\n"})
+	s := newTestHome(t, map[string]string{"team/clerk.md": file, "play.yaml": "default: [{calls: [{name: look, args: {}}]}, {text: \"{{last}}\"}]\n"})
 	out, err := s.command("run", "-q", "--dir", ".", "--agents", "team", "--agent", "clerk", "-m", "script/play.yaml", "hello").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "seen") {
 		t.Errorf("the user's own command line: %v %s", err, out)

@@ -18,7 +18,7 @@ const fullFor = 6 * time.Second
 
 // runOnFullDisk starts a run of several turns in a process of its own, and then lets
 // no file of that process grow: its disk takes no more. It needs no privilege.
-func runOnFullDisk(t *testing.T, flags ...string) (cmd *exec.Cmd, stdout, stderr *watched) {
+func runOnFullDisk(t *testing.T, flags ...string) (cmd *exec.Cmd, stdout, stderr *watchedOutput) {
 	t.Helper()
 	script, files := "default:\n", map[string]string{}
 	for i := range 8 {
@@ -27,7 +27,7 @@ func runOnFullDisk(t *testing.T, flags ...string) (cmd *exec.Cmd, stdout, stderr
 		script += "  - {calls: [{name: read_file, args: {path: " + name + "}}], delay: 300ms}\n"
 	}
 	files["turns.yaml"] = script + "  - text: at last\n"
-	s := newStage(t, files)
+	s := newTestHome(t, files)
 	cmd = s.command(append([]string{"run", "-m", "script/turns.yaml", "--dir", ".", "--run-id", "full"}, append(flags, "go")...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -41,15 +41,15 @@ func runOnFullDisk(t *testing.T, flags ...string) (cmd *exec.Cmd, stdout, stderr
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended long ago, or the test failed
-	stdout, stderr = watch(out), watch(pipe)
+	stdout, stderr = watchOutput(out), watchOutput(pipe)
 	stderr.until(t, event.KindAgentSpawned)
-	growth(t, cmd, 1<<10)
+	checkGrowth(t, cmd, 1<<10)
 	stderr.until(t, "takes no larger files")
 	return cmd, stdout, stderr
 }
 
-// growth limits the size of the files of a process.
-func growth(t *testing.T, cmd *exec.Cmd, most uint64) {
+// checkGrowth limits the size of the files of a process.
+func checkGrowth(t *testing.T, cmd *exec.Cmd, most uint64) {
 	t.Helper()
 	var l unix.Rlimit
 	err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &l)
@@ -68,7 +68,7 @@ func TestRunSurvivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	cmd, stdout, stderr := runOnFullDisk(t)
 	<-time.After(fullFor)
-	growth(t, cmd, 1<<40)
+	checkGrowth(t, cmd, 1<<40)
 	stderr.until(t, "the run goes on")
 	text, log := stdout.end(), stderr.end()
 	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "at last") {

@@ -34,9 +34,9 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// patient is main on a machine so slow that an owner of the state directory may not
+// mainOnSlowMachine is main on a machine so slow that an owner of the state directory may not
 // answer for long.
-func patient() { os.Exit(cli.Run(os.Args[1:], 2*patience)) }
+func mainOnSlowMachine() { os.Exit(cli.Run(os.Args[1:], 2*patience)) }
 
 // Exit codes of the contract that tests of the binary expect.
 const (
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil { // -parallel on the command line takes precedence
 		log.Fatal(err)
 	}
-	testscript.Main(m, map[string]func(){"troupe": patient, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer})
+	testscript.Main(m, map[string]func(){"troupe": mainOnSlowMachine, "testnode": testNode, "half-run": halfRun, "upnode": upNode, "mcpserver": mcpServer})
 }
 
 // testEnv is a home of its own, without keys and without an Ollama to be asked.
@@ -155,7 +155,7 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 
 // until PATTERN COMMAND... runs a command again until its output has a text.
 func until(ts *testscript.TestScript, neg bool, args []string) {
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(inquiry) {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(processPollPause) {
 		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
 			return
 		}

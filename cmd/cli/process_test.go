@@ -28,19 +28,19 @@ const patience = 60 * time.Second
 // Between two looks at what a test waits for lies some time: who looks all the time
 // takes a core from those it waits for, and who starts a process for a look takes more.
 const (
-	glance  = 10 * time.Millisecond
-	inquiry = 100 * time.Millisecond
+	pollPause        = 10 * time.Millisecond
+	processPollPause = 100 * time.Millisecond
 )
 
-// stage is a home with script files, for processes of one test.
-type stage struct {
+// testHome is a home with script files, for processes of one test.
+type testHome struct {
 	t    *testing.T
 	home string
 }
 
-func newStage(t *testing.T, files map[string]string) stage {
+func newTestHome(t *testing.T, files map[string]string) testHome {
 	t.Helper()
-	s := stage{t, t.TempDir()}
+	s := testHome{t, t.TempDir()}
 	for name, text := range files {
 		path := filepath.Join(s.home, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
@@ -50,7 +50,7 @@ func newStage(t *testing.T, files map[string]string) stage {
 	return s
 }
 
-func (s stage) command(args ...string) *exec.Cmd {
+func (s testHome) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("troupe", args...)
 	cmd.Dir = s.home
 	cmd.Env = append(os.Environ(), testEnv(s.home)...)
@@ -58,15 +58,15 @@ func (s stage) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// watched is output that can be waited for.
-type watched struct {
+// watchedOutput is output that can be waited for.
+type watchedOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	more chan struct{}
 }
 
-func watch(r io.Reader) *watched {
-	w := &watched{more: make(chan struct{}, 1)}
+func watchOutput(r io.Reader) *watchedOutput {
+	w := &watchedOutput{more: make(chan struct{}, 1)}
 	go func() {
 		in := bufio.NewReader(r)
 		for {
@@ -88,14 +88,14 @@ func watch(r io.Reader) *watched {
 	return w
 }
 
-func (w *watched) String() string {
+func (w *watchedOutput) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
 // until waits for a text to come.
-func (w *watched) until(t *testing.T, text string) {
+func (w *watchedOutput) until(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(patience)
 	for !strings.Contains(w.String(), text) {
@@ -111,7 +111,7 @@ func (w *watched) until(t *testing.T, text string) {
 }
 
 // end waits for the end of the output.
-func (w *watched) end() string {
+func (w *watchedOutput) end() string {
 	for range w.more { // until it is closed
 	}
 	return w.String()
@@ -134,7 +134,7 @@ func exitOf(t *testing.T, err error) int {
 // result, though each may find another as its owner, which then goes away.
 func TestTwentyRunsAtOnce(t *testing.T) {
 	const runs = 20
-	s := newStage(t, map[string]string{"two.yaml": `
+	s := newTestHome(t, map[string]string{"two.yaml": `
 agents:
   coordinator:
     - calls: [{name: delegate, args: {agent: historian, task: "who wrote it"}}]
@@ -167,8 +167,8 @@ agents:
 // next owner, and its run goes on from its logs.
 func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last, delay: 10s}]"})
-	begin := func(script, ready string) (*exec.Cmd, *watched, *bytes.Buffer) {
+	s := newTestHome(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last, delay: 10s}]"})
+	begin := func(script, ready string) (*exec.Cmd, *watchedOutput, *bytes.Buffer) {
 		cmd, stdout := s.command("run", "-o", "json", "-m", "script/"+script, "wait"), &bytes.Buffer{}
 		cmd.Stdout = stdout
 		pipe, err := cmd.StderrPipe()
@@ -178,7 +178,7 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		stderr := watch(pipe)
+		stderr := watchOutput(pipe)
 		stderr.until(t, ready)
 		return cmd, stderr, stdout
 	}
@@ -207,7 +207,7 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 // to ask, on any machine.
 func TestACancelHearsOfTheEndOfItsNode(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": "default: [{text: at last, delay: 10m}]"})
+	s := newTestHome(t, map[string]string{"slow.yaml": "default: [{text: at last, delay: 10m}]"})
 	owner := s.command("run", "-m", "script/slow.yaml", "--run-id", "01m7zzzzzzzzzzzzzzzzzzzzz1", "wait")
 	pipe, err := owner.StderrPipe()
 	if err == nil {
@@ -216,7 +216,7 @@ func TestACancelHearsOfTheEndOfItsNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stderr := watch(pipe)
+	stderr := watchOutput(pipe)
 	stderr.until(t, event.KindAgentSpawned)
 	out, err := s.command("cancel", "--now", "01m7zzzzzzzzzzzzzzzzzzzzz1", "-o", "json").Output()
 	var c struct {
@@ -241,10 +241,10 @@ x-troupe: {tools: [{name: wait, description: Wait., command: "echo $$ > pid; exe
 ---
 `
 
-// tooled is a run whose tool is a process; it returns once that runs.
-func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer, pid int) {
+// startToolRun is a run whose tool is a process; it returns once that runs.
+func startToolRun(t *testing.T) (cmd *exec.Cmd, stderr *watchedOutput, stdout *bytes.Buffer, pid int) {
 	t.Helper()
-	s := newStage(t, map[string]string{"clerk.md": clerk, "wait.yaml": "agents: {clerk: [{calls: [{name: wait}]}]}"})
+	s := newTestHome(t, map[string]string{"clerk.md": clerk, "wait.yaml": "agents: {clerk: [{calls: [{name: wait}]}]}"})
 	if err := syscall.Mkfifo(filepath.Join(s.home, "pid"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer,
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stderr = watch(pipe)
+	stderr = watchOutput(pipe)
 	stderr.until(t, event.KindToolStarted)
 	text, err := os.ReadFile(filepath.Join(s.home, "pid"))
 	if err != nil {
@@ -269,10 +269,10 @@ func tooled(t *testing.T) (cmd *exec.Cmd, stderr *watched, stdout *bytes.Buffer,
 	return cmd, stderr, stdout, pid
 }
 
-// dead waits until a process is gone.
-func dead(t *testing.T, pid int) {
+// waitUntilDead waits until a process is gone.
+func waitUntilDead(t *testing.T, pid int) {
 	t.Helper()
-	for late := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; <-time.After(glance) {
+	for late := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; <-time.After(pollPause) {
 		if time.Now().After(late) {
 			t.Fatalf("process %d is left as an orphan", pid)
 		}
@@ -283,7 +283,7 @@ func dead(t *testing.T, pid int) {
 func TestNoToolOutlivesItsRun(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
-		cmd, stderr, stdout, pid := tooled(t)
+		cmd, stderr, stdout, pid := startToolRun(t)
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
@@ -291,11 +291,11 @@ func TestNoToolOutlivesItsRun(t *testing.T) {
 		if code := exitOf(t, cmd.Wait()); code != 130 || !strings.Contains(stdout.String(), `"subtype":"error_cancelled"`) {
 			t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 		}
-		dead(t, pid)
+		waitUntilDead(t, pid)
 	})
 	t.Run("killed", func(t *testing.T) {
 		t.Parallel()
-		cmd, stderr, _, pid := tooled(t)
+		cmd, stderr, _, pid := startToolRun(t)
 		for _, wait := range []string{"stopping at the next safe boundary", ""} {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
@@ -306,7 +306,7 @@ func TestNoToolOutlivesItsRun(t *testing.T) {
 		if code := exitOf(t, cmd.Wait()); code != 130 {
 			t.Errorf("exit %d\n%s", code, stderr)
 		}
-		dead(t, pid)
+		waitUntilDead(t, pid)
 	})
 }
 
@@ -327,7 +327,7 @@ func TestSignalsEndARunWithItsResult(t *testing.T) {
 	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
 		t.Run(c.signal.String(), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, map[string]string{"slow.yaml": slowScript})
+			s := newTestHome(t, map[string]string{"slow.yaml": slowScript})
 			cmd := s.command("run", "-o", "json", "--run-id", "slow", "-m", "script/slow.yaml", "wait")
 			var stdout bytes.Buffer
 			cmd.Stdout = &stdout
@@ -338,7 +338,7 @@ func TestSignalsEndARunWithItsResult(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			stderr := watch(pipe)
+			stderr := watchOutput(pipe)
 			stderr.until(t, "root-1-0 historian")
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -370,7 +370,7 @@ func TestSignalsEndARunWithItsResult(t *testing.T) {
 // The second Ctrl-C does not wait; the run is there to be continued.
 func TestTheSecondInterruptKills(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": slowScript})
+	s := newTestHome(t, map[string]string{"slow.yaml": slowScript})
 	cmd := s.command("run", "--run-id", "slow", "-m", "script/slow.yaml", "wait")
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
@@ -379,7 +379,7 @@ func TestTheSecondInterruptKills(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stderr := watch(pipe)
+	stderr := watchOutput(pipe)
 	stderr.until(t, "root-1-0 historian")
 	for _, wait := range []string{"stopping at the next safe boundary", ""} {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -400,14 +400,14 @@ func TestTheSecondInterruptKills(t *testing.T) {
 // On a terminal the tree is redrawn in place, and stays when the run is over.
 func TestTheTreeOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": strings.Replace(slowScript, "10m", "3s", 1)})
+	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(slowScript, "10m", "3s", 1)})
 	cmd := s.command("run", "-m", "script/slow.yaml", "wait")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 90})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	screen := watch(terminal)
+	screen := watchOutput(terminal)
 	screen.until(t, "└─")
 	screen.until(t, "delegate historian: wait")
 	text := screen.end() // the read fails when the process is gone
@@ -427,7 +427,7 @@ func TestTheTreeOnATerminal(t *testing.T) {
 // On a terminal a question is asked, and the answer lets the run go on.
 func TestAQuestionOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"deploy.yaml": `
+	s := newTestHome(t, map[string]string{"deploy.yaml": `
 agents:
   coordinator:
     - calls: [{name: deploy}]
@@ -443,7 +443,7 @@ agents:
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	screen := watch(terminal)
+	screen := watchOutput(terminal)
 	screen.until(t, "approve, deny, skip, or text:")
 	if _, err := terminal.WriteString("it is out\n"); err != nil {
 		t.Fatal(err)
@@ -457,7 +457,7 @@ agents:
 // On a terminal a deletion is asked about; whatever is not yes leaves the run.
 func TestADeletionIsConfirmedOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"quick.yaml": "default: [{text: fine}]\n"})
+	s := newTestHome(t, map[string]string{"quick.yaml": "default: [{text: fine}]\n"})
 	if out, err := s.command("run", "-q", "--run-id", "first", "-m", "script/quick.yaml", "hello").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -470,7 +470,7 @@ func TestADeletionIsConfirmedOnATerminal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		screen := watch(terminal)
+		screen := watchOutput(terminal)
 		screen.until(t, "delete the run first: it cannot be undone. y/N:")
 		if _, err := terminal.WriteString(answer.text); err != nil {
 			t.Fatal(err)
@@ -490,7 +490,7 @@ func TestADeletionIsConfirmedOnATerminal(t *testing.T) {
 //behaviour:shows E4
 func TestAnAgentAsksOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"asker.md": "---\nname: asker\ndescription: Asks.\n---\nAsk.\n", "ask.yaml": `
+	s := newTestHome(t, map[string]string{"asker.md": "---\nname: asker\ndescription: Asks.\n---\nAsk.\n", "ask.yaml": `
 default:
   - calls: [{name: ask_human, args: {question: "Which one?"}}, {name: ask_human, args: {question: "How many?"}}]
   - text: "{{result.0}}, {{result.1}}"
@@ -501,7 +501,7 @@ default:
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	screen := watch(terminal)
+	screen := watchOutput(terminal)
 	for _, q := range [][2]string{{"Which one?", "B"}, {"How many?", "two"}} {
 		screen.until(t, q[0]+"\r\n")
 		screen.until(t, "approve, deny, skip, or text:")

@@ -15,19 +15,19 @@ import (
 // one has ended.
 func TestARunBeyondTheLimitWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last}]"})
+	s := newTestHome(t, map[string]string{"slow.yaml": slowScript, "quick.yaml": "default: [{text: at last}]"})
 	first := s.command("run", "-o", "json", "-m", "script/slow.yaml", "--max-live-runs", "1", "wait")
 	second := s.command("run", "-o", "json", "-m", "script/quick.yaml", "wait")
-	heard := make([]*watched, 2)
+	heard := make([]*watchedOutput, 2)
 	var stdout bytes.Buffer
 	second.Stdout = &stdout
 	for i, cmd := range []struct {
 		start func() error
-		pipe  func() (*watched, error)
+		pipe  func() (*watchedOutput, error)
 		ready string
 	}{
-		{first.Start, func() (*watched, error) { r, err := first.StderrPipe(); return watch(r), err }, "root-1-0 historian"},
-		{second.Start, func() (*watched, error) { r, err := second.StderrPipe(); return watch(r), err }, "the run is queued at place 1"},
+		{first.Start, func() (*watchedOutput, error) { r, err := first.StderrPipe(); return watchOutput(r), err }, "root-1-0 historian"},
+		{second.Start, func() (*watchedOutput, error) { r, err := second.StderrPipe(); return watchOutput(r), err }, "the run is queued at place 1"},
 	} {
 		w, err := cmd.pipe()
 		if err != nil {

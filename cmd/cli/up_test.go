@@ -44,8 +44,8 @@ func upNode() {
 	}
 }
 
-// nodes asks for the live nodes.
-func (s stage) nodes() []client.NodeInfo {
+// listNodes asks for the live nodes.
+func (s testHome) listNodes() []client.NodeInfo {
 	s.t.Helper()
 	out, err := s.command("nodes", "list", "-o", "json").Output()
 	var list []client.NodeInfo
@@ -59,11 +59,11 @@ func (s stage) nodes() []client.NodeInfo {
 	return list
 }
 
-// shared waits until so many nodes hold all shards together.
-func (s stage) shared(n int) []client.NodeInfo {
+// waitForNodes waits until so many nodes hold all shards together.
+func (s testHome) waitForNodes(n int) []client.NodeInfo {
 	s.t.Helper()
-	for end := time.Now().Add(2 * patience); time.Now().Before(end); <-time.After(inquiry) {
-		list, sum := s.nodes(), 0
+	for end := time.Now().Add(2 * patience); time.Now().Before(end); <-time.After(processPollPause) {
+		list, sum := s.listNodes(), 0
 		for _, i := range list {
 			sum += len(i.Shards)
 			if len(i.Shards) == 0 {
@@ -75,12 +75,12 @@ func (s stage) shared(n int) []client.NodeInfo {
 			return list
 		}
 	}
-	s.t.Fatalf("%d nodes never shared the shards: %+v", n, s.nodes())
+	s.t.Fatalf("%d nodes never shared the shards: %+v", n, s.listNodes())
 	return nil
 }
 
-// proven complains of nodes that cannot prove what up's own server promises.
-func (s stage) proven(nodes []client.NodeInfo) {
+// checkProofs complains of nodes that cannot prove what up's own server promises.
+func (s testHome) checkProofs(nodes []client.NodeInfo) {
 	s.t.Helper()
 	for _, n := range nodes {
 		if n.Profile != string(bus.ServerLazy) || n.Unproven != "" {
@@ -89,12 +89,12 @@ func (s stage) proven(nodes []client.NodeInfo) {
 	}
 }
 
-// atTools waits until so many tools of each run have started, or more: one starts again
+// waitForTools waits until so many tools of each run have started, or more: one starts again
 // where its node was taken for dead.
-func (s stage) atTools(runs []string, tools int) {
+func (s testHome) waitForTools(runs []string, tools int) {
 	s.t.Helper()
 	for _, id := range runs {
-		for end := time.Now().Add(2 * patience); ; <-time.After(inquiry) {
+		for end := time.Now().Add(2 * patience); ; <-time.After(processPollPause) {
 			events, err := s.command("events", id, "-o", "jsonl").Output()
 			if err == nil && strings.Count(string(events), `"tool.started"`) >= tools {
 				break
@@ -112,7 +112,7 @@ func (s stage) atTools(runs []string, tools int) {
 //
 //behaviour:shows F2
 func TestUpSurvivesTheDeathOfANode(t *testing.T) {
-	s := newStage(t, map[string]string{
+	s := newTestHome(t, map[string]string{
 		"boss.md":   "---\nname: boss\ndescription: Delegates.\n---\nDelegate.\n",
 		"keeper.md": "---\nname: keeper\ndescription: Waits.\nx-troupe:\n  tools:\n    - {name: wait, description: Waits., command: 'while [ ! -e gate ]; do sleep 0.02; done; echo open', effect: read}\n---\nWait.\n",
 		"model.yaml": `
@@ -137,10 +137,10 @@ agents:
 		t.Fatal(err)
 	}
 	defer up.Process.Kill()
-	log := watch(out)
+	log := watchOutput(out)
 	log.until(t, "NATS at")
-	nodes := s.shared(3)
-	s.proven(nodes)
+	nodes := s.waitForNodes(3)
+	s.checkProofs(nodes)
 
 	var runs []string
 	for i := range 4 {
@@ -150,7 +150,7 @@ agents:
 		}
 		runs = append(runs, strings.TrimSpace(string(id)))
 	}
-	s.atTools(runs, 2)
+	s.waitForTools(runs, 2)
 	if err := syscall.Kill(nodes[0].PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ agents:
 		}
 	}
 	log.until(t, nodes[0].Name+" | ended: signal: killed")
-	s.shared(2)
+	s.waitForNodes(2)
 	if err := up.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start returns the line that a node prints when it is ready.
-func start(t *testing.T, cmd *exec.Cmd) (line string) {
+// startNode returns the line that a node prints when it is ready.
+func startNode(t *testing.T, cmd *exec.Cmd) (line string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -93,7 +93,7 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 			URL  string `json:"url"`
 			Type string `json:"type"`
 		}
-		if err := json.Unmarshal([]byte(start(t, cmd)), &ready); err != nil || ready.Type != "ready" || !strings.HasPrefix(ready.URL, "nats://127.0.0.1:") {
+		if err := json.Unmarshal([]byte(startNode(t, cmd)), &ready); err != nil || ready.Type != "ready" || !strings.HasPrefix(ready.URL, "nats://127.0.0.1:") {
 			t.Fatalf("%v %+v", err, ready)
 		}
 		c, err := client.Join(filepath.Join(dir, "state"), func() {})
@@ -152,7 +152,7 @@ func TestWhatANodeRefuses(t *testing.T) {
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},
 		{[]string{"-s", "nats://127.0.0.1:1"}, 6, "no NATS server"},
-		{[]string{"-s", plain(t)}, 6, "JetStream"},
+		{[]string{"-s", startPlainServer(t)}, 6, "JetStream"},
 	} {
 		out, err := command(t, c.args...).CombinedOutput()
 		if code := exitOf(t, err); code != c.code || !strings.Contains(string(out), c.says) || !strings.Contains(string(out), "\nhint: ") {
@@ -175,8 +175,8 @@ func TestTheDirectoryOfANodeDoesNotSayWhereItsStateIs(t *testing.T) {
 	}
 }
 
-// plain is a server without JetStream.
-func plain(t *testing.T) string {
+// startPlainServer starts a server without JetStream.
+func startPlainServer(t *testing.T) string {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -194,7 +194,7 @@ func plain(t *testing.T) string {
 func TestTheSecondNodeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := command(t, "--store-dir", dir, "--nats-port", "-1", "--durability", "lazy")
-	if line := start(t, first); !strings.HasPrefix(line, "ready nats://127.0.0.1:") {
+	if line := startNode(t, first); !strings.HasPrefix(line, "ready nats://127.0.0.1:") {
 		t.Errorf("%q", line)
 	}
 	out, err := command(t, "--store-dir", dir, "--nats-port", "-1").CombinedOutput()

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Agents makes the command agents.
 func (cs *Commands) Agents() *cobra.Command {
 	c := command.Group("agents", "List and check the agents that a run can have",
 		"Agents are built in, or Markdown files: see docs and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")

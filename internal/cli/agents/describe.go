@@ -89,7 +89,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 	return cs.Console.PrintLines(p.Lines)
 }
 
-// orEmpty returns "" for "-", which stands for a missing text.
+// orEmpty returns "" for "-", the sign of a missing text.
 func orEmpty(text string) string {
 	if text == "-" {
 		return ""

@@ -15,6 +15,7 @@ import (
 // Sources say where agents are looked for.
 type Sources struct{ Agents, Dir string }
 
+// AddFlags adds the flags of the sources to a command.
 func (g *Sources) AddFlags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&g.Agents, "agents", "", "directory of agent files that goes before the others")
 	c.Flags().StringVar(&g.Dir, "dir", ".", "directory whose agents are looked at")

@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
+// RemarksOf returns the notes about a file; path "" is all files.
 func RemarksOf(list []agentfile.Note, path string) []console.Remark {
 	remarks := []console.Remark{}
 	for _, n := range list {

@@ -28,6 +28,7 @@ const Formats = "formats"
 // files of settings say.
 const WithoutSettings = "without settings"
 
+// The formats of commands that print data, and of those that print the result of a run.
 const (
 	DataFormats = "table json jsonl yaml"
 	RunFormats  = "text json stream-json yaml"
@@ -53,6 +54,7 @@ func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(b.String())
 }
 
+// RejectUnknown fails for a word that is no command, with the one that was probably meant.
 func RejectUnknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -104,6 +106,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// NoArguments fails if a command that takes no arguments has one.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -28,6 +28,7 @@ type Commands struct {
 // shells that completion knows.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
+// Completion makes the command completion.
 func (cs *Commands) Completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",

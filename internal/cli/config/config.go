@@ -29,6 +29,7 @@ type Commands struct {
 	Sessions *session.Opener
 }
 
+// Config makes the command config.
 func (cs *Commands) Config() *cobra.Command {
 	c := command.Group("config", "Show what is set and where, check a file of settings, print its schema",
 		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default. The directory's file\nmay not say where state is or what models cost, and may only lower the limit in money.",

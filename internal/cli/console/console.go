@@ -32,6 +32,7 @@ type Console struct {
 	ErrStyle term.Style // of stderr
 }
 
+// Logger writes to stderr with -v, and nowhere without it.
 func (c *Console) Logger() *slog.Logger {
 	if !c.Verbose {
 		return slog.New(slog.DiscardHandler)
@@ -76,8 +77,8 @@ func (c *Console) redact(line string) string {
 	return c.Secrets().Values(line)
 }
 
-// Confirm asks the user on a terminal whether to do something, unless yes says so. end follows
-// what is to be done in the question; refused is the hint of the error if the answer is no.
+// Confirm asks the user on a terminal whether to do something, unless yes is set. The question ends
+// with end, and the hint of the error after a no is refused.
 func (c *Console) Confirm(yes bool, what, end, refused string) error {
 	if yes {
 		return nil
@@ -93,6 +94,7 @@ func (c *Console) Confirm(yes bool, what, end, refused string) error {
 	return nil
 }
 
+// ChooseOutput decides on one of the formats that a command can write.
 func (c *Console) ChooseOutput(can []string) error {
 	if c.JSON {
 		if c.Output != "" && c.Output != "json" {

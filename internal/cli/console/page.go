@@ -13,6 +13,7 @@ type Page struct {
 	Lines []string
 }
 
+// NewPage makes a page as wide as the terminal.
 func (c *Console) NewPage() *Page {
 	width, _ := term.Size(c.Out)
 	return &Page{Style: c.Style, Width: width}
@@ -57,6 +58,7 @@ func Left(names ...string) []Column {
 	return list
 }
 
+// Right makes columns whose cells stand at the right.
 func Right(names ...string) []Column {
 	list := Left(names...)
 	for i := range list {

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// CountOf is a number with its noun in the singular or plural.
 func CountOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -34,6 +35,7 @@ func (r Remark) String() string {
 	return fmt.Sprintf("%s:%d: %s", r.Path, r.Line, r.Text)
 }
 
+// NanoUSD is how many billionths a dollar has.
 const NanoUSD = 1e9
 
 // DollarsPerMillion turns billionths of a dollar a token into dollars a million, with two
@@ -42,8 +44,10 @@ func DollarsPerMillion(nano int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.3f", float64(nano)/1e3), "0")
 }
 
+// USD renders billionths of a dollar.
 func USD(nano int64) string { return fmt.Sprintf("$%.4f", float64(nano)/1e9) }
 
+// Took renders a duration in milliseconds; 0 is "-".
 func Took(ms int64) string {
 	if ms == 0 {
 		return "-"
@@ -62,6 +66,7 @@ func WordsOr(list []string, without string) string {
 	return term.Line(strings.Join(list, " "))
 }
 
+// CostText renders a cost in dollars; without a price it is unknown.
 func CostText(usd float64, known bool) string {
 	switch {
 	case !known:

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Answer makes the command answer.
 func (cs *Commands) Answer() *cobra.Command {
 	var who string
 	c := &cobra.Command{
@@ -31,6 +32,7 @@ func (cs *Commands) Answer() *cobra.Command {
 	return c
 }
 
+// Questions makes the command questions.
 func (cs *Commands) Questions() *cobra.Command {
 	return &cobra.Command{
 		Use: "questions", Args: command.NoArguments,

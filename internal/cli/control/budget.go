@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Budget makes the command budget.
 func (cs *Commands) Budget() *cobra.Command {
 	var l budgetFlags
 	c := &cobra.Command{

@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Cancel makes the command cancel.
 func (cs *Commands) Cancel() *cobra.Command {
 	var r client.CancelRequest
 	var wait time.Duration

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Steer makes the command steer.
 func (cs *Commands) Steer() *cobra.Command {
 	var who string
 	c := &cobra.Command{

@@ -38,6 +38,7 @@ type checkup struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// Doctor makes the command doctor.
 func (cs *Commands) Doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: command.NoArguments,

@@ -76,7 +76,7 @@ func (cs *Commands) checkDisk() []checkup {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
-		dir = parentDir(dir)
+		dir = filepath.Dir(dir)
 	}
 	free, err := statedir.DiskFree(dir)
 	switch {
@@ -89,5 +89,3 @@ func (cs *Commands) checkDisk() []checkup {
 	}
 	return []checkup{{"disk", proven, fmt.Sprintf("%.1f GiB are free", float64(free)/(1<<30)), ""}}
 }
-
-func parentDir(dir string) string { return filepath.Dir(dir) }

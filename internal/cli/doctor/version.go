@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 )
 
+// Version makes the command version.
 func (cs *Commands) Version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: command.NoArguments,

@@ -20,6 +20,7 @@ type Commands struct {
 	Console *console.Console
 }
 
+// Eval makes the command eval.
 func (cs *Commands) Eval() *cobra.Command {
 	parallel := 0
 	c := &cobra.Command{

@@ -26,6 +26,7 @@ type Signals struct {
 	received    chan os.Signal
 }
 
+// Catch receives the signals of the process until Stop.
 func Catch() *Signals {
 	s := &Signals{First: make(chan struct{}), received: make(chan os.Signal, 2)}
 	s.Starting, s.cancelStart = context.WithCancel(context.Background())
@@ -69,6 +70,7 @@ func (s *Signals) exitNow() {
 	os.Exit(s.ExitCode())
 }
 
+// ExitCode is the exit code of a process that a signal ended.
 func (s *Signals) ExitCode() int {
 	if s.Terminated.Load() {
 		return exit.Terminated
@@ -76,6 +78,7 @@ func (s *Signals) ExitCode() int {
 	return exit.Interrupted
 }
 
+// Stop lets signals end the process again.
 func (s *Signals) Stop() {
 	signal.Stop(s.received)
 	close(s.received)

@@ -16,6 +16,7 @@ type Commands struct {
 	Sessions *session.Opener
 }
 
+// Models makes the command models.
 func (cs *Commands) Models() *cobra.Command {
 	c := command.Group("models", "List the models with their prices, or ask one whether it answers",
 		"A run takes the model that --model names, or the configuration, or the keys in the\nenvironment, or a local Ollama, or else builtin/scout, which needs none.",

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Nodes makes the command nodes.
 func (cs *Commands) Nodes() *cobra.Command {
 	c := &cobra.Command{
 		Use: "nodes", Args: command.RejectUnknown,

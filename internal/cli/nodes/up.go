@@ -44,6 +44,7 @@ type upFlags struct {
 	queued int
 }
 
+// Up makes the command up.
 func (cs *Commands) Up() *cobra.Command {
 	var u upFlags
 	c := &cobra.Command{

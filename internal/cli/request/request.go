@@ -51,6 +51,7 @@ type Flags struct {
 	attachments     []attachment // the files attach
 }
 
+// AddFlags adds the flags that run and start have in common.
 func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	q := &r.Request
 	f.StringVar(&q.Agent, "agent", "", "agent that gets the task (default coordinator)")

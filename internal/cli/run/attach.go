@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Attach makes the command attach.
 func (cs *Commands) Attach() *cobra.Command {
 	return &cobra.Command{
 		Use: "attach RUN", Args: command.Exactly("RUN"),

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Run makes the command run.
 func (cs *Commands) Run() *cobra.Command {
 	var flags request.Flags
 	c := &cobra.Command{

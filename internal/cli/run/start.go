@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Start makes the command start.
 func (cs *Commands) Start() *cobra.Command {
 	var flags request.Flags
 	c := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Delete makes the command delete.
 func (cs *Commands) Delete() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
@@ -52,6 +53,7 @@ elsewhere --yes is needed.`,
 	return c
 }
 
+// Prune makes the command prune.
 func (cs *Commands) Prune() *cobra.Command {
 	var yes, dry bool
 	var older string

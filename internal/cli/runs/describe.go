@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Describe makes the command describe.
 func (cs *Commands) Describe() *cobra.Command {
 	return &cobra.Command{
 		Use: "describe RUN", Args: command.Exactly("RUN"),

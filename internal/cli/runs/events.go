@@ -21,6 +21,7 @@ type eventFlags struct {
 	kinds  []string
 }
 
+// Events makes the command events.
 func (cs *Commands) Events() *cobra.Command {
 	var flags eventFlags
 	c := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
+// Export makes the command export.
 func (cs *Commands) Export() *cobra.Command {
 	var who string
 	c := &cobra.Command{

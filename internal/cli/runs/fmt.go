@@ -19,6 +19,7 @@ import (
 // fmtLineMax is the longest line that is parsed as one event; a longer line is copied.
 const fmtLineMax = 1 << 20
 
+// Format makes the command fmt.
 func (cs *Commands) Format() *cobra.Command {
 	return &cobra.Command{
 		Use: "fmt", Args: command.NoArguments,

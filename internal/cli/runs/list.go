@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// List makes the command list.
 func (cs *Commands) List() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
+// Result makes the command result.
 func (cs *Commands) Result() *cobra.Command {
 	var wait bool
 	c := &cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Timeline makes the command timeline.
 func (cs *Commands) Timeline() *cobra.Command {
 	return &cobra.Command{
 		Use: "timeline RUN", Args: command.Exactly("RUN"),

@@ -24,6 +24,7 @@ type transcriptFlags struct {
 	usage bool
 }
 
+// Transcript makes the command transcript.
 func (cs *Commands) Transcript() *cobra.Command {
 	var flags transcriptFlags
 	c := &cobra.Command{

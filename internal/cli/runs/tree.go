@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
+// Tree makes the command tree.
 func (cs *Commands) Tree() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{

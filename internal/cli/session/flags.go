@@ -16,6 +16,7 @@ func UserServerFile() string { return filepath.Join(filepath.Dir(config.UserFile
 // ConnFlags are the flags of the nats CLI.
 type ConnFlags struct{ bus.Options }
 
+// AddFlags adds the flags of the nats CLI.
 func (c *ConnFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVarP(&c.Servers, "server", "s", "", "NATS server URLs (NATS_URL)")
 	f.StringVar(&c.Context, "context", "", "nats CLI context (NATS_CONTEXT)")

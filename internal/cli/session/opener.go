@@ -30,7 +30,7 @@ type Opener struct {
 	Conn        ConnFlags
 	StateDir    string        // --store-dir
 	PricingFile string        // --pricing-file
-	Model       string        // of the settings; a flag goes before it
+	Model       string        // from the settings; a flag takes precedence
 	MaxLiveRuns int           // runs of a node in this process
 	JoinTimeout time.Duration // with an owner of the state directory that does not answer
 	Recordings  Recordings
@@ -42,7 +42,7 @@ func (o *Opener) Secrets() *redact.Masker {
 }
 
 // Visit runs a function on a node, and closes what it opened.
-func (o *Opener) Visit(why purpose, do func(ctx context.Context, s *Session) error) error {
+func (o *Opener) Visit(why Purpose, do func(ctx context.Context, s *Session) error) error {
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	s, err := o.Open(sig.Starting, why)
@@ -80,18 +80,19 @@ const (
 // errNodeGone is the cause of a session's context once its node is gone.
 var errNodeGone = errors.New("the node is gone")
 
-// purpose is what a command needs a node for. It decides what the command starts if no
+// Purpose is what a command needs a node for. It decides what the command starts if no
 // process owns the state directory.
-type purpose int
+type Purpose int
 
+// The purposes of a session.
 const (
-	ToRun     purpose = iota // a node that runs agents
+	ToRun     Purpose = iota // a node that runs agents
 	ToInspect                // a node that only reads logs and takes commands
 	ToJoin                   // none: a node must be running
 )
 
 // Open connects to a node, or starts one.
-func (o *Opener) Open(ctx context.Context, why purpose, roots ...string) (*Session, error) {
+func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Session, error) {
 	if o.Conn.Given() {
 		c, err := client.Dial(o.Conn.Options, "")
 		if err != nil {
@@ -150,7 +151,7 @@ func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
 }
 
 // startNode starts a node in this process.
-func (o *Opener) startNode(ctx context.Context, why purpose, roots []string) (*Session, error) {
+func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*Session, error) {
 	hooks, err := o.loadHooks()
 	if err != nil && why == ToRun { // without its hooks, a run could do what they would prevent
 		return nil, err

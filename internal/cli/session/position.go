@@ -64,6 +64,7 @@ func EncodeCursor(c client.Cursor) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(raw), err
 }
 
+// DecodeCursor reads what EncodeCursor has made; "" is the beginning.
 func DecodeCursor(text string) (client.Cursor, error) {
 	c := client.Cursor{}
 	if text == "" {

@@ -13,6 +13,7 @@ import (
 // Recordings say where the exchanges with models are kept, or come from.
 type Recordings struct{ record, replay string }
 
+// AddFlags adds --record and --replay.
 func (t *Recordings) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.record, "record", "", "keep the exchanges with models in this directory, without secrets")
 	f.StringVar(&t.replay, "replay", "", "play the exchanges with models from this directory, without a key or a network")

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/node"
 )
 
+// AgentResults returns the agents of a result that may be missing.
 func AgentResults(r *event.Result) []event.AgentResult {
 	if r == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
+// MCP makes the command mcp.
 func (cs *Commands) MCP() *cobra.Command {
 	c := command.Group("mcp", "List, try and allow the MCP servers whose tools agents can have",
 		"MCP servers are named in .mcp.json of the directory, in the user's own mcp.json, in agent files, or in a file that --mcp-config names: docs/mcp.md.",

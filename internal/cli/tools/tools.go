@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
+// Tools makes the command tools.
 func (cs *Commands) Tools() *cobra.Command {
 	c := command.Group("tools", "List the tools that agents can have",
 		"Tools are built in, or commands of agent files in a directory that --agents names.", "  troupe tools list\n  troupe tools list --agents ./team")
