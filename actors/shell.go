@@ -81,6 +81,7 @@ func (s *shell) Receive(c actor.Context) {
 		pool, unseen := s.state.UnseenPool(m.timer)
 		s.learnFact(c, activation.TimerFired{Timer: m.timer, Served: unseen && s.cfg.Serves(pool)})
 	case factMessage:
+		s.passReplay(m.of)
 		s.learnFact(c, m.of)
 	}
 }
@@ -107,6 +108,17 @@ func (s *shell) passFailpoints(m mailbox.Message) {
 	failpoint.At(failpoint.Read, string(m.To.Bare()))
 	if s.state.Reader.Phase == activation.Active { // otherwise it is an old entry, read again
 		failpoint.Entry(failpoint.OwnReading, m.Data)
+	}
+}
+
+// passReplay passes the failpoints before the entries of a log that is replayed.
+func (s *shell) passReplay(fact any) {
+	f, ok := fact.(activation.LogRead)
+	if !ok || !s.state.WouldReplay(f) {
+		return
+	}
+	for _, m := range f.Log {
+		failpoint.At(failpoint.Read, string(m.To.Bare()))
 	}
 }
 

@@ -36,6 +36,17 @@ func claimAppended(s *stepCall, f ClaimAppended) {
 	}
 }
 
+// WouldReplay reports whether the activation would step the log that it has read.
+func (s State) WouldReplay(f LogRead) bool {
+	return s.stage == Claiming && f.Err == nil && !s.isHopeless(f.Log)
+}
+
+// isHopeless reports whether too many activations in a row did not get through the log. The
+// actor of a deleted log is not given up.
+func (s State) isHopeless(log []mailbox.Message) bool {
+	return UnfinishedStarts(log) > s.StartsMax && !IsTombstone(log)
+}
+
 // replayLog steps the log, then the entries of the tail that arrived meanwhile.
 func replayLog(s *stepCall, f LogRead) {
 	switch {
@@ -49,7 +60,7 @@ func replayLog(s *stepCall, f LogRead) {
 		s.addActions(Warn{"a log is out of reach; it is read again", []any{"actor", s.Reader.Addr, "error", f.Err}})
 		s.deliverLater(f.Claim)
 		return
-	case UnfinishedStarts(f.Log) > s.StartsMax && !IsTombstone(f.Log): // the actor of a deleted log is not given up
+	case s.isHopeless(f.Log):
 		s.addActions(ReportHopeless{fmt.Sprintf("%d starts in a row did not get through the log", s.StartsMax)})
 		return
 	}
