@@ -56,7 +56,7 @@ func watch(server string, subject string, n, readers int) (*watchers, error) {
 	}
 	w := &watchers{over: make(chan struct{})}
 	for i := range n {
-		c, r, err := observe(u.Host, subject)
+		c, r, err := observe(u, subject)
 		if err != nil {
 			w.close()
 			return nil, fmt.Errorf("watcher %d: %w", i+1, err)
@@ -72,14 +72,20 @@ func watch(server string, subject string, n, readers int) (*watchers, error) {
 	return w, nil
 }
 
-// observe connects and subscribes.
-func observe(host, subject string) (net.Conn, *bufio.Reader, error) {
-	c, err := net.DialTimeout("tcp", host, watcherDial)
+// observe connects to a server as the user that its URL names, and subscribes.
+func observe(server *url.URL, subject string) (net.Conn, *bufio.Reader, error) {
+	password, _ := server.User.Password()
+	hello, err := json.Marshal(map[string]any{"verbose": false, "pedantic": false, "lang": "chaos", "version": "1", "protocol": 1,
+		"user": server.User.Username(), "pass": password})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := net.DialTimeout("tcp", server.Host, watcherDial)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := bufio.NewReaderSize(c, 64<<10)
-	_, err = fmt.Fprintf(c, "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"chaos\",\"version\":\"1\",\"protocol\":1}\r\nSUB %s 1\r\nPING\r\n", subject)
+	_, err = fmt.Fprintf(c, "CONNECT %s\r\nSUB %s 1\r\nPING\r\n", hello, subject)
 	for line := ""; err == nil && !strings.HasPrefix(line, "PONG"); {
 		if line, err = r.ReadString('\n'); strings.HasPrefix(line, "-ERR") {
 			err = fmt.Errorf("the server says %s", strings.TrimSpace(line))
