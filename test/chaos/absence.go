@@ -32,7 +32,7 @@ type absence struct {
 	back   func(group int) error // nil: its process has ended
 }
 
-func absences() []absence {
+func drawAbsences() []absence {
 	signal := func(s syscall.Signal) func(int) error {
 		return func(group int) error { return syscall.Kill(-group, s) }
 	}
@@ -54,7 +54,7 @@ func playAbsences(o options, p *provider, dir string, whole time.Duration) error
 	rows := leaveAlone(o, p, dir, whole)
 	ends, problems, atWork := map[string]int{}, 0, 0
 	for i, r := range rows {
-		if kinds := absences(); !kinds[i%len(kinds)].parked {
+		if kinds := drawAbsences(); !kinds[i%len(kinds)].parked {
 			atWork++
 		}
 		fmt.Printf("%3d | %-21s | %-8v | %-13s | %s\n", i+1, r.last, r.killed.Round(time.Second), r.outcome, r.problem)
@@ -76,9 +76,9 @@ func playAbsences(o options, p *provider, dir string, whole time.Duration) error
 }
 
 // leaveAlone runs all of them at the same time.
-func leaveAlone(o options, p *provider, dir string, whole time.Duration) []row {
-	kinds := absences()
-	rows := make([]row, o.absences*len(kinds))
+func leaveAlone(o options, p *provider, dir string, whole time.Duration) []killedRun {
+	kinds := drawAbsences()
+	rows := make([]killedRun, o.absences*len(kinds))
 	var all sync.WaitGroup
 	for i := range rows {
 		random := rand.New(rand.NewPCG(o.seed, uint64(i)))
@@ -98,7 +98,7 @@ const asking = `agents:
 `
 
 // absentOne starts one run, leaves it alone and waits for its end.
-func absentOne(o options, p *provider, dir string, kind absence, at time.Duration) (r row) {
+func absentOne(o options, p *provider, dir string, kind absence, at time.Duration) (r killedRun) {
 	r.last, r.killed = kind.name, kind.away
 	limit := absenceLimit
 	if o.control {
@@ -111,7 +111,7 @@ func absentOne(o options, p *provider, dir string, kind absence, at time.Duratio
 	}
 	model := "anthropic/double"
 	if kind.parked {
-		script := filepath.Join(s.agents(), "asking.yaml")
+		script := filepath.Join(s.agentsDir(), "asking.yaml")
 		if err := os.WriteFile(script, []byte(asking), 0o600); err != nil {
 			r.problem = err.Error()
 			return r
@@ -119,12 +119,12 @@ func absentOne(o options, p *provider, dir string, kind absence, at time.Duratio
 		model = "script/" + script
 	}
 	begin := func() *exec.Cmd {
-		return s.command("--dir", s.work(), "--agents", s.agents(), "--agent", "boss", "--run-id", s.run, "-m", model,
+		return s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--agent", "boss", "--run-id", s.run, "-m", model,
 			"--max-tokens", "2000000", "--timeout", limit.String(), "count")
 	}
 	cmd := begin()
 	if kind.parked {
-		outcome, problem := finish(context.Background(), cmd)
+		outcome, problem := awaitResult(context.Background(), cmd)
 		if r.outcome = outcome; outcome != "needs_human" {
 			r.problem = "it was to ask a person: " + problem
 			return r
@@ -133,7 +133,7 @@ func absentOne(o options, p *provider, dir string, kind absence, at time.Duratio
 		if r.problem = s.answerOnly(); r.problem != "" {
 			return r
 		}
-		return s.resumed(r, begin)
+		return s.resumeRun(r, begin)
 	}
 	if err := cmd.Start(); err != nil {
 		r.problem = err.Error()
@@ -149,7 +149,7 @@ func absentOne(o options, p *provider, dir string, kind absence, at time.Duratio
 		r.problem = err.Error()
 	}
 	_ = cmd.Wait() // its store tells how it ended
-	return s.resumed(r, begin)
+	return s.resumeRun(r, begin)
 }
 
 // answerOnly answers the one question that is open in a store.
@@ -170,8 +170,8 @@ func (s testDir) answerOnly() (problem string) {
 	return ""
 }
 
-// resumed resumes a run, or starts it if it was not accepted, and returns how it ends.
-func (s testDir) resumed(r row, begin func() *exec.Cmd) row {
+// resumeRun resumes a run, or starts it if it was not accepted, and returns how it ends.
+func (s testDir) resumeRun(r killedRun, begin func() *exec.Cmd) killedRun {
 	if r.problem != "" {
 		return r
 	}
@@ -180,14 +180,14 @@ func (s testDir) resumed(r row, begin func() *exec.Cmd) row {
 		r.problem = "logs: " + err.Error()
 		return r
 	}
-	cmd := s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
-	if !entries.opened() {
+	cmd := s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--resume", s.run)
+	if !entries.isOpened() {
 		cmd = begin()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 	defer cancel()
-	r.outcome, r.problem = finish(ctx, cmd)
-	_, r.doubles = s.count()
+	r.outcome, r.problem = awaitResult(ctx, cmd)
+	_, r.doubles = s.countLedger()
 	if r.problem == "" && !slices.Contains([]string{"completed", "needs_human", "resume_unsafe"}, r.outcome) {
 		r.problem = "its limits counted the time without work"
 	}

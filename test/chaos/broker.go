@@ -14,10 +14,10 @@ type broker interface {
 	Close() error
 }
 
-// alone is one server in this process, without faults.
-type alone struct{ *embedded.Server }
+// singleServer is one server in this process, without faults.
+type singleServer struct{ *embedded.Server }
 
-func (a alone) options(role bus.Role, _ string) bus.Options {
+func (a singleServer) options(role bus.Role, _ string) bus.Options {
 	if role == bus.RoleObserver { // by the port, as observers come
 		user, password := a.Credential(role)
 		return bus.Options{Servers: "nats://" + user + ":" + password + "@" + strings.TrimPrefix(a.URL(), "nats://"), InboxPrefix: bus.InboxPrefix(role)}
@@ -27,14 +27,14 @@ func (a alone) options(role bus.Role, _ string) bus.Options {
 	return o
 }
 
-// variables returns options as the environment of a process. The NATS_CONTEXT of the caller
+// natsVariables returns options as the environment of a process. The NATS_CONTEXT of the caller
 // must not apply.
-func variables(o bus.Options) []string {
+func natsVariables(o bus.Options) []string {
 	return []string{"NATS_CONTEXT=", bus.OwnerVariable + "=" + o.Owner, "NATS_URL=" + o.Servers, "NATS_USER=" + o.User, "NATS_PASSWORD=" + o.Password,
 		"NATS_NKEY=" + o.NKey, "NATS_CA=" + o.TLSCA}
 }
 
-// doors returns the same for the connection on which a node answers requests.
-func doors(o bus.Options) []string {
+// serviceVariables returns the same for the connection on which a node answers requests.
+func serviceVariables(o bus.Options) []string {
 	return []string{"TROUPE_SERVICE_USER=" + o.User, "TROUPE_SERVICE_PASSWORD=" + o.Password, "TROUPE_SERVICE_NKEY=" + o.NKey}
 }

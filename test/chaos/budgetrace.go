@@ -53,8 +53,8 @@ var racePlaces = []string{
 
 var spends = regexp.MustCompile(`(spend|lead) for ` + tag)
 
-// spend answers an agent of a budget race: the first one delegates to all others at once.
-func (p *provider) spend(w http.ResponseWriter, body []byte, taken int, run string) bool {
+// delegateAll answers an agent of a budget race: the first one delegates to all others at once.
+func (p *provider) delegateAll(w http.ResponseWriter, body []byte, taken int, run string) bool {
 	found := spends.FindSubmatch(body)
 	if found == nil {
 		return false
@@ -65,11 +65,11 @@ func (p *provider) spend(w http.ResponseWriter, body []byte, taken int, run stri
 		for i := range tasks {
 			tasks[i] = fmt.Sprintf(`{"agent":"spender","task":"spend for %s%s"}`, tag, run)
 		}
-		p.delegates(w, tasks)
+		p.streamDelegation(w, tasks)
 	case string(found[1]) == "lead" || taken >= raceTurns:
-		p.calls(w, taken, "", "")
+		p.streamCall(w, taken, "", "")
 	default:
-		p.calls(w, taken, "look", fmt.Sprintf(`{"n":%d}`, taken))
+		p.streamCall(w, taken, "look", fmt.Sprintf(`{"n":%d}`, taken))
 	}
 	return true
 }
@@ -79,7 +79,7 @@ type budgetRaces struct{ *testCluster }
 
 // run runs the budget races one after the other.
 func (t *budgetRaces) run() {
-	for name, text := range map[string]string{t.files.agent("spender"): spender, t.files.ledger: ""} { // no effects
+	for name, text := range map[string]string{t.files.agentFile("spender"): spender, t.files.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.found.add("%v", err)
 			return
@@ -95,7 +95,7 @@ func (t *budgetRaces) run() {
 		}
 		asked += ops
 	}
-	t.nodes.settle()
+	t.nodes.awaitFaults()
 	fmt.Printf("%d reservations, settlements and losses in all\n", asked)
 }
 
@@ -104,10 +104,10 @@ func (t *budgetRaces) runOne(no int, random *rand.Rand) (ops int, err error) {
 	id := client.NewID()
 	ctx, end := context.WithTimeout(context.Background(), 2*runPatience)
 	defer end()
-	req := t.load.request(id)
+	req := t.load.newRequest(id)
 	req.Agent, req.Prompt, req.MaxTokens, req.MaxToolCalls = "spender", "lead for "+tag+id, raceTokens, raceCalls
 	req.MaxDepth, req.MaxAgents, req.MaxChildren = 2, raceAgents, raceAgents
-	if err := again(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
+	if err := repeatRequest(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
 		return 0, err
 	}
 	type outcome struct {
@@ -132,17 +132,17 @@ func (t *budgetRaces) runOne(no int, random *rand.Rand) (ops int, err error) {
 		}
 	}
 	if e.err != nil {
-		return 0, fmt.Errorf("%w; it stands so: %s", e.err, t.load.stands(id))
+		return 0, fmt.Errorf("%w; it stands so: %s", e.err, t.load.lastEntries(id))
 	}
-	var f *replayed
+	var f *replayedRun
 	if err := t.withPost(func(post *jetstream.Post) (err error) { f, err = replayRun(post, id); return err }); err != nil {
 		return 0, err
 	}
 	r := e.info.Result
-	s := raceOutcome{problems: f.problems, reason: r.Reason, agents: len(r.Agents), waited: f.peak.waiting, died: died, granted: f.granted, replied: f.replied, asked: t.p.counted(id),
+	s := raceOutcome{problems: f.problems, reason: r.Reason, agents: len(r.Agents), waited: f.peak.waiting, died: died, granted: f.granted, replied: f.replied, asked: t.p.countOf(id),
 		limit: r.Budget.Limit, used: r.Budget.Used, held: r.Budget.Reserved, overrun: r.Budget.Overrun, unknown: r.Budget.Unknown}
-	for _, problem := range s.judge() {
-		t.found.of(id, "budget race %d: %s", no, problem)
+	for _, problem := range s.listProblems() {
+		t.found.addOf(id, "budget race %d: %s", no, problem)
 	}
 	fmt.Printf("budget race %d: %s; %d agents, of whom at most %d waited at once; %d leases, %d requests, %d replies; %d nodes died; %d of %d tokens used, %d of them unknown\n",
 		no, r.Reason, s.agents, s.waited, s.granted, s.asked, s.replied, died, s.used, s.limit, s.unknown)
@@ -152,20 +152,20 @@ func (t *budgetRaces) runOne(no int, random *rand.Rand) (ops int, err error) {
 // killOne kills a node at one of the places, if an actor gets there.
 func (t *budgetRaces) killOne(random *rand.Rand) int {
 	b := &fault{kind: pointed, no: len(t.faults) + 1, place: racePlaces[random.IntN(len(racePlaces))]}
-	m := t.nodes.victim(random)
-	t.nodes.set(m, false)
+	m := t.nodes.pickVictim(random)
+	t.nodes.setReady(m, false)
 	text, err := t.files.springTrap(m.name, b.place, failpoint.Kill)
 	if err != nil {
 		if !errors.Is(err, errNobody) {
 			t.found.add("%v", err)
 		}
-		t.nodes.set(m, true)
+		t.nodes.setReady(m, true)
 		return 0
 	}
 	b.node, b.at = m.name, time.Now()
 	b.caught, b.call, b.life = caughtAt(b.place, text)
 	t.faults = append(t.faults, b)
-	t.nodes.inject(m, b)
+	t.nodes.injectFault(m, b)
 	return 1
 }
 
@@ -178,8 +178,8 @@ type raceOutcome struct {
 	limit, used, held, overrun, unknown int64
 }
 
-// judge lists the broken promises.
-func (s raceOutcome) judge() (bad []string) {
+// listProblems lists the broken promises.
+func (s raceOutcome) listProblems() (bad []string) {
 	wrong := func(is bool, format string, args ...any) {
 		if is {
 			bad = append(bad, fmt.Sprintf(format, args...))

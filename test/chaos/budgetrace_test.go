@@ -12,7 +12,7 @@ import (
 func TestBudgetRaceSeesDoubleSpending(t *testing.T) {
 	const each = inputTokens + outputTokens
 	whole := raceOutcome{reason: spec.TokenBudget, agents: raceAgents, waited: 3, died: 1, granted: 12, replied: 10, asked: 11, limit: 5000, used: 10*each + 900, unknown: 900}
-	if bad := whole.judge(); len(bad) > 0 {
+	if bad := whole.listProblems(); len(bad) > 0 {
 		t.Fatalf("a budget race without a fault: %q", bad)
 	}
 	for name, spoil := range map[string]func(*raceOutcome){
@@ -30,7 +30,7 @@ func TestBudgetRaceSeesDoubleSpending(t *testing.T) {
 		"a step beyond the limit":     func(s *raceOutcome) { s.problems = []string{"more is spent and held than the limit"} },
 	} {
 		s := whole
-		if spoil(&s); len(s.judge()) == 0 {
+		if spoil(&s); len(s.listProblems()) == 0 {
 			t.Errorf("%s: nothing was found", name)
 		}
 	}
@@ -40,22 +40,22 @@ func TestBudgetRaceSeesDoubleSpending(t *testing.T) {
 // an end, and others who suffer.
 func TestThePoisonIsSeen(t *testing.T) {
 	parked := &event.Result{Reason: spec.ResumeUnsafe}
-	whole := poisoning{result: parked, lives: deathsMax}
-	if bad := whole.judge(); len(bad) > 0 {
+	whole := poisonOutcome{result: parked, lives: deathsMax}
+	if bad := whole.listProblems(); len(bad) > 0 {
 		t.Fatalf("a poison that did no harm: %q", bad)
 	}
-	for name, p := range map[string]poisoning{
+	for name, p := range map[string]poisonOutcome{
 		"no end":                {lives: 1},
 		"it went on":            {result: &event.Result{Reason: spec.Completed}},
 		"a node died":           {result: parked, died: 1},
 		"four nodes died":       {result: parked, died: deathsMax + 1, kills: true},
 		"it was tried for ever": {result: parked, lives: livesMax + 1},
 	} {
-		if len(p.judge()) == 0 {
+		if len(p.listProblems()) == 0 {
 			t.Errorf("%s: nothing was found", name)
 		}
 	}
-	if suffered(time.Second, poisonCost*time.Second) || !suffered(time.Second, poisonCost*time.Second+1) {
+	if isSlowed(time.Second, poisonCost*time.Second) || !isSlowed(time.Second, poisonCost*time.Second+1) {
 		t.Error("others may take as much longer as poisonCost says, and no more")
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// held is the requests that are not answered yet.
-type held struct {
+// heldRequests is the requests that are not answered yet.
+type heldRequests struct {
 	open    chan struct{} // closed: all are answered
 	waiting int
 	// by names the nodes that have one held request each; nil: all requests are held.
 	by map[string]bool
 }
 
-// hold holds all requests until release.
-func (p *provider) hold() {
+// holdAll holds all requests until release.
+func (p *provider) holdAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held.open, p.held.by = make(chan struct{}), nil
@@ -26,38 +26,38 @@ func (p *provider) hold() {
 
 // holdOne holds one request of each node until release.
 func (p *provider) holdOne() {
-	p.hold()
+	p.holdAll()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held.by = map[string]bool{}
 }
 
-// kept lists the nodes that have a held request.
-func (p *provider) kept() []string {
+// nodesHeld lists the nodes that have a held request.
+func (p *provider) nodesHeld() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return sorted(p.held.by)
+	return sortedKeys(p.held.by)
 }
 
-func (p *provider) release() {
+func (p *provider) releaseAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.held.open)
 }
 
-// door returns the URL at which a node calls the double: it names the node.
-func (p *provider) door(node string) string { return p.URL + "/" + node }
+// nodeURL returns the URL at which a node calls the double: it names the node.
+func (p *provider) nodeURL(node string) string { return p.URL + "/" + node }
 
-// asker returns the node that made a request.
-func asker(r *http.Request) string {
+// nodeOf returns the node that made a request.
+func nodeOf(r *http.Request) string {
 	node, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	return node
 }
 
-// wait holds a request if it is to be held. It returns when the client is gone.
-func (p *provider) wait(r *http.Request) {
+// waitHeld holds a request if it is to be held. It returns when the client is gone.
+func (p *provider) waitHeld(r *http.Request) {
 	p.mu.Lock()
-	open, node := p.held.open, asker(r)
+	open, node := p.held.open, nodeOf(r)
 	if p.held.by != nil && p.held.by[node] {
 		open = nil
 	} else if p.held.by != nil {
@@ -79,7 +79,7 @@ func (p *provider) wait(r *http.Request) {
 	p.mu.Unlock()
 }
 
-func (p *provider) waiting() int {
+func (p *provider) countWaiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held.waiting
@@ -99,33 +99,33 @@ type busyNode struct{ *testCluster }
 // run makes one node die or leave while all agents are in a model call, each in its own
 // run.
 func (t *busyNode) run() {
-	t.p.hold()
+	t.p.holdAll()
 	t.load.enough = true
-	t.load.begin()
+	t.load.beginRuns()
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
-	if err := waitUntil(busyPatience, func() bool { return t.p.waiting() >= t.o.busy }); err != nil {
-		t.found.add("of %d agents %d became busy: %v", t.o.busy, t.p.waiting(), err)
+	if err := waitUntil(busyPatience, func() bool { return t.p.countWaiting() >= t.o.busy }); err != nil {
+		t.found.add("of %d agents %d became busy: %v", t.o.busy, t.p.countWaiting(), err)
 	}
-	fmt.Printf("%d agents are busy after %v\n", t.p.waiting(), time.Since(t.began).Round(time.Second))
+	fmt.Printf("%d agents are busy after %v\n", t.p.countWaiting(), time.Since(t.began).Round(time.Second))
 	b := &fault{kind: killed, no: 1, ask: true}
 	if t.o.drains > 0 {
 		b.kind = drained
 	}
-	m := t.nodes.victim(random)
+	m := t.nodes.pickVictim(random)
 	b.node, b.at = m.name, time.Now()
 	t.faults = append(t.faults, b)
-	t.nodes.inject(m, b)
-	agents, supers := t.observer.orphaned()
+	t.nodes.injectFault(m, b)
+	agents, supers := t.observer.countOrphaned()
 	fmt.Printf("%s had %d agents and %d supervisors\n", b.node, agents, supers)
 	if b.kind == drained {
 		time.Sleep(thinking)
-	} else if err := waitUntil(t.o.ttl+busyPatience, func() bool { a, s := t.observer.orphaned(); return a+s == 0 }); err != nil {
-		agents, supers = t.observer.orphaned()
+	} else if err := waitUntil(t.o.ttl+busyPatience, func() bool { a, s := t.observer.countOrphaned(); return a+s == 0 }); err != nil {
+		agents, supers = t.observer.countOrphaned()
 		t.found.add("%d agents and %d supervisors of a dead node are nowhere: %v", agents, supers, err)
 	}
-	t.p.release()
-	t.nodes.settle()
-	t.load.finish()
+	t.p.releaseAll()
+	t.nodes.awaitFaults()
+	t.load.awaitEnd()
 	t.checkIndex()
 }
 
@@ -134,15 +134,15 @@ func waitUntil(patience time.Duration, is func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !is() {
-		if err := pause(ctx, poll); err != nil {
+		if err := sleepFor(ctx, poll); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// orphaned counts the actors of failed nodes that have no event from another node yet.
-func (w *observer) orphaned() (agents, supers int) {
+// countOrphaned counts the actors of failed nodes that have no event from another node yet.
+func (w *observer) countOrphaned() (agents, supers int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for at := range w.orphans {

@@ -41,7 +41,7 @@ func runCluster(o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer interruptible(dir, o.keep)()
+	defer cleanOnSignal(dir, o.keep)()
 	defer func() {
 		if o.keep || err != nil {
 			fmt.Println("kept, with what the nodes said, the problems and the logs of their runs:", dir)
@@ -51,51 +51,51 @@ func runCluster(o options) (err error) {
 	}()
 	o.breakOnPurpose()
 	if o.slow > 0 {
-		if err := tracer(); err != nil {
-			return missing(o, err)
+		if err := checkStrace(); err != nil {
+			return reportMissing(o, err)
 		}
 	}
-	if err := o.binaries(dir); err != nil {
+	if err := o.buildBinaries(dir); err != nil {
 		return err
 	}
-	o.settle()
+	o.applyScenario()
 	t := &testCluster{o: o, p: newProvider(o.turns), began: time.Now()}
 	defer t.p.Close()
 	if t.files, err = newTestDir(o, t.p, dir); err != nil {
 		return err
 	}
-	if err := t.open(); err != nil {
-		return errors.Join(err, t.close())
+	if err := t.openServer(); err != nil {
+		return errors.Join(err, t.closeAll())
 	}
-	t.scenario().run()
-	err = t.nodes.end()
+	t.selectScenario().run()
+	err = t.nodes.stopAll()
 	judge := newClusterJudge(t)
-	judge.judge()
-	t.servers.judge()
+	judge.judgeAll()
+	t.servers.judgeFaults()
 	if o.keep {
-		err = errors.Join(err, t.observer.write(filepath.Join(dir, "slowest")))
+		err = errors.Join(err, t.observer.writeSlowest(filepath.Join(dir, "slowest")))
 	}
-	verdict := judge.print()
-	return errors.Join(err, t.keepEvidence(), t.close(), verdict)
+	verdict := judge.printSummary()
+	return errors.Join(err, t.keepEvidence(), t.closeAll(), verdict)
 }
 
-// binaries builds the programs that were not given.
-func (o *options) binaries(dir string) (err error) {
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+// buildBinaries builds the programs that were not given.
+func (o *options) buildBinaries(dir string) (err error) {
+	if o.troupe, err = givenOrBuilt(o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
 	}
-	if o.node, err = built(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil || !o.upgrade {
+	if o.node, err = givenOrBuilt(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil || !o.upgrade {
 		return err
 	}
-	err = o.youngest(dir)
+	err = o.buildYounger(dir)
 	if o.broken {
 		o.node = o.younger
 	}
 	return err
 }
 
-// settle sets the options that a scenario implies.
-func (o *options) settle() {
+// applyScenario sets the options that a scenario implies.
+func (o *options) applyScenario() {
 	if o.gap == 0 {
 		o.gap = o.ttl
 	}
@@ -119,8 +119,8 @@ func (o *options) settle() {
 	}
 }
 
-// open starts the server, the nodes and the observer.
-func (t *testCluster) open() error {
+// openServer starts the server, the nodes and the observer.
+func (t *testCluster) openServer() error {
 	if t.o.servers > 0 {
 		return t.openServers()
 	}
@@ -128,27 +128,27 @@ func (t *testCluster) open() error {
 	if err != nil {
 		return err
 	}
-	t.broker = alone{server}
-	return t.connect()
+	t.broker = singleServer{server}
+	return t.startNodes()
 }
 
-// connect starts the nodes, the client, the observer and the load.
-func (t *testCluster) connect() (err error) {
+// startNodes starts the nodes, the client, the observer and the load.
+func (t *testCluster) startNodes() (err error) {
 	if t.client, err = client.Dial(t.broker.options(bus.RoleClient, ""), ""); err != nil {
 		return err
 	}
-	t.observer = &observer{acts: map[string]map[string]string{}, orphans: map[string]*fault{}, told: map[string][]sight{}}
-	if t.unwatch, err = t.client.Watch(t.observer.see); err != nil {
+	t.observer = &observer{acts: map[string]map[string]string{}, orphans: map[string]*fault{}, told: map[string][]seenEvent{}}
+	if t.unwatch, err = t.client.Watch(t.observer.noteEvent); err != nil {
 		return err
 	}
 	t.nodes = &nodes{t: t}
 	for range t.o.nodes {
-		if err := t.nodes.start(); err != nil {
+		if err := t.nodes.startNode(); err != nil {
 			return err
 		}
 	}
 	t.load = newLoad(t)
-	return t.spread()
+	return t.spreadShards()
 }
 
 const (
@@ -160,18 +160,18 @@ const (
 	spreadTries = 10
 )
 
-// spread waits until every node holds some shards and no shard moves any more, so that later
+// spreadShards waits until every node holds some shards and no shard moves any more, so that later
 // moves are caused by the scenario. Chance assigns shards to nodes; a node without any leaves
 // in order and is replaced.
-func (t *testCluster) spread() error {
+func (t *testCluster) spreadShards() error {
 	for range spreadTries {
-		empty, err := t.settled()
+		empty, err := t.awaitShards()
 		if err != nil || len(empty) == 0 {
 			return err
 		}
 		for _, name := range empty {
 			fmt.Printf("%s got no shard: another node takes its place\n", name)
-			if err := t.nodes.exchange(name); err != nil {
+			if err := t.nodes.exchangeNode(name); err != nil {
 				return err
 			}
 		}
@@ -179,8 +179,8 @@ func (t *testCluster) spread() error {
 	return fmt.Errorf("in %d tries there was always a node without a shard", spreadTries)
 }
 
-// settled waits until no shard moves any more. empty are the nodes that hold none of a pool.
-func (t *testCluster) settled() (empty []string, err error) {
+// awaitShards waits until no shard moves any more. empty are the nodes that hold none of a pool.
+func (t *testCluster) awaitShards() (empty []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), spreadPatience+2*t.o.ttl)
 	defer cancel()
 	was, since := "", time.Now()
@@ -190,7 +190,7 @@ func (t *testCluster) settled() (empty []string, err error) {
 			return nil, err
 		}
 		var held string
-		held, empty = shares(list)
+		held, empty = listShards(list)
 		if held != was || len(list) != t.o.nodes {
 			was, since = held, time.Now()
 		}
@@ -198,14 +198,14 @@ func (t *testCluster) settled() (empty []string, err error) {
 		if still > spreadStill && len(empty) == 0 || still > 2*t.o.ttl+spreadStill { // a new node has none yet
 			return empty, nil
 		}
-		if err := pause(ctx, poll); err != nil {
+		if err := sleepFor(ctx, poll); err != nil {
 			return nil, fmt.Errorf("the nodes never shared the shards: %w: %s", err, held)
 		}
 	}
 }
 
-// shares returns which node holds what, and the nodes that hold nothing of a pool.
-func shares(list []client.NodeInfo) (held string, empty []string) {
+// listShards returns which node holds what, and the nodes that hold nothing of a pool.
+func listShards(list []client.NodeInfo) (held string, empty []string) {
 	for _, n := range list {
 		held += fmt.Sprintln(n.ID, n.Pools)
 		if len(n.Shards) == 0 || len(n.Pools[names.MachinePool(machine)]) == 0 {
@@ -218,7 +218,7 @@ func shares(list []client.NodeInfo) (held string, empty []string) {
 // poll is the interval at which conditions are checked.
 const poll = 50 * time.Millisecond
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -229,9 +229,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (t *testCluster) close() error {
+func (t *testCluster) closeAll() error {
 	if t.nodes != nil {
-		t.nodes.kill()
+		t.nodes.killAll()
 	}
 	if t.unwatch != nil {
 		t.unwatch()
@@ -239,15 +239,15 @@ func (t *testCluster) close() error {
 	if t.client != nil {
 		t.client.Close()
 	}
-	err := t.servers.close()
+	err := t.servers.closeWriters()
 	if t.broker == nil {
 		return err
 	}
 	return errors.Join(err, t.broker.Close())
 }
 
-// scenario returns the scenario that the options select.
-func (t *testCluster) scenario() scenario {
+// selectScenario returns the scenario that the options select.
+func (t *testCluster) selectScenario() scenario {
 	switch {
 	case t.o.trees > 0:
 		return &treeCancels{t}

@@ -11,8 +11,8 @@ import (
 // A control is a scenario that breaks what its judge checks: the judge must report it,
 // or the judge could not find anything else either.
 
-// finds lists the texts that the judge of a scenario must report in its control.
-func (o *options) finds() []string {
+// expectedProblems lists the texts that the judge of a scenario must report in its control.
+func (o *options) expectedProblems() []string {
 	switch {
 	case o.full == fullDisk: // no room is taken
 		return []string{"never said that they cannot", "model calls were begun while there was no room", "tools were begun while there was no room"}
@@ -34,13 +34,13 @@ func (o *options) finds() []string {
 // breakOnPurpose makes a scenario its own control, if a control is asked for and the scenario
 // has one. For the others the control is a tool that is wrongly declared idempotent (see cast).
 func (o *options) breakOnPurpose() {
-	if find := o.finds(); o.control && find != nil {
+	if find := o.expectedProblems(); o.control && find != nil {
 		o.broken, o.control = true, false
 	}
 }
 
-// blind returns an error if the control of a scenario did not find what it must.
-func (p *problems) blind(find []string) error {
+// checkControl returns an error if the control of a scenario did not find what it must.
+func (p *problems) checkControl(find []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, text := range find {
@@ -55,16 +55,16 @@ func (p *problems) blind(find []string) error {
 // brokenPatience is how long a control waits for what must not happen in it.
 const brokenPatience = 20 * time.Second
 
-// patience returns d, or brokenPatience in a control.
-func (o options) patience(d time.Duration) time.Duration {
+// scalePatience returns d, or brokenPatience in a control.
+func (o options) scalePatience(d time.Duration) time.Duration {
 	if o.broken {
 		return brokenPatience
 	}
 	return d
 }
 
-// more is 1 in a control: each cap is one higher than the judge knows.
-func (o options) more() int {
+// extraAllowed is 1 in a control: each cap is one higher than the judge knows.
+func (o options) extraAllowed() int {
 	if o.broken {
 		return 1
 	}
@@ -78,7 +78,7 @@ const slowThought = time.Second
 // freezeOne freezes a node for longer than its leases last, in the control of a slow disk.
 func (t *slowDisk) freezeOne() {
 	m := t.nodes.list[len(t.nodes.list)-1]
-	t.nodes.signal(m, syscall.SIGSTOP)
+	t.nodes.signalNode(m, syscall.SIGSTOP)
 	time.Sleep(3 * t.o.ttl)
-	t.nodes.signal(m, syscall.SIGCONT)
+	t.nodes.signalNode(m, syscall.SIGCONT)
 }

@@ -16,10 +16,10 @@ import (
 
 const watcherDial = 10 * time.Second
 
-// watchers are connections of observers to all events: some read all, as many read
+// observerConns are connections of observers to all events: some read all, as many read
 // nothing, and one reads a byte a second. They speak the protocol themselves: a
 // client library would read in the background.
-type watchers struct {
+type observerConns struct {
 	conns []net.Conn
 	read  atomic.Int64
 	cut   atomic.Int64 // by the server, of those that read
@@ -27,15 +27,15 @@ type watchers struct {
 	wait  sync.WaitGroup
 }
 
-// look is the process of watchers: it connects them, prints ready and, when its input ends,
+// runObservers is the process of watchers: it connects them, prints ready and, when its input ends,
 // what they saw.
-func look(o options) error {
+func runObservers(o options) error {
 	var server, subject string
 	var n, readers int
 	if _, err := fmt.Sscanf(o.look, "%s %s %d %d", &server, &subject, &n, &readers); err != nil {
 		return err
 	}
-	w, err := watch(server, subject, n, readers)
+	w, err := connectObservers(server, subject, n, readers)
 	if err != nil {
 		return err
 	}
@@ -45,18 +45,18 @@ func look(o options) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(seen{w.read.Load(), w.cut.Load()})
+	return json.NewEncoder(os.Stdout).Encode(observerCounts{w.read.Load(), w.cut.Load()})
 }
 
-// watch connects n watchers: some read everything, one is slow, and the rest read nothing.
-func watch(server string, subject string, n, readers int) (*watchers, error) {
+// connectObservers connects n watchers: some read everything, one is slow, and the rest read nothing.
+func connectObservers(server string, subject string, n, readers int) (*observerConns, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, err
 	}
-	w := &watchers{over: make(chan struct{})}
+	w := &observerConns{over: make(chan struct{})}
 	for i := range n {
-		c, r, err := observe(u, subject)
+		c, r, err := connectObserver(u, subject)
 		if err != nil {
 			w.close()
 			return nil, fmt.Errorf("watcher %d: %w", i+1, err)
@@ -64,16 +64,16 @@ func watch(server string, subject string, n, readers int) (*watchers, error) {
 		w.conns = append(w.conns, c)
 		switch {
 		case i == 0:
-			w.wait.Go(func() { w.drip(c) })
+			w.wait.Go(func() { w.readSlowly(c) })
 		case i <= readers:
-			w.wait.Go(func() { w.swallow(r) })
+			w.wait.Go(func() { w.readAll(r) })
 		}
 	}
 	return w, nil
 }
 
-// observe connects to a server as the user that its URL names, and subscribes.
-func observe(server *url.URL, subject string) (net.Conn, *bufio.Reader, error) {
+// connectObserver connects to a server as the user that its URL names, and subscribes.
+func connectObserver(server *url.URL, subject string) (net.Conn, *bufio.Reader, error) {
 	password, _ := server.User.Password()
 	hello, err := json.Marshal(map[string]any{"verbose": false, "pedantic": false, "lang": "chaos", "version": "1", "protocol": 1,
 		"user": server.User.Username(), "pass": password})
@@ -98,21 +98,21 @@ func observe(server *url.URL, subject string) (net.Conn, *bufio.Reader, error) {
 	return c, r, nil
 }
 
-// swallow reads everything.
-func (w *watchers) swallow(r io.Reader) {
+// readAll reads everything.
+func (w *observerConns) readAll(r io.Reader) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := r.Read(buffer)
 		w.read.Add(int64(n))
 		if err != nil {
-			w.broke()
+			w.countBroken()
 			return
 		}
 	}
 }
 
-// drip reads a byte a second.
-func (w *watchers) drip(c net.Conn) {
+// readSlowly reads a byte a second.
+func (w *observerConns) readSlowly(c net.Conn) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -122,14 +122,14 @@ func (w *watchers) drip(c net.Conn) {
 		case <-tick.C:
 		}
 		if _, err := c.Read(make([]byte, 1)); err != nil {
-			w.broke()
+			w.countBroken()
 			return
 		}
 	}
 }
 
-// broke counts a connection that the server ended.
-func (w *watchers) broke() {
+// countBroken counts a connection that the server ended.
+func (w *observerConns) countBroken() {
 	select {
 	case <-w.over:
 	default:
@@ -137,7 +137,7 @@ func (w *watchers) broke() {
 	}
 }
 
-func (w *watchers) close() {
+func (w *observerConns) close() {
 	close(w.over)
 	for _, c := range w.conns {
 		_ = c.Close() // the server may have

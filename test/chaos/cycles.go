@@ -29,8 +29,8 @@ const (
 	cycleTurns = 4
 )
 
-// cycling is a node with an embedded server on a small disk, and clients of it.
-type cycling struct {
+// cyclingNode is a node with an embedded server on a small disk, and clients of it.
+type cyclingNode struct {
 	o     options
 	p     *provider
 	files testDir
@@ -39,25 +39,25 @@ type cycling struct {
 	log   string
 
 	mu     sync.Mutex
-	rows   []row
+	rows   []killedRun
 	bad    []string
 	enough bool
 }
 
-// cycles fills the disk beneath the embedded server of a node repeatedly while runs continue.
+// runDiskCycles fills the disk beneath the embedded server of a node repeatedly while runs continue.
 // Nothing is restarted. (A tmpfs with open files cannot be remounted read-only, so cycles does
 // not test that.)
-func cycles(o options) error {
+func runDiskCycles(o options) error {
 	dir, err := os.MkdirTemp("", "troupe-chaos-")
 	if err != nil {
 		return err
 	}
-	defer interruptible(dir, o.keep)()
+	defer cleanOnSignal(dir, o.keep)()
 	o.turns = cycleTurns
-	c := &cycling{o: o, p: newProvider(o.turns), state: filepath.Join(dir, "state"), log: filepath.Join(dir, "node.log")}
+	c := &cyclingNode{o: o, p: newProvider(o.turns), state: filepath.Join(dir, "state"), log: filepath.Join(dir, "node.log")}
 	defer c.p.Close()
-	err = c.run(dir)
-	err = errors.Join(err, end(dir), unmount(dir))
+	err = c.runAll(dir)
+	err = errors.Join(err, endProcesses(dir), unmountAll(dir))
 	if err != nil || o.keep {
 		fmt.Println("kept:", dir)
 		return err
@@ -65,11 +65,11 @@ func cycles(o options) error {
 	return os.RemoveAll(dir)
 }
 
-func (c *cycling) run(dir string) (err error) {
-	if c.o.troupe, err = built(c.o.troupe, dir, "troupe", "cli"); err != nil {
+func (c *cyclingNode) runAll(dir string) (err error) {
+	if c.o.troupe, err = givenOrBuilt(c.o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
 	}
-	if c.o.node, err = built(c.o.node, dir, "troupe-node", "node"); err != nil {
+	if c.o.node, err = givenOrBuilt(c.o.node, dir, "troupe-node", "node"); err != nil {
 		return err
 	}
 	if c.files, err = newTestDir(c.o, c.p, dir); err != nil {
@@ -78,18 +78,18 @@ func (c *cycling) run(dir string) (err error) {
 	if err := os.MkdirAll(c.state, 0o700); err != nil {
 		return err
 	}
-	if err := do("mount", "-t", "tmpfs", "-o", fmt.Sprintf("mode=700,size=%d", diskCycles), "tmpfs", c.state); err != nil {
+	if err := runCommand("mount", "-t", "tmpfs", "-o", fmt.Sprintf("mode=700,size=%d", diskCycles), "tmpfs", c.state); err != nil {
 		return fmt.Errorf("%w: %w", errNoDisks, err)
 	}
-	if err := c.start(); err != nil {
+	if err := c.startNode(); err != nil {
 		return err
 	}
 	var loops sync.WaitGroup
 	for range cycleLoops {
-		loops.Go(c.loop)
+		loops.Go(c.executeRuns)
 	}
 	for i := range c.o.cycles {
-		if err = c.cycle(i); err != nil {
+		if err = c.runCycle(i); err != nil {
 			break
 		}
 	}
@@ -97,21 +97,21 @@ func (c *cycling) run(dir string) (err error) {
 	c.enough = true
 	c.mu.Unlock()
 	loops.Wait()
-	return errors.Join(err, c.verdict())
+	return errors.Join(err, c.printVerdict())
 }
 
 // diskCycles is the size of the disk: the node refuses new runs below a tenth of it.
 const diskCycles = 512 << 20
 
-// start starts the node, and waits until it answers.
-func (c *cycling) start() error {
+// startNode starts the node, and waits until it answers.
+func (c *cyclingNode) startNode() error {
 	log, err := os.Create(c.log)
 	if err != nil {
 		return err
 	}
-	c.node = exec.Command(c.o.node, "--store-dir", c.state, "--root", c.files.work(), "--trust", c.files.agents())
+	c.node = exec.Command(c.o.node, "--store-dir", c.state, "--root", c.files.workDir(), "--trust", c.files.agentsDir())
 	c.node.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+c.p.URL, "ANTHROPIC_API_KEY=none", "TROUPE_MODEL=", "NATS_URL=", "NATS_CONTEXT=")
-	c.node.SysProcAttr, c.node.Stderr = tied(), log
+	c.node.SysProcAttr, c.node.Stderr = dieTogether(), log
 	out, err := c.node.StdoutPipe()
 	if err == nil {
 		err = c.node.Start()
@@ -126,8 +126,8 @@ func (c *cycling) start() error {
 	return nil
 }
 
-// loop executes runs one after the other, until there were enough cycles.
-func (c *cycling) loop() {
+// executeRuns executes runs one after the other, until there were enough cycles.
+func (c *cyclingNode) executeRuns() {
 	for {
 		c.mu.Lock()
 		enough := c.enough
@@ -137,24 +137,24 @@ func (c *cycling) loop() {
 		}
 		s := c.files
 		s.run = client.NewID()
-		cmd := s.command("--dir", s.work(), "--agents", s.agents(), "--agent", "boss", "--run-id", s.run,
+		cmd := s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--agent", "boss", "--run-id", s.run,
 			"-m", "anthropic/double", "--max-tokens", "2000000", "--journal-patience", "2m", "count")
 		ctx, cancel := context.WithTimeout(context.Background(), cycleRunPatience)
-		r := row{}
-		r.outcome, r.problem = finish(ctx, cmd)
+		r := killedRun{}
+		r.outcome, r.problem = awaitResult(ctx, cmd)
 		cancel()
 		refused := r.outcome == "none" && (strings.Contains(r.problem, "is full") || strings.Contains(r.problem, "nearly full") || strings.Contains(r.problem, "read-only"))
 		c.mu.Lock()
 		switch {
 		case refused: // it was never accepted: nothing of it may be in the ledger
 			r.outcome = "refused"
-			if s.counted(s.run) > 0 {
+			if s.effectsOf(s.run) > 0 {
 				c.bad = append(c.bad, s.run+" was refused and had effects")
 			}
 		case r.problem != "" || r.outcome != "completed":
 			c.bad = append(c.bad, fmt.Sprintf("%s ended as %s: %s", s.run, r.outcome, r.problem))
-		case s.counted(s.run) != c.o.turns-1+4:
-			c.bad = append(c.bad, fmt.Sprintf("%s completed with %d effects of %d", s.run, s.counted(s.run), c.o.turns-1+4))
+		case s.effectsOf(s.run) != c.o.turns-1+4:
+			c.bad = append(c.bad, fmt.Sprintf("%s completed with %d effects of %d", s.run, s.effectsOf(s.run), c.o.turns-1+4))
 		}
 		c.rows = append(c.rows, r)
 		c.mu.Unlock()
@@ -164,8 +164,8 @@ func (c *cycling) loop() {
 	}
 }
 
-// counted returns the number of effects of a run in the ledger.
-func (s testDir) counted(run string) int {
+// effectsOf returns the number of effects of a run in the ledger.
+func (s testDir) effectsOf(run string) int {
 	data, err := os.ReadFile(s.ledger)
 	if err != nil {
 		return 0
@@ -179,19 +179,19 @@ func (s testDir) counted(run string) int {
 	return n
 }
 
-// cycle fills the disk for a moment, and waits until model calls come again.
-func (c *cycling) cycle(i int) error {
+// runCycle fills the disk for a moment, and waits until model calls come again.
+func (c *cyclingNode) runCycle(i int) error {
 	time.Sleep(cycleGap)
 	ballast := filepath.Join(c.state, "ballast")
-	if err := fill(ballast); err != nil {
+	if err := fillDisk(ballast); err != nil {
 		return errors.Join(fmt.Errorf("cycle %d: %w", i+1, err), os.Remove(ballast))
 	}
 	time.Sleep(cycleFull)
 	if err := os.Remove(ballast); err != nil {
 		return err
 	}
-	given, calls := time.Now(), c.p.asked()
-	for c.p.asked() == calls {
+	given, calls := time.Now(), c.p.countRequests()
+	for c.p.countRequests() == calls {
 		if time.Since(given) > goesPatience {
 			return fmt.Errorf("cycle %d: nothing goes on %v after there is room", i+1, goesPatience)
 		}
@@ -201,13 +201,13 @@ func (c *cycling) cycle(i int) error {
 	return nil
 }
 
-// verdict prints the counts and judges them.
-func (c *cycling) verdict() error {
+// printVerdict prints the counts and judges them.
+func (c *cyclingNode) printVerdict() error {
 	ends := map[string]int{}
 	for _, r := range c.rows {
 		ends[r.outcome]++
 	}
-	lines, doubles := c.files.count()
+	lines, doubles := c.files.countLedger()
 	lost := len(c.bad)
 	if err := syscall.Kill(c.node.Process.Pid, 0); err != nil {
 		c.bad = append(c.bad, "the node ended: "+err.Error())

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// disk is an ext4 file system in a file that can lose its power: then data that the kernel has not
+// lossyDisk is an ext4 file system in a file that can lose its power: then data that the kernel has not
 // written is lost, also from its journal.
-type disk struct {
+type lossyDisk struct {
 	image, mount string
 	mounted      bool
 }
@@ -28,8 +28,8 @@ var (
 const diskBytes = 16 << 30
 
 // newDisk makes a disk and mounts it at a directory.
-func newDisk(image, mount string) (*disk, error) {
-	d := &disk{image: image, mount: mount}
+func newDisk(image, mount string) (*lossyDisk, error) {
+	d := &lossyDisk{image: image, mount: mount}
 	f, err := os.Create(image)
 	if err != nil {
 		return nil, err
@@ -37,59 +37,59 @@ func newDisk(image, mount string) (*disk, error) {
 	if err := errors.Join(f.Truncate(diskBytes), f.Close(), os.MkdirAll(mount, 0o755)); err != nil {
 		return nil, err
 	}
-	if err := do("mkfs.ext4", "-q", "-F", "-m", "0", image); err != nil {
+	if err := runCommand("mkfs.ext4", "-q", "-F", "-m", "0", image); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoDisks, err)
 	}
-	if err := d.on(); err != nil {
+	if err := d.mountDisk(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoDisks, err)
 	}
 	return d, nil
 }
 
-// do runs a command of the system.
-func do(name string, args ...string) error {
+// runCommand runs a command of the system.
+func runCommand(name string, args ...string) error {
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
-// on mounts the disk; ext4 replays its journal as after any loss of power. The
+// mountDisk mounts the disk; ext4 replays its journal as after any loss of power. The
 // loop device goes with the mount.
-func (d *disk) on() error {
-	err := do("mount", "-o", "loop", d.image, d.mount)
+func (d *lossyDisk) mountDisk() error {
+	err := runCommand("mount", "-o", "loop", d.image, d.mount)
 	d.mounted = err == nil
 	return err
 }
 
-// cut cuts the power.
-func (d *disk) cut() error {
+// cutPower cuts the power.
+func (d *lossyDisk) cutPower() error {
 	f, err := os.Open(d.mount)
 	if err != nil {
 		return err
 	}
-	return errors.Join(shutdown(f), f.Close())
+	return errors.Join(shutdownFS(f), f.Close())
 }
 
-// off unmounts the disk, once its users are gone.
-func (d *disk) off() error {
+// unmountDisk unmounts the disk, once its users are gone.
+func (d *lossyDisk) unmountDisk() error {
 	if !d.mounted {
 		return nil
 	}
 	var err error
 	for range 50 {
-		if err = do("umount", d.mount); err == nil {
+		if err = runCommand("umount", d.mount); err == nil {
 			d.mounted = false
 			return nil
 		}
 		time.Sleep(poll)
 	}
-	return errors.Join(err, do("umount", "-l", d.mount))
+	return errors.Join(err, runCommand("umount", "-l", d.mount))
 }
 
 // mountDisks gives each server its own disk, before any is started.
 func (s *servers) mountDisks() error {
-	s.disks = map[string]*disk{}
+	s.disks = map[string]*lossyDisk{}
 	for _, one := range s.list {
 		d, err := newDisk(filepath.Join(s.dir, one.name+".img"), one.store)
 		if err != nil {
@@ -104,22 +104,22 @@ func (s *servers) mountDisks() error {
 func (s *servers) unmountDisks() error {
 	var errs []error
 	for _, d := range s.disks {
-		errs = append(errs, d.off())
+		errs = append(errs, d.unmountDisk())
 	}
 	return errors.Join(errs...)
 }
 
-// lose cuts the power of some servers at once, and restores it.
-func (s *servers) lose(some ...*natsServer) error {
+// losePower cuts the power of some servers at once, and restores it.
+func (s *servers) losePower(some ...*natsServer) error {
 	var errs []error
 	for _, one := range some {
-		errs = append(errs, s.disks[one.name].cut())
+		errs = append(errs, s.disks[one.name].cutPower())
 	}
 	for _, one := range some {
-		errs = append(errs, s.kill(one))
+		errs = append(errs, s.killServer(one))
 	}
 	for _, one := range some {
-		errs = append(errs, s.disks[one.name].off(), s.disks[one.name].on())
+		errs = append(errs, s.disks[one.name].unmountDisk(), s.disks[one.name].mountDisk())
 	}
 	return errors.Join(errs...)
 }

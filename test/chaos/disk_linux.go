@@ -14,17 +14,17 @@ const (
 	shutdownNoJournal = 2
 )
 
-// shutdown stops the file system of an open file.
-func shutdown(f *os.File) error {
+// shutdownFS stops the file system of an open file.
+func shutdownFS(f *os.File) error {
 	return os.NewSyscallError("FS_IOC_SHUTDOWN", unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, shutdownNoJournal))
 }
 
-// tied starts a process at the head of a group, which dies with this one.
-func tied() *syscall.SysProcAttr {
+// dieTogether starts a process at the head of a group, which dies with this one.
+func dieTogether() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// apart starts a process in a mount namespace of its own, which dies with this one.
-func apart() (*syscall.SysProcAttr, error) {
+// ownMounts starts a process in a mount namespace of its own, which dies with this one.
+func ownMounts() (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}, nil
 }

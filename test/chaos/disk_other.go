@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-func shutdown(*os.File) error { return errNoDisks }
+func shutdownFS(*os.File) error { return errNoDisks }
 
-func tied() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func dieTogether() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func apart() (*syscall.SysProcAttr, error) { return nil, errNoDisks }
+func ownMounts() (*syscall.SysProcAttr, error) { return nil, errNoDisks }

@@ -16,11 +16,11 @@ import (
 // exitTold is the exit code of a scenario that was interrupted.
 const exitTold = 130
 
-// interruptible cleans up when the program gets SIGINT or SIGTERM: no process, no mount and,
+// cleanOnSignal cleans up when the program gets SIGINT or SIGTERM: no process, no mount and,
 // unless it is kept, no directory stays. The directory is in the command line of every process
 // of a scenario. If this program is killed, its processes end with it (tied), but the directory
 // stays.
-func interruptible(dir string, keep bool) (over func()) {
+func cleanOnSignal(dir string, keep bool) (over func()) {
 	told, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -28,7 +28,7 @@ func interruptible(dir string, keep bool) (over func()) {
 		case <-ended:
 		case s := <-told:
 			fmt.Printf("%v: the scenario ends here\n", s)
-			err := errors.Join(end(dir), unmount(dir))
+			err := errors.Join(endProcesses(dir), unmountAll(dir))
 			if !keep {
 				err = errors.Join(err, os.RemoveAll(dir))
 			}
@@ -44,10 +44,10 @@ func interruptible(dir string, keep bool) (over func()) {
 	}
 }
 
-// end kills the processes of a directory, and those that they started just now.
-func end(dir string) error {
+// endProcesses kills the processes of a directory, and those that they started just now.
+func endProcesses(dir string) error {
 	for until := time.Now().Add(endPatience); ; {
-		list := processes(dir)
+		list := listProcesses(dir)
 		if len(list) == 0 {
 			return nil
 		}
@@ -72,9 +72,9 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprint(p.pid, " ", p.line) }
 
-// processes lists the other processes whose command line names a directory. Those that have
+// listProcesses lists the other processes whose command line names a directory. Those that have
 // ended have no command line.
-func processes(dir string) (list []process) {
+func listProcesses(dir string) (list []process) {
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil // the pattern is a constant
@@ -89,8 +89,8 @@ func processes(dir string) (list []process) {
 	return list
 }
 
-// unmount unmounts every file system below a directory.
-func unmount(dir string) error {
+// unmountAll unmounts every file system below a directory.
+func unmountAll(dir string) error {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return nil // nor could anything be mounted
@@ -98,13 +98,13 @@ func unmount(dir string) error {
 	var errs []error
 	for line := range strings.Lines(string(data)) {
 		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], dir+string(filepath.Separator)) {
-			errs = append(errs, do("umount", "-l", fields[1]))
+			errs = append(errs, runCommand("umount", "-l", fields[1]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// leftovers lists the processes that a scenario leaves, without its servers.
-func leftovers(dir string) []process {
-	return slices.DeleteFunc(processes(dir), func(p process) bool { return strings.Contains(p.line, serverBinary(dir)) })
+// listLeftovers lists the processes that a scenario leaves, without its servers.
+func listLeftovers(dir string) []process {
+	return slices.DeleteFunc(listProcesses(dir), func(p process) bool { return strings.Contains(p.line, serverBinary(dir)) })
 }

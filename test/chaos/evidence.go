@@ -34,7 +34,7 @@ func (t *testCluster) keepEvidence() error {
 	slices.Sort(runs)
 	return t.withPost(func(post *jetstream.Post) error {
 		for _, run := range slices.Compact(runs) {
-			text, err := tell(post, run)
+			text, err := printLogs(post, run)
 			if err != nil {
 				return err
 			}
@@ -46,8 +46,8 @@ func (t *testCluster) keepEvidence() error {
 	})
 }
 
-// tell is the logs of a run as text: one line for each item, log by log.
-func tell(post *jetstream.Post, run string) (string, error) {
+// printLogs is the logs of a run as text: one line for each item, log by log.
+func printLogs(post *jetstream.Post, run string) (string, error) {
 	lines, ordinals := map[mailbox.Address][]string{}, map[mailbox.Address]int{}
 	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		ordinals[m.To]++
@@ -58,19 +58,19 @@ func tell(post *jetstream.Post, run string) (string, error) {
 		}
 		for _, item := range e.Items {
 			lines[m.To] = append(lines[m.To], fmt.Sprintf("%4d place %d at %d from %q epoch %d-%d start %s floor %d: %s %s (%d,%d) %s", ordinals[m.To], m.Place, m.At,
-				e.From, e.Epoch.Lease, e.Epoch.Start, e.Start, e.Floor, item.Kind, item.ID, item.N, item.I, body(item.Body)))
+				e.From, e.Epoch.Lease, e.Epoch.Start, e.Start, e.Floor, item.Kind, item.ID, item.N, item.I, renderBody(item.Body)))
 		}
 		return nil
 	})
 	var text strings.Builder
-	for _, at := range sorted(lines) {
+	for _, at := range sortedKeys(lines) {
 		fmt.Fprintf(&text, "== %s\n%s\n", at, strings.Join(lines[at], "\n"))
 	}
 	return text.String(), err
 }
 
-// body renders the body of an item for people.
-func body(raw []byte) string {
+// renderBody renders the body of an item for people.
+func renderBody(raw []byte) string {
 	var value any
 	if err := mailbox.Unmarshal(raw, &value); err != nil {
 		return err.Error()
@@ -78,7 +78,7 @@ func body(raw []byte) string {
 	return fmt.Sprint(value)
 }
 
-func sorted[K cmp.Ordered, V any](m map[K]V) []K {
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	list := make([]K, 0, len(m))
 	for at := range m {
 		list = append(list, at)

@@ -24,10 +24,10 @@ func newExpectation() *expectation {
 	return &expectation{told: map[string]time.Time{}, back: map[string]time.Time{}, cannot: map[string]bool{}}
 }
 
-// see takes the events of nodes.
-func (w *expectation) see(e client.Event) { w.said(e.Node, e.Kind, time.Now()) }
+// noteEvent takes the events of nodes.
+func (w *expectation) noteEvent(e client.Event) { w.noteReport(e.Node, e.Kind, time.Now()) }
 
-func (w *expectation) said(node, kind string, at time.Time) {
+func (w *expectation) noteReport(node, kind string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch kind {
@@ -42,9 +42,9 @@ func (w *expectation) said(node, kind string, at time.Time) {
 	}
 }
 
-// begin discards the reports from before the room ran out: a node that already cannot write
+// discardEarlier discards the reports from before the room ran out: a node that already cannot write
 // counts as reporting now.
-func (w *expectation) begin(now time.Time) {
+func (w *expectation) discardEarlier(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from, w.told, w.back = now, map[string]time.Time{}, map[string]time.Time{}
@@ -55,13 +55,13 @@ func (w *expectation) begin(now time.Time) {
 	}
 }
 
-// all reports whether every node has reported.
-func (w *expectation) all(said map[string]time.Time, nodes []string) bool {
-	return len(w.silent(said, nodes)) == 0
+// allReported reports whether every node has reported.
+func (w *expectation) allReported(said map[string]time.Time, nodes []string) bool {
+	return len(w.listSilent(said, nodes)) == 0
 }
 
-// silent lists the nodes that have not.
-func (w *expectation) silent(said map[string]time.Time, nodes []string) []string {
+// listSilent lists the nodes that have not.
+func (w *expectation) listSilent(said map[string]time.Time, nodes []string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !said[n].IsZero() })
@@ -73,10 +73,10 @@ type stillness struct {
 	tools, calls int      // begun after everything had stopped
 }
 
-// judge lists the problems, and returns how long the slowest node took to report that it
+// listProblems lists the problems, and returns how long the slowest node took to report that it
 // cannot write.
-func (w *expectation) judge(s stillness) (last time.Duration, bad []string) {
-	if silent := w.silent(w.told, s.waiting); len(silent) > 0 {
+func (w *expectation) listProblems(s stillness) (last time.Duration, bad []string) {
+	if silent := w.listSilent(w.told, s.waiting); len(silent) > 0 {
 		bad = append(bad, fmt.Sprintf("%v have waited to write for %v, and never said that they cannot", silent, toldWithin))
 	}
 	w.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// replayed collects facts from the logs of one run, read without the nodes.
-type replayed struct {
+// replayedRun collects facts from the logs of one run, read without the nodes.
+type replayedRun struct {
 	run  string
 	logs map[mailbox.Address][]mailbox.Message
 	// stale counts, by kind, the own entries of an activation that came after the claim of a
@@ -30,7 +30,7 @@ type replayed struct {
 	claims   map[string][]activationSpan // in force, by address
 	late     map[string][]string         // calls whose results came from superseded activations, by address and activation
 	result   event.Result
-	peak     peak
+	peak     peakUse
 	problems []string
 }
 
@@ -48,17 +48,17 @@ const (
 	atRest     = "at rest" // it passivated until its next entry (P19)
 )
 
-func (f *replayed) bad(format string, args ...any) {
+func (f *replayedRun) addProblem(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
-func newReplayed(run string) *replayed {
-	return &replayed{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
+func newReplayed(run string) *replayedRun {
+	return &replayedRun{run: run, logs: map[mailbox.Address][]mailbox.Message{}, stale: map[string]int{},
 		starts: map[string]map[string]int{}, claims: map[string][]activationSpan{}, late: map[string][]string{}, open: map[string]string{}}
 }
 
 // replayRun reads and replays the logs of a run.
-func replayRun(post *jetstream.Post, run string) (*replayed, error) {
+func replayRun(post *jetstream.Post, run string) (*replayedRun, error) {
 	f := newReplayed(run)
 	err := post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
 		f.logs[m.To] = append(f.logs[m.To], m)
@@ -68,20 +68,20 @@ func replayRun(post *jetstream.Post, run string) (*replayed, error) {
 		return nil, err
 	}
 	said := map[string]mailbox.Item{}
-	for _, at := range sorted(f.logs) {
-		f.agree(at, said)
-		f.replay(at)
+	for _, at := range sortedKeys(f.logs) {
+		f.checkAgreement(at, said)
+		f.replayLog(at)
 	}
 	return f, nil
 }
 
-// agree checks that all activations of a sender sent the same under one identity: two that both
+// checkAgreement checks that all activations of a sender sent the same under one identity: two that both
 // decided would differ sooner or later.
-func (f *replayed) agree(at mailbox.Address, said map[string]mailbox.Item) {
+func (f *replayedRun) checkAgreement(at mailbox.Address, said map[string]mailbox.Item) {
 	for _, m := range f.logs[at] {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
-			f.bad("an entry of %s does not decode: %v", at, err)
+			f.addProblem("an entry of %s does not decode: %v", at, err)
 			continue
 		}
 		if e.From == "" || e.From == at {
@@ -93,15 +93,15 @@ func (f *replayed) agree(at mailbox.Address, said map[string]mailbox.Item) {
 			said[id] = item
 			// Back describes the activation that sends it, so each sends its own.
 			if again && item.Kind != (agent.Back{}).Kind() && (before.Kind != item.Kind || !bytes.Equal(before.Body, item.Body)) {
-				f.bad("%s was said in two ways: %s %s, and %s %s", id, before.Kind, body(before.Body), item.Kind, body(item.Body))
+				f.addProblem("%s was said in two ways: %s %s, and %s %s", id, before.Kind, renderBody(before.Body), item.Kind, renderBody(item.Body))
 			}
 		}
 	}
 }
 
-// replay replays one log as it is, and as if superseded activations had written nothing: the
+// replayLog replays one log as it is, and as if superseded activations had written nothing: the
 // machine must not notice the difference. What a tool returned is evidence, and stays.
-func (f *replayed) replay(at mailbox.Address) {
+func (f *replayedRun) replayLog(at mailbox.Address) {
 	was, without := newScribe(at), newScribe(at)
 	one := activation.NewLogReader(at, "", mailbox.Epoch{}, was)
 	other := activation.NewLogReader(at, "", mailbox.Epoch{}, without)
@@ -110,7 +110,7 @@ func (f *replayed) replay(at mailbox.Address) {
 	leases, replied, again := map[string]bool{}, 0, map[string]bool{}
 	for _, m := range f.logs[at] {
 		if read := one.Next(m); read.Err != nil {
-			f.bad("%s: %v", at, read.Err)
+			f.addProblem("%s: %v", at, read.Err)
 		}
 		if s, ok := was.Machine.(*activation.Supervisor); ok {
 			f.checkStep(s)
@@ -125,17 +125,17 @@ func (f *replayed) replay(at mailbox.Address) {
 		switch {
 		case own && item.Kind == "resumed" && e.Epoch.Higher(force):
 			force, forcer = e.Epoch, e.Start
-			f.claimed(m, e)
+			f.noteClaim(m, e)
 		case own && e.Start != forcer:
 			f.stale[item.Kind]++
 			if item.Kind == "returned" {
-				f.lately(at, e)
+				f.noteLateResult(at, e)
 			} else {
 				e.Items = nil
 			}
 		case own && !again[item.ID]: // an entry that was sent again before its answer came counts once
 			again[item.ID] = true
-			f.count(at, e)
+			f.countEntry(at, e)
 			if item.Kind == "replied" {
 				replied++
 			}
@@ -147,12 +147,12 @@ func (f *replayed) replay(at mailbox.Address) {
 		}
 		e.Floor, e.Hash = 0, nil
 		if m.Data, err = mailbox.Encode(e); err != nil {
-			f.bad("an entry of %s does not encode: %v", at, err)
+			f.addProblem("an entry of %s does not encode: %v", at, err)
 		}
 		other.Next(m)
 	}
 	if !slices.Equal(was.steps, without.steps) {
-		f.bad("%s: superseded lives made a difference", at)
+		f.addProblem("%s: superseded lives made a difference", at)
 	}
 	f.granted += len(leases)
 	f.replied += replied
@@ -161,9 +161,9 @@ func (f *replayed) replay(at mailbox.Address) {
 	}
 }
 
-// claimed records a claim that became current.
-func (f *replayed) claimed(m mailbox.Message, e mailbox.Entry) {
-	for _, fact := range (stored{m.To, m.At, e}).facts() {
+// noteClaim records a claim that became current.
+func (f *replayedRun) noteClaim(m mailbox.Message, e mailbox.Entry) {
+	for _, fact := range (storedLog{m.To, m.At, e}).decodeFacts() {
 		if r, ok := fact.(agent.Resumed); ok {
 			name := string(m.To.Bare())
 			f.claims[name] = append(f.claims[name], activationSpan{start: e.Start, node: r.Node, at: m.At})
@@ -171,9 +171,9 @@ func (f *replayed) claimed(m mailbox.Message, e mailbox.Entry) {
 	}
 }
 
-// lately records what a tool returned to a superseded activation.
-func (f *replayed) lately(at mailbox.Address, e mailbox.Entry) {
-	for _, fact := range (stored{at, 0, e}).facts() {
+// noteLateResult records what a tool returned to a superseded activation.
+func (f *replayedRun) noteLateResult(at mailbox.Address, e mailbox.Entry) {
+	for _, fact := range (storedLog{at, 0, e}).decodeFacts() {
 		if r, ok := fact.(agent.Returned); ok {
 			key := string(at.Bare()) + " " + e.Start
 			f.late[key] = append(f.late[key], r.Call)
@@ -181,10 +181,10 @@ func (f *replayed) lately(at mailbox.Address, e mailbox.Entry) {
 	}
 }
 
-// count records a current entry.
-func (f *replayed) count(at mailbox.Address, e mailbox.Entry) {
+// countEntry records a current entry.
+func (f *replayedRun) countEntry(at mailbox.Address, e mailbox.Entry) {
 	name := at.Bare() // the double and the ledger do not know pools
-	for _, fact := range (stored{at, 0, e}).facts() {
+	for _, fact := range (storedLog{at, 0, e}).decodeFacts() {
 		switch fact := fact.(type) {
 		case agent.Started:
 			key := fmt.Sprintf("%s.%s", name, fact.Call)
@@ -196,7 +196,7 @@ func (f *replayed) count(at mailbox.Address, e mailbox.Entry) {
 		case agent.Returned:
 			delete(f.open, fmt.Sprintf("%s.%s", name, fact.Call))
 		case agent.Released:
-			f.over(name, e.Start, fact.Rests)
+			f.noteEnd(name, e.Start, fact.Rests)
 			for key, start := range f.open {
 				if start == e.Start {
 					f.starts[key][start]--
@@ -206,8 +206,8 @@ func (f *replayed) count(at mailbox.Address, e mailbox.Entry) {
 	}
 }
 
-// over records that an activation has ended by its own entry.
-func (f *replayed) over(name mailbox.Address, start string, rests bool) {
+// noteEnd records that an activation has ended by its own entry.
+func (f *replayedRun) noteEnd(name mailbox.Address, start string, rests bool) {
 	for i, c := range f.claims[string(name)] {
 		if c.start == start && rests {
 			f.claims[string(name)][i].ended = atRest
@@ -217,29 +217,29 @@ func (f *replayed) over(name mailbox.Address, start string, rests bool) {
 	}
 }
 
-// begun returns how often a call may have been begun.
-func (f *replayed) begun(key string) (n int) {
+// countBegun returns how often a call may have been begun.
+func (f *replayedRun) countBegun(key string) (n int) {
 	for _, started := range f.starts[key] {
 		n += started
 	}
 	return n
 }
 
-// scribe is a machine that records each of its steps.
-type scribe struct {
+// stepRecorder is a machine that records each of its steps.
+type stepRecorder struct {
 	activation.Machine
 	steps []string
 }
 
-func newScribe(at mailbox.Address) *scribe {
+func newScribe(at mailbox.Address) *stepRecorder {
 	if at.Agent() == mailbox.Super {
-		return &scribe{Machine: &activation.Supervisor{Addr: at}}
+		return &stepRecorder{Machine: &activation.Supervisor{Addr: at}}
 	}
-	return &scribe{Machine: &activation.Agent{Addr: at}}
+	return &stepRecorder{Machine: &activation.Agent{Addr: at}}
 }
 
 // Step records the messages and the effects of a step.
-func (s *scribe) Step(f activation.Fact) activation.Stepped {
+func (s *stepRecorder) Step(f activation.Fact) activation.Stepped {
 	out := s.Machine.Step(f)
 	text, err := json.Marshal([]any{f.N, f.At, f.Life, f.From, f.Kind, out.Messages, out.World})
 	if err != nil {
@@ -251,45 +251,45 @@ func (s *scribe) Step(f activation.Fact) activation.Stepped {
 }
 
 // judgeLogs checks the logs of a run against its result, the ledger and the double's book.
-func (t *clusterJudge) judgeLogs(post *jetstream.Post, r *ran, effects map[string]int) {
+func (t *clusterJudge) judgeLogs(post *jetstream.Post, r *finishedRun, effects map[string]int) {
 	f, err := replayRun(post, r.id)
 	if err != nil {
-		t.found.of(r.id, "the logs of run %s: %v", r.id, err)
+		t.found.addOf(r.id, "the logs of run %s: %v", r.id, err)
 		return
 	}
 	for _, p := range f.problems {
-		t.found.of(r.id, "%s", p)
+		t.found.addOf(r.id, "%s", p)
 	}
 	for kind, n := range f.stale {
 		t.stale[kind] += n
 	}
 	for key, n := range effects {
-		if started := f.begun(key); n > started {
-			t.found.of(r.id, "%s happened %d times, and %d Started were in force", key, n, started)
+		if started := f.countBegun(key); n > started {
+			t.found.addOf(r.id, "%s happened %d times, and %d Started were in force", key, n, started)
 		}
 	}
 	for key := range f.starts {
-		if started := f.begun(key); started > 1+t.load.allowed(key) && !t.o.control {
-			t.found.of(r.id, "%s was started %d times, and a person approved that %d times", key, started, t.load.allowed(key))
+		if started := f.countBegun(key); started > 1+t.load.countAllowed(key) && !t.o.control {
+			t.found.addOf(r.id, "%s was started %d times, and a person approved that %d times", key, started, t.load.countAllowed(key))
 		}
 	}
 	t.zombies.judgeRun(f, r, effects)
 	t.countMoved(f)
-	requests := t.p.counted(r.id)
+	requests := t.p.countOf(r.id)
 	if requests > f.granted {
-		t.found.of(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)
+		t.found.addOf(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)
 	}
 	if r.result == nil {
 		return
 	}
 	b := r.result.Budget
 	if b != f.result.Budget || r.result.Reason != f.result.Reason {
-		t.found.of(r.id, "run %s was told as %s %+v, and its log says %s %+v", r.id, r.result.Reason, b, f.result.Reason, f.result.Budget)
+		t.found.addOf(r.id, "run %s was told as %s %+v, and its log says %s %+v", r.id, r.result.Reason, b, f.result.Reason, f.result.Budget)
 	}
 	if r.canceled {
 		return // an interrupted call is charged by what had arrived
 	}
 	if known := int64(f.replied * (inputTokens + outputTokens)); b.Used-b.Unknown != known {
-		t.found.of(r.id, "run %s: %d replies cost %d tokens, and its budget says %+v", r.id, f.replied, known, b)
+		t.found.addOf(r.id, "run %s: %d replies cost %d tokens, and its budget says %+v", r.id, f.replied, known, b)
 	}
 }

@@ -25,7 +25,7 @@ type line struct {
 	body       any
 }
 
-func made(t *testing.T, lines ...line) *replayed {
+func made(t *testing.T, lines ...line) *replayedRun {
 	t.Helper()
 	f := newReplayed("r")
 	said := map[string]mailbox.Item{}
@@ -42,8 +42,8 @@ func made(t *testing.T, lines ...line) *replayed {
 		}
 		f.logs[root] = append(f.logs[root], mailbox.Message{To: root, Place: uint64(i + 1), At: int64(i), Data: data})
 	}
-	f.agree(root, said)
-	f.replay(root)
+	f.checkAgreement(root, said)
+	f.replayLog(root)
 	return f
 }
 
@@ -61,7 +61,7 @@ func TestTheJudgeTellsWhoBeganACall(t *testing.T) {
 		mine(1, "a", "resumed", agent.Resumed{Life: "a", Node: "n1"}), mine(1, "a", "started", started("a")),
 		mine(2, "b", "resumed", agent.Resumed{Life: "b", Node: "n2"}), mine(2, "b", "started", started("b")), mine(2, "b", "released", agent.Released{}),
 		mine(1, "a", "checkpoint", agent.Checkpoint{}), mine(1, "a", "returned", agent.Returned{Call: "1-0", Attempt: 1, Text: "late"}))
-	if got := f.begun(key); got != 1 {
+	if got := f.countBegun(key); got != 1 {
 		t.Errorf("the call may have been begun %d times, want 1: the second life released it", got)
 	}
 	if late := f.late["r.root a"]; !slices.Contains(late, "1-0") {

@@ -45,16 +45,16 @@ type fullStore struct{ *testCluster }
 // begin, and after it all runs must end as if nothing had happened. Even if a problem is found,
 // run gives the room back and ends the scenario.
 func (t *fullStore) run() {
-	t.load.begin()
+	t.load.beginRuns()
 	w := newExpectation()
-	stop, err := t.client.Watch(w.see)
+	stop, err := t.client.Watch(w.noteEvent)
 	if err == nil {
 		defer stop()
-		err = waitUntil(busyPatience, func() bool { return t.load.ended() >= t.o.atOnce })
+		err = waitUntil(busyPatience, func() bool { return t.load.countEnded() >= t.o.atOnce })
 	}
 	give := func() error { return nil }
 	if err == nil {
-		give, err = t.vacate(w)
+		give, err = t.takeAndHold(w)
 	}
 	b := &fault{kind: "full", at: w.from}
 	t.observer.faultBegins(b)
@@ -73,22 +73,22 @@ func (t *fullStore) run() {
 	if err != nil {
 		t.found.add("full: %v", err)
 		t.load.abandon()
-		t.load.finish()
+		t.load.awaitEnd()
 		return
 	}
-	t.load.finish()
+	t.load.awaitEnd()
 	t.checkIndex()
 }
 
-// vacate takes the room away. On the full disk every node then gets the answer of a model
+// takeAndHold takes the room away. On the full disk every node then gets the answer of a model
 // that it waited for: an entry that cannot be stored.
-func (t *fullStore) vacate(w *expectation) (give func() error, err error) {
+func (t *fullStore) takeAndHold(w *expectation) (give func() error, err error) {
 	give = func() error { return nil }
 	if t.o.full == fullDisk {
 		t.p.holdOne()
-		defer t.p.release()
-		if err := waitUntil(busyPatience, func() bool { return len(t.p.kept()) == t.o.nodes }); err != nil {
-			return give, fmt.Errorf("of %d nodes only %v came to a model call: %w", t.o.nodes, t.p.kept(), err)
+		defer t.p.releaseAll()
+		if err := waitUntil(busyPatience, func() bool { return len(t.p.nodesHeld()) == t.o.nodes }); err != nil {
+			return give, fmt.Errorf("of %d nodes only %v came to a model call: %w", t.o.nodes, t.p.nodesHeld(), err)
 		}
 	}
 	if !t.o.broken {
@@ -97,15 +97,15 @@ func (t *fullStore) vacate(w *expectation) (give func() error, err error) {
 		}
 	}
 	if t.o.full == fullDisk && !t.o.broken {
-		err = t.servers.servers.refuses(names.Names{}.BoxStream(names.MachinePool(machine), 0))
+		err = t.servers.servers.awaitRefusal(names.Names{}.BoxStream(names.MachinePool(machine), 0))
 	}
-	w.begin(time.Now())
+	w.discardEarlier(time.Now())
 	return give, err
 }
 
-// refuses waits until a server has logged that it could not write an entry of a stream. Until
+// awaitRefusal waits until a server has logged that it could not write an entry of a stream. Until
 // then the rest of its last page takes a few more entries; from then on none.
-func (s *servers) refuses(stream string) error {
+func (s *servers) awaitRefusal(stream string) error {
 	one, until := s.list[0], time.Now().Add(toldWithin)
 	for {
 		data, err := os.ReadFile(filepath.Join(s.dir, one.name+".log"))
@@ -127,18 +127,18 @@ func (s *servers) refuses(stream string) error {
 // takeRoom takes the room away; give gives it back.
 func (t *fullStore) takeRoom() (give func() error, err error) {
 	if t.o.full == fullStreams {
-		return t.servers.servers.cap()
+		return t.servers.servers.capStreams()
 	}
 	one := t.servers.servers.list[0]
 	path := filepath.Join(one.store, "ballast")
-	if err := fill(path); err != nil {
+	if err := fillDisk(path); err != nil {
 		return func() error { return nil }, err
 	}
 	return func() error { return os.Remove(path) }, nil
 }
 
-// fill writes a file until there is no room for it.
-func fill(path string) error {
+// fillDisk writes a file until there is no room for it.
+func fillDisk(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func fill(path string) error {
 	return f.Close()
 }
 
-// cap limits the streams of logs to little more than they hold, as an operator may.
-func (s *servers) cap() (give func() error, err error) {
+// capStreams limits the streams of logs to little more than they hold, as an operator may.
+func (s *servers) capStreams() (give func() error, err error) {
 	nc, err := bus.Connect(s.options(roleSetup, ""))
 	if err != nil {
 		return func() error { return nil }, err
@@ -184,8 +184,8 @@ func (s *servers) cap() (give func() error, err error) {
 	}
 	if err == nil {
 		var led map[string]string
-		led, err = s.leaders()
-		for _, name := range sorted(led) {
+		led, err = s.streamLeaders()
+		for _, name := range sortedKeys(led) {
 			pool, _, ok := names.Names{}.ParseBoxStream(name)
 			if err == nil && ok && !strings.EqualFold(pool, recorderPool) {
 				err = set(name, func(i *native.StreamInfo) int64 { return int64(i.State.Bytes) + roomLeft })
@@ -207,29 +207,29 @@ func (t *fullStore) watchNoRoom(w *expectation) error {
 			s.waiting = append(s.waiting, m.name)
 		}
 		// The judge finds the nodes that have not reported by then.
-		_ = waitUntil(toldWithin, func() bool { return w.all(w.told, s.waiting) })
+		_ = waitUntil(toldWithin, func() bool { return w.allReported(w.told, s.waiting) })
 	} else {
-		if err := waitUntil(t.o.patience(stillPatience), t.isStill()); err != nil {
+		if err := waitUntil(t.o.scalePatience(stillPatience), t.isStill()); err != nil {
 			return fmt.Errorf("the runs went on though the streams are full: %w", err)
 		}
 		refused := &client.Error{}
-		_, err := t.client.Run(context.Background(), t.load.request(client.NewID()))
+		_, err := t.client.Run(context.Background(), t.load.newRequest(client.NewID()))
 		// The node that answers may have been refused an entry before, or not yet.
 		if !errors.As(err, &refused) || refused.Code != client.CodeJournal && refused.Code != client.CodeLimit || refused.Hint == "" {
 			return fmt.Errorf("a run was asked for while the streams were full, and the answer is %v", err)
 		}
 		how = fmt.Sprintf("a new run is refused with %s: %s (%s)", refused.Code, refused.Text, refused.Hint)
 	}
-	tools, calls := len(t.servers.starts()), t.p.asked()
+	tools, calls := len(t.servers.readStarts()), t.p.countRequests()
 	time.Sleep(standsFor)
-	s.tools, s.calls = len(t.servers.starts())-tools, t.p.asked()-calls
-	last, bad := w.judge(s)
+	s.tools, s.calls = len(t.servers.readStarts())-tools, t.p.countRequests()-calls
+	last, bad := w.listProblems(s)
 	for _, text := range bad {
 		t.found.add("full: %s", text)
 	}
 	if t.o.full == fullDisk {
 		how = fmt.Sprintf("of %d nodes that have something to write %d said journal.unavailable, the last after %v", len(s.waiting),
-			len(s.waiting)-len(w.silent(w.told, s.waiting)), last.Round(time.Millisecond))
+			len(s.waiting)-len(w.listSilent(w.told, s.waiting)), last.Round(time.Millisecond))
 	}
 	fmt.Printf("no room (%s): %s; then %d tools and %d model calls were begun in %v\n", t.o.full, how, s.tools, s.calls, standsFor)
 	return nil
@@ -239,15 +239,15 @@ func (t *fullStore) watchNoRoom(w *expectation) error {
 func (t *fullStore) isStill() func() bool {
 	was, since := -1, time.Now()
 	return func() bool {
-		if now := len(t.servers.starts()) + t.p.asked(); now != was {
+		if now := len(t.servers.readStarts()) + t.p.countRequests(); now != was {
 			was, since = now, time.Now()
 		}
 		return time.Since(since) > standsFor
 	}
 }
 
-// asked returns the number of requests.
-func (p *provider) asked() int {
+// countRequests returns the number of requests.
+func (p *provider) countRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests
@@ -262,16 +262,16 @@ const goesPatience = 2 * time.Minute
 
 // awaitRoom waits until the runs continue.
 func (t *fullStore) awaitRoom(w *expectation, given time.Time) error {
-	calls := t.p.asked()
-	goes := func() bool { return t.p.asked() > calls }
+	calls := t.p.countRequests()
+	goes := func() bool { return t.p.countRequests() > calls }
 	how := "by itself"
 	if err := waitUntil(serverRests, goes); err != nil {
 		how = "after its server was started again"
 		one := t.servers.servers.list[0]
-		if err := errors.Join(t.servers.servers.kill(one), t.servers.servers.start(one)); err != nil {
+		if err := errors.Join(t.servers.servers.killServer(one), t.servers.servers.startServer(one)); err != nil {
 			return err
 		}
-		if err := t.servers.servers.well(one); err != nil {
+		if err := t.servers.servers.awaitServer(one); err != nil {
 			return err
 		}
 	}
@@ -288,9 +288,9 @@ func (t *fullStore) awaitRoom(w *expectation, given time.Time) error {
 func (t *fullStore) awaitWrites(w *expectation) error {
 	var left []string
 	err := waitUntil(goesPatience, func() bool {
-		left = w.silent(w.back, sorted(w.told))
+		left = w.listSilent(w.back, sortedKeys(w.told))
 		for _, m := range t.nodes.list {
-			if writesAgain(m.said()) {
+			if writesAgain(m.readLog()) {
 				left = slices.DeleteFunc(left, func(n string) bool { return n == m.name })
 			}
 		}
@@ -313,7 +313,7 @@ func (s *servers) mountSmallDisks() error {
 		if err := os.MkdirAll(one.store, 0o755); err != nil {
 			return err
 		}
-		if err := do("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", diskSmall), "tmpfs", one.store); err != nil {
+		if err := runCommand("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", diskSmall), "tmpfs", one.store); err != nil {
 			return fmt.Errorf("%w: %w", errNoDisks, err)
 		}
 	}
@@ -324,7 +324,7 @@ func (s *servers) mountSmallDisks() error {
 func (s *servers) unmountSmallDisks() error {
 	var errs []error
 	for _, one := range s.list {
-		errs = append(errs, do("umount", one.store))
+		errs = append(errs, runCommand("umount", one.store))
 	}
 	return errors.Join(errs...)
 }

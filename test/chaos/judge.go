@@ -22,8 +22,8 @@ type problems struct {
 	runs []string // that they are about
 }
 
-// of adds one that is about a run.
-func (p *problems) of(run, format string, args ...any) {
+// addOf adds one that is about a run.
+func (p *problems) addOf(run, format string, args ...any) {
 	p.add(format, args...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,11 +50,11 @@ type clusterJudge struct {
 }
 
 func newClusterJudge(t *testCluster) *clusterJudge {
-	return &clusterJudge{testCluster: t, stale: map[string]int{}, zombies: zombieJudge{t, map[string]afterlife{}}}
+	return &clusterJudge{testCluster: t, stale: map[string]int{}, zombies: zombieJudge{t, map[string]zombieActions{}}}
 }
 
-// judge checks the runs and their logs, the zombies, the takeovers and the processes.
-func (t *clusterJudge) judge() {
+// judgeAll checks the runs and their logs, the zombies, the takeovers and the processes.
+func (t *clusterJudge) judgeAll() {
 	lines := t.readLedger()
 	err := t.withPost(func(post *jetstream.Post) error {
 		for _, r := range t.load.runs {
@@ -77,13 +77,13 @@ func (t *clusterJudge) judge() {
 		t.found.add("a malformed request: %s", bad)
 	}
 	near := t.o.ttl + takeoverMore
-	if _, alone := t.observer.takeovers(killed, near); quantile(alone, 0.99) > t.o.ttl+t.o.slack {
+	if _, alone := t.observer.listTakeovers(killed, near); quantile(alone, 0.99) > t.o.ttl+t.o.slack {
 		t.found.add("an actor was taken over %v after a death (p99 of %d)", quantile(alone, 0.99), len(alone))
 	}
-	if _, alone := t.observer.takeovers(drained, near); quantile(alone, 0.99) > t.o.slack {
+	if _, alone := t.observer.listTakeovers(drained, near); quantile(alone, 0.99) > t.o.slack {
 		t.found.add("an actor was handed over %v after a drain (p99 of %d)", quantile(alone, 0.99), len(alone))
 	}
-	if left := leftovers(t.files.dir); len(left) > 0 {
+	if left := listLeftovers(t.files.dir); len(left) > 0 {
 		t.found.add("processes are left: %v", left)
 	}
 }
@@ -92,56 +92,56 @@ func (t *clusterJudge) judge() {
 const takeoverMore = 2 * time.Second
 
 // judgeRun checks one run against the ledger and the double's book.
-func (t *clusterJudge) judgeRun(r *ran, effects map[string]int) {
+func (t *clusterJudge) judgeRun(r *finishedRun, effects map[string]int) {
 	if r.result == nil {
 		return // it was reported that it did not end
 	}
 	b := r.result.Budget
-	requests := t.p.counted(r.id)
+	requests := t.p.countOf(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmed()
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmsServers()
 	if r.canceled {
 		t.judgeCanceled(r)
 	}
 	if b.Used > b.Limit || b.Overrun > 0 || b.Reserved != 0 || b.Used < atLeast {
-		t.found.of(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
+		t.found.addOf(r.id, "run %s: the double counted %d tokens, and its budget says %+v", r.id, atLeast, b)
 	}
 	switch {
 	case r.canceled && r.result.Reason != spec.Completed: // it was looked at
 	case t.o.tokens < runTokens:
 		if r.result.Reason != spec.Completed && r.result.Reason != spec.TokenBudget {
-			t.found.of(r.id, "run %s could spend %d tokens, and ended %s: %s", r.id, t.o.tokens, r.result.Reason, r.result.Detail)
+			t.found.addOf(r.id, "run %s could spend %d tokens, and ended %s: %s", r.id, t.o.tokens, r.result.Reason, r.result.Detail)
 		}
 	case r.result.Reason != spec.Completed:
-		t.found.of(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
-	case len(effects) != t.o.effects() && !t.o.control:
-		t.found.of(r.id, "run %s completed with %d of %d effects", r.id, len(effects), t.o.effects())
-	case len(r.result.Agents) != 1+t.o.helpers():
-		t.found.of(r.id, "run %s has %d agents", r.id, len(r.result.Agents))
-	case planned && (b.Unknown > 0 || r.asked > 0 || requests != t.o.requests()):
-		t.found.of(r.id, "run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
-			r.id, requests, t.o.requests(), b.Unknown, r.asked)
+		t.found.addOf(r.id, "run %s ended %s: %s", r.id, r.result.Reason, r.result.Detail)
+	case len(effects) != t.o.effectsOfRun() && !t.o.control:
+		t.found.addOf(r.id, "run %s completed with %d of %d effects", r.id, len(effects), t.o.effectsOfRun())
+	case len(r.result.Agents) != 1+t.o.childrenOfRoot():
+		t.found.addOf(r.id, "run %s has %d agents", r.id, len(r.result.Agents))
+	case planned && (b.Unknown > 0 || r.asked > 0 || requests != t.o.requestsOfRun()):
+		t.found.addOf(r.id, "run %s met drains only: %d requests of %d, %d charged for nothing, a person was asked %d times",
+			r.id, requests, t.o.requestsOfRun(), b.Unknown, r.asked)
 	}
 }
 
-// helpers returns the number of children of the root: it delegates in its second turn.
-func (o options) helpers() int {
+// childrenOfRoot returns the number of children of the root: it delegates in its second turn.
+func (o options) childrenOfRoot() int {
 	if o.turns < 2 {
 		return 0
 	}
 	return 2
 }
 
-// effects returns the number of effects of a run without faults.
-func (o options) effects() int {
+// effectsOfRun returns the number of effects of a run without faults.
+func (o options) effectsOfRun() int {
 	if o.turns < 2 {
 		return o.turns
 	}
-	return o.turns - 1 + o.helpers()*helperTurns
+	return o.turns - 1 + o.childrenOfRoot()*helperTurns
 }
 
-// requests returns the number of model calls of a run without faults.
-func (o options) requests() int { return o.turns + 1 + o.helpers()*(helperTurns+1) }
+// requestsOfRun returns the number of model calls of a run without faults.
+func (o options) requestsOfRun() int { return o.turns + 1 + o.childrenOfRoot()*(helperTurns+1) }
 
 // readLedger returns how often the ledger has each key of a run.
 func (t *clusterJudge) readLedger() map[string]map[string]int {
@@ -169,15 +169,15 @@ func (t *clusterJudge) countDoubles() (doubles, allowed int) {
 			allowed += more
 			doubles += n - 1 - more
 			if n-1 > more && !t.o.control {
-				t.found.of(run, "%s happened %d times, %d approved", key, n, t.load.approved[key])
+				t.found.addOf(run, "%s happened %d times, %d approved", key, n, t.load.approved[key])
 			}
 		}
 	}
 	return doubles, allowed
 }
 
-// print prints the summary and returns the verdict.
-func (t *clusterJudge) print() error {
+// printSummary prints the summary and returns the verdict.
+func (t *clusterJudge) printSummary() error {
 	doubles, allowed := t.countDoubles()
 	reasons, asked, unknown, requests := map[spec.Reason]int{}, 0, int64(0), 0
 	var took []time.Duration
@@ -187,7 +187,7 @@ func (t *clusterJudge) print() error {
 			unknown += r.result.Budget.Unknown
 		}
 		asked += r.asked
-		requests += t.p.counted(r.id)
+		requests += t.p.countOf(r.id)
 		took = append(took, r.took)
 	}
 	slices.Sort(took)
@@ -197,11 +197,11 @@ model: %d requests, %d malformed, %d without a break would be; %d tokens charged
 entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
 %s%s%s%s%s%s%s%s%d problems
 `, len(t.faults), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1),
-		doubles, allowed, asked, requests, len(t.p.bad), t.o.requests()*len(t.load.runs), unknown, t.stale,
-		t.observer.takeoverLine(killed, t.o.ttl+takeoverMore), t.observer.takeoverLine(stopped, t.o.ttl+takeoverMore), t.observer.takeoverLine(drained, t.o.ttl+takeoverMore), t.observer.takeoverLine(pointed, t.o.ttl+takeoverMore), t.observer.takeoverLine(zombie, t.o.ttl+takeoverMore), t.zombies.summary(), t.placementLine(), t.cancelLine(), len(t.found.list))
+		doubles, allowed, asked, requests, len(t.p.bad), t.o.requestsOfRun()*len(t.load.runs), unknown, t.stale,
+		t.observer.takeoverLine(killed, t.o.ttl+takeoverMore), t.observer.takeoverLine(stopped, t.o.ttl+takeoverMore), t.observer.takeoverLine(drained, t.o.ttl+takeoverMore), t.observer.takeoverLine(pointed, t.o.ttl+takeoverMore), t.observer.takeoverLine(zombie, t.o.ttl+takeoverMore), t.zombies.describeGroups(), t.placementLine(), t.cancelLine(), len(t.found.list))
 	switch {
 	case t.o.broken:
-		return t.found.blind(t.o.finds())
+		return t.found.checkControl(t.o.expectedProblems())
 	case t.o.control && doubles == 0:
 		return errBlind
 	case len(t.found.list) > 0:
@@ -212,7 +212,7 @@ entries that lives wrote after they were superseded, by kind: %v; all were as if
 
 // takeoverLine reports how long actors were without a node after one kind of fault.
 func (w *observer) takeoverLine(kind string, near time.Duration) string {
-	all, alone := w.takeovers(kind, near)
+	all, alone := w.listTakeovers(kind, near)
 	if len(all) == 0 {
 		return ""
 	}

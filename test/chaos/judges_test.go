@@ -41,7 +41,7 @@ func TestTheJudgeOfNoRoom(t *testing.T) {
 	gone := time.Now()
 	two := []string{"n1", "n2"}
 	said := func(w *expectation, node, kind string, after time.Duration) {
-		w.said(node, "journal."+kind, gone.Add(after))
+		w.noteReport(node, "journal."+kind, gone.Add(after))
 	}
 	for name, c := range map[string]struct {
 		told func(w *expectation)
@@ -62,16 +62,16 @@ func TestTheJudgeOfNoRoom(t *testing.T) {
 		w := newExpectation()
 		said(w, "n2", "unavailable", -time.Minute) // before; it is over
 		said(w, "n2", "available", -time.Second)
-		w.begin(gone)
+		w.discardEarlier(gone)
 		said(w, "n1", "unavailable", 5*time.Second)
 		c.told(w)
-		_, bad := w.judge(c.s)
+		_, bad := w.listProblems(c.s)
 		finding(t, name, c.find, bad)
 	}
 	w := newExpectation()
 	said(w, "n1", "unavailable", -time.Second)
-	w.begin(gone)
-	if last, bad := w.judge(stillness{waiting: two[:1]}); last != 0 || len(bad) > 0 {
+	w.discardEarlier(gone)
+	if last, bad := w.listProblems(stillness{waiting: two[:1]}); last != 0 || len(bad) > 0 {
 		t.Errorf("who cannot write already need not say it again: %v %v", last, bad)
 	}
 }
@@ -95,14 +95,14 @@ func TestTheJudgeOfSlowDisks(t *testing.T) {
 		"a node grows":  {0, 1 << 20, 1<<21 + slowGrowth, "a node grew"},
 		"none measured": {0, 0, 0, "could be measured"},
 	} {
-		finding(t, name, c.find, judged(func(t *testCluster) { (&slowDisk{t}).judge(c.expired, c.base, c.most) }))
+		finding(t, name, c.find, judged(func(t *testCluster) { (&slowDisk{t}).judgeLeases(c.expired, c.base, c.most) }))
 	}
 }
 
 func TestTheJudgeOfWatchers(t *testing.T) {
 	const base = 1 << 20
 	alone := measurement{took: []time.Duration{time.Second}, server: time.Second, nodes: time.Second}
-	good := measurement{watchers: 10, readers: 4, took: []time.Duration{2 * time.Second}, rss: base, saw: seen{Read: 1}, events: 100, server: time.Second, nodes: time.Second}
+	good := measurement{watchers: 10, readers: 4, took: []time.Duration{2 * time.Second}, rss: base, saw: observerCounts{Read: 1}, events: 100, server: time.Second, nodes: time.Second}
 	for name, c := range map[string]struct {
 		change func(*measurement)
 		find   string
@@ -119,7 +119,7 @@ func TestTheJudgeOfWatchers(t *testing.T) {
 	} {
 		s := good
 		c.change(&s)
-		finding(t, name, c.find, judged(func(t *testCluster) { (&watcherLoad{t}).judge(s, alone, 2, base) }))
+		finding(t, name, c.find, judged(func(t *testCluster) { (&watcherLoad{t}).judgeLoad(s, alone, 2, base) }))
 	}
 }
 
@@ -129,21 +129,21 @@ func TestTheJudgeOfBombs(t *testing.T) {
 	sh := stormShape{children: 1, agents: 2}
 	const cost = inputTokens + outputTokens
 	for name, c := range map[string]struct {
-		change func(*event.Result, *replayed)
+		change func(*event.Result, *replayedRun)
 		asked  int
 		find   string
 	}{
-		"nothing":                {func(*event.Result, *replayed) {}, 3, ""},
-		"an agent too many":      {func(_ *event.Result, f *replayed) { f.peak.agents++ }, 3, "3 agents of 2"},
-		"an agent too few":       {func(_ *event.Result, f *replayed) { f.peak.agents-- }, 3, "1 agents of 2"},
-		"a child too many":       {func(_ *event.Result, f *replayed) { f.peak.children++ }, 3, "2 children of 1"},
-		"too deep":               {func(_ *event.Result, f *replayed) { f.peak.deep++ }, 3, "11 deep of 10"},
-		"not deep enough":        {func(_ *event.Result, f *replayed) { f.peak.deep-- }, 3, "9 deep of 10"},
-		"one lives on":           {func(r *event.Result, _ *replayed) { r.Agents[1].Phase = "thinking" }, 3, "is thinking"},
-		"a token too many":       {func(r *event.Result, _ *replayed) { r.Budget.Used++ }, 3, "its budget says"},
-		"more than the limit":    {func(r *event.Result, _ *replayed) { r.Budget.Limit = 1 }, 3, "its budget says"},
-		"something is held":      {func(r *event.Result, _ *replayed) { r.Budget.Reserved = 1 }, 3, "its budget says"},
-		"a call nobody paid for": {func(*event.Result, *replayed) {}, 4, "its budget says"},
+		"nothing":                {func(*event.Result, *replayedRun) {}, 3, ""},
+		"an agent too many":      {func(_ *event.Result, f *replayedRun) { f.peak.agents++ }, 3, "3 agents of 2"},
+		"an agent too few":       {func(_ *event.Result, f *replayedRun) { f.peak.agents-- }, 3, "1 agents of 2"},
+		"a child too many":       {func(_ *event.Result, f *replayedRun) { f.peak.children++ }, 3, "2 children of 1"},
+		"too deep":               {func(_ *event.Result, f *replayedRun) { f.peak.deep++ }, 3, "11 deep of 10"},
+		"not deep enough":        {func(_ *event.Result, f *replayedRun) { f.peak.deep-- }, 3, "9 deep of 10"},
+		"one lives on":           {func(r *event.Result, _ *replayedRun) { r.Agents[1].Phase = "thinking" }, 3, "is thinking"},
+		"a token too many":       {func(r *event.Result, _ *replayedRun) { r.Budget.Used++ }, 3, "its budget says"},
+		"more than the limit":    {func(r *event.Result, _ *replayedRun) { r.Budget.Limit = 1 }, 3, "its budget says"},
+		"something is held":      {func(r *event.Result, _ *replayedRun) { r.Budget.Reserved = 1 }, 3, "its budget says"},
+		"a call nobody paid for": {func(*event.Result, *replayedRun) {}, 4, "its budget says"},
 	} {
 		r := &event.Result{}
 		r.Agents = append(r.Agents, make([]event.AgentResult, 2)...)
@@ -152,9 +152,9 @@ func TestTheJudgeOfBombs(t *testing.T) {
 		}
 		r.Budget.Limit, r.Budget.Used = 10*cost, 3*cost
 		f := newReplayed("r")
-		f.replied, f.peak = 3, peak{agents: 2, children: 1, deep: stormDepth}
+		f.replied, f.peak = 3, peakUse{agents: 2, children: 1, deep: stormDepth}
 		c.change(r, f)
-		finding(t, name, c.find, judged(func(t *testCluster) { (&spawnStorms{t}).judge(1, sh, r, f, c.asked) }))
+		finding(t, name, c.find, judged(func(t *testCluster) { (&spawnStorms{t}).judgeStorm(1, sh, r, f, c.asked) }))
 	}
 	for raceOutcome, find := range map[int64]string{100: "", 101: "more is spent and held than the limit"} {
 		step := &activation.Supervisor{}
@@ -181,17 +181,17 @@ func TestTheJudgeOfBombs(t *testing.T) {
 func TestTheJudgeOfUpgrades(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	mixed, young := span{at(10), at(20)}, span{at(30), at(40)}
-	beside, alone := origin{"a", spec.Rules, at(15), 5}, origin{"b", spec.Rules + 1, at(35), 0}
+	mixed, young := timeSpan{at(10), at(20)}, timeSpan{at(30), at(40)}
+	beside, alone := runOrigin{"a", spec.Rules, at(15), 5}, runOrigin{"b", spec.Rules + 1, at(35), 0}
 	for name, c := range map[string]struct {
-		list []origin
+		list []runOrigin
 		find string
 	}{
-		"nothing":                   {[]origin{beside, alone}, ""},
-		"too new for an old node":   {[]origin{beside, alone, {"c", spec.Rules + 1, at(12), 0}}, "run c began under rules"},
-		"an old node writes":        {[]origin{beside, alone, {"d", spec.Rules + 1, at(35), 2}}, "wrote 2 entries"},
-		"none began beside old":     {[]origin{alone}, "0 began beside old nodes"},
-		"none under the newer ones": {[]origin{beside, {"e", spec.Rules, at(35), 0}}, "0 under newer rules"},
+		"nothing":                   {[]runOrigin{beside, alone}, ""},
+		"too new for an old node":   {[]runOrigin{beside, alone, {"c", spec.Rules + 1, at(12), 0}}, "run c began under rules"},
+		"an old node writes":        {[]runOrigin{beside, alone, {"d", spec.Rules + 1, at(35), 2}}, "wrote 2 entries"},
+		"none began beside old":     {[]runOrigin{alone}, "0 began beside old nodes"},
+		"none under the newer ones": {[]runOrigin{beside, {"e", spec.Rules, at(35), 0}}, "0 under newer rules"},
 	} {
 		finding(t, name, c.find, judged(func(t *testCluster) { (&rollingUpgrade{t}).judgeOrigins(c.list, mixed, young) }))
 	}
@@ -202,17 +202,17 @@ func TestAControlThatFindsNothingIsBlind(t *testing.T) {
 	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {bombs: 1}, {watchers: 4}, {upgrade: true}} {
 		o.control = true
 		o.breakOnPurpose()
-		if !o.broken || o.control || len(o.finds()) == 0 {
+		if !o.broken || o.control || len(o.expectedProblems()) == 0 {
 			t.Errorf("no control: %+v", o)
 		}
 		var p problems
-		for _, text := range o.finds() {
-			if p.blind(o.finds()) == nil {
+		for _, text := range o.expectedProblems() {
+			if p.checkControl(o.expectedProblems()) == nil {
 				t.Errorf("%q is not found, and the control is content", text)
 			}
 			p.add("… %s …", text)
 		}
-		if err := p.blind(o.finds()); err != nil {
+		if err := p.checkControl(o.expectedProblems()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -229,20 +229,20 @@ func TestOneRequestOfEachNodeIsHeld(t *testing.T) {
 		p.holdOne()
 		var answered []string
 		ask := func(node string) {
-			p.wait(httptest.NewRequest(http.MethodPost, "/"+node+"/v1/messages", nil))
+			p.waitHeld(httptest.NewRequest(http.MethodPost, "/"+node+"/v1/messages", nil))
 			answered = append(answered, node)
 		}
 		for _, node := range []string{"n1", "n1", "n2"} {
 			go ask(node)
 			synctest.Wait()
 		}
-		if !slices.Equal(p.kept(), []string{"n1", "n2"}) || !slices.Equal(answered, []string{"n1"}) || p.waiting() != 2 {
-			t.Errorf("held of %v, answered %v, %d wait", p.kept(), answered, p.waiting())
+		if !slices.Equal(p.nodesHeld(), []string{"n1", "n2"}) || !slices.Equal(answered, []string{"n1"}) || p.countWaiting() != 2 {
+			t.Errorf("held of %v, answered %v, %d wait", p.nodesHeld(), answered, p.countWaiting())
 		}
-		p.release()
+		p.releaseAll()
 		synctest.Wait()
-		if p.waiting() != 0 {
-			t.Errorf("%d wait", p.waiting())
+		if p.countWaiting() != 0 {
+			t.Errorf("%d wait", p.countWaiting())
 		}
 	})
 }
@@ -259,12 +259,12 @@ func TestAPlayThatIsToldToEndLeavesNothing(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if list := processes(dir); len(list) != 1 || list[0].pid != cmd.Process.Pid {
+	if list := listProcesses(dir); len(list) != 1 || list[0].pid != cmd.Process.Pid {
 		t.Errorf("%v instead of %d", list, cmd.Process.Pid)
 	}
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
-	if err := end(dir); err != nil {
+	if err := endProcesses(dir); err != nil {
 		t.Error(err)
 	}
 	<-gone

@@ -54,7 +54,7 @@ func (s *servers) makeCertificates() error {
 	if err != nil {
 		return err
 	}
-	if err := s.sign("ca", authority, authority, own, own); err != nil {
+	if err := s.signCertificate("ca", authority, authority, own, own); err != nil {
 		return err
 	}
 	server := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server of a scenario"},
@@ -64,11 +64,11 @@ func (s *servers) makeCertificates() error {
 	if err != nil {
 		return err
 	}
-	return s.sign("server", server, authority, key, own)
+	return s.signCertificate("server", server, authority, key, own)
 }
 
-// sign writes name.crt and name.key.
-func (s *servers) sign(name string, cert, authority *x509.Certificate, key, by *ecdsa.PrivateKey) error {
+// signCertificate writes name.crt and name.key.
+func (s *servers) signCertificate(name string, cert, authority *x509.Certificate, key, by *ecdsa.PrivateKey) error {
 	signed, err := x509.CreateCertificate(rand.Reader, cert, authority, &key.PublicKey, by)
 	if err != nil {
 		return err

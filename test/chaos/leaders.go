@@ -20,7 +20,7 @@ type serverFaults struct {
 	t        *testCluster
 	servers  *servers
 	recorder *recorder
-	race     *race
+	race     *writerRace
 	wait     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -37,21 +37,21 @@ func (t *testCluster) openServers() error {
 		return err
 	}
 	t.broker = s
-	if err := s.open(t.o.node); err != nil {
+	if err := s.openAll(t.o.node); err != nil {
 		return err
 	}
 	t.servers = &serverFaults{t: t, servers: s, moved: map[string]string{}}
-	if t.servers.recorder, err = record(s, t.o.servers); err != nil {
+	if t.servers.recorder, err = startRecorder(s, t.o.servers); err != nil {
 		return err
 	}
 	if t.servers.race, err = newRace(s, t.o.servers); err != nil {
 		return err
 	}
-	if err := t.connect(); err != nil {
+	if err := t.startNodes(); err != nil {
 		return err
 	}
 	unwatch, watch := t.unwatch, error(nil)
-	if t.unwatch, watch = t.client.Watch(t.servers.see); watch != nil {
+	if t.unwatch, watch = t.client.Watch(t.servers.noteEvent); watch != nil {
 		t.unwatch = unwatch
 		return watch
 	}
@@ -60,8 +60,8 @@ func (t *testCluster) openServers() error {
 	return nil
 }
 
-// see counts the actors for which another node acts than before.
-func (h *serverFaults) see(e client.Event) {
+// noteEvent counts the actors for which another node acts than before.
+func (h *serverFaults) noteEvent(e client.Event) {
 	at, _, _ := strings.Cut(e.ID, "#")
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,8 +74,8 @@ func (h *serverFaults) see(e client.Event) {
 	}
 }
 
-// begin begins to kill leaders, and to cut wires.
-func (h *serverFaults) begin() {
+// beginFaults begins to kill leaders, and to cut wires.
+func (h *serverFaults) beginFaults() {
 	if h == nil {
 		return
 	}
@@ -86,17 +86,17 @@ func (h *serverFaults) begin() {
 			h.killLeader(n+1, random)
 		}
 	})
-	h.wait.Go(h.cut)
-	h.wait.Go(h.blackout)
+	h.wait.Go(h.cutWires)
+	h.wait.Go(h.cutPower)
 }
 
-// over waits until all faults are over and the servers are healthy.
-func (h *serverFaults) over() {
+// awaitOver waits until all faults are over and the servers are healthy.
+func (h *serverFaults) awaitOver() {
 	if h == nil {
 		return
 	}
 	h.wait.Wait()
-	if err := h.servers.healthy(); err != nil {
+	if err := h.servers.awaitAll(); err != nil {
 		h.t.found.add("%v", err)
 	}
 }
@@ -106,9 +106,9 @@ const down = 2 * time.Second
 
 // streamsLed returns the streams that nodes use, and the leader of each.
 func (h *serverFaults) streamsLed() (streams []string, led map[string]string, err error) {
-	led, err = h.servers.leaders()
+	led, err = h.servers.streamLeaders()
 	for stream, leader := range led {
-		if h.servers.named(leader) != nil && (strings.HasPrefix(stream, "TROUPE_BOX_") || stream == "KV_troupe_shards") {
+		if h.servers.findServer(leader) != nil && (strings.HasPrefix(stream, "TROUPE_BOX_") || stream == "KV_troupe_shards") {
 			streams = append(streams, stream)
 		}
 	}
@@ -125,7 +125,7 @@ func (h *serverFaults) someLeader(random *rand.Rand) (*natsServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.servers.named(led[streams[random.IntN(len(streams))]]), nil
+	return h.servers.findServer(led[streams[random.IntN(len(streams))]]), nil
 }
 
 // killLeader kills the leader of some stream and restarts it.
@@ -136,7 +136,7 @@ func (h *serverFaults) killLeader(no int, random *rand.Rand) {
 		return
 	}
 	stream := streams[random.IntN(len(streams))]
-	victim, leads := h.servers.named(led[stream]), 0
+	victim, leads := h.servers.findServer(led[stream]), 0
 	for _, s := range streams {
 		if led[s] == victim.name {
 			leads++
@@ -147,13 +147,13 @@ func (h *serverFaults) killLeader(no int, random *rand.Rand) {
 	h.at = append(h.at, b.at)
 	h.mu.Unlock()
 	h.t.observer.faultBegins(b)
-	if err := h.servers.kill(victim); err != nil {
+	if err := h.servers.killServer(victim); err != nil {
 		h.t.found.add("%v", err)
 	}
 	time.Sleep(down)
-	err = h.servers.start(victim)
+	err = h.servers.startServer(victim)
 	if err == nil {
-		err = h.servers.well(victim)
+		err = h.servers.awaitServer(victim)
 	}
 	h.t.observer.faultEnds(b)
 	if err != nil {
@@ -161,17 +161,17 @@ func (h *serverFaults) killLeader(no int, random *rand.Rand) {
 		return
 	}
 	fmt.Printf("%3d | %8v | leader | %-6s | %4d | led %s and %d more; it was back and well after %v\n", no, b.at.Sub(h.t.began).Round(time.Millisecond),
-		victim.name, h.t.load.ended(), stream, leads-1, time.Since(b.at).Round(time.Millisecond))
+		victim.name, h.t.load.countEnded(), stream, leads-1, time.Since(b.at).Round(time.Millisecond))
 }
 
-// judge judges the effects of the faults, once the nodes are gone.
-func (h *serverFaults) judge() {
+// judgeFaults judges the effects of the faults, once the nodes are gone.
+func (h *serverFaults) judgeFaults() {
 	if h == nil {
 		return
 	}
-	h.recorder.end()
-	h.race.end()
-	for _, verdict := range []func() (string, error){h.recorder.verdict, h.race.verdict} {
+	h.recorder.endAppends()
+	h.race.endWriters()
+	for _, verdict := range []func() (string, error){h.recorder.judgeLogs, h.race.compareWrites} {
 		text, err := verdict()
 		if err != nil {
 			h.t.found.add("%v", err)
@@ -179,7 +179,7 @@ func (h *serverFaults) judge() {
 		fmt.Println(text)
 	}
 	if len(h.at) > 0 {
-		stalls := h.recorder.stalls(h.at, h.t.o.every/2)
+		stalls := h.recorder.longestAppends(h.at, h.t.o.every/2)
 		fmt.Printf("%d leaders killed: the longest append of each, p50 %v, p99 %v, longest %v\n", len(h.at), quantile(stalls, 0.5), quantile(stalls, 0.99), quantile(stalls, 1))
 	}
 	h.judgeFencing()
@@ -198,7 +198,7 @@ func (h *serverFaults) judgeActivations() {
 			if err != nil {
 				return err
 			}
-			for _, at := range sorted(f.claims) {
+			for _, at := range sortedKeys(f.claims) {
 				actors++
 				for i, c := range f.claims[at][1:] {
 					before := f.claims[at][i]
@@ -207,8 +207,8 @@ func (h *serverFaults) judgeActivations() {
 						continue
 					}
 					broken++
-					if h.calm() {
-						h.t.found.of(r.id, "no node died, and %s began anew on %s, %v after a life on %s that did not end", at, c.node,
+					if h.isCalm() {
+						h.t.found.addOf(r.id, "no node died, and %s began anew on %s, %v after a life on %s that did not end", at, c.node,
 							time.Duration(c.at-before.at)*time.Millisecond, before.node)
 					}
 				}
@@ -221,7 +221,7 @@ func (h *serverFaults) judgeActivations() {
 	}
 	fmt.Printf("%d actors: %d lives were broken off, %d ended by a planned move, %d at rest; %d changes of node\n",
 		actors, broken, ended[handedOver], ended[atRest], h.moves)
-	if h.calm() && h.moves > ended[handedOver] {
+	if h.isCalm() && h.moves > ended[handedOver] {
 		h.t.found.add("no node died, and %d actors went on on another node, %d of them as planned", h.moves, ended[handedOver])
 	}
 	if actors == 0 && h.t.o.trees == 0 {
@@ -229,22 +229,22 @@ func (h *serverFaults) judgeActivations() {
 	}
 }
 
-// calm reports whether no fault was injected after which an actor may be activated again.
-func (h *serverFaults) calm() bool {
+// isCalm reports whether no fault was injected after which an actor may be activated again.
+func (h *serverFaults) isCalm() bool {
 	o := h.t.o
-	return o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmed()
+	return o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmsServers()
 }
 
-// harmed reports whether faults are injected into the servers or their connections after
+// harmsServers reports whether faults are injected into the servers or their connections after
 // which a node may rightly be taken for dead.
-func (o options) harmed() bool {
+func (o options) harmsServers() bool {
 	return o.cuts+o.power+o.shapes+o.trees > 0 || o.full == fullDisk || o.slow > 0
 }
 
-// close stops the recorder and the race.
-func (h *serverFaults) close() error {
+// closeWriters stops the recorder and the race.
+func (h *serverFaults) closeWriters() error {
 	if h == nil {
 		return nil
 	}
-	return errors.Join(h.race.close(), h.recorder.close())
+	return errors.Join(h.race.closeAll(), h.recorder.closeAll())
 }

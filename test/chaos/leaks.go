@@ -22,8 +22,8 @@ const (
 	leakPatience = 3 * time.Minute // runs that are over may be remembered for a while
 )
 
-// usage is what one node and the server hold.
-type usage struct {
+// nodeUsage is what one node and the server hold.
+type nodeUsage struct {
 	goroutines, descriptors, rss int
 }
 
@@ -33,24 +33,24 @@ type leakCheck struct{ *testCluster }
 // run starts and ends runs, and measures whether anything of them is left.
 func (t *leakCheck) run() {
 	t.load.runBatch(warmUp)
-	base, consumers := t.usages(), t.countConsumers()
+	base, consumers := t.measureUsages(), t.countConsumers()
 	fmt.Printf("base: %v, %d consumers\n", base, consumers)
 	t.load.runBatch(t.o.leaks)
-	var now map[string]usage
+	var now map[string]nodeUsage
 	var left int
 	err := waitUntil(leakPatience, func() bool {
-		now, left = t.usages(), t.countConsumers()
-		return len(grown(base, now)) == 0 && left <= consumers
+		now, left = t.measureUsages(), t.countConsumers()
+		return len(grownNodes(base, now)) == 0 && left <= consumers
 	})
 	fmt.Printf("after %d runs: %v, %d consumers\n", len(t.load.runs), now, left)
 	if err != nil {
-		t.found.add("after %d runs more is held than before: %v, %d consumers instead of %d", len(t.load.runs), grown(base, now), left, consumers)
+		t.found.add("after %d runs more is held than before: %v, %d consumers instead of %d", len(t.load.runs), grownNodes(base, now), left, consumers)
 	}
 }
 
-// grown are the nodes that hold more than they did.
-func grown(base, now map[string]usage) map[string]usage {
-	more := map[string]usage{}
+// grownNodes are the nodes that hold more than they did.
+func grownNodes(base, now map[string]nodeUsage) map[string]nodeUsage {
+	more := map[string]nodeUsage{}
 	for name, b := range base {
 		n := now[name]
 		if n.goroutines > b.goroutines+leakSlack || n.descriptors > b.descriptors+leakSlack {
@@ -60,9 +60,9 @@ func grown(base, now map[string]usage) map[string]usage {
 	return more
 }
 
-// usages measures all nodes.
-func (t *leakCheck) usages() map[string]usage {
-	all := map[string]usage{}
+// measureUsages measures all nodes.
+func (t *leakCheck) measureUsages() map[string]nodeUsage {
+	all := map[string]nodeUsage{}
 	for _, m := range t.nodes.list {
 		all[m.name] = t.usageOf(m)
 	}
@@ -70,10 +70,10 @@ func (t *leakCheck) usages() map[string]usage {
 }
 
 // usageOf asks one node for its number of goroutines, and the system for the rest.
-func (t *leakCheck) usageOf(m *member) (u usage) {
-	path := filepath.Join(t.files.traps(m.name), failpoint.Stats)
+func (t *leakCheck) usageOf(m *nodeProcess) (u nodeUsage) {
+	path := filepath.Join(t.files.trapsDir(m.name), failpoint.Stats)
 	_ = os.Remove(path) // of the time before
-	t.nodes.signal(m, syscall.SIGUSR1)
+	t.nodes.signalNode(m, syscall.SIGUSR1)
 	if err := waitUntil(trapPatience, func() bool { _, err := os.Stat(path); return err == nil }); err != nil {
 		t.found.add("%s does not say how many goroutines it has: %v", m.name, err)
 		return u
@@ -88,7 +88,7 @@ func (t *leakCheck) usageOf(m *member) (u usage) {
 		t.found.add("%s cannot be measured: %v %v", m.name, err, listed)
 	}
 	u.descriptors = len(list)
-	u.rss = int(rss(m.cmd.Process.Pid) >> 10)
+	u.rss = int(residentMemory(m.cmd.Process.Pid) >> 10)
 	return u
 }
 
@@ -121,6 +121,6 @@ func (t *testCluster) withJetStream(use func(jetstream.JetStream) error) error {
 	return use(js)
 }
 
-func (u usage) String() string {
+func (u nodeUsage) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d MB", u.goroutines, u.descriptors, u.rss>>10)
 }

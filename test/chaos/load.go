@@ -31,13 +31,13 @@ type load struct {
 	mu       sync.Mutex
 	begun    int
 	enough   bool // no more faults come
-	runs     []*ran
+	runs     []*finishedRun
 	approved map[string]int // how often the user approved a repetition, by key
-	seen     view
+	seen     shardView
 }
 
-// ran is one run that has ended, or was abandoned.
-type ran struct {
+// finishedRun is one run that has ended, or was abandoned.
+type finishedRun struct {
 	id     string
 	took   time.Duration
 	result *event.Result
@@ -58,11 +58,11 @@ func newLoad(t *testCluster) *load {
 	return l
 }
 
-func (l *load) begin() {
+func (l *load) beginRuns() {
 	for range l.t.o.atOnce {
 		l.wait.Go(func() {
-			for l.more() {
-				r := l.run(l.apart())
+			for l.wantsMore() {
+				r := l.runOne(l.pickDistantID())
 				l.mu.Lock()
 				l.runs = append(l.runs, r)
 				l.mu.Unlock()
@@ -71,62 +71,62 @@ func (l *load) begin() {
 	}
 }
 
-func (l *load) more() bool {
+func (l *load) wantsMore() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun++
 	return l.ctx.Err() == nil && (!l.enough || l.begun <= l.t.o.runs)
 }
 
-func (l *load) ended() int {
+func (l *load) countEnded() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.runs)
 }
 
-func (l *load) finish() {
+func (l *load) awaitEnd() {
 	l.mu.Lock()
 	l.enough = true
 	l.mu.Unlock()
 	l.wait.Wait()
 }
 
-// run starts one run and waits for its end.
-func (l *load) run(id string) *ran {
+// runOne starts one run and waits for its end.
+func (l *load) runOne(id string) *finishedRun {
 	ctx, cancel := context.WithTimeout(l.ctx, runPatience)
 	defer cancel()
-	r := &ran{id: id, said: map[string]client.AnswerRequest{}}
+	r := &finishedRun{id: id, said: map[string]client.AnswerRequest{}}
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
 	// A command is sent up to 5 times: repeating it must be harmless (FM12).
 	for range 1 + rand.IntN(5) {
-		err := again(ctx, func() error {
-			_, err := l.t.client.Run(ctx, l.request(id))
+		err := repeatRequest(ctx, func() error {
+			_, err := l.t.client.Run(ctx, l.newRequest(id))
 			return err
 		})
 		if err != nil {
-			l.t.found.of(id, "run %s was not accepted: %v", id, err)
+			l.t.found.addOf(id, "run %s was not accepted: %v", id, err)
 			return r
 		}
 	}
-	l.cancels(ctx, r)
+	l.planCancels(ctx, r)
 	for {
 		var info client.RunInfo
-		err := again(ctx, func() (err error) {
+		err := repeatRequest(ctx, func() (err error) {
 			info, err = l.t.client.Wait(ctx, id)
 			return err
 		})
 		if err != nil {
-			l.t.found.of(id, "run %s did not end: %v; it stands so: %s", id, err, l.stands(id))
+			l.t.found.addOf(id, "run %s did not end: %v; it stands so: %s", id, err, l.lastEntries(id))
 			return r
 		}
 		if info.State == control.Finished {
 			r.result = info.Result
-			l.stopped(r)
+			l.noteStopped(r)
 			return r
 		}
-		if err := l.answer(ctx, r, info); err != nil {
-			l.t.found.of(id, "run %s: %v", id, err)
+		if err := l.answerQuestions(ctx, r, info); err != nil {
+			l.t.found.addOf(id, "run %s: %v", id, err)
 			return r
 		}
 	}
@@ -135,14 +135,14 @@ func (l *load) run(id string) *ran {
 // runTokens are more than a run needs.
 const runTokens = 2_000_000
 
-// request returns the request for a run.
-func (l *load) request(id string) client.RunRequest {
-	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: l.t.files.agents(),
-		Dir: l.t.files.work(), Model: "anthropic/double", MaxTokens: l.t.o.tokens}
+// newRequest returns the request for a run.
+func (l *load) newRequest(id string) client.RunRequest {
+	return client.RunRequest{RunID: id, Prompt: "count for " + tag + id, Agent: "boss", Agents: l.t.files.agentsDir(),
+		Dir: l.t.files.workDir(), Model: "anthropic/double", MaxTokens: l.t.o.tokens}
 }
 
-// again repeats a request until a node answers.
-func again(ctx context.Context, ask func() error) error {
+// repeatRequest repeats a request until a node answers.
+func repeatRequest(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
 		var refused *client.Error
@@ -150,7 +150,7 @@ func again(ctx context.Context, ask func() error) error {
 		if err == nil || !busy && !client.Lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, poll+rand.N(10*poll)) != nil {
+		if sleepFor(ctx, poll+rand.N(10*poll)) != nil {
 			return err
 		}
 	}
@@ -158,8 +158,8 @@ func again(ctx context.Context, ask func() error) error {
 
 var errQuestion = errors.New("a person was asked without a reason")
 
-// answer answers the questions of the agents of a parked run.
-func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
+// answerQuestions answers the questions of the agents of a parked run.
+func (l *load) answerQuestions(ctx context.Context, r *finishedRun, info client.RunInfo) error {
 	for _, a := range info.Result.Agents {
 		if a.Query == nil {
 			continue
@@ -169,39 +169,39 @@ func (l *load) answer(ctx context.Context, r *ran, info client.RunInfo) error {
 			return fmt.Errorf("%w: %s %+v", errQuestion, a.ID, *q)
 		}
 		at := mailbox.At(r.id, string(a.ID))
-		begun, returned, err := l.calls(ctx, at, q.Call)
+		begun, returned, err := l.readCall(ctx, at, q.Call)
 		if err != nil {
 			return err
 		}
 		if begun == 0 {
 			return fmt.Errorf("%w: %s was never begun", errQuestion, q.Query)
 		}
-		if returned || l.t.observer.waits(string(at)) {
+		if returned || l.t.observer.userWaits(string(at)) {
 			continue // it is resolved, or will be
 		}
-		req := l.decide(r, string(a.ID), *q)
+		req := l.decideAnswer(r, string(a.ID), *q)
 		for range 1 + rand.IntN(5) {
-			err = errors.Join(err, again(ctx, func() error { return l.t.client.Answer(ctx, req) }))
+			err = errors.Join(err, repeatRequest(ctx, func() error { return l.t.client.Answer(ctx, req) }))
 		}
-		if over(err) {
+		if isGone(err) {
 			continue // a late result was faster
 		}
 		if err != nil {
 			return fmt.Errorf("answer %s: %w", q.Query, err)
 		}
 	}
-	return pause(ctx, poll)
+	return sleepFor(ctx, poll)
 }
 
-// over reports that the subject of a command no longer exists.
-func over(err error) bool {
+// isGone reports that the subject of a command no longer exists.
+func isGone(err error) bool {
 	var refused *client.Error
 	return errors.As(err, &refused) && (refused.Code == client.CodeNotFound || refused.Code == client.CodeConflict)
 }
 
-// decide returns the user's answer about a call, by the ledger. A question that is asked again
+// decideAnswer returns the user's answer about a call, by the ledger. A question that is asked again
 // because its answer was not read yet gets the same answer.
-func (l *load) decide(r *ran, asker string, q event.OpenQuery) client.AnswerRequest {
+func (l *load) decideAnswer(r *finishedRun, asker string, q event.OpenQuery) client.AnswerRequest {
 	id := asker + "." + q.Query
 	if req, ok := r.said[id]; ok {
 		return req
@@ -209,7 +209,7 @@ func (l *load) decide(r *ran, asker string, q event.OpenQuery) client.AnswerRequ
 	r.asked++
 	key := fmt.Sprintf("%s.%s.%s", r.id, asker, q.Call)
 	req := client.AnswerRequest{RunID: r.id, Request: client.NewID(), Agent: asker, Query: q.Query, Decision: "text", Text: "counted"}
-	if !l.t.files.holds(key) {
+	if !l.t.files.hasEffect(key) {
 		req.Decision = "approve"
 		l.mu.Lock()
 		l.approved[key]++
@@ -219,18 +219,18 @@ func (l *load) decide(r *ran, asker string, q event.OpenQuery) client.AnswerRequ
 	return req
 }
 
-// allowed returns how often the user approved the repetition of a call.
-func (l *load) allowed(key string) int {
+// countAllowed returns how often the user approved the repetition of a call.
+func (l *load) countAllowed(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.approved[key]
 }
 
-// calls reads from a log how often a call was begun, and whether it returned.
-func (l *load) calls(ctx context.Context, at mailbox.Address, call string) (begun int, returned bool, err error) {
-	list, err := l.log(ctx, at)
+// readCall reads from a log how often a call was begun, and whether it returned.
+func (l *load) readCall(ctx context.Context, at mailbox.Address, call string) (begun int, returned bool, err error) {
+	list, err := l.readLog(ctx, at)
 	for _, s := range list {
-		for _, f := range s.facts() {
+		for _, f := range s.decodeFacts() {
 			switch f := f.(type) {
 			case agent.Started:
 				if f.Call == call {
@@ -244,15 +244,15 @@ func (l *load) calls(ctx context.Context, at mailbox.Address, call string) (begu
 	return begun, returned, err
 }
 
-// log reads one log, in whatever pool it is.
-func (l *load) log(ctx context.Context, at mailbox.Address) (list logs, err error) {
+// readLog reads one log, in whatever pool it is.
+func (l *load) readLog(ctx context.Context, at mailbox.Address) (list storedLogs, err error) {
 	err = l.t.withPost(func(post *jetstream.Post) error {
 		return post.ReadRun(ctx, at.Run(), func(m mailbox.Message) error {
 			if m.To.Bare() != at {
 				return nil
 			}
 			entry, err := mailbox.Decode(m.Data)
-			list = append(list, stored{m.To, m.At, entry})
+			list = append(list, storedLog{m.To, m.At, entry})
 			return err
 		})
 	})
@@ -273,8 +273,8 @@ func (t *testCluster) withPost(use func(*jetstream.Post) error) error {
 	return errors.Join(use(post), post.Close())
 }
 
-// stands returns the last entries of a run that did not end.
-func (l *load) stands(id string) string {
+// lastEntries returns the last entries of a run that did not end.
+func (l *load) lastEntries(id string) string {
 	if l.ctx.Err() != nil {
 		return "it was given up, like all"
 	}
@@ -302,8 +302,8 @@ func (l *load) stands(id string) string {
 // shown is how many of the last entries of a log are printed.
 const shown = 6
 
-// holds reports whether an effect is in the ledger.
-func (s testDir) holds(key string) bool {
+// hasEffect reports whether an effect is in the ledger.
+func (s testDir) hasEffect(key string) bool {
 	data, err := os.ReadFile(s.ledger)
 	return err == nil && strings.Contains("\n"+string(data), "\n"+key+"\n")
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// logs are the entries of a run in the store while no process runs it.
-type logs []stored
+// storedLogs are the entries of a run in the store while no process runs it.
+type storedLogs []storedLog
 
-type stored struct {
+type storedLog struct {
 	to    mailbox.Address
 	at    int64
 	entry mailbox.Entry
@@ -27,11 +27,11 @@ type stored struct {
 // lockWait is how long the lock of a killed process may still be held.
 const lockWait = 2 * time.Second
 
-func readLogs(s testDir) (list logs, err error) {
+func readLogs(s testDir) (list storedLogs, err error) {
 	err = s.withLogs(func(post *jetstream.Post) error {
 		return post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
 			entry, err := mailbox.Decode(m.Data)
-			list = append(list, stored{m.To, m.At, entry})
+			list = append(list, storedLog{m.To, m.At, entry})
 			return err
 		})
 	})
@@ -66,11 +66,11 @@ func withPost(e *embedded.Server, do func(*jetstream.Post) error) error {
 	return errors.Join(do(post), post.Close())
 }
 
-func (l logs) opened() bool { return len(l) > 0 }
+func (l storedLogs) isOpened() bool { return len(l) > 0 }
 
-// last names the newest entry.
-func (l logs) last() string {
-	var newest stored
+// lastEntry names the newest entry.
+func (l storedLogs) lastEntry() string {
+	var newest storedLog
 	for _, s := range l {
 		if s.at >= newest.at && len(s.entry.Items) > 0 {
 			newest = s
@@ -82,8 +82,8 @@ func (l logs) last() string {
 	return fmt.Sprintf("%s %s", newest.to.Agent(), newest.entry.Items[len(newest.entry.Items)-1].Kind)
 }
 
-// facts decodes an entry of an agent's log.
-func (s stored) facts() (list []any) {
+// decodeFacts decodes an entry of an agent's log.
+func (s storedLog) decodeFacts() (list []any) {
 	for _, item := range s.entry.Items {
 		body := func(into any) error { return mailbox.Unmarshal(item.Body, into) }
 		if fact, ok, err := agent.Decode(item.Kind, body); ok && err == nil {
@@ -93,11 +93,11 @@ func (s stored) facts() (list []any) {
 	return list
 }
 
-// unknown reports whether some call was started and never returned.
-func (l logs) unknown() bool {
+// hasUnknown reports whether some call was started and never returned.
+func (l storedLogs) hasUnknown() bool {
 	open := map[string]bool{}
 	for _, s := range l {
-		for _, fact := range s.facts() {
+		for _, fact := range s.decodeFacts() {
 			switch f := fact.(type) {
 			case agent.Started:
 				open[string(s.to)+f.Call] = true

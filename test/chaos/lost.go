@@ -17,9 +17,9 @@ import (
 )
 
 // damageStore damages a file of the store, or one log of the run.
-func damageStore(s testDir, entries logs, random *rand.Rand) (what string, err error) {
-	if !entries.opened() || random.IntN(2) == 0 {
-		return rot(filepath.Join(s.dir, "state", "jetstream"), random)
+func damageStore(s testDir, entries storedLogs, random *rand.Rand) (what string, err error) {
+	if !entries.isOpened() || random.IntN(2) == 0 {
+		return damageFile(filepath.Join(s.dir, "state", "jetstream"), random)
 	}
 	var at []mailbox.Address
 	for _, e := range entries {
@@ -67,9 +67,9 @@ func loseEntries(post *jetstream.Post, at mailbox.Address, random *rand.Rand) (w
 	return what, err
 }
 
-// verb executes a command of the CLI, and returns its exit code and what it printed; the
+// runVerb executes a command of the CLI, and returns its exit code and what it printed; the
 // end of ctx kills it.
-func (s testDir) verb(ctx context.Context, verb string, args ...string) (code int, out string) {
+func (s testDir) runVerb(ctx context.Context, verb string, args ...string) (code int, out string) {
 	cmd := s.commandOf(verb, args...)
 	stop := context.AfterFunc(ctx, func() {
 		if cmd.Process != nil {
@@ -100,7 +100,7 @@ func (s testDir) removeRun(outcome string) (problem string) {
 	}
 	for _, v := range verbs {
 		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-		code, out := s.verb(ctx, v.args[0], v.args[1:]...)
+		code, out := s.runVerb(ctx, v.args[0], v.args[1:]...)
 		hung := ctx.Err() != nil
 		cancel()
 		switch {

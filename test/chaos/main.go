@@ -184,12 +184,12 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes and the events of the slowest run")
 	brokerFlags(&o)
 	flag.Parse()
-	execute := run
+	execute := runKills
 	if o.nodes > 0 {
 		execute = runCluster
 	}
 	if o.look != "" {
-		execute = look
+		execute = runObservers
 	}
 	if o.rots > 0 && o.nodes == 0 {
 		execute = runDamage
@@ -198,7 +198,7 @@ func main() {
 		execute = runAbsences
 	}
 	if o.full == fullDisk && o.cycles > 0 {
-		execute = cycles
+		execute = runDiskCycles
 	}
 	if o.power+o.shapes > 0 && o.nodes == 0 {
 		execute = runPowerLoss

@@ -21,10 +21,10 @@ type nodeFaults struct {
 func (t *nodeFaults) run() {
 	fmt.Printf("seed %d: %d nodes, TTL %v, %d kills, %d stops, %d drains over %d runs\n", t.o.seed, t.o.nodes, t.o.ttl, t.o.kills, t.o.stops, t.o.drains, t.o.runs)
 	fmt.Println("  # |       at | fault  | node   | runs | what it came to")
-	t.load.begin()
-	t.servers.begin()
+	t.load.beginRuns()
+	t.servers.beginFaults()
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
-	for next := t.schedule(random); ; {
+	for next := t.shuffleKinds(random); ; {
 		kind, ok := next()
 		if !ok {
 			break
@@ -32,33 +32,33 @@ func (t *nodeFaults) run() {
 		time.Sleep(t.o.gap/4 + time.Duration(random.Int64N(int64(t.o.gap*3/2))))
 		b := &fault{kind: kind, no: len(t.faults) + 1, frozen: t.o.ttl + time.Second + time.Duration(random.Int64N(int64(t.o.ttl))),
 			ask: random.IntN(2) == 0, place: t.pickPlace(kind, random)}
-		victim, err := t.aim(random, b)
+		victim, err := t.pickNode(random, b)
 		if err != nil {
 			t.found.add("%v", err)
 			break
 		}
 		t.faults = append(t.faults, b)
-		t.nodes.inject(victim, b)
+		t.nodes.injectFault(victim, b)
 	}
-	t.nodes.settle()
-	t.servers.over()
-	t.load.finish()
+	t.nodes.awaitFaults()
+	t.servers.awaitOver()
+	t.load.awaitEnd()
 	t.checkIndex()
 }
 
-// aim picks the node of a fault. A fault at a named place has happened when aim returns.
-func (t *nodeFaults) aim(random *rand.Rand, b *fault) (*member, error) {
+// pickNode picks the node of a fault. A fault at a named place has happened when aim returns.
+func (t *nodeFaults) pickNode(random *rand.Rand, b *fault) (*nodeProcess, error) {
 	if b.place != "" {
-		return t.trap(random, b)
+		return t.injectAtPlace(random, b)
 	}
-	m := t.nodes.victim(random)
+	m := t.nodes.pickVictim(random)
 	b.node, b.at = m.name, time.Now()
 	return m, nil
 }
 
-// schedule returns the kinds of faults in a random order, once or, with -for, repeatedly
+// shuffleKinds returns the kinds of faults in a random order, once or, with -for, repeatedly
 // until the time is over.
-func (t *nodeFaults) schedule(random *rand.Rand) func() (string, bool) {
+func (t *nodeFaults) shuffleKinds(random *rand.Rand) func() (string, bool) {
 	var all []string
 	for _, k := range []struct {
 		kind string
@@ -94,23 +94,23 @@ func (t *nodeFaults) pickPlace(kind string, random *rand.Rand) string {
 	return ""
 }
 
-// trap injects a fault at a named place: it happens when the node gets there.
-func (t *nodeFaults) trap(random *rand.Rand, b *fault) (*member, error) {
+// injectAtPlace injects a fault at a named place: it happens when the node gets there.
+func (t *nodeFaults) injectAtPlace(random *rand.Rand, b *fault) (*nodeProcess, error) {
 	action := failpoint.Kill
 	if b.kind == zombie {
 		action = failpoint.Stop
 	}
 	for {
-		m := t.nodes.victim(random)
-		t.nodes.set(m, false)
+		m := t.nodes.pickVictim(random)
+		t.nodes.setReady(m, false)
 		text, err := t.files.springTrap(m.name, b.place, action)
 		if errors.Is(err, errNobody) {
 			t.missed++
-			t.nodes.set(m, true)
+			t.nodes.setReady(m, true)
 			if t.missed%len(deaths) == 0 {
 				return nil, fmt.Errorf("%w at %s", err, b.place)
 			}
-			b.place = b.instead(random)
+			b.place = b.otherPlace(random)
 			continue
 		}
 		b.node, b.at = m.name, time.Now()

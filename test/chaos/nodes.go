@@ -49,7 +49,7 @@ type nodes struct {
 	mu sync.Mutex
 	// list has all nodes that ever were, except those exchanged before the scenario; made is
 	// how many were started.
-	list []*member
+	list []*nodeProcess
 	made int
 	wait sync.WaitGroup
 	// place is a trap that all nodes have, also those that start later.
@@ -57,8 +57,8 @@ type nodes struct {
 	bin           string // of those that start later; default that of the scenario
 }
 
-// member is one node process.
-type member struct {
+// nodeProcess is one node process.
+type nodeProcess struct {
 	name  string
 	cmd   *exec.Cmd
 	log   string
@@ -80,23 +80,23 @@ const (
 	evidencePatience = 30 * time.Second
 )
 
-// start starts one more node and waits until it answers requests.
-func (n *nodes) start() error {
+// startNode starts one more node and waits until it answers requests.
+func (n *nodes) startNode() error {
 	n.mu.Lock()
 	n.made++
 	name := fmt.Sprintf("n%d", n.made)
 	dir := n.t.files.dir
-	m := &member{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
+	m := &nodeProcess{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
 	place, action, bin := n.place, n.action, cmp.Or(n.bin, n.t.o.node)
 	m.bin = bin
 	n.mu.Unlock()
-	home := n.t.files.home()
-	if err := os.MkdirAll(n.t.files.traps(name), 0o755); err != nil {
+	home := n.t.files.emptyHome()
+	if err := os.MkdirAll(n.t.files.trapsDir(name), 0o755); err != nil {
 		return err
 	}
 	if place != "" {
-		if err := os.WriteFile(filepath.Join(n.t.files.traps(name), place), []byte(action), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(n.t.files.trapsDir(name), place), []byte(action), 0o644); err != nil {
 			return err
 		}
 	}
@@ -104,22 +104,22 @@ func (n *nodes) start() error {
 	if err != nil {
 		return err
 	}
-	m.cmd = exec.Command(bin, "--name", name, "--root", n.t.files.work(), "--trust", n.t.files.agents(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
+	m.cmd = exec.Command(bin, "--name", name, "--root", n.t.files.workDir(), "--trust", n.t.files.agentsDir(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
 	if n.t.o.servers == 0 { // the server in this process does not sync, and reports that
 		m.cmd.Args = append(m.cmd.Args, "--durability", "lazy")
 	}
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
-		"ANTHROPIC_BASE_URL="+n.t.p.door(name), "ANTHROPIC_API_KEY=none", failpoint.Dir+"="+n.t.files.traps(name))
-	m.cmd.Env = append(m.cmd.Env, variables(n.t.broker.options(bus.RoleNode, name))...)
-	m.cmd.Env = append(m.cmd.Env, doors(n.t.broker.options(bus.RoleService, name))...)
-	m.cmd.SysProcAttr = tied()
+		"ANTHROPIC_BASE_URL="+n.t.p.nodeURL(name), "ANTHROPIC_API_KEY=none", failpoint.Dir+"="+n.t.files.trapsDir(name))
+	m.cmd.Env = append(m.cmd.Env, natsVariables(n.t.broker.options(bus.RoleNode, name))...)
+	m.cmd.Env = append(m.cmd.Env, serviceVariables(n.t.broker.options(bus.RoleService, name))...)
+	m.cmd.SysProcAttr = dieTogether()
 	m.cmd.Stderr = log
 	out, err := m.cmd.StdoutPipe()
 	if err == nil {
 		err = m.cmd.Start()
 	}
 	if err == nil {
-		err = n.t.files.known(name, m.cmd.Process.Pid)
+		err = n.t.files.linkTraps(name, m.cmd.Process.Pid)
 	}
 	if err != nil {
 		close(m.gone)
@@ -135,20 +135,20 @@ func (n *nodes) start() error {
 	select {
 	case ok := <-ready:
 		if !ok {
-			return fmt.Errorf("%s did not start: %s", name, m.said())
+			return fmt.Errorf("%s did not start: %s", name, m.readLog())
 		}
 	case <-time.After(readyPatience):
-		return fmt.Errorf("%s was not ready in %v: %s", name, readyPatience, m.said())
+		return fmt.Errorf("%s was not ready in %v: %s", name, readyPatience, m.readLog())
 	}
-	n.set(m, true)
+	n.setReady(m, true)
 	return nil
 }
 
-// home is a directory without settings.
-func (s testDir) home() string { return filepath.Join(s.dir, "home") }
+// emptyHome is a directory without settings.
+func (s testDir) emptyHome() string { return filepath.Join(s.dir, "home") }
 
-// said returns what a node wrote to stderr.
-func (m *member) said() string {
+// readLog returns what a node wrote to stderr.
+func (m *nodeProcess) readLog() string {
 	data, err := os.ReadFile(m.log)
 	if err != nil {
 		return err.Error()
@@ -156,16 +156,16 @@ func (m *member) said() string {
 	return string(data)
 }
 
-func (n *nodes) set(m *member, ready bool) {
+func (n *nodes) setReady(m *nodeProcess, ready bool) {
 	n.mu.Lock()
 	m.ready = ready
 	n.mu.Unlock()
 }
 
-// victim picks a healthy node, while another one is healthy too.
-func (n *nodes) victim(random *rand.Rand) *member {
+// pickVictim picks a healthy node, while another one is healthy too.
+func (n *nodes) pickVictim(random *rand.Rand) *nodeProcess {
 	for {
-		var well []*member
+		var well []*nodeProcess
 		n.mu.Lock()
 		for _, m := range n.list {
 			if m.ready {
@@ -180,10 +180,10 @@ func (n *nodes) victim(random *rand.Rand) *member {
 	}
 }
 
-// inject injects a fault. Its consequences run in the background.
-func (n *nodes) inject(m *member, b *fault) {
-	n.set(m, false)
-	runs := n.t.load.ended()
+// injectFault injects a fault. Its consequences run in the background.
+func (n *nodes) injectFault(m *nodeProcess, b *fault) {
+	n.setReady(m, false)
+	runs := n.t.load.countEnded()
 	begin := func() time.Duration { return b.at.Sub(n.t.began).Round(time.Millisecond) }
 	say := func(format string, args ...any) {
 		at := ""
@@ -196,73 +196,73 @@ func (n *nodes) inject(m *member, b *fault) {
 	switch b.kind {
 	case killed, pointed:
 		if b.kind == killed { // else it is dead already
-			n.signal(m, syscall.SIGKILL)
+			n.signalNode(m, syscall.SIGKILL)
 		}
 		say("dead")
 		n.wait.Go(func() {
 			<-m.gone
-			n.replace()
+			n.replaceNode()
 		})
 	case stopped, zombie:
 		if b.kind == stopped {
-			n.signal(m, syscall.SIGSTOP)
+			n.signalNode(m, syscall.SIGSTOP)
 		}
 		if b.ask && b.caught != "" {
-			n.t.observer.wait(b.caught, time.Time{})
+			n.t.observer.holdUser(b.caught, time.Time{})
 		}
 		n.wait.Go(func() {
-			n.freeze(b)
-			n.signal(m, syscall.SIGCONT)
+			n.awaitClaim(b)
+			n.signalNode(m, syscall.SIGCONT)
 			n.t.observer.faultEnds(b)
 			if b.ask && b.caught != "" {
-				n.t.observer.wait(b.caught, time.Now().Add(evidencePatience))
+				n.t.observer.holdUser(b.caught, time.Now().Add(evidencePatience))
 			}
 			say("thawed after %v", time.Since(b.at).Round(time.Millisecond))
-			n.set(m, true)
+			n.setReady(m, true)
 		})
 	case drained:
 		n.wait.Go(func() {
-			how := n.drain(m, b)
+			how := n.drainNode(m, b)
 			n.t.observer.faultEnds(b)
 			say("%s after %v", how, time.Since(b.at).Round(time.Millisecond))
-			n.replace()
+			n.replaceNode()
 		})
 	}
 }
 
-func (n *nodes) signal(m *member, s syscall.Signal) {
+func (n *nodes) signalNode(m *nodeProcess, s syscall.Signal) {
 	if err := m.cmd.Process.Signal(s); err != nil {
 		n.t.found.add("%s to %s: %v", s, m.name, err)
 	}
 }
 
-func (n *nodes) replace() {
-	if err := n.start(); err != nil {
+func (n *nodes) replaceNode() {
+	if err := n.startNode(); err != nil {
 		n.t.found.add("%v", err)
 	}
 }
 
-// exchange stops a node in order before the scenario begins, and starts another.
-func (n *nodes) exchange(name string) error {
+// exchangeNode stops a node in order before the scenario begins, and starts another.
+func (n *nodes) exchangeNode(name string) error {
 	n.mu.Lock()
-	at := slices.IndexFunc(n.list, func(m *member) bool { return m.name == name })
+	at := slices.IndexFunc(n.list, func(m *nodeProcess) bool { return m.name == name })
 	n.mu.Unlock()
 	if at < 0 {
 		return fmt.Errorf("%s is not a node of this scenario", name)
 	}
 	m := n.list[at]
-	n.signal(m, syscall.SIGTERM)
-	if !m.over(drainPatience) || m.err != nil {
-		return fmt.Errorf("%s did not stop in order: %s", name, m.said())
+	n.signalNode(m, syscall.SIGTERM)
+	if !m.awaitExit(drainPatience) || m.err != nil {
+		return fmt.Errorf("%s did not stop in order: %s", name, m.readLog())
 	}
 	n.mu.Lock()
 	n.list = slices.Delete(n.list, at, at+1)
 	n.mu.Unlock()
-	return n.start()
+	return n.startNode()
 }
 
-// drain stops a node in order. It must end well, and leave nothing undone.
-func (n *nodes) drain(m *member, b *fault) string {
+// drainNode stops a node in order. It must end well, and leave nothing undone.
+func (n *nodes) drainNode(m *nodeProcess, b *fault) string {
 	if b.ask {
 		out, err := n.askToDrain(m)
 		// A node that has just thawed is listed again with its next heartbeat.
@@ -274,14 +274,14 @@ func (n *nodes) drain(m *member, b *fault) string {
 			n.t.found.add("troupe nodes drain %s: %v: %s", m.name, err, strings.TrimSpace(out))
 		}
 	}
-	n.signal(m, syscall.SIGTERM)
-	if !m.over(drainPatience) {
+	n.signalNode(m, syscall.SIGTERM)
+	if !m.awaitExit(drainPatience) {
 		n.t.found.add("%s did not stop in %v", m.name, drainPatience)
-		n.signal(m, syscall.SIGKILL)
+		n.signalNode(m, syscall.SIGKILL)
 		<-m.gone
 		return "killed"
 	}
-	if m.err != nil || strings.Contains(m.said(), "still under way") {
+	if m.err != nil || strings.Contains(m.readLog(), "still under way") {
 		n.t.found.add("%s did not stop in order: %v", m.name, m.err)
 	}
 	if b.ask {
@@ -290,15 +290,15 @@ func (n *nodes) drain(m *member, b *fault) string {
 	return "stopped"
 }
 
-func (n *nodes) askToDrain(m *member) (said string, err error) {
+func (n *nodes) askToDrain(m *nodeProcess) (said string, err error) {
 	ask := exec.Command(n.t.o.troupe, "nodes", "drain", m.name, "--wait", drainPatience.String())
-	ask.Env = append(os.Environ(), "HOME="+n.t.files.home(), "XDG_CONFIG_HOME="+n.t.files.home(), "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
-	ask.Env = append(ask.Env, variables(n.t.broker.options(bus.RoleClient, ""))...)
+	ask.Env = append(os.Environ(), "HOME="+n.t.files.emptyHome(), "XDG_CONFIG_HOME="+n.t.files.emptyHome(), "NATS_INBOX_PREFIX="+bus.InboxPrefix(bus.RoleClient))
+	ask.Env = append(ask.Env, natsVariables(n.t.broker.options(bus.RoleClient, ""))...)
 	out, err := ask.CombinedOutput()
 	return string(out), err
 }
 
-func (m *member) over(patience time.Duration) bool {
+func (m *nodeProcess) awaitExit(patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	select {
@@ -309,29 +309,29 @@ func (m *member) over(patience time.Duration) bool {
 	}
 }
 
-// settle waits for the consequences of the faults.
-func (n *nodes) settle() { n.wait.Wait() }
+// awaitFaults waits for the consequences of the faults.
+func (n *nodes) awaitFaults() { n.wait.Wait() }
 
-// end stops all nodes in order, at once.
-func (n *nodes) end() error {
+// stopAll stops all nodes in order, at once.
+func (n *nodes) stopAll() error {
 	for _, m := range n.list {
 		if m.ready {
-			n.signal(m, syscall.SIGTERM)
+			n.signalNode(m, syscall.SIGTERM)
 		}
 	}
 	var errs []error
 	for _, m := range n.list {
-		if m.ready && !m.over(drainPatience) {
+		if m.ready && !m.awaitExit(drainPatience) {
 			errs = append(errs, fmt.Errorf("%s did not stop in %v", m.name, drainPatience))
 		} else if m.ready && m.err != nil {
-			errs = append(errs, fmt.Errorf("%s ended with %w: %s", m.name, m.err, m.said()))
+			errs = append(errs, fmt.Errorf("%s ended with %w: %s", m.name, m.err, m.readLog()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// kill kills the remaining nodes.
-func (n *nodes) kill() {
+// killAll kills the remaining nodes.
+func (n *nodes) killAll() {
 	for _, m := range n.list {
 		select {
 		case <-m.gone:

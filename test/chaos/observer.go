@@ -20,36 +20,36 @@ type observer struct {
 	acts map[string]map[string]string
 	// orphans are the actors of a failed node.
 	orphans map[string]*fault
-	takes   []take
+	takes   []takenActor
 	faults  []*fault
 	// frozen are the actors for whose outcome the user waits, and until when; zero: their
 	// node is still frozen.
 	frozen map[string]time.Time
 	// told lists what was seen of unfinished runs, slowest that of the run that took longest.
-	told    map[string][]sight
-	slowest []sight
+	told    map[string][]seenEvent
+	slowest []seenEvent
 }
 
-// sight is one event.
-type sight struct {
+// seenEvent is one event.
+type seenEvent struct {
 	at               time.Time
 	addr, node, kind string
 }
 
-// take is one actor taken over.
-type take struct {
+// takenActor is one actor taken over.
+type takenActor struct {
 	after *fault
 	took  time.Duration
 }
 
-// see records one event.
-func (w *observer) see(e client.Event) {
+// noteEvent records one event.
+func (w *observer) noteEvent(e client.Event) {
 	at, _, _ := strings.Cut(e.ID, "#")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tell(e, at)
+	w.noteRun(e, at)
 	if b := w.orphans[at]; b != nil && b.node != e.Node {
-		w.takes = append(w.takes, take{b, time.Since(b.at)})
+		w.takes = append(w.takes, takenActor{b, time.Since(b.at)})
 		delete(w.orphans, at)
 	}
 	if w.acts[e.Run] == nil {
@@ -65,28 +65,28 @@ func (w *observer) see(e client.Event) {
 	}
 }
 
-// tell records what was seen of a run, for the run that took longest.
-func (w *observer) tell(e client.Event, at string) {
-	list := append(w.told[e.Run], sight{time.Now(), at, e.Node, e.Kind})
+// noteRun records what was seen of a run, for the run that took longest.
+func (w *observer) noteRun(e client.Event, at string) {
+	list := append(w.told[e.Run], seenEvent{time.Now(), at, e.Node, e.Kind})
 	w.told[e.Run] = list
 	if e.Kind != event.KindRunFinished {
 		return
 	}
 	delete(w.told, e.Run)
-	if long(list) > long(w.slowest) {
+	if durationOf(list) > durationOf(w.slowest) {
 		w.slowest = list
 	}
 }
 
-func long(list []sight) time.Duration {
+func durationOf(list []seenEvent) time.Duration {
 	if len(list) == 0 {
 		return 0
 	}
 	return list[len(list)-1].at.Sub(list[0].at)
 }
 
-// write writes what was seen of the run that took longest.
-func (w *observer) write(path string) error {
+// writeSlowest writes what was seen of the run that took longest.
+func (w *observer) writeSlowest(path string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var text strings.Builder
@@ -110,8 +110,8 @@ func (w *observer) faultBegins(b *fault) {
 	w.faults = append(w.faults, b)
 }
 
-// wait makes the user wait for the outcome of an actor, until a moment.
-func (w *observer) wait(at string, until time.Time) {
+// holdUser makes the user wait for the outcome of an actor, until a moment.
+func (w *observer) holdUser(at string, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.frozen == nil {
@@ -120,8 +120,8 @@ func (w *observer) wait(at string, until time.Time) {
 	w.frozen[at] = until
 }
 
-// waits reports whether the user waits.
-func (w *observer) waits(at string) bool {
+// userWaits reports whether the user waits.
+func (w *observer) userWaits(at string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until, ok := w.frozen[at]
@@ -135,9 +135,9 @@ func (w *observer) faultEnds(b *fault) {
 	b.end = time.Now()
 }
 
-// takeovers returns the times of all takeovers after a kind of fault, and of those with no
+// listTakeovers returns the times of all takeovers after a kind of fault, and of those with no
 // other fault near: only these show how long a takeover takes.
-func (w *observer) takeovers(kind string, near time.Duration) (all, alone []time.Duration) {
+func (w *observer) listTakeovers(kind string, near time.Duration) (all, alone []time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.takes {
@@ -145,7 +145,7 @@ func (w *observer) takeovers(kind string, near time.Duration) (all, alone []time
 			continue
 		}
 		all = append(all, t.took)
-		if !slices.ContainsFunc(w.faults, func(b *fault) bool { return b != t.after && b.touches(t.after.at, near) }) {
+		if !slices.ContainsFunc(w.faults, func(b *fault) bool { return b != t.after && b.isNear(t.after.at, near) }) {
 			alone = append(alone, t.took)
 		}
 	}
@@ -154,8 +154,8 @@ func (w *observer) takeovers(kind string, near time.Duration) (all, alone []time
 	return all, alone
 }
 
-// touches reports whether a fault was under way near a moment.
-func (b *fault) touches(at time.Time, near time.Duration) bool {
+// isNear reports whether a fault was under way near a moment.
+func (b *fault) isNear(at time.Time, near time.Duration) bool {
 	end := b.end
 	if end.IsZero() {
 		end = b.at

@@ -23,66 +23,66 @@ const (
 
 var cutKinds = []string{cutNode, cutDeaf, cutMute, cutFlapping, cutOne, cutMinority}
 
-// cut cuts wires, each kind in turn.
-func (h *serverFaults) cut() {
+// cutWires cuts wires, each kind in turn.
+func (h *serverFaults) cutWires() {
 	random := rand.New(rand.NewPCG(h.t.o.seed, 2))
 	for n := range h.t.o.cuts {
 		time.Sleep(h.t.o.every)
 		b := &fault{no: n + 1, kind: cutKinds[n%len(cutKinds)]}
 		b.frozen = h.t.o.ttl + 2*time.Second + time.Duration(random.Int64N(int64(h.t.o.ttl)))
 		var wires []*wire
-		var victim *member
+		var victim *nodeProcess
 		if b.kind == cutMinority {
 			server, err := h.someLeader(random)
 			if err != nil {
 				h.t.found.add("who leads: %v", err)
 				continue
 			}
-			b.node, wires = server.name, h.servers.wires.ends(h.servers.wires.routes, server.name, "")
+			b.node, wires = server.name, h.servers.wires.wiresAt(h.servers.wires.routes, server.name, "")
 		} else {
-			victim = h.t.nodes.victim(random)
-			h.t.nodes.set(victim, false)
-			b.node, wires = victim.name, h.servers.wires.ends(h.servers.wires.nodes, victim.name, "")
+			victim = h.t.nodes.pickVictim(random)
+			h.t.nodes.setReady(victim, false)
+			b.node, wires = victim.name, h.servers.wires.wiresAt(h.servers.wires.nodes, victim.name, "")
 		}
 		if b.kind == cutOne {
 			to := h.servers.list[random.IntN(len(h.servers.list))]
-			wires = h.servers.wires.ends(h.servers.wires.nodes, victim.name, to.name)
+			wires = h.servers.wires.wiresAt(h.servers.wires.nodes, victim.name, to.name)
 		}
 		b.at = time.Now()
 		h.t.observer.faultBegins(b)
-		h.hold(b, wires, random)
+		h.holdCut(b, wires, random)
 		h.t.observer.faultEnds(b)
 		h.mu.Lock()
 		h.cuts = append(h.cuts, b)
 		h.mu.Unlock()
 		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | mended after %v\n", b.no, b.at.Sub(h.t.began).Round(time.Millisecond), b.kind, b.node,
-			h.t.load.ended(), b.end.Sub(b.at).Round(time.Millisecond))
+			h.t.load.countEnded(), b.end.Sub(b.at).Round(time.Millisecond))
 		if victim != nil {
-			h.t.nodes.set(victim, true)
+			h.t.nodes.setReady(victim, true)
 		}
 	}
 }
 
-// sever cuts a node off from all servers, and reconnects it after a while.
-func (h *serverFaults) sever(m *member, b *fault) {
+// severNode cuts a node off from all servers, and reconnects it after a while.
+func (h *serverFaults) severNode(m *nodeProcess, b *fault) {
 	b.kind = cutNode
-	h.t.nodes.set(m, false)
+	h.t.nodes.setReady(m, false)
 	h.t.observer.faultBegins(b)
-	wires := h.servers.wires.ends(h.servers.wires.nodes, m.name, "")
+	wires := h.servers.wires.wiresAt(h.servers.wires.nodes, m.name, "")
 	h.t.nodes.wait.Go(func() {
-		h.hold(b, wires, nil)
+		h.holdCut(b, wires, nil)
 		h.t.observer.faultEnds(b)
 		fmt.Printf("%3d | %8v | %-6s | %-6s | %4d | mended after %v\n", b.no, b.at.Sub(h.t.began).Round(time.Millisecond), b.kind, b.node,
-			h.t.load.ended(), b.end.Sub(b.at).Round(time.Millisecond))
-		h.t.nodes.set(m, true)
+			h.t.load.countEnded(), b.end.Sub(b.at).Round(time.Millisecond))
+		h.t.nodes.setReady(m, true)
 	})
 }
 
-// hold cuts wires for as long as a fault lasts.
-func (h *serverFaults) hold(b *fault, wires []*wire, random *rand.Rand) {
+// holdCut cuts wires for as long as a fault lasts.
+func (h *serverFaults) holdCut(b *fault, wires []*wire, random *rand.Rand) {
 	set := func(cut string) {
 		for _, w := range wires {
-			w.set(cut)
+			w.setCut(cut)
 		}
 	}
 	defer set(whole)
@@ -94,9 +94,9 @@ func (h *serverFaults) hold(b *fault, wires []*wire, random *rand.Rand) {
 	case cutFlapping:
 		for until := b.at.Add(3 * b.frozen); time.Now().Before(until); {
 			set(silent)
-			time.Sleep(flapped(random))
+			time.Sleep(flapTime(random))
 			set(whole)
-			time.Sleep(flapped(random))
+			time.Sleep(flapTime(random))
 		}
 		return
 	default:
@@ -105,8 +105,8 @@ func (h *serverFaults) hold(b *fault, wires []*wire, random *rand.Rand) {
 	time.Sleep(b.frozen)
 }
 
-// flapped is how long a flapping wire stays as it is.
-func flapped(random *rand.Rand) time.Duration {
+// flapTime is how long a flapping wire stays as it is.
+func flapTime(random *rand.Rand) time.Duration {
 	return time.Second + time.Duration(random.Int64N(int64(4*time.Second)))
 }
 
@@ -124,12 +124,12 @@ func (h *serverFaults) judgeFencing() {
 	if len(h.cuts) == 0 {
 		return
 	}
-	starts := h.starts()
+	starts := h.readStarts()
 	names := map[int]string{}
 	for _, m := range h.t.nodes.list {
 		names[m.cmd.Process.Pid] = m.name
 	}
-	if !slices.ContainsFunc(starts, func(s start) bool { return names[s.pid] != "" }) {
+	if !slices.ContainsFunc(starts, func(s toolStart) bool { return names[s.pid] != "" }) {
 		h.t.found.add("no tool of a node wrote that it began: %d tools wrote anything", len(starts))
 	}
 	after, late, cuts, before := []time.Duration{}, 0, 0, 0
@@ -160,16 +160,16 @@ func (h *serverFaults) judgeFencing() {
 	}
 }
 
-// start is one tool that began.
-type start struct {
+// toolStart is one tool that began.
+type toolStart struct {
 	pid int // of the node
 	at  time.Time
 	key string
 }
 
-// starts reads the records that the tools wrote.
-func (h *serverFaults) starts() (list []start) {
-	data, err := os.ReadFile(h.t.files.begun())
+// readStarts reads the records that the tools wrote.
+func (h *serverFaults) readStarts() (list []toolStart) {
+	data, err := os.ReadFile(h.t.files.startsDir())
 	if err != nil {
 		h.t.found.add("what the tools wrote when they began: %v", err)
 	}
@@ -184,18 +184,18 @@ func (h *serverFaults) starts() (list []start) {
 			h.t.found.add("a tool began at %q", fields[1])
 			continue
 		}
-		list = append(list, start{pid, time.Unix(0, nanos), fields[2]})
+		list = append(list, toolStart{pid, time.Unix(0, nanos), fields[2]})
 	}
 	return list
 }
 
-// begun is where tools write when they begin, and for which node.
-func (s testDir) begun() string { return filepath.Join(s.dir, "begun") }
+// startsDir is where tools write when they begin, and for which node.
+func (s testDir) startsDir() string { return filepath.Join(s.dir, "begun") }
 
-// note returns the shell command by which a tool records when it began, if a judge needs that.
-func (s testDir) note() string {
+// noteCommand returns the shell command by which a tool records when it began, if a judge needs that.
+func (s testDir) noteCommand() string {
 	if s.o.cuts == 0 && s.o.full == "" {
 		return ""
 	}
-	return fmt.Sprintf("echo %s $(date +%%s%%N) $TROUPE_KEY >> %s; ", caller, s.begun())
+	return fmt.Sprintf("echo %s $(date +%%s%%N) $TROUPE_KEY >> %s; ", caller, s.startsDir())
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// view is which node holds which shards, as the nodes reported some time ago.
-type view struct {
+// shardView is which node holds which shards, as the nodes reported some time ago.
+type shardView struct {
 	at      time.Time
 	holders map[int]string
 }
@@ -22,10 +22,10 @@ type view struct {
 // viewAge is how old a view may be.
 const viewAge = time.Second
 
-// apart returns the id of a run whose root begins on another node than its children, as far as
+// pickDistantID returns the id of a run whose root begins on another node than its children, as far as
 // the holders of the shards are known.
-func (l *load) apart() string {
-	holders := l.view()
+func (l *load) pickDistantID() string {
+	holders := l.readView()
 	id := client.NewID()
 	for range 100 {
 		at := func(name string) string {
@@ -39,7 +39,7 @@ func (l *load) apart() string {
 	return id
 }
 
-func (l *load) view() map[int]string {
+func (l *load) readView() map[int]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.seen.at) < viewAge {
@@ -51,7 +51,7 @@ func (l *load) view() map[int]string {
 	if err != nil {
 		return l.seen.holders // the nodes are busy
 	}
-	l.seen = view{time.Now(), map[int]string{}}
+	l.seen = shardView{time.Now(), map[int]string{}}
 	for _, n := range list {
 		for _, s := range n.Pools[names.MachinePool(machine)] { // where runs with a directory live
 			l.seen.holders[s] = n.ID
@@ -62,7 +62,7 @@ func (l *load) view() map[int]string {
 
 // countMoved counts the children of a run, and those that began on another node than their
 // root.
-func (t *clusterJudge) countMoved(f *replayed) {
+func (t *clusterJudge) countMoved(f *replayedRun) {
 	home := func(at mailbox.Address) string {
 		if claims := f.claims[string(at.Bare())]; len(claims) > 0 {
 			return claims[0].node

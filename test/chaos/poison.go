@@ -25,15 +25,15 @@ const (
 	poisonCost = 2
 )
 
-// poison is an entry that makes its reader fail.
-type poison struct{ agent, action, what string }
+// poisonEntry is an entry that makes its reader fail.
+type poisonEntry struct{ agent, action, what string }
 
 var (
-	panics = []poison{
+	panics = []poisonEntry{
 		{"root", failpoint.Panic, "an agent's entry that panics whoever reads it"},
 		{"super", failpoint.Panic, "a supervisor's entry that panics whoever reads it"},
 	}
-	killer = poison{"root", failpoint.KillAll, "an agent's entry that kills the process that reads it"}
+	killer = poisonEntry{"root", failpoint.KillAll, "an agent's entry that kills the process that reads it"}
 )
 
 // poisonedLogs is the scenario in which reading some entries makes an actor or a node fail.
@@ -45,8 +45,8 @@ type poisonedLogs struct{ *testCluster }
 func (t *poisonedLogs) run() {
 	runs := t.o.runs
 	t.load.runBatch(runs)
-	before := t.load.ended()
-	alone := t.load.between(0, before)
+	before := t.load.countEnded()
+	alone := t.load.durationsBetween(0, before)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -61,31 +61,31 @@ func (t *poisonedLogs) run() {
 		default:
 		}
 	}
-	beside := t.load.between(before, t.load.ended())
+	beside := t.load.durationsBetween(before, t.load.countEnded())
 	fmt.Printf("%d runs alone: p50 %v, p99 %v; %d beside %d entries that panic: p50 %v, p99 %v\n",
 		len(alone), quantile(alone, 0.5), quantile(alone, 0.99), len(beside), dealt, quantile(beside, 0.5), quantile(beside, 0.99))
-	if suffered(quantile(alone, 0.99), quantile(beside, 0.99)) {
+	if isSlowed(quantile(alone, 0.99), quantile(beside, 0.99)) {
 		t.found.add("runs took %v beside entries that panic (p99), and %v alone", quantile(beside, 0.99), quantile(alone, 0.99))
 	}
 	t.load.mu.Lock()
 	t.load.enough, t.load.begun, t.o.runs = false, 0, 0
 	t.load.mu.Unlock()
-	t.load.begin()
+	t.load.beginRuns()
 	t.runOne(killer)
-	t.nodes.settle()
-	t.load.finish()
+	t.nodes.awaitFaults()
+	t.load.awaitEnd()
 }
 
-func suffered(alone, beside time.Duration) bool { return beside > poisonCost*alone }
+func isSlowed(alone, beside time.Duration) bool { return beside > poisonCost*alone }
 
 // runOne gives the nodes one such entry, and judges the outcome.
-func (t *poisonedLogs) runOne(p poison) {
+func (t *poisonedLogs) runOne(p poisonEntry) {
 	id := client.NewID()
 	t.nodes.setTrap(failpoint.Read+"."+id+"."+p.agent, p.action)
 	began := time.Now()
 	ended := make(chan *event.Result, 1)
-	go func() { ended <- t.load.poisoned(id) }()
-	got := poisoning{kills: p.action == failpoint.KillAll}
+	go func() { ended <- t.load.runPoisoned(id) }()
+	got := poisonOutcome{kills: p.action == failpoint.KillAll}
 	for over := false; !over; {
 		select {
 		case got.result = <-ended:
@@ -102,32 +102,32 @@ func (t *poisonedLogs) runOne(p poison) {
 		}
 		return err
 	}); err != nil {
-		t.found.of(id, "%s: its logs: %v", p.what, err)
+		t.found.addOf(id, "%s: its logs: %v", p.what, err)
 	}
-	fmt.Printf("%s: %s after %v, in %d lives; %d nodes died\n", p.what, ending(got.result), time.Since(began).Round(time.Millisecond), got.lives, got.died)
-	for _, bad := range got.judge() {
-		t.found.of(id, "%s: %s", p.what, bad)
+	fmt.Printf("%s: %s after %v, in %d lives; %d nodes died\n", p.what, describeEnd(got.result), time.Since(began).Round(time.Millisecond), got.lives, got.died)
+	for _, bad := range got.listProblems() {
+		t.found.addOf(id, "%s: %s", p.what, bad)
 	}
 	if got.result == nil {
-		t.found.of(id, "%s: its run stands so: %s", p.what, t.load.stands(id))
+		t.found.addOf(id, "%s: its run stands so: %s", p.what, t.load.lastEntries(id))
 	}
 	t.nodes.setTrap("", "")
 }
 
-// poisoning is the outcome of such an entry.
-type poisoning struct {
+// poisonOutcome is the outcome of such an entry.
+type poisonOutcome struct {
 	kills       bool // whole nodes, that is
 	result      *event.Result
 	lives, died int
 }
 
-// judge lists the broken promises.
-func (p poisoning) judge() (bad []string) {
+// listProblems lists the broken promises.
+func (p poisonOutcome) listProblems() (bad []string) {
 	switch {
 	case p.result == nil:
 		bad = append(bad, "its run has no end")
 	case p.result.Reason != spec.ResumeUnsafe:
-		bad = append(bad, "its run ended "+ending(p.result))
+		bad = append(bad, "its run ended "+describeEnd(p.result))
 	}
 	if p.died > deathsMax || !p.kills && p.died > 0 {
 		bad = append(bad, fmt.Sprintf("%d nodes died", p.died))
@@ -138,8 +138,8 @@ func (p poisoning) judge() (bad []string) {
 	return bad
 }
 
-// ending is how a run ended, for people.
-func ending(r *event.Result) string {
+// describeEnd is how a run ended, for people.
+func describeEnd(r *event.Result) string {
 	if r == nil {
 		return "no end"
 	}
@@ -153,12 +153,12 @@ func (n *nodes) setTrap(place, action string) {
 	defer n.mu.Unlock()
 	for _, m := range n.list {
 		if n.place != "" {
-			_ = os.Remove(filepath.Join(n.t.files.traps(m.name), n.place)) // not of a node that came later
+			_ = os.Remove(filepath.Join(n.t.files.trapsDir(m.name), n.place)) // not of a node that came later
 		}
 		if place == "" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(n.t.files.traps(m.name), place), []byte(action), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(n.t.files.trapsDir(m.name), place), []byte(action), 0o644); err != nil {
 			n.t.found.add("%v", err)
 		}
 	}
@@ -168,7 +168,7 @@ func (n *nodes) setTrap(place, action string) {
 // replaceDead replaces the nodes that died by themselves.
 func (n *nodes) replaceDead() (died int) {
 	n.mu.Lock()
-	var dead []*member
+	var dead []*nodeProcess
 	for _, m := range n.list {
 		select {
 		case <-m.gone:
@@ -181,28 +181,28 @@ func (n *nodes) replaceDead() (died int) {
 	}
 	n.mu.Unlock()
 	for range dead {
-		n.wait.Go(n.replace)
+		n.wait.Go(n.replaceNode)
 	}
 	return len(dead)
 }
 
-// poisoned starts a run, and waits until it ends or waits for the user.
-func (l *load) poisoned(id string) *event.Result {
+// runPoisoned starts a run, and waits until it ends or waits for the user.
+func (l *load) runPoisoned(id string) *event.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), runPatience)
 	defer cancel()
-	if err := again(ctx, func() error {
-		_, err := l.t.client.Run(ctx, l.request(id))
+	if err := repeatRequest(ctx, func() error {
+		_, err := l.t.client.Run(ctx, l.newRequest(id))
 		return err
 	}); err != nil {
-		l.t.found.of(id, "run %s was not accepted: %v", id, err)
+		l.t.found.addOf(id, "run %s was not accepted: %v", id, err)
 		return nil
 	}
 	var info client.RunInfo
-	if err := again(ctx, func() (err error) {
+	if err := repeatRequest(ctx, func() (err error) {
 		info, err = l.t.client.Wait(ctx, id)
 		return err
 	}); err != nil {
-		l.t.found.of(id, "run %s did not end: %v", id, err)
+		l.t.found.addOf(id, "run %s did not end: %v", id, err)
 		return nil
 	}
 	return info.Result

@@ -22,8 +22,8 @@ const (
 	powerOne = "shape"
 )
 
-// blackout cuts the power of the servers.
-func (h *serverFaults) blackout() {
+// cutPower cuts the power of the servers.
+func (h *serverFaults) cutPower() {
 	random := rand.New(rand.NewPCG(h.t.o.seed, 3))
 	for n := range h.t.o.power + h.t.o.shapes {
 		time.Sleep(h.t.o.every/2 + time.Duration(random.Int64N(int64(h.t.o.every))))
@@ -34,7 +34,7 @@ func (h *serverFaults) blackout() {
 			err = h.servers.cutPower()
 		} else {
 			b.kind = powerOne
-			err = h.servers.shape(random)
+			err = h.servers.shapePower(random)
 		}
 		h.t.observer.faultEnds(b)
 		if err != nil {
@@ -42,27 +42,27 @@ func (h *serverFaults) blackout() {
 			return
 		}
 		fmt.Printf("%3d | %8v | %-6s |        | %4d | all well again after %v\n", b.no, b.at.Sub(h.t.began).Round(time.Millisecond), b.kind,
-			h.t.load.ended(), time.Since(b.at).Round(time.Millisecond))
+			h.t.load.countEnded(), time.Since(b.at).Round(time.Millisecond))
 	}
 }
 
 // cutPower cuts the power of all servers.
 func (s *servers) cutPower() error {
-	if err := s.lose(s.list...); err != nil {
+	if err := s.losePower(s.list...); err != nil {
 		return err
 	}
 	for _, one := range s.list {
-		if err := s.start(one); err != nil {
+		if err := s.startServer(one); err != nil {
 			return err
 		}
 	}
-	return s.healthy()
+	return s.awaitAll()
 }
 
 // failover is longer than servers take to elect another leader.
 const failover = 15 * time.Second
 
-func (s *servers) shape(random *rand.Rand) error {
+func (s *servers) shapePower(random *rand.Rand) error {
 	order := random.Perm(len(s.list))
 	first, second, third := s.list[order[0]], s.list[order[1]], s.list[order[2]]
 	signal := func(one *natsServer, sig syscall.Signal) error { return one.cmd.Process.Signal(sig) }
@@ -70,12 +70,12 @@ func (s *servers) shape(random *rand.Rand) error {
 		return err
 	}
 	time.Sleep(failover)
-	err := errors.Join(s.lose(second), signal(third, syscall.SIGSTOP), signal(first, syscall.SIGCONT), s.start(second))
+	err := errors.Join(s.losePower(second), signal(third, syscall.SIGSTOP), signal(first, syscall.SIGCONT), s.startServer(second))
 	time.Sleep(failover)
 	if err := errors.Join(err, signal(third, syscall.SIGCONT)); err != nil {
 		return err
 	}
-	return s.healthy()
+	return s.awaitAll()
 }
 
 // runPowerLoss is a scenario without nodes: servers lose power while the recorder appends. In
@@ -85,7 +85,7 @@ func runPowerLoss(o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer interruptible(dir, o.keep)()
+	defer cleanOnSignal(dir, o.keep)()
 	defer func() {
 		if err != nil && !errors.Is(err, errNoDisks) {
 			fmt.Println("kept, with what the servers said:", dir)
@@ -93,7 +93,7 @@ func runPowerLoss(o options) (err error) {
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	node, err := built(o.node, dir, "troupe-node", "node")
+	node, err := givenOrBuilt(o.node, dir, "troupe-node", "node")
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func runPowerLoss(o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.open(node); err != nil {
+	if err := s.openAll(node); err != nil {
 		return err
 	}
 	var lost, cuts, losing int
 	random := rand.New(rand.NewPCG(o.seed, 3))
 	for cuts < o.power {
-		gone, acknowledged, err := s.moment(o, random)
+		gone, acknowledged, err := s.recordAndCut(o, random)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func runPowerLoss(o options) (err error) {
 		}
 		fmt.Printf("%3d | %6d acknowledged, %d lost\n", cuts, acknowledged, gone)
 	}
-	fmt.Printf("%d losses of power of %d servers (sync_interval: %s): %d entries lost, in %d of them\n", cuts, len(s.list), s.syncs(), lost, losing)
+	fmt.Printf("%d losses of power of %d servers (sync_interval: %s): %d entries lost, in %d of them\n", cuts, len(s.list), s.syncInterval(), lost, losing)
 	switch {
 	case o.lazy && lost == 0:
 		return fmt.Errorf("the control lost nothing: this test cannot see any loss")
@@ -129,32 +129,32 @@ func runPowerLoss(o options) (err error) {
 	return nil
 }
 
-func (s *servers) syncs() string {
+func (s *servers) syncInterval() string {
 	if s.o.lazy {
 		return "2m, the server's own"
 	}
 	return "always"
 }
 
-// moment records for a while, cuts all power, and compares. An acknowledgement after the cut
+// recordAndCut records for a while, cuts all power, and compares. An acknowledgement after the cut
 // counts, too: there should be none.
-func (s *servers) moment(o options, random *rand.Rand) (lost, acknowledged int, err error) {
-	r, err := record(s, len(s.list))
+func (s *servers) recordAndCut(o options, random *rand.Rand) (lost, acknowledged int, err error) {
+	r, err := startRecorder(s, len(s.list))
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.closeAll()) }()
 	time.Sleep(o.every/2 + time.Duration(random.Int64N(int64(o.every))))
 	if err := s.cutPower(); err != nil {
 		return 0, 0, err
 	}
-	r.end()
-	k, err := r.compare(r.post)
+	r.endAppends()
+	k, err := r.compareLogs(r.post)
 	if o.lazy && errors.Is(err, native.ErrStreamNotFound) {
 		return k.acknowledged, k.acknowledged, nil // the logs themselves are gone
 	}
 	if err != nil {
-		led, unknown := s.leaders()
+		led, unknown := s.streamLeaders()
 		err = errors.Join(err, unknown, fmt.Errorf("the streams are led so: %v", led))
 	}
 	if k.broken > 0 && !o.lazy {
@@ -168,10 +168,10 @@ func (s *servers) moment(o options, random *rand.Rand) (lost, acknowledged int, 
 func inMountNamespace(execute func(options) error) func(options) error {
 	return func(o options) error {
 		if os.Getenv(ownMark) != "" {
-			if err := do("mount", "--make-rprivate", "/"); err != nil {
-				return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
+			if err := runCommand("mount", "--make-rprivate", "/"); err != nil {
+				return reportMissing(o, fmt.Errorf("%w: %w", errNoDisks, err))
 			}
-			return missing(o, execute(o))
+			return reportMissing(o, execute(o))
 		}
 		exe, err := os.Executable()
 		if err != nil {
@@ -180,23 +180,23 @@ func inMountNamespace(execute func(options) error) func(options) error {
 		cmd := exec.Command(exe, os.Args[1:]...)
 		cmd.Env = append(os.Environ(), ownMark+"=1")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if cmd.SysProcAttr, err = apart(); err != nil {
-			return missing(o, err)
+		if cmd.SysProcAttr, err = ownMounts(); err != nil {
+			return reportMissing(o, err)
 		}
-		err = passing(cmd)
+		err = runForwarding(cmd)
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
 			os.Exit(exit.ExitCode()) // it has printed why
 		}
 		if err != nil {
-			return missing(o, fmt.Errorf("%w: %w", errNoDisks, err))
+			return reportMissing(o, fmt.Errorf("%w: %w", errNoDisks, err))
 		}
 		return nil
 	}
 }
 
-// passing runs a command and forwards signals to it, so that it ends in order.
-func passing(cmd *exec.Cmd) error {
+// runForwarding runs a command and forwards signals to it, so that it ends in order.
+func runForwarding(cmd *exec.Cmd) error {
 	told, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(told)
@@ -216,8 +216,8 @@ func passing(cmd *exec.Cmd) error {
 
 const ownMark = "TROUPE_CHAOS_OWN_MOUNTS"
 
-// missing reports that a machine lacks what a scenario needs: an error only if -must is set.
-func missing(o options, err error) error {
+// reportMissing reports that a machine lacks what a scenario needs: an error only if -must is set.
+func reportMissing(o options, err error) error {
 	if errors.Is(err, errMissing) && !o.must {
 		fmt.Println(err)
 		return nil

@@ -26,7 +26,7 @@ type provider struct {
 	bad      []string
 	of       map[string]int       // requests by the run that their first message names
 	last     map[string]time.Time // when the last of them came
-	held     held
+	held     heldRequests
 	begun    []treeCall // model calls of trees
 	slow     time.Duration
 }
@@ -35,14 +35,14 @@ type provider struct {
 // under way.
 const thinkTime = 80 * time.Millisecond
 
-// slower makes the double take that much longer.
-func (p *provider) slower(d time.Duration) {
+// setDelay makes the double take that much longer.
+func (p *provider) setDelay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slow = d
 }
 
-func (p *provider) thought() time.Duration {
+func (p *provider) thinkTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return thinkTime + p.slow
@@ -50,7 +50,7 @@ func (p *provider) thought() time.Duration {
 
 func newProvider(turns int) *provider {
 	p := &provider{turns: turns, of: map[string]int{}, last: map[string]time.Time{}}
-	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serveHTTP))
 	return p
 }
 
@@ -62,7 +62,7 @@ type wireRequest struct {
 	} `json:"messages"`
 }
 
-func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
+func (p *provider) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var req wireRequest
 	if err == nil {
@@ -73,7 +73,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.requests++
-	run := p.name(body)
+	run := p.runOf(body)
 	p.of[run]++
 	p.last[run] = time.Now()
 	if err != nil {
@@ -84,22 +84,22 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":`+fmt.Sprintf("%q", err.Error())+`}}`, http.StatusBadRequest)
 		return
 	}
-	if p.fork(w, body, run, asker(r)) {
+	if p.answerTree(w, body, run, nodeOf(r)) {
 		return
 	}
-	time.Sleep(p.thought())
-	p.wait(r)
+	time.Sleep(p.thinkTime())
+	p.waitHeld(r)
 	taken := 0
 	for _, m := range req.Messages {
 		if m.Role == "assistant" {
 			taken++
 		}
 	}
-	if p.spawnMore(w, body, taken, run) || p.spend(w, body, taken, run) {
+	if p.spawnMore(w, body, taken, run) || p.delegateAll(w, body, taken, run) {
 		return
 	}
 	child := strings.Contains(string(req.System), "agent: helper")
-	p.answer(w, taken, child, run)
+	p.streamAnswer(w, taken, child, run)
 }
 
 // What a request costs by the usage that is sent with its answer.
@@ -110,12 +110,12 @@ const tag = "the-run-"
 
 var tagged = regexp.MustCompile(tag + "[0-9a-z]+")
 
-func (p *provider) name(body []byte) string {
+func (p *provider) runOf(body []byte) string {
 	return strings.TrimPrefix(string(tagged.Find(body)), tag)
 }
 
-// counted returns how many requests named a run.
-func (p *provider) counted(run string) int {
+// countOf returns how many requests named a run.
+func (p *provider) countOf(run string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of[run]
@@ -124,9 +124,9 @@ func (p *provider) counted(run string) int {
 // helperTurns are the turns in which a helper counts.
 const helperTurns = 2
 
-// answer streams the reply: the root counts, delegates once, counts on and
+// streamAnswer streams the reply: the root counts, delegates once, counts on and
 // ends; a helper counts twice and ends.
-func (p *provider) answer(w http.ResponseWriter, taken int, child bool, run string) {
+func (p *provider) streamAnswer(w http.ResponseWriter, taken int, child bool, run string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
 	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))
@@ -155,8 +155,8 @@ func (p *provider) answer(w http.ResponseWriter, taken int, child bool, run stri
 	say("message_stop", `{"type":"message_stop"}`)
 }
 
-// calls streams a reply that calls one tool, or none and ends.
-func (p *provider) calls(w http.ResponseWriter, taken int, name, args string) {
+// streamCall streams a reply that calls one tool, or none and ends.
+func (p *provider) streamCall(w http.ResponseWriter, taken int, name, args string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
 	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))
@@ -174,8 +174,8 @@ func (p *provider) calls(w http.ResponseWriter, taken int, name, args string) {
 	say("message_stop", `{"type":"message_stop"}`)
 }
 
-// delegates streams a reply that delegates tasks and does nothing else.
-func (p *provider) delegates(w http.ResponseWriter, tasks []string) {
+// streamDelegation streams a reply that delegates tasks and does nothing else.
+func (p *provider) streamDelegation(w http.ResponseWriter, tasks []string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(event, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) }
 	say("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"double","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, inputTokens))

@@ -17,10 +17,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// race checks the assumption behind leases: of the writers that write after the same entry, at
+// writerRace checks the assumption behind leases: of the writers that write after the same entry, at
 // most one gets an acknowledgement, and the acknowledgement holds. Some writers have a subject of
 // their own, and count how often the servers answer "wrong last sequence" to the only writer.
-type race struct {
+type writerRace struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 	ncs  []*nats.Conn
@@ -29,7 +29,7 @@ type race struct {
 	heads map[string]mailbox.Address // by subject
 
 	mu      sync.Mutex
-	won     []claim
+	won     []wonWrite
 	answers map[string]int
 	landed  int // unanswered, and found to have landed
 }
@@ -38,8 +38,8 @@ type race struct {
 // way, and at times the only writer: it is no verdict.
 const inProcess = 10164
 
-// claim is a write that was acknowledged.
-type claim struct {
+// wonWrite is a write that was acknowledged.
+type wonWrite struct {
 	subject, data string
 	after, place  uint64
 }
@@ -59,7 +59,7 @@ func raceConfig(replicas int) jetstream.Config {
 }
 
 // newRace makes the pool and starts.
-func newRace(b broker, replicas int) (*race, error) {
+func newRace(b broker, replicas int) (*writerRace, error) {
 	nc, err := bus.Connect(b.options(roleSetup, ""))
 	if err != nil {
 		return nil, err
@@ -73,20 +73,20 @@ func newRace(b broker, replicas int) (*race, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &race{stop: stop, answers: map[string]int{}, heads: map[string]mailbox.Address{}}
+	r := &writerRace{stop: stop, answers: map[string]int{}, heads: map[string]mailbox.Address{}}
 	for id := range racers {
-		if err := r.enter(ctx, b, id); err != nil {
-			return nil, errors.Join(err, r.close())
+		if err := r.startWriter(ctx, b, id); err != nil {
+			return nil, errors.Join(err, r.closeAll())
 		}
 	}
 	if r.post, err = jetstream.Open(ctx, r.ncs[0], raceConfig(replicas)); err != nil {
-		return nil, errors.Join(err, r.close())
+		return nil, errors.Join(err, r.closeAll())
 	}
 	return r, nil
 }
 
-// enter starts one writer, on its own connection.
-func (r *race) enter(ctx context.Context, b broker, id int) error {
+// startWriter starts one writer, on its own connection.
+func (r *writerRace) startWriter(ctx context.Context, b broker, id int) error {
 	nc, err := bus.Connect(b.options(bus.RoleNode, ""))
 	if err != nil {
 		return err
@@ -113,22 +113,22 @@ func (r *race) enter(ctx context.Context, b broker, id int) error {
 }
 
 // run writes after the last entry, repeatedly.
-func (r *race) run(ctx context.Context, js native.JetStream, subject, id string, own bool) {
+func (r *writerRace) run(ctx context.Context, js native.JetStream, subject, id string, own bool) {
 	stream := names.Names{}.BoxStream(racePool, 0)
 	for n := 0; ctx.Err() == nil; n++ {
-		if pause(ctx, time.Duration(10+rand.IntN(60))*time.Millisecond) != nil {
+		if sleepFor(ctx, time.Duration(10+rand.IntN(60))*time.Millisecond) != nil {
 			return
 		}
-		after, _, err := last(ctx, js, stream, subject)
+		after, _, err := readLast(ctx, js, stream, subject)
 		if err != nil {
 			continue // no leader: it tries again
 		}
-		r.claim(ctx, js, claim{subject: subject, data: fmt.Sprintf("%s.%d after %d", id, n, after), after: after}, own)
+		r.writeOnce(ctx, js, wonWrite{subject: subject, data: fmt.Sprintf("%s.%d after %d", id, n, after), after: after}, own)
 	}
 }
 
-// claim writes once, and repeats the same bytes until it gets a definite answer.
-func (r *race) claim(ctx context.Context, js native.JetStream, c claim, own bool) {
+// writeOnce writes once, and repeats the same bytes until it gets a definite answer.
+func (r *writerRace) writeOnce(ctx context.Context, js native.JetStream, c wonWrite, own bool) {
 	for again := false; ctx.Err() == nil; again = true {
 		within, cancel := context.WithTimeout(ctx, raceAnswer)
 		ack, err := js.PublishMsg(within, &nats.Msg{Subject: c.subject, Data: []byte(c.data)}, native.WithExpectLastSequencePerSubject(c.after))
@@ -137,46 +137,46 @@ func (r *race) claim(ctx context.Context, js native.JetStream, c claim, own bool
 		switch {
 		case err == nil:
 			c.place = ack.Sequence
-			r.note("won", &c)
+			r.noteAnswer("won", &c)
 			return
 		case !errors.As(err, &api):
-			r.note("no answer", nil)
-			if pause(ctx, racePause) != nil {
+			r.noteAnswer("no answer", nil)
+			if sleepFor(ctx, racePause) != nil {
 				return
 			}
 			continue
 		case api.ErrorCode != inProcess:
-			r.refused(ctx, js, c, again, fmt.Sprint(api.ErrorCode))
+			r.checkRefused(ctx, js, c, again, fmt.Sprint(api.ErrorCode))
 			return
 		}
 		if own {
-			r.note("10164 to the only writer", nil)
+			r.noteAnswer("10164 to the only writer", nil)
 		} else {
-			r.note("10164", nil)
+			r.noteAnswer("10164", nil)
 		}
-		if pause(ctx, racePause) != nil {
+		if sleepFor(ctx, racePause) != nil {
 			return
 		}
 	}
 }
 
-// refused checks whether a refused write had landed before.
-func (r *race) refused(ctx context.Context, js native.JetStream, c claim, again bool, code string) {
-	r.note(code, nil)
+// checkRefused checks whether a refused write had landed before.
+func (r *writerRace) checkRefused(ctx context.Context, js native.JetStream, c wonWrite, again bool, code string) {
+	r.noteAnswer(code, nil)
 	if !again {
 		return
 	}
-	place, data, err := last(ctx, js, names.Names{}.BoxStream(racePool, 0), c.subject)
+	place, data, err := readLast(ctx, js, names.Names{}.BoxStream(racePool, 0), c.subject)
 	if err == nil && data == c.data {
 		c.place = place
 		r.mu.Lock()
 		r.landed++
 		r.mu.Unlock()
-		r.note("won", &c)
+		r.noteAnswer("won", &c)
 	}
 }
 
-func (r *race) note(answer string, won *claim) {
+func (r *writerRace) noteAnswer(answer string, won *wonWrite) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers[answer]++
@@ -185,8 +185,8 @@ func (r *race) note(answer string, won *claim) {
 	}
 }
 
-// last reads the last entry from the leader.
-func last(ctx context.Context, js native.JetStream, stream, subject string) (place uint64, data string, err error) {
+// readLast reads the last entry from the leader.
+func readLast(ctx context.Context, js native.JetStream, stream, subject string) (place uint64, data string, err error) {
 	within, cancel := context.WithTimeout(ctx, raceAnswer)
 	defer cancel()
 	s, err := js.Stream(within, stream)
@@ -203,16 +203,16 @@ func last(ctx context.Context, js native.JetStream, stream, subject string) (pla
 	return m.Sequence, string(m.Data), nil
 }
 
-func (r *race) end() {
+func (r *writerRace) endWriters() {
 	r.stop()
 	r.wait.Wait()
 }
 
-func (r *race) close() error {
+func (r *writerRace) closeAll() error {
 	if r == nil {
 		return nil
 	}
-	r.end()
+	r.endWriters()
 	var err error
 	if r.post != nil {
 		err = r.post.Close()
@@ -223,9 +223,9 @@ func (r *race) close() error {
 	return err
 }
 
-// verdict compares the stored entries with the acknowledged ones.
-func (r *race) verdict() (text string, bad error) {
-	there, forks := map[uint64]claim{}, 0
+// compareWrites compares the stored entries with the acknowledged ones.
+func (r *writerRace) compareWrites() (text string, bad error) {
+	there, forks := map[uint64]wonWrite{}, 0
 	for subject, at := range r.heads {
 		head := uint64(0)
 		ctx, cancel := context.WithTimeout(context.Background(), serverPatience)
@@ -236,7 +236,7 @@ func (r *race) verdict() (text string, bad error) {
 				forks++
 			}
 			head = m.Place
-			there[m.Place] = claim{subject: subject, data: string(m.Data)}
+			there[m.Place] = wonWrite{subject: subject, data: string(m.Data)}
 			return nil
 		})
 		cancel()

@@ -28,18 +28,18 @@ type recorder struct {
 	wait sync.WaitGroup
 
 	mu    sync.Mutex
-	marks map[mailbox.Address][]mark
-	took  []stall
+	marks map[mailbox.Address][]acknowledgement
+	took  []slowAppend
 }
 
-// mark is one acknowledgement.
-type mark struct {
+// acknowledgement is one acknowledgement.
+type acknowledgement struct {
 	data  string
 	place uint64
 }
 
-// stall is how long one append took, and when it began.
-type stall struct {
+// slowAppend is how long one append took, and when it began.
+type slowAppend struct {
 	began time.Time
 	took  time.Duration
 }
@@ -56,8 +56,8 @@ func recorderConfig(replicas int) jetstream.Config {
 	return jetstream.Config{Pool: recorderPool, Shards: 4, Streams: 2, Replicas: replicas, BytesMax: recorderBytes}
 }
 
-// record makes the pool and begins to append.
-func record(b broker, replicas int) (*recorder, error) {
+// startRecorder makes the pool and begins to append.
+func startRecorder(b broker, replicas int) (*recorder, error) {
 	nc, err := bus.Connect(b.options(roleSetup, ""))
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func record(b broker, replicas int) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{marks: map[mailbox.Address][]mark{}}
+	r := &recorder{marks: map[mailbox.Address][]acknowledgement{}}
 	run := client.NewID()
 	if r.nc, err = bus.Connect(b.options(bus.RoleNode, "")); err != nil {
 		return nil, err
@@ -82,13 +82,13 @@ func record(b broker, replicas int) (*recorder, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	for w := range writers {
-		r.wait.Go(func() { r.write(ctx, mailbox.At(run, fmt.Sprintf("w%d", w))) })
+		r.wait.Go(func() { r.appendChain(ctx, mailbox.At(run, fmt.Sprintf("w%d", w))) })
 	}
 	return r, nil
 }
 
-// write appends entries one after the other; each holds the hash of the entry before.
-func (r *recorder) write(ctx context.Context, at mailbox.Address) {
+// appendChain appends entries one after the other; each holds the hash of the entry before.
+func (r *recorder) appendChain(ctx context.Context, at mailbox.Address) {
 	before := ""
 	for n := 1; ctx.Err() == nil; n++ {
 		data := fmt.Sprintf("%d %s %s", n, before, filler)
@@ -104,11 +104,11 @@ func (r *recorder) write(ctx context.Context, at mailbox.Address) {
 			return // it was stopped: otherwise appends wait for ever
 		}
 		r.mu.Lock()
-		r.marks[at] = append(r.marks[at], mark{data, a.place})
-		r.took = append(r.took, stall{began, time.Since(began)})
+		r.marks[at] = append(r.marks[at], acknowledgement{data, a.place})
+		r.took = append(r.took, slowAppend{began, time.Since(began)})
 		r.mu.Unlock()
-		before = hashed(data)
-		if pause(ctx, writersPause) != nil {
+		before = hashOf(data)
+		if sleepFor(ctx, writersPause) != nil {
 			return
 		}
 	}
@@ -117,35 +117,35 @@ func (r *recorder) write(ctx context.Context, at mailbox.Address) {
 // filler makes an entry about as large as those of a run.
 var filler = strings.Repeat("x", 500)
 
-func hashed(data string) string {
+func hashOf(data string) string {
 	sum := sha256.Sum256([]byte(data))
 	return hex.EncodeToString(sum[:8])
 }
 
-// end stops the appends. An append that is not acknowledged by then does not count.
-func (r *recorder) end() {
+// endAppends stops the appends. An append that is not acknowledged by then does not count.
+func (r *recorder) endAppends() {
 	r.stop()
 	r.wait.Wait()
 }
 
-func (r *recorder) close() error {
+func (r *recorder) closeAll() error {
 	if r == nil {
 		return nil
 	}
-	r.end()
+	r.endAppends()
 	err := r.post.Close()
 	r.nc.Close()
 	return err
 }
 
-// kept is the outcome of the acknowledged appends.
-type kept struct {
+// keptAppends is the outcome of the acknowledged appends.
+type keptAppends struct {
 	acknowledged, stored, lost, twice, broken int
 }
 
-// compare checks the logs against what was acknowledged: each entry at its position, and each log
+// compareLogs checks the logs against what was acknowledged: each entry at its position, and each log
 // a chain.
-func (r *recorder) compare(post *jetstream.Post) (k kept, err error) {
+func (r *recorder) compareLogs(post *jetstream.Post) (k keptAppends, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, marks := range r.marks {
@@ -176,7 +176,7 @@ func (r *recorder) compare(post *jetstream.Post) (k kept, err error) {
 		for i, data := range chain {
 			before := ""
 			if i > 0 {
-				before = hashed(chain[i-1])
+				before = hashOf(chain[i-1])
 			}
 			if data != fmt.Sprintf("%d %s %s", i+1, before, filler) {
 				k.broken++
@@ -186,22 +186,22 @@ func (r *recorder) compare(post *jetstream.Post) (k kept, err error) {
 	return k, nil
 }
 
-// verdict compares the logs with what was acknowledged. It returns a summary, and an error if entries are wrong.
-func (r *recorder) verdict() (text string, bad error) {
-	k, err := r.compare(r.post)
+// judgeLogs compares the logs with what was acknowledged. It returns a summary, and an error if entries are wrong.
+func (r *recorder) judgeLogs() (text string, bad error) {
+	k, err := r.compareLogs(r.post)
 	if err != nil {
 		return "", err
 	}
 	text = fmt.Sprintf("recorder: %d appends acknowledged, %d stored, %d lost, %d stored twice, %d chains broken; %s",
-		k.acknowledged, k.stored, k.lost, k.twice, k.broken, r.times())
+		k.acknowledged, k.stored, k.lost, k.twice, k.broken, r.describeTimes())
 	if k.lost+k.broken > 0 || k.acknowledged == 0 {
 		bad = fmt.Errorf("%w: %s", errBroken, text)
 	}
 	return text, bad
 }
 
-// times returns how long appends took.
-func (r *recorder) times() string {
+// describeTimes returns how long appends took.
+func (r *recorder) describeTimes() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []time.Duration
@@ -212,9 +212,9 @@ func (r *recorder) times() string {
 	return fmt.Sprintf("an append took p50 %v, p99 %v, longest %v", quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1))
 }
 
-// stalls returns the longest append of any writer that was under way at each moment or shortly
+// longestAppends returns the longest append of any writer that was under way at each moment or shortly
 // after it.
-func (r *recorder) stalls(moments []time.Time, while time.Duration) (list []time.Duration) {
+func (r *recorder) longestAppends(moments []time.Time, while time.Duration) (list []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, at := range moments {

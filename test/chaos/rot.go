@@ -26,7 +26,7 @@ func playRots(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
 	fmt.Println("  # | what was done                                                | outcome       | ledger | doubles | problem")
 	ends, doubles, problems := map[string]int{}, 0, 0
-	for d := range damaged(o, p, dir, whole) {
+	for d := range damageRuns(o, p, dir, whole) {
 		fmt.Printf("%3d | %-60s | %-13s | %2d/%-3d | %7d | %s\n", d.n, d.what, d.outcome, d.counted, d.expected, d.doubles, d.problem)
 		ends[d.outcome]++
 		doubles += d.doubles
@@ -48,14 +48,14 @@ const rotsAtOnce = 4
 
 // damagedRun is the outcome of the n-th run.
 type damagedRun struct {
-	row
+	killedRun
 	n    int
 	what string
 }
 
-// damaged damages runs, each in a store of its own. The seed determines when each is killed
+// damageRuns damages runs, each in a store of its own. The seed determines when each is killed
 // and what is damaged.
-func damaged(o options, p *provider, dir string, whole time.Duration) <-chan damagedRun {
+func damageRuns(o options, p *provider, dir string, whole time.Duration) <-chan damagedRun {
 	runs, next := make(chan damagedRun), atomic.Int64{}
 	var workers sync.WaitGroup
 	for range rotsAtOnce {
@@ -63,7 +63,7 @@ func damaged(o options, p *provider, dir string, whole time.Duration) <-chan dam
 			for n := next.Add(1); n <= int64(o.rots); n = next.Add(1) {
 				random, at := rand.New(rand.NewPCG(o.seed, uint64(n))), filepath.Join(dir, fmt.Sprintf("run%d", n))
 				d := damagedRun{n: int(n)}
-				d.row, d.what = rotOne(o, p, at, random, time.Duration(random.Int64N(int64(whole))))
+				d.killedRun, d.what = rotOne(o, p, at, random, time.Duration(random.Int64N(int64(whole))))
 				if d.problem == "" && d.doubles == 0 && !o.keep {
 					if err := os.RemoveAll(at); err != nil {
 						d.problem = err.Error()
@@ -81,14 +81,14 @@ func damaged(o options, p *provider, dir string, whole time.Duration) <-chan dam
 }
 
 // rotOne kills one run, damages a file, and resumes it.
-func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Duration) (r row, what string) {
+func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Duration) (r killedRun, what string) {
 	r.expected = o.turns - 1 + 2*helperTurns // the root delegates twice
 	s, err := newTestDir(o, p, dir)
 	if err != nil {
 		r.problem = err.Error()
 		return r, ""
 	}
-	cmd := s.start()
+	cmd := s.startRun()
 	if err := cmd.Start(); err != nil {
 		r.problem = err.Error()
 		return r, ""
@@ -110,14 +110,14 @@ func rotOne(o options, p *provider, dir string, random *rand.Rand, at time.Durat
 		r.problem = err.Error()
 		return r, what
 	}
-	cmd = s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
-	if !entries.opened() {
-		cmd = s.start()
+	cmd = s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--resume", s.run)
+	if !entries.isOpened() {
+		cmd = s.startRun()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 	defer cancel()
-	r.outcome, r.problem = finish(ctx, cmd)
-	r.counted, r.doubles = s.count()
+	r.outcome, r.problem = awaitResult(ctx, cmd)
+	r.counted, r.doubles = s.countLedger()
 	switch {
 	case r.outcome == "completed" && r.counted != r.expected:
 		r.problem = fmt.Sprintf("completed with %d of %d effects", r.counted, r.expected)
@@ -159,8 +159,8 @@ func copyFiles(to, from string) error {
 	})
 }
 
-// rot flips one bit in a file of the logs or leases, or cuts off its end.
-func rot(dir string, random *rand.Rand) (what string, err error) {
+// damageFile flips one bit in a file of the logs or leases, or cuts off its end.
+func damageFile(dir string, random *rand.Rand) (what string, err error) {
 	var files []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(path, "TROUPE_BOX_") && !strings.Contains(path, "KV_") {

@@ -45,10 +45,10 @@ type servers struct {
 	dir   string
 	bin   string
 	list  []*natsServer
-	seeds map[bus.Role]string // path of the seed of each role
-	keys  []string            // variables with the public keys
-	disks map[string]*disk    // of each, if it is to lose its power
-	wires *wires              // the connections between, if they are to be cut
+	seeds map[bus.Role]string   // path of the seed of each role
+	keys  []string              // variables with the public keys
+	disks map[string]*lossyDisk // of each, if it is to lose its power
+	wires *wireMesh             // the connections between, if they are to be cut
 }
 
 // natsServer is one of them.
@@ -76,7 +76,7 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, err
 	}
-	if s.bin, err = compiled("", dir, filepath.Base(serverBinary(dir)), "github.com/nats-io/nats-server/v2"); err != nil {
+	if s.bin, err = buildCommand("", dir, filepath.Base(serverBinary(dir)), "github.com/nats-io/nats-server/v2"); err != nil {
 		return nil, err
 	}
 	if err := s.makeKeys(); err != nil {
@@ -105,12 +105,12 @@ func newServers(o options, dir string, n int) (s *servers, err error) {
 		}
 	}
 	if o.cuts+o.trees > 0 {
-		if s.wires, err = s.lay(); err != nil {
+		if s.wires, err = s.layWires(); err != nil {
 			return nil, err
 		}
 	}
 	for _, one := range s.list {
-		if err := s.configure(one); err != nil {
+		if err := s.writeConfig(one); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -141,8 +141,8 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// deployed reads a file of deploy/nats.
-func deployed(name string) (string, error) {
+// readDeployed reads a file of deploy/nats.
+func readDeployed(name string) (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/troupe-run/troupe").Output()
 	if err != nil {
 		return "", fmt.Errorf("where the module is: %w", err)
@@ -154,15 +154,15 @@ func deployed(name string) (string, error) {
 // clusterBlock is the part of the configuration that a single server does not have.
 var clusterBlock = regexp.MustCompile(`(?s)\ncluster \{\n.*?\n\}\n`)
 
-// configure writes the configuration of one server: that of deploy/ with the addresses and
+// writeConfig writes the configuration of one server: that of deploy/ with the addresses and
 // directories of this scenario. With -lazy it has no sync_interval, so the server's default
 // applies.
-func (s *servers) configure(one *natsServer) error {
-	roles, err := deployed("troupe.conf")
+func (s *servers) writeConfig(one *natsServer) error {
+	roles, err := readDeployed("troupe.conf")
 	if err != nil {
 		return err
 	}
-	text, err := deployed("server.conf")
+	text, err := readDeployed("server.conf")
 	if err != nil {
 		return err
 	}
@@ -197,12 +197,12 @@ func (s *servers) configure(one *natsServer) error {
 		os.WriteFile(filepath.Join(s.dir, "troupe.conf"), []byte(roles), 0o644))
 }
 
-// start starts a server that is down.
-func (s *servers) start(one *natsServer) error {
+// startServer starts a server that is down.
+func (s *servers) startServer(one *natsServer) error {
 	var routes []string
 	for _, other := range s.list {
 		if other != one {
-			routes = append(routes, fmt.Sprintf("nats://%s:%d", loopback, s.wires.route(one, other)))
+			routes = append(routes, fmt.Sprintf("nats://%s:%d", loopback, s.wires.serverPort(one, other)))
 		}
 	}
 	one.starts++
@@ -210,14 +210,14 @@ func (s *servers) start(one *natsServer) error {
 	if err != nil {
 		return err
 	}
-	command := append(s.slowed(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
+	command := append(s.slowCommand(), s.bin, "-c", filepath.Join(s.dir, one.name+".conf"))
 	if len(routes) > 0 {
 		command = append(command, "--routes", strings.Join(routes, ","))
 	}
 	one.cmd = exec.Command(command[0], command[1:]...)
 	one.cmd.Env = append(os.Environ(), append(s.keys, "NAME="+one.name, "HOST="+loopback)...)
 	one.cmd.Stdout, one.cmd.Stderr = log, log
-	one.cmd.SysProcAttr = tied()
+	one.cmd.SysProcAttr = dieTogether()
 	gone, cmd := make(chan struct{}), one.cmd
 	one.gone = gone
 	if err := cmd.Start(); err != nil {
@@ -232,20 +232,20 @@ func (s *servers) start(one *natsServer) error {
 	return nil
 }
 
-// open starts all servers, and creates the streams as an operator would.
-func (s *servers) open(node string) error {
+// openAll starts all servers, and creates the streams as an operator would.
+func (s *servers) openAll(node string) error {
 	for _, one := range s.list {
-		if err := s.start(one); err != nil {
+		if err := s.startServer(one); err != nil {
 			return err
 		}
 	}
-	if err := s.healthy(); err != nil {
+	if err := s.awaitAll(); err != nil {
 		return err
 	}
 	until := time.Now().Add(serverPatience)
 	for {
 		setup := exec.Command(node, "--setup", "--replicas", fmt.Sprint(len(s.list)), "--pools", names.DefaultPool+","+names.MachinePool(machine))
-		setup.Env = append(os.Environ(), variables(s.options(roleSetup, ""))...)
+		setup.Env = append(os.Environ(), natsVariables(s.options(roleSetup, ""))...)
 		out, err := setup.CombinedOutput()
 		if err == nil {
 			return nil
@@ -256,39 +256,39 @@ func (s *servers) open(node string) error {
 	}
 }
 
-// healthy waits until every server has caught up with the others.
-func (s *servers) healthy() error {
+// awaitAll waits until every server has caught up with the others.
+func (s *servers) awaitAll() error {
 	for _, one := range s.list {
-		if err := s.well(one); err != nil {
+		if err := s.awaitServer(one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// well waits until one server has.
-func (s *servers) well(one *natsServer) error {
+// awaitServer waits until one server has.
+func (s *servers) awaitServer(one *natsServer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), serverPatience)
 	defer cancel()
 	for {
 		select {
 		case <-one.gone:
-			return fmt.Errorf("server %s ended by itself: %s", one.name, s.said(one))
+			return fmt.Errorf("server %s ended by itself: %s", one.name, s.readLog(one))
 		default:
 		}
 		var health struct{ Status string }
-		err := one.ask("healthz", &health)
+		err := one.readMonitor("healthz", &health)
 		if err == nil && health.Status == "ok" {
 			return nil
 		}
-		if pause(ctx, poll) != nil {
-			return fmt.Errorf("server %s is not well after %v: %v %+v: %s", one.name, serverPatience, err, health, s.said(one))
+		if sleepFor(ctx, poll) != nil {
+			return fmt.Errorf("server %s is not well after %v: %v %+v: %s", one.name, serverPatience, err, health, s.readLog(one))
 		}
 	}
 }
 
-// said returns the end of a server's log.
-func (s *servers) said(one *natsServer) string {
+// readLog returns the end of a server's log.
+func (s *servers) readLog(one *natsServer) string {
 	data, err := os.ReadFile(filepath.Join(s.dir, one.name+".log"))
 	if err != nil {
 		return err.Error()
@@ -297,8 +297,8 @@ func (s *servers) said(one *natsServer) string {
 	return string(data[max(0, len(data)-tail):])
 }
 
-// ask reads a page of the monitor.
-func (n *natsServer) ask(page string, into any) error {
+// readMonitor reads a page of the monitor.
+func (n *natsServer) readMonitor(page string, into any) error {
 	c := http.Client{Timeout: 5 * time.Second}
 	r, err := c.Get(fmt.Sprintf("http://%s:%d/%s", loopback, n.monitor, page))
 	if err != nil {
@@ -308,8 +308,8 @@ func (n *natsServer) ask(page string, into any) error {
 	return json.NewDecoder(r.Body).Decode(into)
 }
 
-// leaders returns the leader of each stream, by a live server.
-func (s *servers) leaders() (map[string]string, error) {
+// streamLeaders returns the leader of each stream, by a live server.
+func (s *servers) streamLeaders() (map[string]string, error) {
 	var all error
 	for _, one := range s.list {
 		var page struct {
@@ -320,7 +320,7 @@ func (s *servers) leaders() (map[string]string, error) {
 				} `json:"stream_detail"`
 			} `json:"account_details"`
 		}
-		if err := one.ask("jsz?streams=true", &page); err != nil {
+		if err := one.readMonitor("jsz?streams=true", &page); err != nil {
 			all = errors.Join(all, err)
 			continue
 		}
@@ -335,8 +335,8 @@ func (s *servers) leaders() (map[string]string, error) {
 	return nil, all
 }
 
-// named returns the server of a name.
-func (s *servers) named(name string) *natsServer {
+// findServer returns the server of a name.
+func (s *servers) findServer(name string) *natsServer {
 	for _, one := range s.list {
 		if one.name == name {
 			return one
@@ -345,8 +345,8 @@ func (s *servers) named(name string) *natsServer {
 	return nil
 }
 
-// kill kills a server, and the tracer that slows it down, and waits until it is gone.
-func (s *servers) kill(one *natsServer) error {
+// killServer kills a server, and the tracer that slows it down, and waits until it is gone.
+func (s *servers) killServer(one *natsServer) error {
 	if err := syscall.Kill(-one.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
@@ -359,7 +359,7 @@ func (s *servers) kill(one *natsServer) error {
 func (s *servers) options(role bus.Role, node string) bus.Options {
 	var urls []string
 	for _, one := range s.list {
-		urls = append(urls, fmt.Sprintf("tls://%s:%d", loopback, s.wires.client(node, one)))
+		urls = append(urls, fmt.Sprintf("tls://%s:%d", loopback, s.wires.clientPort(node, one)))
 	}
 	return bus.Options{Servers: strings.Join(urls, ","), NKey: s.seeds[role], TLSCA: filepath.Join(s.dir, "ca.crt"),
 		InboxPrefix: bus.InboxPrefix(role)}
@@ -370,10 +370,10 @@ func (s *servers) Close() error {
 	var errs []error
 	for _, one := range s.list {
 		if one.cmd != nil && one.cmd.Process != nil {
-			errs = append(errs, s.kill(one))
+			errs = append(errs, s.killServer(one))
 		}
 	}
-	s.wires.close()
+	s.wires.closeAll()
 	if s.o.full == fullDisk {
 		errs = append(errs, s.unmountSmallDisks())
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// row is one killed run.
-type row struct {
+// killedRun is one killed run.
+type killedRun struct {
 	killed   time.Duration
 	last     string // the last entry before the resume
 	outcome  string
@@ -26,7 +26,7 @@ type row struct {
 	problem  string
 }
 
-func run(o options) error { return inTestDir(o, playKills) }
+func runKills(o options) error { return inTestDir(o, playKills) }
 
 func playKills(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Printf("seed %d; a run that nobody kills takes %v\n", o.seed, whole.Round(time.Millisecond))
@@ -35,7 +35,7 @@ func playKills(o options, p *provider, dir string, whole time.Duration) error {
 	completed, doubles, problems := 0, 0, 0
 	for i := range o.kills {
 		at := time.Duration(random.Int64N(int64(whole)))
-		r := one(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), at)
+		r := killOne(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), at)
 		fmt.Printf("%3d | %9v | %-30s | %-13s | %2d/%-3d | %7d | %s\n", i+1, r.killed.Round(time.Millisecond), r.last, r.outcome,
 			r.counted, r.expected, r.doubles, r.problem)
 		if r.outcome == "completed" {
@@ -70,7 +70,7 @@ func inTestDir(o options, execute func(o options, p *provider, dir string, whole
 	if err != nil {
 		return err
 	}
-	defer interruptible(dir, o.keep)()
+	defer cleanOnSignal(dir, o.keep)()
 	defer func() {
 		if o.keep || err != nil {
 			fmt.Println("kept:", dir)
@@ -78,25 +78,25 @@ func inTestDir(o options, execute func(o options, p *provider, dir string, whole
 		}
 		err = os.RemoveAll(dir)
 	}()
-	if o.troupe, err = built(o.troupe, dir, "troupe", "cli"); err != nil {
+	if o.troupe, err = givenOrBuilt(o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
 	}
 	p := newProvider(o.turns)
 	defer p.Close()
-	whole, err := measure(o, p, filepath.Join(dir, "whole"))
+	whole, err := measureRun(o, p, filepath.Join(dir, "whole"))
 	if err != nil {
 		return err
 	}
 	return execute(o, p, dir, whole)
 }
 
-// built is the given binary, or one built in dir.
-func built(given, dir, name, from string, flags ...string) (string, error) {
-	return compiled(given, dir, name, "github.com/troupe-run/troupe/cmd/"+from, flags...)
+// givenOrBuilt is the given binary, or one built in dir.
+func givenOrBuilt(given, dir, name, from string, flags ...string) (string, error) {
+	return buildCommand(given, dir, name, "github.com/troupe-run/troupe/cmd/"+from, flags...)
 }
 
-// compiled builds any command of the module or of its dependencies.
-func compiled(given, dir, name, path string, flags ...string) (string, error) {
+// buildCommand builds any command of the module or of its dependencies.
+func buildCommand(given, dir, name, path string, flags ...string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
@@ -125,30 +125,30 @@ const (
 
 func newTestDir(o options, p *provider, dir string) (testDir, error) {
 	s := testDir{dir: dir, ledger: filepath.Join(dir, "ledger"), run: client.NewID(), o: o, url: p.URL}
-	for _, place := range []string{s.agents(), s.work()} {
+	for _, place := range []string{s.agentsDir(), s.workDir()} {
 		if err := os.MkdirAll(place, 0o755); err != nil {
 			return s, err
 		}
 	}
-	return s, s.cast()
+	return s, s.writeAgents()
 }
 
-// work is where runs write. Everything else is outside of it: a run must not reach files that
+// workDir is where runs write. Everything else is outside of it: a run must not reach files that
 // define commands, nor the state of the nodes.
-func (s testDir) work() string { return filepath.Join(s.dir, "work") }
+func (s testDir) workDir() string { return filepath.Join(s.dir, "work") }
 
-// agents is where the agent files are. Nodes trust it.
-func (s testDir) agents() string { return filepath.Join(s.dir, "agents") }
+// agentsDir is where the agent files are. Nodes trust it.
+func (s testDir) agentsDir() string { return filepath.Join(s.dir, "agents") }
 
-// agent is one agent file.
-func (s testDir) agent(name string) string { return filepath.Join(s.agents(), name+".md") }
+// agentFile is one agent file.
+func (s testDir) agentFile(name string) string { return filepath.Join(s.agentsDir(), name+".md") }
 
 // caller is, in the command line of a tool, the process id of the node that called it. On Linux a
 // keeper process is between the two.
 const caller = "$(awk '/^PPid/{print $2}' /proc/$PPID/status 2>/dev/null || echo $PPID)"
 
-// cast writes the agent files.
-func (s testDir) cast() error {
+// writeAgents writes the agent files.
+func (s testDir) writeAgents() error {
 	effect, work, struck := "effect", toolTime, ""
 	if s.o.nodes > 0 {
 		work, struck = clusterTime, s.struckFrom()
@@ -172,15 +172,15 @@ x-troupe:
 ---
 agent: %s
 Count.
-`, name, delegates, effect, s.note(), s.ledger, struck, work.Seconds(), name)
-		if err := os.WriteFile(s.agent(name), []byte(file), 0o644); err != nil {
+`, name, delegates, effect, s.noteCommand(), s.ledger, struck, work.Seconds(), name)
+		if err := os.WriteFile(s.agentFile(name), []byte(file), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s testDir) command(args ...string) *exec.Cmd {
+func (s testDir) newCommand(args ...string) *exec.Cmd {
 	return s.commandOf("run", args...)
 }
 
@@ -189,23 +189,23 @@ func (s testDir) commandOf(verb string, args ...string) *exec.Cmd {
 	all := append([]string{verb, "--store-dir", filepath.Join(s.dir, "state"), "-o", "json"}, args...)
 	cmd := exec.Command(s.o.troupe, all...)
 	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_API_KEY=none", "TROUPE_MODEL=", "NATS_URL=", "NATS_CONTEXT=")
-	cmd.SysProcAttr = tied()
+	cmd.SysProcAttr = dieTogether()
 	return cmd
 }
 
-func (s testDir) start() *exec.Cmd {
-	return s.command("--dir", s.work(), "--agents", s.agents(), "--agent", "boss", "--run-id", s.run,
+func (s testDir) startRun() *exec.Cmd {
+	return s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--agent", "boss", "--run-id", s.run,
 		"-m", "anthropic/double", "--max-tokens", "2000000", "count")
 }
 
-// measure runs once without a kill.
-func measure(o options, p *provider, dir string) (time.Duration, error) {
+// measureRun runs once without a kill.
+func measureRun(o options, p *provider, dir string) (time.Duration, error) {
 	s, err := newTestDir(o, p, dir)
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	out, err := s.start().CombinedOutput()
+	out, err := s.startRun().CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("a run without a kill: %w\n%s", err, out)
 	}
@@ -215,15 +215,15 @@ func measure(o options, p *provider, dir string) (time.Duration, error) {
 // resumeTimeout is how long a resumed run may take.
 const resumeTimeout = 60 * time.Second
 
-// one kills one run and resumes it.
-func one(o options, p *provider, dir string, at time.Duration) (r row) {
+// killOne kills one run and resumes it.
+func killOne(o options, p *provider, dir string, at time.Duration) (r killedRun) {
 	r.killed, r.expected = at, o.turns-1+4
 	s, err := newTestDir(o, p, dir)
 	if err != nil {
 		r.problem = err.Error()
 		return r
 	}
-	cmd := s.start()
+	cmd := s.startRun()
 	if err := cmd.Start(); err != nil {
 		r.problem = err.Error()
 		return r
@@ -236,26 +236,26 @@ func one(o options, p *provider, dir string, at time.Duration) (r row) {
 		r.problem = "logs: " + err.Error()
 		return r
 	}
-	r.last = entries.last()
-	if !entries.opened() {
+	r.last = entries.lastEntry()
+	if !entries.isOpened() {
 		// Nothing was accepted before the kill: the client repeats the request with the same id.
-		cmd = s.start()
+		cmd = s.startRun()
 	} else {
-		cmd = s.command("--dir", s.work(), "--agents", s.agents(), "--resume", s.run)
+		cmd = s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--resume", s.run)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 	defer cancel()
-	reason, problem := finish(ctx, cmd)
+	reason, problem := awaitResult(ctx, cmd)
 	r.outcome, r.problem = reason, problem
-	r.counted, r.doubles = s.count()
+	r.counted, r.doubles = s.countLedger()
 	if r.problem == "" {
-		r.problem = s.judge(r)
+		r.problem = s.describeProblem(r)
 	}
 	return r
 }
 
-// finish waits for the one result of the resumed run.
-func finish(ctx context.Context, cmd *exec.Cmd) (reason, problem string) {
+// awaitResult waits for the one result of the resumed run.
+func awaitResult(ctx context.Context, cmd *exec.Cmd) (reason, problem string) {
 	type answer struct {
 		out []byte
 		err error
@@ -285,8 +285,8 @@ func finish(ctx context.Context, cmd *exec.Cmd) (reason, problem string) {
 	return result.Reason, ""
 }
 
-// count reads the ledger: its lines, and the keys that it has twice.
-func (s testDir) count() (lines, doubles int) {
+// countLedger reads the ledger: its lines, and the keys that it has twice.
+func (s testDir) countLedger() (lines, doubles int) {
 	data, err := os.ReadFile(s.ledger)
 	if err != nil {
 		return 0, 0
@@ -301,8 +301,8 @@ func (s testDir) count() (lines, doubles int) {
 	return lines, doubles
 }
 
-// judge describes the problem with the end of a run; "" means that there is none.
-func (s testDir) judge(r row) string {
+// describeProblem describes the problem with the end of a run; "" means that there is none.
+func (s testDir) describeProblem(r killedRun) string {
 	switch r.outcome {
 	case "completed":
 		if r.counted != r.expected && !s.o.control {
@@ -314,7 +314,7 @@ func (s testDir) judge(r row) string {
 		if err != nil {
 			return "logs: " + err.Error()
 		}
-		if !entries.unknown() {
+		if !entries.hasUnknown() {
 			return "asks for a person, and no call was started without a return"
 		}
 		return ""

@@ -18,17 +18,17 @@ import (
 // errNoTracer means that this machine cannot slow a disk down.
 var errNoTracer = fmt.Errorf("%w strace, which may trace what it starts", errMissing)
 
-// tracer looks whether strace is there, and may.
-func tracer() error {
+// checkStrace looks whether strace is there, and may.
+func checkStrace() error {
 	if out, err := exec.Command("strace", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %w: %s", errNoTracer, err, out)
 	}
 	return nil
 }
 
-// slowed begins the command of a server whose disk is slow: its writes into files
+// slowCommand begins the command of a server whose disk is slow: its writes into files
 // and its syncs return late, each by so much.
-func (s *servers) slowed() []string {
+func (s *servers) slowCommand() []string {
 	if s.o.slow == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ type slowLeases struct {
 	last    time.Time // when the last of them was taken
 }
 
-func (l *slowLeases) see(e client.Event) {
+func (l *slowLeases) noteEvent(e client.Event) {
 	var m event.ShardMoved
 	if e.Kind != event.KindShardTaken && e.Kind != event.KindShardReleased || json.Unmarshal(e.Data, &m) != nil || m.Why != "expired" {
 		return
@@ -64,8 +64,8 @@ func (l *slowLeases) see(e client.Event) {
 	}
 }
 
-// kill kills a node in the middle of the runs; no other node replaces it.
-func (l *slowLeases) kill(t *testCluster) {
+// killNode kills a node in the middle of the runs; no other node replaces it.
+func (l *slowLeases) killNode(t *testCluster) {
 	time.Sleep(t.o.ttl / 4)
 	m := t.nodes.list[0]
 	list, err := t.client.Nodes(context.Background())
@@ -83,13 +83,13 @@ func (l *slowLeases) kill(t *testCluster) {
 	l.struck = time.Now()
 	b := &fault{no: 1, kind: killed, node: m.name, at: l.struck}
 	t.faults = append(t.faults, b)
-	t.nodes.set(m, false)
+	t.nodes.setReady(m, false)
 	t.observer.faultBegins(b)
-	t.nodes.signal(m, syscall.SIGKILL)
+	t.nodes.signalNode(m, syscall.SIGKILL)
 }
 
-// over reports whether all leases of the dead node have been taken.
-func (l *slowLeases) over() bool {
+// allTaken reports whether all leases of the dead node have been taken.
+func (l *slowLeases) allTaken() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.taken >= l.had
@@ -102,7 +102,7 @@ type slowDisk struct{ *testCluster }
 // and other nodes take over those of the dead node; the writes that wait for the disk are bounded.
 func (t *slowDisk) run() {
 	leases := &slowLeases{}
-	stop, err := t.client.Watch(leases.see)
+	stop, err := t.client.Watch(leases.noteEvent)
 	if err != nil {
 		t.found.add("%v", err)
 		return
@@ -114,7 +114,7 @@ func (t *slowDisk) run() {
 	if t.o.broken {
 		go t.freezeOne()
 	} else {
-		t.nodes.wait.Go(func() { leases.kill(t.testCluster) })
+		t.nodes.wait.Go(func() { leases.killNode(t.testCluster) })
 	}
 	over := make(chan struct{})
 	var wait sync.WaitGroup
@@ -133,8 +133,8 @@ func (t *slowDisk) run() {
 	wait.Wait()
 	t.checkIndex()
 	took := time.Since(began)
-	t.nodes.settle()
-	if err := waitUntil(t.o.ttl+t.o.slack, leases.over); err != nil {
+	t.nodes.awaitFaults()
+	if err := waitUntil(t.o.ttl+t.o.slack, leases.allTaken); err != nil {
 		t.found.add("%d of %d shards of the dead node were taken over %v after the runs", leases.taken, leases.had, t.o.ttl+t.o.slack)
 	}
 	leases.mu.Lock()
@@ -147,12 +147,12 @@ func (t *slowDisk) run() {
 			t.found.add("the shards of the dead node were taken over after %v", late)
 		}
 	}
-	t.judge(leases.expired, base, most)
+	t.judgeLeases(leases.expired, base, most)
 }
 
-// judge judges the scenario: no node may be taken for dead because of the disk, and what
+// judgeLeases judges the scenario: no node may be taken for dead because of the disk, and what
 // waits for it is bounded. A node of size 0 was not measured.
-func (t *slowDisk) judge(expired int, base, most int64) {
+func (t *slowDisk) judgeLeases(expired int, base, most int64) {
 	if expired > 0 {
 		t.found.add("%d leases ended, and everybody lives", expired)
 	}
@@ -170,7 +170,7 @@ const slowGrowth = 128 << 20
 // largestNode returns the memory of the largest node.
 func (t *slowDisk) largestNode() (most int64) {
 	for _, m := range t.nodes.list {
-		most = max(most, rss(m.cmd.Process.Pid))
+		most = max(most, residentMemory(m.cmd.Process.Pid))
 	}
 	return most
 }

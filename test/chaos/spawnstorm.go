@@ -54,7 +54,7 @@ func (p *provider) spawnMore(w http.ResponseWriter, body []byte, taken int, run 
 	for i := range tasks {
 		tasks[i] = fmt.Sprintf(`{"agent":"spawner","task":"spawn for %s%s"}`, tag, run)
 	}
-	p.delegates(w, tasks)
+	p.streamDelegation(w, tasks)
 	return true
 }
 
@@ -64,26 +64,26 @@ type spawnStorms struct{ *testCluster }
 // run executes ordinary runs alone, and then next to spawn storms, one after the other. The
 // storms must reach their limits and not exceed them, and hardly slow the other runs.
 func (t *spawnStorms) run() {
-	if err := os.WriteFile(t.files.agent("spawner"), []byte(spawner), 0o644); err != nil {
+	if err := os.WriteFile(t.files.agentFile("spawner"), []byte(spawner), 0o644); err != nil {
 		t.found.add("%v", err)
 		return
 	}
 	runs := t.o.runs
 	t.load.runBatch(runs)
-	alone := t.load.between(0, t.load.ended())
+	alone := t.load.durationsBetween(0, t.load.countEnded())
 	fmt.Printf("%d runs alone: p50 %v, p99 %v\n", len(alone), quantile(alone, 0.5), quantile(alone, 0.99))
 	t.load.mu.Lock()
 	t.load.enough, t.load.begun, t.o.runs = false, 0, 0
 	before := len(t.load.runs)
 	t.load.mu.Unlock()
-	t.load.begin()
+	t.load.beginRuns()
 	for n := range t.o.bombs {
 		if err := t.runOne(n + 1); err != nil {
 			t.found.add("spawn storm %d: %v", n+1, err)
 		}
 	}
-	t.load.finish()
-	beside := t.load.between(before, t.load.ended())
+	t.load.awaitEnd()
+	beside := t.load.durationsBetween(before, t.load.countEnded())
 	fmt.Printf("%d runs beside spawn storms: p50 %v, p99 %v\n", len(beside), quantile(beside, 0.5), quantile(beside, 0.99))
 	t.judgeBeside(alone, beside)
 	t.checkIndex()
@@ -99,8 +99,8 @@ func (t *spawnStorms) judgeBeside(alone, beside []time.Duration) {
 	}
 }
 
-// between returns how long the runs took that ended from the nth to the mth.
-func (l *load) between(from, to int) []time.Duration {
+// durationsBetween returns how long the runs took that ended from the nth to the mth.
+func (l *load) durationsBetween(from, to int) []time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []time.Duration
@@ -117,57 +117,57 @@ func (t *spawnStorms) runOne(no int) error {
 	id := client.NewID()
 	ctx, end := context.WithTimeout(context.Background(), runPatience)
 	defer end()
-	req := t.load.request(id)
+	req := t.load.newRequest(id)
 	req.Agent, req.Prompt, req.MaxTokens, req.MaxToolCalls = "spawner", "spawn for "+tag+id, stormTokens, stormCalls
 	sh := stormShapes[no%len(stormShapes)]
-	req.MaxDepth, req.MaxAgents, req.MaxChildren = stormDepth, sh.agents+t.o.more(), sh.children+t.o.more()
+	req.MaxDepth, req.MaxAgents, req.MaxChildren = stormDepth, sh.agents+t.o.extraAllowed(), sh.children+t.o.extraAllowed()
 	began := time.Now()
-	if err := again(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
+	if err := repeatRequest(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
 		return err
 	}
 	info, err := t.load.waitAnswering(ctx, id)
 	if err != nil {
-		return fmt.Errorf("%w; it stands so: %s", err, t.load.stands(id))
+		return fmt.Errorf("%w; it stands so: %s", err, t.load.lastEntries(id))
 	}
 	took := time.Since(began)
-	var f *replayed
+	var f *replayedRun
 	if err := t.withPost(func(post *jetstream.Post) (err error) { f, err = replayRun(post, id); return err }); err != nil {
 		return err
 	}
 	for _, p := range f.problems {
-		t.found.of(id, "spawn storm %d: %s", no, p)
+		t.found.addOf(id, "spawn storm %d: %s", no, p)
 	}
-	asked := t.p.counted(id)
-	t.judge(no, sh, info.Result, f, asked)
+	asked := t.p.countOf(id)
+	t.judgeStorm(no, sh, info.Result, f, asked)
 	b := info.Result.Budget
 	fmt.Printf("spawn storm %d: %s after %v; %d agents of %d, at most %d deep of %d and %d children at once of %d; %d model calls, %d of %d tokens used\n",
 		no, info.Result.Reason, took.Round(time.Millisecond), f.peak.agents, sh.agents, f.peak.deep, stormDepth, f.peak.children, sh.children, asked, b.Used, b.Limit)
 	return nil
 }
 
-func (t *spawnStorms) judge(no int, sh stormShape, r *event.Result, f *replayed, asked int) {
+func (t *spawnStorms) judgeStorm(no int, sh stormShape, r *event.Result, f *replayedRun, asked int) {
 	for _, a := range r.Agents {
 		if a.Phase != "done" {
-			t.found.of(f.run, "spawn storm %d: its run is over, and %s is %s", no, a.ID, a.Phase)
+			t.found.addOf(f.run, "spawn storm %d: its run is over, and %s is %s", no, a.ID, a.Phase)
 		}
 	}
 	if f.peak.agents != sh.agents || len(r.Agents) != sh.agents || f.peak.children != sh.children || f.peak.deep > stormDepth || sh.children == 1 && f.peak.deep < stormDepth {
-		t.found.of(f.run, "spawn storm %d: %d agents of %d, %d children of %d, %d deep of %d", no, f.peak.agents, sh.agents, f.peak.children, sh.children, f.peak.deep, stormDepth)
+		t.found.addOf(f.run, "spawn storm %d: %d agents of %d, %d children of %d, %d deep of %d", no, f.peak.agents, sh.agents, f.peak.children, sh.children, f.peak.deep, stormDepth)
 	}
 	b, known := r.Budget, int64(f.replied*(inputTokens+outputTokens))
 	if b.Used > b.Limit || b.Reserved != 0 || b.Overrun != 0 || b.Used-b.Unknown != known || int64(asked*(inputTokens+outputTokens)) > b.Used {
-		t.found.of(f.run, "spawn storm %d: %d replies to %d requests, and its budget says %+v", no, f.replied, asked, b)
+		t.found.addOf(f.run, "spawn storm %d: %d replies to %d requests, and its budget says %+v", no, f.replied, asked, b)
 	}
 }
 
-// peak holds the maxima that a run ever had, by its supervisor's log.
-type peak struct{ agents, children, deep, waiting int }
+// peakUse holds the maxima that a run ever had, by its supervisor's log.
+type peakUse struct{ agents, children, deep, waiting int }
 
 // checkStep checks one step of a supervisor: what is spent and reserved must not exceed the
 // limit, and no cap may be exceeded.
-func (f *replayed) checkStep(s *activation.Supervisor) {
+func (f *replayedRun) checkStep(s *activation.Supervisor) {
 	if !s.State.Pool.Within() {
-		f.bad("%s: more is spent and held than the limit: %+v", s.Addr, s.State.Pool)
+		f.addProblem("%s: more is spent and held than the limit: %+v", s.Addr, s.State.Pool)
 	}
 	f.peak.agents, f.peak.waiting = max(f.peak.agents, s.State.Count()), max(f.peak.waiting, s.State.Waiting())
 	s.State.Members(func(m supervisor.Member) {

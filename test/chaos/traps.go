@@ -44,22 +44,22 @@ var zombies = []struct {
 	{"inside the call", []string{inside, inside, failpoint.ToolAfter}},
 }
 
-// instead returns another place of the same kind.
-func (b *fault) instead(random *rand.Rand) string {
+// otherPlace returns another place of the same kind.
+func (b *fault) otherPlace(random *rand.Rand) string {
 	for _, z := range zombies {
-		if z.name == b.group() && b.kind == zombie {
+		if z.name == b.groupName() && b.kind == zombie {
 			return z.places[random.IntN(len(z.places))]
 		}
 	}
 	return deaths[random.IntN(len(deaths))]
 }
 
-// traps returns the directory of a node's traps. Its tools find it by the id of the process.
-func (s testDir) traps(node string) string { return filepath.Join(s.dir, "traps", node) }
+// trapsDir returns the directory of a node's traps. Its tools find it by the id of the process.
+func (s testDir) trapsDir(node string) string { return filepath.Join(s.dir, "traps", node) }
 
-// known links the directory of a node's traps to the id of its process.
-func (s testDir) known(node string, pid int) error {
-	return os.Symlink(s.traps(node), filepath.Join(s.dir, "traps", strconv.Itoa(pid)))
+// linkTraps links the directory of a node's traps to the id of its process.
+func (s testDir) linkTraps(node string, pid int) error {
+	return os.Symlink(s.trapsDir(node), filepath.Join(s.dir, "traps", strconv.Itoa(pid)))
 }
 
 // struckFrom returns the part of a tool's command line that sends a signal to the node that called
@@ -80,7 +80,7 @@ func (s testDir) springTrap(node, place, action string) (text string, err error)
 	if place == inside {
 		action = map[string]string{failpoint.Kill: "KILL", failpoint.Stop: "STOP"}[action]
 	}
-	path := filepath.Join(s.traps(node), place)
+	path := filepath.Join(s.trapsDir(node), place)
 	if err := os.WriteFile(path+".set", []byte(action), 0o644); err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func (s testDir) springTrap(node, place, action string) (text string, err error)
 		if err == nil {
 			return strings.TrimSpace(string(data)), os.Remove(path + failpoint.Sprung)
 		}
-		if pause(ctx, poll/5) == nil {
+		if sleepFor(ctx, poll/5) == nil {
 			continue
 		}
 		if os.Remove(path) == nil {
@@ -120,9 +120,9 @@ func caughtAt(place, text string) (at, call, life string) {
 	return "", "", ""
 }
 
-// freeze waits until the lease is over and another node has claimed the log of the caught
+// awaitClaim waits until the lease is over and another node has claimed the log of the caught
 // actor.
-func (n *nodes) freeze(b *fault) {
+func (n *nodes) awaitClaim(b *fault) {
 	time.Sleep(b.frozen)
 	if b.caught == "" {
 		return
@@ -130,22 +130,22 @@ func (n *nodes) freeze(b *fault) {
 	ctx, cancel := context.WithTimeout(context.Background(), runPatience/2)
 	defer cancel()
 	for {
-		owner, err := n.t.load.owner(ctx, mailbox.Address(b.caught))
+		owner, err := n.t.load.readOwner(ctx, mailbox.Address(b.caught))
 		if err == nil && owner != b.node {
 			return
 		}
-		if pause(ctx, 4*poll) != nil {
-			n.t.found.of(runOf(b.caught), "%s was frozen on %s at %s, and nobody took it over in %v: %v", b.caught, b.node, b.place, runPatience/2, err)
+		if sleepFor(ctx, 4*poll) != nil {
+			n.t.found.addOf(runOf(b.caught), "%s was frozen on %s at %s, and nobody took it over in %v: %v", b.caught, b.node, b.place, runPatience/2, err)
 			return
 		}
 	}
 }
 
-// owner returns the node that claimed a log last.
-func (l *load) owner(ctx context.Context, at mailbox.Address) (node string, err error) {
-	list, err := l.log(ctx, at)
+// readOwner returns the node that claimed a log last.
+func (l *load) readOwner(ctx context.Context, at mailbox.Address) (node string, err error) {
+	list, err := l.readLog(ctx, at)
 	for _, s := range list {
-		for _, f := range s.facts() {
+		for _, f := range s.decodeFacts() {
 			if r, ok := f.(agent.Resumed); ok {
 				node = r.Node
 			}

@@ -46,8 +46,8 @@ agent: forker
 // forks is the number of levels below the agent that asks: its task states it.
 var forks = regexp.MustCompile(`fork ([0-9]) for ` + tag)
 
-// fork answers an agent of a tree that has to delegate. A leaf gets no answer yet.
-func (p *provider) fork(w http.ResponseWriter, body []byte, run, node string) bool {
+// answerTree answers an agent of a tree that has to delegate. A leaf gets no answer yet.
+func (p *provider) answerTree(w http.ResponseWriter, body []byte, run, node string) bool {
 	found := forks.FindSubmatch(body)
 	if found == nil {
 		return false
@@ -63,7 +63,7 @@ func (p *provider) fork(w http.ResponseWriter, body []byte, run, node string) bo
 	for i := range tasks {
 		tasks[i] = fmt.Sprintf(`{"agent":"forker","task":"fork %d for %s%s"}`, level-1, tag, run)
 	}
-	p.delegates(w, tasks)
+	p.streamDelegation(w, tasks)
 	return true
 }
 
@@ -73,9 +73,9 @@ type treeCall struct {
 	node string
 }
 
-// since counts the model calls of trees that nodes began after a moment that each of
+// callsSince counts the model calls of trees that nodes began after a moment that each of
 // them has.
-func (p *provider) since(moment func(node string) time.Time) int {
+func (p *provider) callsSince(moment func(node string) time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -87,9 +87,9 @@ func (p *provider) since(moment func(node string) time.Time) int {
 	return n
 }
 
-// forked is how many model calls of trees began after a moment.
-func (p *provider) forked(t time.Time) int {
-	return p.since(func(string) time.Time { return t })
+// callsAfter is how many model calls of trees began after a moment.
+func (p *provider) callsAfter(t time.Time) int {
+	return p.callsSince(func(string) time.Time { return t })
 }
 
 // treeFaults are the faults of a node before a tree is canceled: none, its connections are
@@ -102,7 +102,7 @@ type treeCancels struct{ *testCluster }
 // run cancels trees over all nodes, while they grow or while their leaves are in a model
 // call: some of them with one node cut off, frozen or dead.
 func (t *treeCancels) run() {
-	for name, text := range map[string]string{t.files.agent("forker"): forker, t.files.ledger: ""} { // no effects
+	for name, text := range map[string]string{t.files.agentFile("forker"): forker, t.files.ledger: ""} { // no effects
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.found.add("%v", err)
 			return
@@ -122,21 +122,21 @@ func (t *treeCancels) run() {
 	}
 }
 
-// strike injects the fault of a tree.
-func (t *treeCancels) strike(kind string, random *rand.Rand) *fault {
+// injectFault injects the fault of a tree.
+func (t *treeCancels) injectFault(kind string, random *rand.Rand) *fault {
 	if kind == "" {
 		return nil
 	}
-	m := t.nodes.victim(random)
+	m := t.nodes.pickVictim(random)
 	if kind == cutNode && t.servers == nil { // there are no wires
 		kind = stopped
 	}
 	b := &fault{no: len(t.faults) + 1, kind: kind, node: m.name, at: time.Now(), frozen: t.o.ttl*2 + 2*time.Second}
 	t.faults = append(t.faults, b)
 	if kind == cutNode {
-		t.servers.sever(m, b)
+		t.servers.severNode(m, b)
 	} else {
-		t.nodes.inject(m, b)
+		t.nodes.injectFault(m, b)
 	}
 	return b
 }
@@ -147,31 +147,31 @@ func (t *treeCancels) runOne(no int, kind string, grown bool, random *rand.Rand)
 	id := client.NewID()
 	ctx, end := context.WithTimeout(context.Background(), 3*treePatience)
 	defer end()
-	t.p.hold()
+	t.p.holdAll()
 	planted, released := time.Now(), false
 	defer func() {
 		if !released {
-			t.p.release()
+			t.p.releaseAll()
 		}
 	}()
-	req := t.load.request(id)
+	req := t.load.newRequest(id)
 	req.Agent, req.Prompt, req.MaxTokens, req.MaxToolCalls = "forker", fmt.Sprintf("fork %d for %s%s", treeDeep, tag, id), treeTokens, treeCalls
 	req.MaxDepth, req.MaxAgents = treeDeep+1, treeAgents
-	if err := again(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
+	if err := repeatRequest(ctx, func() error { _, err := t.client.Run(ctx, req); return err }); err != nil {
 		return err
 	}
-	enough := func() bool { return t.p.waiting() >= treeLeaves }
+	enough := func() bool { return t.p.countWaiting() >= treeLeaves }
 	if !grown {
 		calls := 1 + treeWide + random.IntN(treeLeaves)
-		enough = func() bool { return t.p.forked(planted) >= calls }
+		enough = func() bool { return t.p.callsAfter(planted) >= calls }
 	}
 	if err := waitUntil(treePatience, enough); err != nil {
-		return fmt.Errorf("%d of %d leaves are at work: %w; it stands so: %s", t.p.waiting(), treeLeaves, err, t.load.stands(id))
+		return fmt.Errorf("%d of %d leaves are at work: %w; it stands so: %s", t.p.countWaiting(), treeLeaves, err, t.load.lastEntries(id))
 	}
-	b := t.strike(kind, random)
+	b := t.injectFault(kind, random)
 	asked := time.Now()
 	var account client.CancelReply
-	if err := again(ctx, func() (err error) {
+	if err := repeatRequest(ctx, func() (err error) {
 		account, err = t.client.Cancel(ctx, client.CancelRequest{RunID: id, Request: "tree-" + id, Why: "enough", Now: true})
 		return err
 	}); err != nil {
@@ -179,7 +179,7 @@ func (t *treeCancels) runOne(no int, kind string, grown bool, random *rand.Rand)
 	}
 	canceled := time.Now()
 	if b != nil && b.kind == cutNode { // it is alive and gets answers, but its writes reach no server
-		t.p.release()
+		t.p.releaseAll()
 		released = true
 	}
 	result, early, err := t.awaitEnd(ctx, id)
@@ -187,23 +187,23 @@ func (t *treeCancels) runOne(no int, kind string, grown bool, random *rand.Rand)
 		return err
 	}
 	took := time.Since(asked)
-	t.nodes.settle() // the node that was cut off is back, and does whatever it still tries to do
+	t.nodes.awaitFaults() // the node that was cut off is back, and does whatever it still tries to do
 	if !released {
-		t.p.release()
+		t.p.releaseAll()
 		released = true
 	}
-	if err := pause(ctx, t.o.ttl); err != nil {
+	if err := sleepFor(ctx, t.o.ttl); err != nil {
 		return err
 	}
-	late := t.p.since(func(node string) time.Time { return t.o.stillBegins(account, b, node, canceled) })
-	t.judge(no, grown, result, b, account, took, early, late)
+	late := t.p.callsSince(func(node string) time.Time { return t.o.stillBegins(account, b, node, canceled) })
+	t.judgeCancel(no, grown, result, b, account, took, early, late)
 	return t.withPost(func(post *jetstream.Post) error {
 		f, err := replayRun(post, id)
 		if err != nil {
 			return err
 		}
 		for _, p := range f.problems {
-			t.found.of(id, "tree %d: %s", no, p)
+			t.found.addOf(id, "tree %d: %s", no, p)
 		}
 		return nil
 	})
@@ -214,7 +214,7 @@ func (t *treeCancels) runOne(no int, kind string, grown bool, random *rand.Rand)
 func (t *treeCancels) awaitEnd(ctx context.Context, id string) (r *event.Result, early string, err error) {
 	for {
 		var info client.RunInfo
-		if err := again(ctx, func() (err error) { info, err = t.client.Get(ctx, id); return err }); err != nil {
+		if err := repeatRequest(ctx, func() (err error) { info, err = t.client.Get(ctx, id); return err }); err != nil {
 			return nil, early, err
 		}
 		if info.Result != nil && info.Result.Cancel != nil && early == "" {
@@ -223,7 +223,7 @@ func (t *treeCancels) awaitEnd(ctx context.Context, id string) (r *event.Result,
 		if info.State == control.Finished {
 			return info.Result, early, nil
 		}
-		if err := pause(ctx, poll); err != nil {
+		if err := sleepFor(ctx, poll); err != nil {
 			return nil, early, fmt.Errorf("it did not end; %s", early)
 		}
 	}
@@ -243,7 +243,7 @@ func (o options) stillBegins(account client.CancelReply, b *fault, node string, 
 	return canceled
 }
 
-func (t *treeCancels) judge(no int, grown bool, r *event.Result, b *fault, account client.CancelReply, took time.Duration, early string, late int) {
+func (t *treeCancels) judgeCancel(no int, grown bool, r *event.Result, b *fault, account client.CancelReply, took time.Duration, early string, late int) {
 	how := map[bool]string{true: "grown", false: "growing"}[grown] + ", all nodes well"
 	if b != nil {
 		how = strings.TrimSuffix(how, "all nodes well") + b.node + " " + b.kind

@@ -25,8 +25,8 @@ const (
 	upgradeHeld = 24
 )
 
-// span is when nodes of one kind were alone.
-type span struct{ from, to time.Time }
+// timeSpan is when nodes of one kind were alone.
+type timeSpan struct{ from, to time.Time }
 
 // rollingUpgrade is the scenario in which nodes of two builds run side by side.
 type rollingUpgrade struct{ *testCluster }
@@ -37,10 +37,10 @@ type rollingUpgrade struct{ *testCluster }
 func (t *rollingUpgrade) run() {
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
 	old := slices.Clone(t.nodes.list)
-	t.load.begin()
-	var mixed, young span
-	refused := &refusals{nodes: map[string]int{}}
-	stop, err := t.client.Watch(refused.see)
+	t.load.beginRuns()
+	var mixed, young timeSpan
+	refused := &refusalCount{nodes: map[string]int{}}
+	stop, err := t.client.Watch(refused.noteEvent)
 	if err != nil {
 		t.found.add("%v", err)
 		return
@@ -57,65 +57,65 @@ func (t *rollingUpgrade) run() {
 	}
 	step("runs on old nodes", func() error { return t.awaitRuns(upgradeRuns) })
 	t.nodes.bin = t.o.younger
-	step("a younger node beside the old ones", t.nodes.start)
+	step("a younger node beside the old ones", t.nodes.startNode)
 	mixed.from = time.Now()
 	step("runs on both", func() error { return t.awaitRuns(upgradeRuns) })
 	for _, m := range old[1:] {
 		t.replaceOld(m)
 	}
-	t.nodes.settle()
+	t.nodes.awaitFaults()
 	step("runs while one is old", func() error { return t.awaitRuns(upgradeRuns) })
 	mixed.to = time.Now()
 	t.replaceOld(old[0])
-	t.nodes.settle()
+	t.nodes.awaitFaults()
 	young.from = time.Now()
 	step("runs on younger nodes", func() error { return t.awaitRuns(upgradeRuns) })
-	t.p.hold()
+	t.p.holdAll()
 	step("runs in a model call", func() error {
-		return waitUntil(busyPatience, func() bool { return t.p.waiting() >= t.o.atOnce })
+		return waitUntil(busyPatience, func() bool { return t.p.countWaiting() >= t.o.atOnce })
 	})
 	young.to = time.Now()
 	t.nodes.bin = t.o.node
-	step("an old node comes back", t.nodes.start)
+	step("an old node comes back", t.nodes.startNode)
 	late := t.nodes.list[len(t.nodes.list)-1]
-	t.nodes.set(late, false) // the fault must not hit it
+	t.nodes.setReady(late, false) // the fault must not hit it
 	t.nodes.bin = t.o.younger
-	m := t.nodes.victim(random)
+	m := t.nodes.pickVictim(random)
 	b := &fault{no: len(t.faults) + 1, kind: killed, node: m.name, at: time.Now()}
 	t.faults = append(t.faults, b)
-	t.nodes.inject(m, b)
+	t.nodes.injectFault(m, b)
 	step("the old node refuses what it does not know", func() error {
-		return waitUntil(t.o.patience(busyPatience), func() bool { return refused.by(late.name) > 0 })
+		return waitUntil(t.o.scalePatience(busyPatience), func() bool { return refused.countOf(late.name) > 0 })
 	})
-	t.p.release()
-	t.nodes.settle()
-	t.load.finish()
-	t.nodes.set(late, true)
+	t.p.releaseAll()
+	t.nodes.awaitFaults()
+	t.load.awaitEnd()
+	t.nodes.setReady(late, true)
 	t.checkIndex()
-	t.judge(mixed, young, refused, late.name)
+	t.judgeRules(mixed, young, refused, late.name)
 }
 
 // replaceOld stops a node in order; a newer one replaces it.
-func (t *rollingUpgrade) replaceOld(m *member) {
+func (t *rollingUpgrade) replaceOld(m *nodeProcess) {
 	b := &fault{no: len(t.faults) + 1, kind: drained, node: m.name, at: time.Now(), ask: true}
 	t.faults = append(t.faults, b)
-	t.nodes.inject(m, b)
+	t.nodes.injectFault(m, b)
 }
 
 // awaitRuns waits until some more runs have ended.
 func (t *rollingUpgrade) awaitRuns(n int) error {
-	n += t.load.ended()
-	return waitUntil(busyPatience, func() bool { return t.load.ended() >= n })
+	n += t.load.countEnded()
+	return waitUntil(busyPatience, func() bool { return t.load.countEnded() >= n })
 }
 
-// refusals count the logs that nodes refused because they are too old for them.
-type refusals struct {
+// refusalCount count the logs that nodes refused because they are too old for them.
+type refusalCount struct {
 	mu    sync.Mutex
 	nodes map[string]int
 	why   string
 }
 
-func (r *refusals) see(e client.Event) {
+func (r *refusalCount) noteEvent(e client.Event) {
 	text := string(e.Data)
 	if e.Kind != event.KindWarningRaised || !strings.Contains(text, "too old for this log") {
 		return
@@ -126,22 +126,22 @@ func (r *refusals) see(e client.Event) {
 	r.why = text
 }
 
-func (r *refusals) by(node string) int {
+func (r *refusalCount) countOf(node string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.nodes[node]
 }
 
-// judge checks under which rules runs began while an old node lived and when none did, and
+// judgeRules checks under which rules runs began while an old node lived and when none did, and
 // whether an old one wrote anything but its claim into a log under newer rules.
-func (t *rollingUpgrade) judge(mixed, young span, refused *refusals, late string) {
+func (t *rollingUpgrade) judgeRules(mixed, young timeSpan, refused *refusalCount, late string) {
 	var elders []string
 	for _, m := range t.nodes.list {
 		if m.bin == t.o.node {
 			elders = append(elders, m.name)
 		}
 	}
-	var origins []origin
+	var origins []runOrigin
 	err := t.withPost(func(post *jetstream.Post) error {
 		for _, r := range t.load.runs {
 			o, err := t.readOrigin(post, r.id, elders)
@@ -156,12 +156,12 @@ func (t *rollingUpgrade) judge(mixed, young span, refused *refusals, late string
 		t.found.add("the logs: %v", err)
 	}
 	text := t.judgeOrigins(origins, mixed, young)
-	fmt.Printf("%s\n%s came back and refused %d logs; the last: %s\n", text, late, refused.by(late), refused.why)
+	fmt.Printf("%s\n%s came back and refused %d logs; the last: %s\n", text, late, refused.countOf(late), refused.why)
 }
 
-// origin is under which rules a run began, when, and how many entries that are no claims
+// runOrigin is under which rules a run began, when, and how many entries that are no claims
 // old nodes wrote into its logs.
-type origin struct {
+type runOrigin struct {
 	run   string
 	rules int
 	began time.Time
@@ -169,7 +169,7 @@ type origin struct {
 }
 
 // judgeOrigins checks the runs against the nodes that lived when they began.
-func (t *rollingUpgrade) judgeOrigins(origins []origin, mixed, young span) string {
+func (t *rollingUpgrade) judgeOrigins(origins []runOrigin, mixed, young timeSpan) string {
 	under := map[int]int{}
 	beside, newer, alone, wrote := 0, 0, 0, 0
 	for _, o := range origins {
@@ -179,14 +179,14 @@ func (t *rollingUpgrade) judgeOrigins(origins []origin, mixed, young span) strin
 			beside++
 			if o.rules > spec.Rules {
 				newer++
-				t.found.of(o.run, "run %s began under rules %d while an old node lived", o.run, o.rules)
+				t.found.addOf(o.run, "run %s began under rules %d while an old node lived", o.run, o.rules)
 			}
 		case o.began.After(young.from) && o.began.Before(young.to) && o.rules > spec.Rules:
 			alone++
 		}
 		if o.rules > spec.Rules && o.old > 0 {
 			wrote += o.old
-			t.found.of(o.run, "run %s is under rules %d, and an old node wrote %d entries of its own into its logs", o.run, o.rules, o.old)
+			t.found.addOf(o.run, "run %s is under rules %d, and an old node wrote %d entries of its own into its logs", o.run, o.rules, o.old)
 		}
 	}
 	if beside == 0 || alone == 0 {
@@ -197,7 +197,7 @@ func (t *rollingUpgrade) judgeOrigins(origins []origin, mixed, young span) strin
 }
 
 // readOrigin reads the origin of a run; nodes are the old ones.
-func (t *rollingUpgrade) readOrigin(post *jetstream.Post, run string, nodes []string) (o origin, err error) {
+func (t *rollingUpgrade) readOrigin(post *jetstream.Post, run string, nodes []string) (o runOrigin, err error) {
 	o.run = run
 	of := map[string]string{} // node by activation
 	err = post.ReadRun(context.Background(), run, func(m mailbox.Message) error {
@@ -213,7 +213,7 @@ func (t *rollingUpgrade) readOrigin(post *jetstream.Post, run string, nodes []st
 			}
 		}
 		claim := false
-		for _, fact := range (stored{m.To, m.At, e}).facts() {
+		for _, fact := range (storedLog{m.To, m.At, e}).decodeFacts() {
 			if r, is := fact.(agent.Resumed); is && e.From == m.To {
 				of[e.Start], claim = r.Node, true
 			}
@@ -226,9 +226,9 @@ func (t *rollingUpgrade) readOrigin(post *jetstream.Post, run string, nodes []st
 	return o, err
 }
 
-// youngest builds the node of an upgrade: the same commit, with rules that are
+// buildYounger builds the node of an upgrade: the same commit, with rules that are
 // newer by one.
-func (o *options) youngest(dir string) (err error) {
-	o.younger, err = built(o.younger, dir, "troupe-node-younger", "node", "-tags", "chaos,younger")
+func (o *options) buildYounger(dir string) (err error) {
+	o.younger, err = givenOrBuilt(o.younger, dir, "troupe-node-younger", "node", "-tags", "chaos,younger")
 	return err
 }

@@ -42,26 +42,26 @@ type measurement struct {
 	watchers, readers int
 	took              []time.Duration
 	rss               int64
-	saw               seen
+	saw               observerCounts
 	server, nodes     time.Duration // of processors
 	observers         time.Duration
 	events            int64
 }
 
-// seen is what the watchers report at their end.
-type seen struct{ Read, Cut int64 }
+// observerCounts is what the watchers report at their end.
+type observerCounts struct{ Read, Cut int64 }
 
 func (s measurement) p99() time.Duration { return quantile(s.took, 0.99) }
 
-// each is a part of one run.
-func (s measurement) each(all time.Duration) time.Duration {
+// perRun is a part of one run.
+func (s measurement) perRun(all time.Duration) time.Duration {
 	return all / time.Duration(max(len(s.took), 1))
 }
 
-// copied is the time that the server took to copy an event for one watcher.
-func (s measurement) copied(alone measurement) time.Duration {
+// copyTime is the time that the server took to copy an event for one watcher.
+func (s measurement) copyTime(alone measurement) time.Duration {
 	copies := s.events / int64(max(len(s.took), 1)) * int64(s.watchers)
-	return (s.each(s.server) - alone.each(alone.server)) / time.Duration(max(copies, 1))
+	return (s.perRun(s.server) - alone.perRun(alone.server)) / time.Duration(max(copies, 1))
 }
 
 // watcherLoad is the scenario in which many observers watch all events.
@@ -79,12 +79,12 @@ func (t *watcherLoad) run() {
 		return
 	}
 	defer stop()
-	base := rss(os.Getpid())
+	base := residentMemory(os.Getpid())
 	measurements := []*measurement{{}, {watchers: t.o.watchers / 2}, {watchers: t.o.watchers, readers: t.o.watchers/2 - 1}}
 	for range watchRounds {
 		for _, s := range measurements {
 			before := events.Load()
-			if err := t.measure(s, (runs+watchRounds-1)/watchRounds); err != nil {
+			if err := t.measureRuns(s, (runs+watchRounds-1)/watchRounds); err != nil {
 				t.found.add("%v", err)
 				return
 			}
@@ -94,25 +94,25 @@ func (t *watcherLoad) run() {
 	t.checkIndex()
 	alone := measurements[0]
 	for _, s := range measurements {
-		s.tell(*alone)
+		s.printFigures(*alone)
 	}
-	t.judge(*measurements[1], *alone, stoppedCost, base)
-	t.judge(*measurements[2], *alone, readersCost, base)
+	t.judgeLoad(*measurements[1], *alone, stoppedCost, base)
+	t.judgeLoad(*measurements[2], *alone, readersCost, base)
 }
 
-// judge compares what was measured with watchers to what was measured without them. A missing
+// judgeLoad compares what was measured with watchers to what was measured without them. A missing
 // measurement counts as a problem.
-func (t *watcherLoad) judge(s, alone measurement, most float64, base int64) {
+func (t *watcherLoad) judgeLoad(s, alone measurement, most float64, base int64) {
 	if s.p99() == 0 || alone.p99() == 0 || base == 0 || s.events == 0 || alone.server == 0 || alone.nodes == 0 {
 		t.found.add("not measured: %v before %d watchers, %v without, %d bytes", s.p99(), s.watchers, alone.p99(), base)
 	}
 	if float64(s.p99()) > most*float64(alone.p99()) {
 		t.found.add("runs took %v before %d watchers of whom %d read (p99), and %v without", s.p99(), s.watchers, s.readers, alone.p99())
 	}
-	if copied := s.copied(alone); copied > copyCost {
+	if copied := s.copyTime(alone); copied > copyCost {
 		t.found.add("a copy of an event for one of %d watchers took the server %v", s.watchers, copied)
 	}
-	if was, is := alone.each(alone.nodes), s.each(s.nodes); float64(is) > nodesCost*float64(was) {
+	if was, is := alone.perRun(alone.nodes), s.perRun(s.nodes); float64(is) > nodesCost*float64(was) {
 		t.found.add("a run took the nodes %v before %d watchers, and %v without", is, s.watchers, was)
 	}
 	if s.rss-base > watchersGrowth {
@@ -123,21 +123,21 @@ func (t *watcherLoad) judge(s, alone measurement, most float64, base int64) {
 	}
 }
 
-func (s *measurement) tell(alone measurement) {
+func (s *measurement) printFigures(alone measurement) {
 	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	fmt.Printf("%d runs before %d watchers, of whom %d read all: p50 %v, p99 %v; a run took %v of the server, %v of the nodes and %v of the watchers, %.1f of its p50 alone; %d events each, %v of the server for each copy; they read %d MiB, %d were cut off; the process of the server had at most %d MiB\n",
-		len(s.took), s.watchers, s.readers, ms(quantile(s.took, 0.5)), ms(s.p99()), ms(s.each(s.server)), ms(s.each(s.nodes)), ms(s.each(s.observers)), float64(quantile(s.took, 0.5))/float64(max(quantile(alone.took, 0.5), 1)),
-		s.events/int64(max(len(s.took), 1)), s.copied(alone).Round(100*time.Nanosecond), s.saw.Read>>20, s.saw.Cut, s.rss>>20)
+		len(s.took), s.watchers, s.readers, ms(quantile(s.took, 0.5)), ms(s.p99()), ms(s.perRun(s.server)), ms(s.perRun(s.nodes)), ms(s.perRun(s.observers)), float64(quantile(s.took, 0.5))/float64(max(quantile(alone.took, 0.5), 1)),
+		s.events/int64(max(len(s.took), 1)), s.copyTime(alone).Round(100*time.Nanosecond), s.saw.Read>>20, s.saw.Cut, s.rss>>20)
 }
 
-// measure lets some runs proceed with watchers.
-func (t *watcherLoad) measure(s *measurement, runs int) error {
-	from := t.load.ended()
+// measureRuns lets some runs proceed with watchers.
+func (t *watcherLoad) measureRuns(s *measurement, runs int) error {
+	from := t.load.countEnded()
 	reading := s.readers
 	if t.o.broken && s.watchers > 0 {
 		reading = 0
-		t.p.slower(slowThought)
-		defer t.p.slower(0)
+		t.p.setDelay(slowThought)
+		defer t.p.setDelay(0)
 	}
 	w, err := t.startCrowd(s.watchers, reading)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *watcherLoad) measure(s *measurement, runs int) error {
 	go func() {
 		defer close(measured)
 		for {
-			s.rss = max(s.rss, rss(os.Getpid()))
+			s.rss = max(s.rss, residentMemory(os.Getpid()))
 			select {
 			case <-over:
 				return
@@ -155,17 +155,17 @@ func (t *watcherLoad) measure(s *measurement, runs int) error {
 			}
 		}
 	}()
-	server, nodes := worked(os.Getpid()), t.nodes.worked()
+	server, nodes := processorTime(os.Getpid()), t.nodes.processorTime()
 	t.load.runBatch(runs)
-	s.server += worked(os.Getpid()) - server
-	s.nodes += t.nodes.worked() - nodes
+	s.server += processorTime(os.Getpid()) - server
+	s.nodes += t.nodes.processorTime() - nodes
 	close(over)
 	<-measured
-	saw, err := w.close()
+	saw, err := w.stopObservers()
 	s.observers += w.worked
 	s.saw.Read += saw.Read
 	s.saw.Cut += saw.Cut
-	s.took = append(s.took, t.load.between(from, t.load.ended())...)
+	s.took = append(s.took, t.load.durationsBetween(from, t.load.countEnded())...)
 	slices.Sort(s.took)
 	return err
 }
@@ -173,9 +173,9 @@ func (t *watcherLoad) measure(s *measurement, runs int) error {
 // watcherNice leaves the processors to the cluster.
 const watcherNice = "19"
 
-// crowd is the process of the watchers. They are elsewhere in the world, and take here
+// observerProcess is the process of the watchers. They are elsewhere in the world, and take here
 // what time of the processors is left.
-type crowd struct {
+type observerProcess struct {
 	cmd    *exec.Cmd
 	in     io.Closer
 	out    *bufio.Reader
@@ -183,12 +183,12 @@ type crowd struct {
 }
 
 // startCrowd starts n watchers: some read everything, one is slow, and the rest read nothing.
-func (t *watcherLoad) startCrowd(n, readers int) (*crowd, error) {
+func (t *watcherLoad) startCrowd(n, readers int) (*observerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.Events(), n, readers))}
+	c := &observerProcess{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.Events(), n, readers))}
 	c.cmd.Stderr = os.Stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -207,20 +207,20 @@ func (t *watcherLoad) startCrowd(n, readers int) (*crowd, error) {
 	return c, nil
 }
 
-// close ends the watchers, and returns what they saw.
-func (c *crowd) close() (s seen, err error) {
+// stopObservers ends the watchers, and returns what they saw.
+func (c *observerProcess) stopObservers() (s observerCounts, err error) {
 	err = c.in.Close()
 	err = errors.Join(err, json.NewDecoder(c.out).Decode(&s), c.cmd.Wait())
 	c.worked = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return s, err
 }
 
-// worked is how much time of processors all nodes have taken.
-func (n *nodes) worked() (d time.Duration) {
+// processorTime is how much time of processors all nodes have taken.
+func (n *nodes) processorTime() (d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.list {
-		d += worked(m.cmd.Process.Pid)
+		d += processorTime(m.cmd.Process.Pid)
 	}
 	return d
 }
@@ -228,8 +228,8 @@ func (n *nodes) worked() (d time.Duration) {
 // clockTick is the unit of /proc/PID/stat.
 const clockTick = 10 * time.Millisecond
 
-// worked is how much time of processors a process has taken; 0 where the system does not say.
-func worked(pid int) time.Duration {
+// processorTime is how much time of processors a process has taken; 0 where the system does not say.
+func processorTime(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
@@ -251,8 +251,8 @@ func worked(pid int) time.Duration {
 	return sum
 }
 
-// rss is how much memory a process has, in bytes; 0 where the system does not say.
-func rss(pid int) int64 {
+// residentMemory is how much memory a process has, in bytes; 0 where the system does not say.
+func residentMemory(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0

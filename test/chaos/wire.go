@@ -37,63 +37,63 @@ func newWire(port int) (*wire, error) {
 	}
 	w := &wire{Listener: l, to: fmt.Sprintf("%s:%d", loopback, port), conns: map[net.Conn]struct{}{}}
 	w.mend = sync.NewCond(&w.mu)
-	w.wait.Go(w.serve)
+	w.wait.Go(w.acceptConns)
 	return w, nil
 }
 
-func (w *wire) port() int { return w.Addr().(*net.TCPAddr).Port }
+func (w *wire) listenPort() int { return w.Addr().(*net.TCPAddr).Port }
 
-func (w *wire) serve() {
+func (w *wire) acceptConns() {
 	for {
 		near, err := w.Accept()
 		if err != nil {
 			return
 		}
-		w.wait.Go(func() { w.carry(near) })
+		w.wait.Go(func() { w.carryConn(near) })
 	}
 }
 
-// carry carries one connection. While the wire is cut, the dialing end gets nothing, not even a
+// carryConn carries one connection. While the wire is cut, the dialing end gets nothing, not even a
 // refusal.
-func (w *wire) carry(near net.Conn) {
-	if !w.hold(near) {
+func (w *wire) carryConn(near net.Conn) {
+	if !w.holdConn(near) {
 		return
 	}
-	w.pass(mute)
+	w.awaitWhole(mute)
 	far, err := net.Dial("tcp", w.to)
-	if err != nil || !w.hold(far) {
-		w.drop(near)
+	if err != nil || !w.holdConn(far) {
+		w.dropConns(near)
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { w.copy(far, near, mute) })
-	both.Go(func() { w.copy(near, far, deaf) })
+	both.Go(func() { w.copyDirection(far, near, mute) })
+	both.Go(func() { w.copyDirection(near, far, deaf) })
 	both.Wait()
 }
 
-// copy carries one direction, unless it is cut.
-func (w *wire) copy(to, from net.Conn, direction string) {
-	defer w.drop(to, from)
+// copyDirection carries one direction, unless it is cut.
+func (w *wire) copyDirection(to, from net.Conn, direction string) {
+	defer w.dropConns(to, from)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			w.pass(direction)
+			w.awaitWhole(direction)
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				w.pass(direction)
+				w.awaitWhole(direction)
 			}
 			return
 		}
 	}
 }
 
-// pass waits until a direction is whole.
-func (w *wire) pass(direction string) {
+// awaitWhole waits until a direction is whole.
+func (w *wire) awaitWhole(direction string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.over && (w.cut == silent || w.cut == direction) {
@@ -101,15 +101,15 @@ func (w *wire) pass(direction string) {
 	}
 }
 
-// set cuts the wire, or mends it.
-func (w *wire) set(cut string) {
+// setCut cuts the wire, or mends it.
+func (w *wire) setCut(cut string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
 	w.mend.Broadcast()
 }
 
-func (w *wire) hold(c net.Conn) bool {
+func (w *wire) holdConn(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
@@ -120,7 +120,7 @@ func (w *wire) hold(c net.Conn) bool {
 	return true
 }
 
-func (w *wire) drop(conns ...net.Conn) {
+func (w *wire) dropConns(conns ...net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range conns {
@@ -129,7 +129,7 @@ func (w *wire) drop(conns ...net.Conn) {
 	}
 }
 
-func (w *wire) close() {
+func (w *wire) closeAll() {
 	w.mu.Lock()
 	w.over = true
 	for c := range w.conns {
@@ -141,18 +141,18 @@ func (w *wire) close() {
 	w.wait.Wait()
 }
 
-// wires are all of a scenario: from each server to each other one, and from each
+// wireMesh are all of a scenario: from each server to each other one, and from each
 // node to each server. A nil one is no wires.
-type wires struct {
+type wireMesh struct {
 	mu     sync.Mutex
 	routes map[[2]string]*wire
 	nodes  map[[2]string]*wire
 	list   []*natsServer
 }
 
-// lay makes the wires between the servers.
-func (s *servers) lay() (*wires, error) {
-	w := &wires{routes: map[[2]string]*wire{}, nodes: map[[2]string]*wire{}, list: s.list}
+// layWires makes the wires between the servers.
+func (s *servers) layWires() (*wireMesh, error) {
+	w := &wireMesh{routes: map[[2]string]*wire{}, nodes: map[[2]string]*wire{}, list: s.list}
 	for _, from := range s.list {
 		for _, to := range s.list {
 			if from == to {
@@ -160,7 +160,7 @@ func (s *servers) lay() (*wires, error) {
 			}
 			one, err := newWire(to.route)
 			if err != nil {
-				w.close()
+				w.closeAll()
 				return nil, err
 			}
 			w.routes[[2]string{from.name, to.name}] = one
@@ -169,16 +169,16 @@ func (s *servers) lay() (*wires, error) {
 	return w, nil
 }
 
-// route returns the port at which one server reaches another.
-func (w *wires) route(from, to *natsServer) int {
+// serverPort returns the port at which one server reaches another.
+func (w *wireMesh) serverPort(from, to *natsServer) int {
 	if w == nil {
 		return to.route
 	}
-	return w.routes[[2]string{from.name, to.name}].port()
+	return w.routes[[2]string{from.name, to.name}].listenPort()
 }
 
-// client returns the port at which a node reaches a server; other clients have no wires.
-func (w *wires) client(node string, to *natsServer) int {
+// clientPort returns the port at which a node reaches a server; other clients have no wires.
+func (w *wireMesh) clientPort(node string, to *natsServer) int {
 	if w == nil || node == "" {
 		return to.client
 	}
@@ -192,14 +192,14 @@ func (w *wires) client(node string, to *natsServer) int {
 		}
 		w.nodes[ends] = one
 	}
-	return w.nodes[ends].port()
+	return w.nodes[ends].listenPort()
 }
 
 // nowhere is a port at which nothing listens.
 const nowhere = 1
 
-// ends returns the wires that end at one name, and at another if that is given.
-func (w *wires) ends(of map[[2]string]*wire, who, other string) (list []*wire) {
+// wiresAt returns the wires that end at one name, and at another if that is given.
+func (w *wireMesh) wiresAt(of map[[2]string]*wire, who, other string) (list []*wire) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ends, one := range of {
@@ -210,13 +210,13 @@ func (w *wires) ends(of map[[2]string]*wire, who, other string) (list []*wire) {
 	return list
 }
 
-func (w *wires) close() {
+func (w *wireMesh) closeAll() {
 	if w == nil {
 		return
 	}
 	for _, all := range []map[[2]string]*wire{w.routes, w.nodes} {
 		for _, one := range all {
-			one.close()
+			one.closeAll()
 		}
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/troupe-run/troupe/internal/failpoint"
 )
 
-// afterlife sums up the actions of zombies: nodes that were frozen at a named place until another
+// zombieActions sums up the actions of zombies: nodes that were frozen at a named place until another
 // node had taken over the actor there, and then thawed.
-type afterlife struct {
+type zombieActions struct {
 	zombies, begun, evidence, resolved, asked int
 }
 
 // zombieJudge judges the actions of zombies.
 type zombieJudge struct {
 	*testCluster
-	afterlives map[string]afterlife // by group of places
+	afterlives map[string]zombieActions // by group of places
 }
 
 // judgeOne finds out from the logs and the ledger what one zombie did.
-func (t *zombieJudge) judgeOne(b *fault, f *replayed, r *ran, effects map[string]int) {
+func (t *zombieJudge) judgeOne(b *fault, f *replayedRun, r *finishedRun, effects map[string]int) {
 	claims := f.claims[b.caught]
 	key := b.caught + "." + b.call
 	i := slices.IndexFunc(claims, func(c activationSpan) bool { return c.start == b.life })
@@ -32,10 +32,10 @@ func (t *zombieJudge) judgeOne(b *fault, f *replayed, r *ran, effects map[string
 	}
 	switch {
 	case i < 0:
-		t.found.of(r.id, "%s was caught on %s at %s, and no life of it there is in its log", b.caught, b.node, b.place)
+		t.found.addOf(r.id, "%s was caught on %s at %s, and no life of it there is in its log", b.caught, b.node, b.place)
 		return
 	case i == len(claims)-1:
-		t.found.of(r.id, "%s was frozen on %s at %s, and nobody claimed it meanwhile", b.caught, b.node, b.place)
+		t.found.addOf(r.id, "%s was frozen on %s at %s, and nobody claimed it meanwhile", b.caught, b.node, b.place)
 		return
 	}
 	zombie := claims[i].start
@@ -45,9 +45,9 @@ func (t *zombieJudge) judgeOne(b *fault, f *replayed, r *ran, effects map[string
 			others += n
 		}
 	}
-	sum := t.afterlives[b.group()]
+	sum := t.afterlives[b.groupName()]
 	sum.zombies++
-	defer func() { t.afterlives[b.group()] = sum }()
+	defer func() { t.afterlives[b.groupName()] = sum }()
 	if effects[key] > others {
 		sum.begun++
 	}
@@ -68,17 +68,17 @@ func (t *zombieJudge) judgeOne(b *fault, f *replayed, r *ran, effects map[string
 	switch b.place {
 	case inside, failpoint.ToolAfter:
 		if !evidence {
-			t.found.of(r.id, "%s: a call that %s had begun when it was frozen at %s returned, and that is not in the log", key, b.node, b.place)
+			t.found.addOf(r.id, "%s: a call that %s had begun when it was frozen at %s returned, and that is not in the log", key, b.node, b.place)
 		}
 	default:
 		if effects[key] > others {
-			t.found.of(r.id, "%s was begun by %s, which had been frozen at %s, after a later claim", key, b.node, b.place)
+			t.found.addOf(r.id, "%s was begun by %s, which had been frozen at %s, after a later claim", key, b.node, b.place)
 		}
 	}
 }
 
-// group names what had happened to the call when the node was frozen.
-func (b *fault) group() string {
+// groupName names what had happened to the call when the node was frozen.
+func (b *fault) groupName() string {
 	for _, z := range zombies {
 		if slices.Contains(z.places, b.place) {
 			return z.name
@@ -92,7 +92,7 @@ func agentOf(at string) string { _, agent, _ := strings.Cut(at, "."); return age
 func runOf(at string) string { run, _, _ := strings.Cut(at, "."); return run }
 
 // judgeRun judges all zombies of a run.
-func (t *zombieJudge) judgeRun(f *replayed, r *ran, effects map[string]int) {
+func (t *zombieJudge) judgeRun(f *replayedRun, r *finishedRun, effects map[string]int) {
 	for _, b := range t.faults {
 		if b.kind == zombie && b.caught != "" && runOf(b.caught) == r.id {
 			t.judgeOne(b, f, r, effects)
@@ -100,8 +100,8 @@ func (t *zombieJudge) judgeRun(f *replayed, r *ran, effects map[string]int) {
 	}
 }
 
-// summary returns a line for each group of zombies.
-func (t *zombieJudge) summary() string {
+// describeGroups returns a line for each group of zombies.
+func (t *zombieJudge) describeGroups() string {
 	var text strings.Builder
 	for _, z := range zombies {
 		if a := t.afterlives[z.name]; a.zombies > 0 {
