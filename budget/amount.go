@@ -68,7 +68,7 @@ func Message(m model.Message) int64 {
 	}
 	n := EnvelopeTokens + Text(m.Text)
 	for _, d := range m.Media {
-		n += EnvelopeTokens + Text(d.Name) + MediaMost(d)
+		n += EnvelopeTokens + Text(d.Name) + mediaMost(d)
 	}
 	for _, c := range m.Calls {
 		n += EnvelopeTokens + Text(c.Name) + Text(c.Args) + Text(c.ID)
@@ -86,8 +86,8 @@ func Message(m model.Message) int64 {
 // person has allowed such media by name.
 const UnboundedTokens = 50_000
 
-// MediaMost bounds the tokens of a medium.
-func MediaMost(m model.Media) int64 {
+// mediaMost bounds the tokens of a medium.
+func mediaMost(m model.Media) int64 {
 	if m.Most <= 0 || m.Most > askTokensMax {
 		return UnboundedTokens
 	}

@@ -44,7 +44,7 @@ func Guess(m model.Message) int64 {
 
 // mediaTokens is the size of a medium by its provider's formula, if there is one.
 func mediaTokens(m model.Media) int64 {
-	if m.Likely <= 0 || m.Likely > MediaMost(m) {
+	if m.Likely <= 0 || m.Likely > mediaMost(m) {
 		return MediaTokens
 	}
 	return m.Likely

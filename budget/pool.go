@@ -11,25 +11,25 @@ import "github.com/benbjohnson/immutable"
 type Pool struct {
 	Limit   Limit
 	Spent   Amount // settled, unknown included
-	Held    Amount // sum of the open leases
+	Held    Amount // sum of the open reservations
 	Kept    Amount // sum of the amounts kept for closing turns
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
-	Overrun Amount // part of Spent: billed beyond the lease
+	Overrun Amount // part of Spent: billed beyond the reservation
 
 	accounts *immutable.SortedMap[string, *Account] // what they point to is never written again
 }
 
-// Account is one agent's part in a pool. An agent has at most one open lease.
+// Account is one agent's part in a pool. An agent has at most one open reservation.
 type Account struct {
 	Limit  Limit  // the agent's own cap within the pool
-	Open   int    // number of the open lease, 0: none
-	Closed int    // highest closed lease: every lease up to it is closed for good
-	Held   Amount // of the open lease
+	Open   int    // number of the open reservation, 0: none
+	Closed int    // highest closed reservation: every reservation up to it is closed for good
+	Held   Amount // of the open reservation
 	Kept   Amount // for the closing turn
 	Spent  Amount
 }
 
-// Newest is the highest lease that was granted to the agent; 0: none.
+// Newest is the highest reservation that was granted to the agent; 0: none.
 func (a Account) Newest() int { return max(a.Open, a.Closed) }
 
 // Ask is an agent's request for one attempt.
@@ -47,13 +47,13 @@ type Ask struct {
 // Verdict is the answer to an Ask.
 type Verdict string
 
-// Verdicts. Wait: other leases hold the missing amount, ask again when one settles.
+// Verdicts. Wait: other reservations hold the missing amount, ask again when one settles.
 const (
 	Granted Verdict = "granted"
 	Closing Verdict = "closing" // only the closing turn fits
 	Wait    Verdict = "wait"
 	Denied  Verdict = "denied"
-	Stale   Verdict = "stale" // the lease is closed already
+	Stale   Verdict = "stale" // the reservation is closed already
 )
 
 // Grant says what an attempt may use.
@@ -149,12 +149,12 @@ func (p Pool) freeRoom() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(
 
 func fitsIn(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
-// Reserve opens a lease. A lease that was requested before is Stale, whether it is
-// still open or closed: a closed lease stays closed.
-func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
+// Reserve opens a reservation. A reservation that was requested before is Stale, whether it is
+// still open or closed: a closed reservation stays closed.
+func (p Pool) Reserve(who string, reservation int, k Ask) (Pool, Grant) {
 	a := p.Account(who)
 	switch {
-	case lease <= a.Closed, lease <= a.Open: //mutant:closed-lease
+	case reservation <= a.Closed, reservation <= a.Open: //mutant:closed-lease
 		return p, Grant{Verdict: Stale}
 	case a.Open != 0:
 		p = p.Lose(who, a.Open, 0)
@@ -184,7 +184,7 @@ func (p Pool) Reserve(who string, lease int, k Ask) (Pool, Grant) {
 		p.Kept = p.Kept.Plus(a.Kept)
 		return p, g
 	}
-	a.Open, a.Held, a.Kept = lease, take, keep
+	a.Open, a.Held, a.Kept = reservation, take, keep
 	p.Held, p.Kept = p.Held.Plus(take), p.Kept.Plus(keep)
 	return p.withAccount(who, a), g
 }
@@ -193,7 +193,7 @@ func leastOf(a, b Amount) Amount {
 	return Amount{min(a.Tokens, b.Tokens), min(a.Nano, b.Nano), min(a.Calls, b.Calls)}
 }
 
-// decideGrant computes what room allows. busy: other leases are open, so room may grow.
+// decideGrant computes what room allows. busy: other reservations are open, so room may grow.
 // A normal turn takes its own bound and keeps the closing turn after it (whose
 // prompt is this one plus this output; tool results are not foreseen).
 func decideGrant(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
@@ -252,19 +252,19 @@ func outputThatFits(k Ask, room Amount) (int64, Short) {
 	return max(out, 0), short
 }
 
-// Settle closes a lease with what it really cost; what is billed beyond the
-// lease is an overrun. Settling again, or a lease that is closed, changes
-// nothing. Settling a lease that was never seen closes it for good.
-func (p Pool) Settle(who string, lease int, used Amount) Pool {
+// Settle closes a reservation with what it really cost; what is billed beyond the
+// reservation is an overrun. Settling again, or a reservation that is closed, changes
+// nothing. Settling a reservation that was never seen closes it for good.
+func (p Pool) Settle(who string, reservation int, used Amount) Pool {
 	a := p.Account(who)
-	if lease <= a.Closed {
+	if reservation <= a.Closed {
 		return p
 	}
-	if a.Open != 0 && lease > a.Open { // an earlier one is over, too
+	if a.Open != 0 && reservation > a.Open { // an earlier one is over, too
 		p = p.Lose(who, a.Open, 0)
 		a = p.Account(who)
 	}
-	if lease == a.Open {
+	if reservation == a.Open {
 		held := a.Held
 		used = Amount{Tokens: min(max(0, used.Tokens), usedMax), Nano: min(max(0, used.Nano), usedMax), Calls: min(max(0, used.Calls), held.Calls)}
 		p.Held = p.Held.Minus(held)
@@ -272,33 +272,33 @@ func (p Pool) Settle(who string, lease int, used Amount) Pool {
 		over := used.Over(held)
 		p.Overrun = p.Overrun.Plus(Amount{Tokens: over.Tokens, Nano: over.Nano}) //mutant:overrun-not-booked
 	} else {
-		// Nothing was sent under a lease that was never granted.
+		// Nothing was sent under a reservation that was never granted.
 		used = Amount{} //mutant:unseen-settlement-ignored
 	}
-	a.Closed = max(a.Closed, lease)
+	a.Closed = max(a.Closed, reservation)
 	a.Spent, p.Spent = a.Spent.Plus(used), p.Spent.Plus(used)
 	return p.withAccount(who, a)
 }
 
-// Lose closes a lease whose cost is unknown: an unknown cost is spent in full. The
+// Lose closes a reservation whose cost is unknown: an unknown cost is spent in full. The
 // tool calls of a reply that came without its usage are known, and counted.
-func (p Pool) Lose(who string, lease int, calls int64) Pool {
+func (p Pool) Lose(who string, reservation int, calls int64) Pool {
 	a := p.Account(who)
-	if lease != a.Open || lease == 0 {
-		return p.Settle(who, lease, Amount{})
+	if reservation != a.Open || reservation == 0 {
+		return p.Settle(who, reservation, Amount{})
 	}
 	lost := Amount{Tokens: a.Held.Tokens, Nano: a.Held.Nano} //mutant:lost-call-is-free
 	p.Unknown = p.Unknown.Plus(lost)
 	lost.Calls = calls
-	return p.Settle(who, lease, lost)
+	return p.Settle(who, reservation, lost)
 }
 
-// Return closes a lease under which nothing was billed. The amount of a closing
+// Return closes a reservation under which nothing was billed. The amount of a closing
 // turn is kept again: no other agent ever had a claim on it.
-func (p Pool) Return(who string, lease int) Pool {
+func (p Pool) Return(who string, reservation int) Pool {
 	before := p.Account(who)
-	p = p.Settle(who, lease, Amount{})
-	if lease == 0 || lease != before.Open || !before.Kept.Zero() {
+	p = p.Settle(who, reservation, Amount{})
+	if reservation == 0 || reservation != before.Open || !before.Kept.Zero() {
 		return p
 	}
 	a := p.Account(who)
@@ -307,7 +307,7 @@ func (p Pool) Return(who string, lease int) Pool {
 	return p.withAccount(who, a)
 }
 
-// Leave ends an account: an open lease is lost, and the amount kept for the closing turn is free again.
+// Leave ends an account: an open reservation is lost, and the amount kept for the closing turn is free again.
 func (p Pool) Leave(who string) Pool {
 	a := p.Account(who)
 	if a.Open != 0 {

@@ -15,7 +15,7 @@ import (
 type poolLedger struct {
 	pool budget.Pool
 	who  []string
-	// open leases with what they may cost at most
+	// open reservations with what they may cost at most
 	open map[string]testReservation
 	next map[string]int
 }
@@ -150,7 +150,7 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// TestOrder: a Settle that arrives before its Reserve closes the lease for
+// TestOrder: a Settle that arrives before its Reserve closes the reservation for
 // good: in either order nothing stays held (G1).
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -37,13 +37,13 @@ func crowdedRun(tb testing.TB, members int, tokens int64) supervisor.State {
 
 func memberID(i int) spec.ID { return spec.ID(fmt.Sprintf("root-%d-0", i)) }
 
-func reserveEvent(who spec.ID, lease int) supervisor.Event {
-	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: lease, Turn: lease,
+func reserveEvent(who spec.ID, reservation int) supervisor.Event {
+	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: reservation, Turn: reservation,
 		Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 }
 
-func settleEvent(who spec.ID, lease int) supervisor.Event {
-	return supervisor.Event{From: who, Fact: agent.Settle{Lease: lease, Used: budget.Amount{Tokens: 300}}}
+func settleEvent(who spec.ID, reservation int) supervisor.Event {
+	return supervisor.Event{From: who, Fact: agent.Settle{Lease: reservation, Used: budget.Amount{Tokens: 300}}}
 }
 
 // stepAll takes every event from the State that the one before it left.
@@ -151,7 +151,7 @@ func BenchmarkReservation(b *testing.B) {
 			n := 0
 			next := s
 			for b.Loop() {
-				if n%members == 0 { // the same leases again, from the same past
+				if n%members == 0 { // the same reservations again, from the same past
 					next = s
 				}
 				next, _ = supervisor.Step(next, asked[n%members])

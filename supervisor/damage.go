@@ -10,10 +10,10 @@ import (
 )
 
 // A member's log that has lost its tail records less than the supervisor received
-// from it (PROTOCOL P13): the length in its Back shows that, and so do its leases.
+// from it (PROTOCOL P13): the length in its Back shows that, and so do its reservations.
 
 // verifyMemberLog answers an agent that is about to begin a side effect: its log records
-// everything that the supervisor received from it, as far as its leases show.
+// everything that the supervisor received from it, as far as its reservations show.
 func verifyMemberLog(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
@@ -31,9 +31,9 @@ func verifyMemberLog(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
 }
 
-// giveUpTruncated gives up a member whose log does not know of its leases.
-func giveUpTruncated(s State, from spec.ID, lease, newest int) (State, []Effect) {
-	return giveUpDamaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, lease, newest))
+// giveUpTruncated gives up a member whose log does not know of its reservations.
+func giveUpTruncated(s State, from spec.ID, reservation, newest int) (State, []Effect) {
+	return giveUpDamaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, reservation, newest))
 }
 
 // giveUpDamaged gives up a member whose log lost its tail: the member must not act
@@ -85,7 +85,7 @@ func (s State) describeLoss(from spec.ID, fact Fact) string {
 	}
 	used := 0
 	switch f := fact.(type) {
-	case agent.Settle: // a lease that was requested and never granted has cost nothing
+	case agent.Settle: // a reservation that was requested and never granted has cost nothing
 		if f.Lost || !f.Used.Zero() {
 			used = f.Lease
 		}

@@ -159,7 +159,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 // TaskBytesMax bounds the task of a child, so that it fits an entry.
 const TaskBytesMax = 200 << 10
 
-// finishMember handles a member's last message: it frees the member's lease and the amount
+// finishMember handles a member's last message: it frees the member's reservation and the amount
 // kept for it, sends the answer to the parent, and stops the member's own children.
 func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)

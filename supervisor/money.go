@@ -23,7 +23,7 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.Pool.Account(string(from)).Newest(); f.Lease <= newest { // an agent never requests a lease twice
+	if newest := s.Pool.Account(string(from)).Newest(); f.Lease <= newest { // an agent never requests a reservation twice
 		next, more := giveUpTruncated(s, from, f.Lease, newest)
 		return next, append(fx, more...)
 	}
@@ -38,9 +38,9 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 }
 
 // reserveAttempt asks the pool and informs the agent. If policy objects to another turn,
-// the budget is frozen, or a provider has billed beyond its own rules, lease asks
+// the budget is frozen, or a provider has billed beyond its own rules, reserveAttempt asks
 // only for a closing turn.
-func (s State) reserveAttempt(m Member, lease int, ask budget.Ask) (State, []Effect, bool) {
+func (s State) reserveAttempt(m Member, reservation int, ask budget.Ask) (State, []Effect, bool) {
 	why, detail := spec.Reason(""), ""
 	if !ask.Final {
 		if d, vetoed := s.Run.Policy.vetoTurn(s, m); vetoed {
@@ -54,7 +54,7 @@ func (s State) reserveAttempt(m Member, lease int, ask budget.Ask) (State, []Eff
 			}
 		}
 	}
-	pool, g := s.Pool.Reserve(string(m.ID), lease, ask)
+	pool, g := s.Pool.Reserve(string(m.ID), reservation, ask)
 	if why == "" {
 		why = shortageReason(g.Short)
 	}
@@ -64,17 +64,17 @@ func (s State) reserveAttempt(m Member, lease int, ask budget.Ask) (State, []Eff
 	case budget.Wait:
 		return s, nil, true
 	case budget.Denied:
-		s = s.publishBudget(event.KindBudgetDenied, m.ID, lease, why)
-		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: lease, Why: why, Detail: detail}}}, false
+		s = s.publishBudget(event.KindBudgetDenied, m.ID, reservation, why)
+		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: reservation, Why: why, Detail: detail}}}, false
 	case budget.Granted:
 		why, detail = "", ""
 	}
 	s.Pool = pool
-	s = s.publishBudget(event.KindBudgetReserved, m.ID, lease, "")
+	s = s.publishBudget(event.KindBudgetReserved, m.ID, reservation, "")
 	if g.Verdict == budget.Closing && why != "" {
-		s = s.publishBudget(event.KindBudgetExhausted, m.ID, lease, why)
+		s = s.publishBudget(event.KindBudgetExhausted, m.ID, reservation, why)
 	}
-	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: lease, Output: g.Output, Calls: g.Calls,
+	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: reservation, Output: g.Output, Calls: g.Calls,
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
 }
 
@@ -107,7 +107,7 @@ func (s State) drainQueue() (State, []Effect) {
 	return s, fx
 }
 
-// handleSettle closes a lease with its cost; an unknown cost is spent in full.
+// handleSettle closes a reservation with its cost; an unknown cost is spent in full.
 func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
@@ -168,7 +168,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 	return s, append(more, fx...)
 }
 
-// forfeitReservations spends every open lease in full and frees the kept amounts, without
+// forfeitReservations spends every open reservation in full and frees the kept amounts, without
 // waiting for any member.
 func (s State) forfeitReservations() State {
 	next := s

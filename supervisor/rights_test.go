@@ -88,10 +88,10 @@ func (g treeGrower) growTree() error {
 	ids := []spec.ID{spec.Root}
 	for i := range 1 + g.IntN(12) {
 		from := ids[g.IntN(len(ids))]
-		if lease := s.Pool.Account(string(from)).Closed + 1; g.IntN(3) == 0 { // it spends something of its own
-			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Reserve{Lease: lease, Turn: lease,
+		if reservation := s.Pool.Account(string(from)).Closed + 1; g.IntN(3) == 0 { // it spends something of its own
+			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Reserve{Lease: reservation, Turn: reservation,
 				Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100, Calls: 2}}})
-			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Settle{Lease: lease, Turn: lease, Used: budget.Amount{Tokens: 500, Calls: 1}}})
+			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Settle{Lease: reservation, Turn: reservation, Used: budget.Amount{Tokens: 500, Calls: 1}}})
 		}
 		child := spec.ID(fmt.Sprintf("%s-%d-0", from, i))
 		next, out := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,

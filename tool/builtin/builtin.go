@@ -28,7 +28,7 @@ type Config struct {
 	// edit_file changes files that troupe did not write only if a pattern is "**".
 	Writable []string
 	// Owned reports whether a file may be overwritten although it does not have the
-	// mark of a generated file (see Generated). Default: no such file.
+	// mark of a generated file (see isGenerated). Default: no such file.
 	Owned func(path string) bool
 	// Without are subdirectories that these tools must not see: a recording of the run
 	// that uses them, files that the node trusts. Default: none.

@@ -65,7 +65,7 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string) (stri
 	if err != nil {
 		return "", err
 	}
-	if !w.written[name] && !Generated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
+	if !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
 		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printableName(name))
 	}
 	edited, line, err := substituteOnce(text, in.Old, in.New)

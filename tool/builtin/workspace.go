@@ -171,7 +171,7 @@ func (w *toolWorkspace) isReport(name string) bool {
 	}
 	defer func() { _ = f.Close() }()
 	head, err := io.ReadAll(io.LimitReader(f, markBytes))
-	return err == nil && Generated(head)
+	return err == nil && isGenerated(head)
 }
 
 // fileSize returns the size of a regular file; ok is false for anything else.

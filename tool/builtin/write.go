@@ -39,7 +39,7 @@ type writeArgs struct {
 // directory; so the target is always complete, the old or the new file.
 //
 // The tool writes only paths of Config.Writable. It replaces an existing file only if the
-// file has the mark of a generated file (see Generated), if Config.Owned allows it, if this
+// file has the mark of a generated file (see isGenerated), if Config.Owned allows it, if this
 // writer wrote it, or if it already has this content; so no user's report.md is lost.
 func (w *fileWriter) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
@@ -121,7 +121,7 @@ func (w *fileWriter) mayReplace(name string, content []byte) (same bool, err err
 	if bytes.Equal(old, content) {
 		return true, nil
 	}
-	if Generated(old) {
+	if isGenerated(old) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%s exists and was not made by troupe; it was not overwritten", printableName(name))
