@@ -15,10 +15,10 @@ const pressedLinger = 2 * time.Second
 // passivateEarly says that runs are queued because memory is short.
 type passivateEarly struct{}
 
-// Press asks actors that wait for a person or a child to passivate soon, because runs are
+// PassivateEarly asks actors that wait for a person or a child to passivate soon, because runs are
 // queued. A supervisor is asked only while its run is parked, because it receives a message
 // for every turn.
-func (n *Node) Press() { n.system.Root.Send(n.router, passivateEarly{}) }
+func (n *Node) PassivateEarly() { n.system.Root.Send(n.router, passivateEarly{}) }
 
 // isAdmitted reports whether an address has a shell or may get one: the actors of a queued
 // run may not (see Config.Admit).

@@ -83,15 +83,15 @@ type Config struct {
 	// Gate names the throttle that the calls of a route pass: routes that share the limits of
 	// a provider share its name. It is called for every attempt, so it must be cheap. Default:
 	// the route.
-	Gate func(route string) string
+	ThrottleOf func(route string) string
 	// Gates are the limits of all throttles. Default: those of package throttle.
-	Gates throttle.Limits
+	ThrottleLimits throttle.Limits
 	// Rates are the requests and tokens a minute that a throttle allows on all nodes together;
 	// 0 is unknown. Default: unknown.
 	Rates func(gate string) (requests, tokens int64)
 	// Told receives a provider's notice at a throttle, to publish it to the other nodes: see
 	// Hear. It must not block. Default: there are no other nodes.
-	Told func(gate string, n throttle.Notice)
+	TellNotice func(gate string, n throttle.Notice)
 	// Admit decides whether an actor without a shell gets one for an entry, or for a wake,
 	// which has no Data. If it refuses, the entries stay in the log until an admitted entry or
 	// Wake. It must not block. Default: every actor is admitted.
@@ -151,7 +151,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
 	}
-	cfg.Gate, cfg.Rates, cfg.Told = orDefaults(cfg)
+	cfg.ThrottleOf, cfg.Rates, cfg.TellNotice = orDefaults(cfg)
 	if cfg.Linger <= 0 {
 		cfg.Linger = LingerDefault
 	}

@@ -57,10 +57,10 @@ type (
 	tidyTick struct{}
 )
 
-// Asleep tells the node of an actor that is passivated according to its log: see
+// NotePassivated tells the node of an actor that is passivated according to its log: see
 // activation.ReadStanding. The node wakes it when due, in Unix milliseconds, and at its next
 // entry in any case.
-func (n *Node) Asleep(at mailbox.Address, due int64) {
+func (n *Node) NotePassivated(at mailbox.Address, due int64) {
 	n.system.Root.Send(n.router, actorPassivated{at, due})
 }
 

@@ -167,7 +167,7 @@ func measureMemory(t testing.TB, post mailbox.Store, runs int) memoryFigures {
 		if !st.Rests {
 			t.Errorf("%s is not at rest", h.To)
 		}
-		f.second.node.Asleep(h.To, st.Due)
+		f.second.node.NotePassivated(h.To, st.Due)
 		return nil
 	})
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *restStage) takeUp(post mailbox.Store) (awake int) {
 		switch st := activation.ReadStanding(h.To, h.Data, h.Entries); {
 		case st.Ended:
 		case st.Rests:
-			s.node.Asleep(h.To, st.Due)
+			s.node.NotePassivated(h.To, st.Due)
 		default:
 			awake++
 			s.node.Wake(h.To)
@@ -363,7 +363,7 @@ func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 	}
 	<-asked
 	s.awaitAsleep(post, 2)
-	s.node.Asleep("r1.root", 0)
+	s.node.NotePassivated("r1.root", 0)
 	if r := s.awaitResult(); r.Reason != spec.Completed || r.Text != "done" {
 		t.Fatalf("%+v", r)
 	}
@@ -376,7 +376,7 @@ func TestTheClockWakesWhoIsDueEarlier(t *testing.T) { inBubble(theClockWakesWhoI
 func theClockWakesWhoIsDueEarlier(t *testing.T) {
 	client, _ := flakyModel(1500 * time.Millisecond)
 	s := startResting(t, memory.New(memory.Config{}), 1, client)
-	s.node.Asleep("another.root", time.Now().Add(time.Hour).UnixMilli())
+	s.node.NotePassivated("another.root", time.Now().Add(time.Hour).UnixMilli())
 	s.awaitRest(1)
 	if err := s.node.Open(t.Context(), openedRun("r1")); err != nil {
 		t.Fatal(err)

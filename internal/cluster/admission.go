@@ -298,7 +298,7 @@ func (o *Owner) limitRuns(cfg *actors.Config) {
 	a.most, a.mostQueued = cmp.Or(o.cfg.MaxLiveRuns, MaxLiveRuns), cmp.Or(o.cfg.MaxQueuedRuns, MaxQueuedRuns)
 	a.live, a.starting, a.queued = map[string]presence{}, map[string]starting{}, map[string]bool{}
 	a.begin = func(at mailbox.Address) { o.cfg.Node().Wake(at) }
-	a.press = func() { o.cfg.Node().Press() }
+	a.press = func() { o.cfg.Node().PassivateEarly() }
 	a.tell = func(q queuedRun, position int) {
 		o.cfg.Publish(control.QueuedRun(q.at, o.cfg.Name, event.RunQueued{Position: position, MaxLive: a.most}, time.Now()))
 	}

@@ -107,7 +107,7 @@ func (o takeover) wakes(open []client.RunInfo, pass *requeue) func(mailbox.Head)
 		switch st := activation.ReadStanding(d.To, d.Data, d.Entries); {
 		case !live[d.To.Run()], st.Ended && d.To.Agent() != mailbox.Super:
 		case st.Rests:
-			o.cfg.Node().Asleep(d.To, st.Due)
+			o.cfg.Node().NotePassivated(d.To, st.Due)
 		default:
 			pass.look(d.Message)
 		}

@@ -118,7 +118,7 @@ func (g *gates) run(ctx context.Context) {
 		case <-g.poke:
 			g.tell(ctx)
 		case <-tick.C:
-			g.node().Share(g.nodes())
+			g.node().ShareLimits(g.nodes())
 			g.tell(ctx)
 		}
 	}
@@ -181,7 +181,7 @@ func (g *gates) heard(ctx context.Context, e jetstream.KeyValueEntry, seen map[s
 	if old && n.PauseMS > 0 {
 		n.PauseMS = max(0, n.PauseMS-g.age(ctx, e.Created()).Milliseconds())
 	}
-	g.node().Hear(name, n)
+	g.node().HearNotice(name, n)
 }
 
 // age returns how long ago the broker stamped an entry, by the broker's own clock. An entry

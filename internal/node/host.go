@@ -135,11 +135,11 @@ func (h *Node) open(ctx context.Context) error {
 	if h.cfg.Still {
 		cfg.Post = still{h.logs()}
 	}
-	cfg.Gate = h.routes.Gate
+	cfg.ThrottleOf = h.routes.Gate
 	if h.gates, err = h.shareGates(buckets); err != nil {
 		return err
 	}
-	cfg.Told = h.gates.told
+	cfg.TellNotice = h.gates.told
 	if err := h.logOwner.Hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}

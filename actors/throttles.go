@@ -34,7 +34,7 @@ type modelThrottle struct {
 	due      int64
 }
 
-// Messages to the gatekeeper.
+// Messages to the throttle keeper.
 type (
 	// throttleRequest is a model call that waits to begin, or an agent that waits for its turn.
 	throttleRequest struct {
@@ -116,7 +116,7 @@ func (k *throttleKeeper) Receive(c actor.Context) {
 			all[name] = d.state.Status(k.clockMS())
 		}
 		m.show(all)
-	case *actor.Restarting: // the gatekeeper crashed, and its successor knows no requests
+	case *actor.Restarting: // the keeper crashed, and its successor knows no requests
 		k.refuseAll()
 	case *actor.Stopping:
 		k.refuseAll()
@@ -124,7 +124,7 @@ func (k *throttleKeeper) Receive(c actor.Context) {
 }
 
 // refuseAll refuses all waiting requests: their calls were never made. An agent that waits
-// without a reservation asks again with one, at the next gatekeeper.
+// without a reservation asks again with one, at the next keeper.
 func (k *throttleKeeper) refuseAll() {
 	for _, d := range k.throttles {
 		d.stopTimer()
@@ -169,7 +169,7 @@ func (k *throttleKeeper) openThrottle(c actor.Context, name string) *modelThrott
 	d := k.throttles[name]
 	if d == nil {
 		k.seed += 2 // throttles need different seeds
-		d = &modelThrottle{state: throttle.New(k.cfg.Gates, k.seed), requests: map[string]throttleRequest{}}
+		d = &modelThrottle{state: throttle.New(k.cfg.ThrottleLimits, k.seed), requests: map[string]throttleRequest{}}
 		k.throttles[name] = d
 		k.stepThrottle(c, name, throttle.Shared{At: k.clockMS(), Nodes: k.nodes})
 		if requests, tokens := k.cfg.Rates(name); requests > 0 || tokens > 0 {
@@ -212,7 +212,7 @@ func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.E
 			delete(k.throttleOf, fx.Who)
 			d.takeRequest(fx.Who).refuse(fx.AfterMS, fx.Why)
 		case throttle.Tell:
-			k.cfg.Told(name, fx.Notice)
+			k.cfg.TellNotice(name, fx.Notice)
 		}
 	}
 	if d.state.Idle(k.clockMS()) && len(d.requests) == 0 {
@@ -286,24 +286,24 @@ func judgeAttempt(reply model.Reply, err error) callVerdict {
 	return v
 }
 
-// Hear takes a notice of a provider that another node received.
-func (n *Node) Hear(door string, notice throttle.Notice) {
+// HearNotice takes a notice of a provider that another node received.
+func (n *Node) HearNotice(door string, notice throttle.Notice) {
 	n.system.Root.Send(n.keeper, peerNotice{door, notice})
 }
 
-// Share sets how many nodes share the limits of the keys.
-func (n *Node) Share(nodes int) { n.system.Root.Send(n.keeper, nodesChanged{nodes}) }
+// ShareLimits sets how many nodes share the limits of the keys.
+func (n *Node) ShareLimits(nodes int) { n.system.Root.Send(n.keeper, nodesChanged{nodes}) }
 
-// Gates shows the throttles that hold state, by the name of their door. The gatekeeper calls
+// Throttles shows the throttles that hold state, by the name of each. The keeper calls
 // show on another goroutine, so show must not block; it is not called once the node has
 // stopped.
-func (n *Node) Gates(show func(map[string]throttle.Status)) {
+func (n *Node) Throttles(show func(map[string]throttle.Status)) {
 	n.system.Root.Send(n.keeper, showThrottles{show})
 }
 
 // orDefaults supplies the throttle functions that a single node needs and the Config lacks.
 func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64, int64), told func(string, throttle.Notice)) {
-	door, rates, told = cfg.Gate, cfg.Rates, cfg.Told
+	door, rates, told = cfg.ThrottleOf, cfg.Rates, cfg.TellNotice
 	if door == nil {
 		door = func(route string) string { return route }
 	}

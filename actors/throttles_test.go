@@ -28,10 +28,10 @@ func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	}
 	t.Cleanup(node.Stop)
 	for i := range 5000 {
-		node.Hear(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Requests: 10})
+		node.HearNotice(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Requests: 10})
 	}
 	shown := make(chan map[string]throttle.Status, 1)
-	node.Gates(func(all map[string]throttle.Status) { shown <- all })
+	node.Throttles(func(all map[string]throttle.Status) { shown <- all })
 	select {
 	case all := <-shown:
 		if len(all) == 0 || len(all) > 1024 {
@@ -65,7 +65,7 @@ func (s *testNode) awaitThrottle(flying, waiting int) {
 	defer tick.Stop()
 	for late := time.Now().Add(deadline); ; <-tick.C {
 		shown := make(chan throttle.Status, 1)
-		s.node.Gates(func(all map[string]throttle.Status) {
+		s.node.Throttles(func(all map[string]throttle.Status) {
 			var sum throttle.Status
 			for _, g := range all {
 				sum.Flying, sum.Waiting = sum.Flying+g.Flying, sum.Waiting+g.Waiting
@@ -82,16 +82,16 @@ func (s *testNode) awaitThrottle(flying, waiting int) {
 	}
 }
 
-// A bug in the gatekeeper costs nobody who waits there more than another attempt:
+// A bug in the throttle keeper costs nobody who waits there more than another attempt:
 // their calls were never made.
 //
 //behaviour:shows G6
 func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
-		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
+		ThrottleLimits: throttle.Limits{Window: 1, Hold: 3_600_000},
+		Model:          func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:          func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
 		o := openedRun(run)
 		o.LoopOptions.PatienceMS = spec.PatienceMS
@@ -100,7 +100,7 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 		}
 		s.awaitThrottle(1, i)
 	}
-	s.node.Gates(func(map[string]throttle.Status) { panic("a bug") })
+	s.node.Throttles(func(map[string]throttle.Status) { panic("a bug") })
 	close(client.free)
 	for range 2 {
 		if r := s.awaitResult(); r.Reason != spec.Completed || r.Budget.Unknown != 0 {
@@ -114,9 +114,9 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: throttle.Limits{Window: 1, Hold: 3_600_000},
-		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
+		ThrottleLimits: throttle.Limits{Window: 1, Hold: 3_600_000},
+		Model:          func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:          func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	waits := func(flying, waiting int) { t.Helper(); s.awaitThrottle(flying, waiting) }
 	for _, run := range []string{"r1", "r2"} {
 		if err := s.node.Open(t.Context(), openedRun(run)); err != nil {
@@ -143,7 +143,7 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		Gates: throttle.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		ThrottleLimits: throttle.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
