@@ -80,18 +80,18 @@ type Config struct {
 	// Hooks are the hooks in Go, by name. They are called from many goroutines at once.
 	// Default: only command lines can be hooks.
 	Hooks map[string]HookFunc
-	// Gate names the throttle that the calls of a route pass: routes that share the limits of
+	// ThrottleOf names the throttle that the calls of a route pass: routes that share the limits of
 	// a provider share its name. It is called for every attempt, so it must be cheap. Default:
 	// the route.
 	ThrottleOf func(route string) string
-	// Gates are the limits of all throttles. Default: those of package throttle.
+	// ThrottleLimits are the limits of all throttles. Default: those of package throttle.
 	ThrottleLimits throttle.Limits
 	// Rates are the requests and tokens a minute that a throttle allows on all nodes together;
 	// 0 is unknown. Default: unknown.
-	Rates func(gate string) (requests, tokens int64)
-	// Told receives a provider's notice at a throttle, to publish it to the other nodes: see
-	// Hear. It must not block. Default: there are no other nodes.
-	TellNotice func(gate string, n throttle.Notice)
+	Rates func(name string) (requests, tokens int64)
+	// TellNotice receives a provider's notice at a throttle, to publish it to the other nodes: see
+	// HearNotice. It must not block. Default: there are no other nodes.
+	TellNotice func(name string, n throttle.Notice)
 	// Admit decides whether an actor without a shell gets one for an entry, or for a wake,
 	// which has no Data. If it refuses, the entries stay in the log until an admitted entry or
 	// Wake. It must not block. Default: every actor is admitted.
